@@ -8,11 +8,11 @@ from pulumi import Input, Output, ResourceOptions
 from pydantic import TypeAdapter
 
 from core.manifests import Manifest, marked
-from jobs.run.gate import limits
+from jobs.run.gate import LIMITS, limits
 from jobs.spec import TrainingJob
 from jobs.spec.kept import VOLUME_URL, checkpoints, outputs_url
 
-_JUDGED = frozenset({"minAccuracy", "maxDuration", "maxTimeToAccuracy", "require", "maxCost"})
+_JUDGED = frozenset({*LIMITS, "maxCost"})
 """Fields of a declaration that judge a run: another one is no change of it."""
 
 

@@ -35,7 +35,7 @@ class Record:
     Args:
         submitted: RFC 3339, by the cluster's clock.
         provenance: See `jobs.run.provenance`.
-        result: As the state has it; None while it goes on, or where nobody waited for its end.
+        result: As the state has it; None while it goes on, or where no process waited for its end.
         epochs: See `epochs`.
     """
 

@@ -17,6 +17,9 @@ from jobs.result import FIGURES, RunResult, explain
 if TYPE_CHECKING:  # It takes a second to import.
     from jobs.spec import TrainingJob
 
+LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy", "require")
+"""The inputs that `limits` returns."""
+
 
 class GateHandler(Handler):
     """Its life: it exists exactly while the run's result is a success that misses no limit.
@@ -69,12 +72,8 @@ def limits(job: TrainingJob) -> dict[str, Any]:
         name: {key: value for key, value in asdict(each).items() if value is not None}
         for name, each in job.require.items()
     }
-    return {
-        "minAccuracy": job.min_accuracy,
-        "maxDuration": job.max_duration,
-        "maxTimeToAccuracy": job.max_time_to_accuracy,
-        "require": bounds or None,
-    }
+    values = (job.min_accuracy, job.max_duration, job.max_time_to_accuracy, bounds or None)
+    return dict(zip(LIMITS, values, strict=True))
 
 
 def missed(inputs: Mapping[str, Any], result: RunResult) -> Iterator[str]:

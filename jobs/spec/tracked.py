@@ -1,4 +1,4 @@
-"""How a run is tracked, and what its pods are told of it. Pure.
+"""How a run is tracked, and the variables by which its pods know. Pure.
 
 All of it is added when a job is submitted: where a run is tracked can't alter its result. In each
 pod the agent sends the ranks' events on (`slipway_trainer.agent`), by these variables:

@@ -27,7 +27,7 @@ _OPTIONS = (
 
 @dataclass
 class Tab:
-    """A page, with what it has complained of and asked for since it was opened."""
+    """A page, with its errors and its requests since it was opened."""
 
     page: Page
     errors: list[str] = field(default_factory=list)

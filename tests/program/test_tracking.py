@@ -1,4 +1,4 @@
-"""The tracking server that a stack declares, and what each run is told of it."""
+"""The tracking server that a stack declares, and what the pods of each run get of it."""
 
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,7 @@ def test_with_postgresql_its_password_is_made_once_and_is_a_secret(
 
 
 @pytest.mark.parametrize(
-    ("tracking", "told"),
+    ("tracking", "place"),
     [
         (
             {"kind": "mlflow", "url": "https://m.example/"},
@@ -96,12 +96,12 @@ def test_with_postgresql_its_password_is_made_once_and_is_a_secret(
     ],
 )
 def test_nothing_is_installed_for_a_server_elsewhere(
-    tmp_path: Path, machine: pytest.MonkeyPatch, tracking: dict[str, str], told: dict[str, str]
+    tmp_path: Path, machine: pytest.MonkeyPatch, tracking: dict[str, str], place: dict[str, str]
 ) -> None:
     program = declared(tmp_path, machine, tracking)
     assert names(program, IMAGE) == ["slipway-trainer"]
     assert program.of(READY) == []
-    expected = {"kind": tracking["kind"], "experiment": "mine/mnist-gloo", **told}
+    expected = {"kind": tracking["kind"], "experiment": "mine/mnist-gloo", **place}
     assert program.one(JOB).inputs["tracking"] == expected
 
 
@@ -118,9 +118,9 @@ def test_its_volume_is_of_the_class_that_the_stack_names(
 def test_in_somebody_elses_cluster_a_preview_says_that_its_claim_goes_with_the_stack(
     tmp_path: Path, machine: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     with machine.context() as patch:
-        patch.setattr(pulumi.log, "info", lambda text, *_, **__: said.append(text))
+        patch.setattr(pulumi.log, "info", lambda text, *_, **__: messages.append(text))
         choice = Choice("work", "https://a.example:6443", "config", "a kubeconfig")
         patch.setattr(existing, "choose", lambda *_: choice)
         patch.setattr(existing, "look", lambda *_: Found(default_class=True, nodes=1))
@@ -132,4 +132,4 @@ def test_in_somebody_elses_cluster_a_preview_says_that_its_claim_goes_with_the_s
     assert program.of(IMAGE) == [], "it is there already"
     server = program.one(DEPLOYMENT, "mlflow").inputs["spec"]["template"]["spec"]
     assert server["containers"][0]["image"] == "example.org/mlflow:1"
-    assert any("slipway-tracking" in each and "`make down` deletes" in each for each in said)
+    assert any("slipway-tracking" in each and "`make down` deletes" in each for each in messages)

@@ -13,6 +13,7 @@ from jobs.logs import archive
 from jobs.logs.archive import Run
 from jobs.logs.history import Record
 from jobs.result import RunResult, explain
+from jobs.run.gate import LIMITS
 from jobs.topology import Topology
 from jobs.watch.timeline import entries
 from scripts.cli.compare import Comparison, of_job, remembered
@@ -23,7 +24,6 @@ from scripts.cli.report.lines import Line, most, newest
 from scripts.cli.state import JobState, files_left
 
 _SHOWN_ELSEWHERE = frozenset({"state", "reason", "run_id", "artifacts", "failure", "attempts"})
-_LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy", "require")
 _DIGITS = 12
 
 
@@ -86,7 +86,7 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
 
 def as_yaml(job: str, settings: Mapping[str, Any], gate: Mapping[str, Any] | None) -> str:
     """Return a job's declaration, as a stack's file has it, with the limits of its gate."""
-    judged = {key: value for key in _LIMITS if (value := (gate or {}).get(key)) is not None}
+    judged = {key: value for key in LIMITS if (value := (gate or {}).get(key)) is not None}
     declared = {key: value for key, value in settings.items() if key in KEYS} | judged
     document = {"config": {"slipway:jobs": {job: declared}}}
     return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
@@ -112,10 +112,10 @@ def _latest(
 
 
 def _series(run: Run, record: Record | None, result: Mapping[str, Any] | None) -> series.Series:
-    found = series.of_logs(run)
+    known = [] if record is None else record.epochs
+    found = series.of_logs(run, known)
     if found.curves:
         return found
-    known = [] if record is None else record.epochs
     return series.of_record(known, (result or {}).get("epoch_metrics") or {})
 
 

@@ -68,9 +68,9 @@ class Series:
         return self.curves.setdefault(name, Curve(name, axis))
 
 
-def of_logs(run: Run) -> Series:
-    """Return what the ranks of a run have reported so far."""
-    found, logs = Series(epochs=epochs(run)), run.logs()
+def of_logs(run: Run, known: Sequence[Mapping[str, Any]] = ()) -> Series:
+    """Return what the ranks of a run have reported so far; `known` are its epochs, if they are."""
+    found, logs = Series(epochs=known or epochs(run)), run.logs()
     tail = max(_LEAST_BYTES, _MOST_BYTES // max(1, len(logs)))
     readers: dict[tuple[int, int], _Rank] = {}
     for log in logs:

@@ -199,14 +199,14 @@ def test_a_preview_says_what_a_build_takes_where_there_will_be_one(
     of, seen = ImageHandler(), Listener()
     inputs = {**MLFLOW.inputs, "target": _TARGET}
     of.preview(None, inputs, inputs, seen)
-    [told] = seen.lines
-    assert told.startswith(f"is built from {MLFLOW.context / 'Dockerfile.mlflow'}: ")
-    assert told.endswith(MLFLOW.estimate)
+    [line] = seen.lines
+    assert line.startswith(f"is built from {MLFLOW.context / 'Dockerfile.mlflow'}: ")
+    assert line.endswith(MLFLOW.estimate)
     of.preview({**inputs, "built": MLFLOW.reference}, inputs, inputs, seen)
     MLFLOW.archive.parent.mkdir(parents=True)
     MLFLOW.archive.touch()
     of.preview(None, inputs, inputs, seen)
-    assert seen.lines == [told], "it is built already, or as before"
+    assert seen.lines == [line], "it is built already, or as before"
 
 
 @pytest.mark.parametrize(

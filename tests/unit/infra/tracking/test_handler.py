@@ -62,10 +62,10 @@ def test_what_does_not_start_ends_the_wait_with_what_its_pod_shows(api: FakeApi,
     api.says("GET", f"{PODS}/m-1/log", "no such driver\n")
     with pytest.raises(TimeoutError) as caught:
         TrackingReadyHandler().create(inputs(api), Row())
-    told = str(caught.value)
-    assert told.startswith("the tracking server was not ready within 1 s: 0 of 1 pods")
-    assert "CrashLoopBackOff" in told
-    assert "no such driver" in told
+    text = str(caught.value)
+    assert text.startswith("the tracking server was not ready within 1 s: 0 of 1 pods")
+    assert "CrashLoopBackOff" in text
+    assert "no such driver" in text
 
 
 def test_one_that_has_stopped_is_waited_for_again_by_the_next_up(api: FakeApi) -> None:

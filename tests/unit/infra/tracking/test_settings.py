@@ -18,8 +18,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def parsed(tracking: Any = None) -> Settings:
-    told = {} if tracking is None else {"slipway:tracking": json.dumps(tracking)}
-    return parse({"slipway:cluster": json.dumps({"kind": "embedded"}), **told}, "dev")
+    section = {} if tracking is None else {"slipway:tracking": json.dumps(tracking)}
+    return parse({"slipway:cluster": json.dumps({"kind": "embedded"}), **section}, "dev")
 
 
 def problems(tracking: Any) -> dict[str, str]:

@@ -217,6 +217,6 @@ def test_artifacts_are_those_of_rank_0() -> None:
 
 def test_the_tracked_run_is_named_by_any_replica_also_when_the_run_failed() -> None:
     page = "http://localhost:5000/#/experiments/1/runs/ab"
-    told = json.dumps({"rank": 1, "error": "ValueError: x", "tracking": page})
-    assert of(pod(0, state=RUNNING), pod(1, state=ended(1, told)))["tracking"] == page
+    message = json.dumps({"rank": 1, "error": "ValueError: x", "tracking": page})
+    assert of(pod(0, state=RUNNING), pod(1, state=ended(1, message)))["tracking"] == page
     assert "tracking" not in of(pod(0, state=ended(0, summary(0, tracking=["x"]))), workers=0)

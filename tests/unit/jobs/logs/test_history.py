@@ -15,11 +15,6 @@ FIRST, SECOND = "mine-20260101-000000-aaaa", "mine-20260102-000000-bbbb"
 SUCCEEDED = {"state": "Succeeded", "accuracy": 0.92}
 
 
-@pytest.fixture(autouse=True)
-def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-
 def mine() -> Archive:
     return archive.of_job("dev", "mine")
 

@@ -1,4 +1,4 @@
-"""What pods are told of how their run is tracked, and that this is no part of what it trains."""
+"""How pods know where their run is tracked, and that this is no part of what it trains."""
 
 import copy
 import json

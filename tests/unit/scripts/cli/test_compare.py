@@ -19,11 +19,6 @@ from tests.unit.archived_run import made, rank_log, remembered
 LATEST, BEFORE = "mine-20260102-000000-bbbb", "mine-20260101-000000-aaaa"
 
 
-@pytest.fixture(autouse=True)
-def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-
 def record(*epochs: Mapping[str, Any], settings: Any = None, **result: Any) -> Record:
     return Record(run_id="mine-2", submitted="", result={"state": "Succeeded", **result},
                   provenance={"settings": settings or {}}, epochs=epochs)  # fmt: skip

@@ -35,10 +35,10 @@ def test_without_tracking_it_says_how_to_turn_it_on(stack: Path) -> None:
     assert stack.exists()
     with pytest.raises(CommandError) as caught:
         ui.show("mine", "", 5000)
-    told = str(caught.value)
-    assert "slipway:tracking: {kind: mlflow}" in told
-    assert "Pulumi.mine.yaml" in told
-    assert "make up STACK=mine" in told
+    text = str(caught.value)
+    assert "slipway:tracking: {kind: mlflow}" in text
+    assert "Pulumi.mine.yaml" in text
+    assert "make up STACK=mine" in text
 
 
 def test_wrong_settings_are_told_by_their_keys(stack: Path) -> None:
@@ -54,7 +54,7 @@ def test_an_unknown_job_is_named_with_those_that_there_are(stack: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tracking", "job", "told"),
+    ("tracking", "job", "shown"),
     [
         ({"kind": "mlflow", "url": "https://m.example"}, "", "https://m.example"),
         ({"kind": "wandb"}, "", "https://wandb.ai"),
@@ -63,11 +63,11 @@ def test_an_unknown_job_is_named_with_those_that_there_are(stack: Path) -> None:
     ],
 )
 def test_a_server_elsewhere_is_named(
-    stack: Path, capfd: pytest.CaptureFixture[str], tracking: object, job: str, told: str
+    stack: Path, capfd: pytest.CaptureFixture[str], tracking: object, job: str, shown: str
 ) -> None:
     tracks(stack, tracking)
     assert ui.show("mine", job, 5000) == 0
-    assert told in "".join(capfd.readouterr())
+    assert shown in "".join(capfd.readouterr())
 
 
 def test_a_port_that_another_program_has_is_refused_with_what_to_do(stack: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_port_that_another_program_has_is_refused_with_what_to_do(stack: Path)
 
 
 def test_a_jobs_page_is_at_the_port_that_is_forwarded() -> None:
-    told = ui.announcement("mine", "trained", PAGE, 5001)
-    assert "http://localhost:5001/#/experiments/1/runs/abc" in told
+    text = ui.announcement("mine", "trained", PAGE, 5001)
+    assert "http://localhost:5001/#/experiments/1/runs/abc" in text
     assert "http://localhost:5001 (Ctrl-C" in ui.announcement("mine", "", "", 5001)
     assert "experiment mine/running" in ui.announcement("mine", "running", "", 5001)

@@ -105,4 +105,8 @@ def sink_of(run: Run) -> Sink:
         raise RefusedError(f"SLIPWAY_TRACKING={kind} is not one of {', '.join(KINDS)}")
     module = import_module(f"slipway_trainer.agent.tracking.{kind}")
     make: Callable[[Run], Sink] = module.sink
-    return make(run)
+    try:
+        return make(run)
+    except ModuleNotFoundError as error:
+        text = f"{error}; name {error.name} in the job's `requirements`"
+        raise RefusedError(text) from None

@@ -10,7 +10,7 @@ from typing import Any
 
 from slipway_trainer.agent.tracking.dataset import Dataset
 from slipway_trainer.agent.tracking.figures import Point
-from slipway_trainer.agent.tracking.sinks import RefusedError, Run
+from slipway_trainer.agent.tracking.sinks import Run
 
 
 class TensorBoard:
@@ -48,10 +48,7 @@ class TensorBoard:
 
 
 def sink(run: Run) -> TensorBoard:
-    """Return a run's sink; raise `RefusedError` without the package."""
-    try:
-        from tensorboardX import SummaryWriter  # noqa: PLC0415 - only where it is chosen
-    except ModuleNotFoundError as error:
-        text = f"{error}; name tensorboardX in the job's `requirements`"
-        raise RefusedError(text) from None
+    """Return a run's sink; raises `ModuleNotFoundError` without the package."""
+    from tensorboardX import SummaryWriter  # noqa: PLC0415 - only where it is chosen
+
     return TensorBoard(run, SummaryWriter)

@@ -13,7 +13,7 @@ from typing import Any
 
 from slipway_trainer.agent.tracking.dataset import Dataset
 from slipway_trainer.agent.tracking.figures import Point
-from slipway_trainer.agent.tracking.sinks import RefusedError, Run
+from slipway_trainer.agent.tracking.sinks import Run
 
 
 class Wandb:
@@ -56,9 +56,7 @@ class Wandb:
 
 
 def sink(run: Run) -> Wandb:
-    """Return a run's sink; raise `RefusedError` without the package."""
-    try:
-        import wandb  # noqa: PLC0415 - only where it is chosen
-    except ModuleNotFoundError as error:
-        raise RefusedError(f"{error}; name wandb in the job's `requirements`") from None
+    """Return a run's sink; raises `ModuleNotFoundError` without the package."""
+    import wandb  # noqa: PLC0415 - only where it is chosen
+
     return Wandb(run, wandb)

@@ -3,7 +3,6 @@
 import io
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -24,11 +23,6 @@ from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
 JOB = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs/mine"
 PODS = "/api/v1/namespaces/slipway-jobs/pods"
 RUN = {"slipway.dev/run": "mine-2"}
-
-
-@pytest.fixture(autouse=True)
-def _state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 def line(second: int, text: str) -> Line:

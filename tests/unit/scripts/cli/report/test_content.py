@@ -1,7 +1,5 @@
 """The report has a job's latest run, whether it ended, goes on, or has lost its logs."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 
@@ -18,11 +16,6 @@ from tests.unit.scripts.cli.report import made_page
 from tests.unit.scripts.cli.report.made_page import RUN, SUCCEEDED, job
 
 LATER = "mine-20260109-000000-ffff"
-
-
-@pytest.fixture(autouse=True)
-def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 def test_every_run_is_named_with_what_trained_it_newest_first() -> None:

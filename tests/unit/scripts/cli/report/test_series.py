@@ -1,7 +1,5 @@
 """A run's numbers are what its ranks reported, wherever they began and whatever else they print."""
 
-from pathlib import Path
-
 import pytest
 
 from jobs.logs.archive import Run
@@ -9,11 +7,6 @@ from scripts.cli.report import series
 from scripts.cli.report.charts import charts
 from scripts.cli.report.series import ALL, Curve, of_logs, of_record
 from tests.unit.archived_run import event, line, made, rank_log
-
-
-@pytest.fixture(autouse=True)
-def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 def curve(run: Run, name: str) -> dict[int, dict[float, float]]:

@@ -9,10 +9,10 @@ from clusters.capacity import Capacity
 from clusters.cluster import ONE_AT_A_TIME, Cluster
 from core.fields import CONFIG, Memory
 from core.manifests import KEPT_CLAIM
-from jobs.resource import Claim
-from jobs.spec import volumes
-from jobs.spec.fields import ObjectName
-from jobs.spec.kept import VOLUME_URL
+from jobs.model import volumes
+from jobs.model.fields import ObjectName
+from jobs.model.kept import VOLUME_URL
+from jobs.run.resource import Claim
 
 KEY = "slipway:outputs"
 
@@ -66,7 +66,7 @@ def keep(
     `goes` says whether the cluster is removed with the stack. A capacity of None is not known.
 
     Returns:
-        The place as `jobs.spec.kept` has it, None where files are not kept; and what has to exist
+        The place as `jobs.model.kept` has it, None where files are not kept; and what has to exist
         before a job runs.
     """
     if not settings.keep:

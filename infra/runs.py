@@ -15,12 +15,15 @@ from infra.declare import declare, exists, once_ended
 from jobs import plan
 from jobs.adapt import adapt, wants_gpus
 from jobs.cost import TrainingCost
-from jobs.resource import Claim, Gate, PyTorchJob
+from jobs.model import inputs, program, volumes
+from jobs.model.job import TrainingJob
+from jobs.model.kept import VOLUME_URL, checkpoints
+from jobs.model.pytorchjob import manifest
+from jobs.model.tracked import of_job
+from jobs.model.volumes import Script
 from jobs.result import RunResult
+from jobs.run.resource import Claim, Gate, PyTorchJob
 from jobs.sources import declare_images
-from jobs.spec import Script, TrainingJob, inputs, manifest, program, volumes
-from jobs.spec.kept import VOLUME_URL, checkpoints
-from jobs.spec.tracked import of_job
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,8 @@ class RunContext:
         capacity: What the cluster has for them.
         gpus: What is also created before those that request GPUs.
         costs: By job, where it is known.
-        kept: Where jobs without `outputs` keep their files (`jobs.spec.kept`).
-        tracking: What runs are sent to (`jobs.spec.tracked`).
+        kept: Where jobs without `outputs` keep their files (`jobs.model.kept`).
+        tracking: What runs are sent to (`jobs.model.tracked`).
         secrets: Those of the stack's configuration that jobs name, in plain text.
     """
 

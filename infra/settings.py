@@ -34,8 +34,9 @@ from infra.kept import KeptOutputs
 from infra.tracking import settings as trackers
 from infra.tracking.settings import Tracking
 from jobs.config import JobsConfig, lost_inputs, read
+from jobs.model.job import TrainingJob
+from jobs.model.parts import SecretKey
 from jobs.rules import Surroundings
-from jobs.spec import SecretKey, TrainingJob
 
 _KEYS = ("cluster", "jobs", "outputs", "prices", "tracking")
 

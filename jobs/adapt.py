@@ -4,10 +4,11 @@ from dataclasses import replace
 
 from clusters.cluster import Cluster
 from clusters.pools import GpuPool, Taint
+from jobs.model.consistency import START_TIMEOUT
+from jobs.model.job import TrainingJob
+from jobs.model.names import OUTPUT_DIR
+from jobs.model.parts import Toleration
 from jobs.plan import shares
-from jobs.spec import Toleration, TrainingJob
-from jobs.spec.consistency import START_TIMEOUT
-from jobs.spec.names import OUTPUT_DIR
 
 GROWN_SECONDS = 1800
 """How long all ranks may take to start where nodes have to be made first.

@@ -17,10 +17,11 @@ from core.paths import CHECKOUT
 from core.problem import Path, Problem, choices, located, quote
 from core.validation import check
 from jobs import rules, sources
+from jobs.model.consistency import NO_PROGRAM
+from jobs.model.job import TrainingJob
+from jobs.model.volumes import Script
 from jobs.plan import prerequisites
 from jobs.rules import Surroundings
-from jobs.spec import Script, TrainingJob
-from jobs.spec.consistency import NO_PROGRAM
 
 _NOT_DECLARED = {"name", "module"}
 KEYS = tuple(

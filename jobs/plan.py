@@ -6,8 +6,9 @@ from decimal import Decimal
 from typing import Any
 
 from clusters.capacity import Capacity
-from jobs.spec import Limits, TrainingJob
-from jobs.spec.replicas import GPU, Share, roles, share
+from jobs.model.job import TrainingJob
+from jobs.model.parts import Limits
+from jobs.model.replicas import GPU, Share, roles, share
 
 
 def prerequisites(job: TrainingJob) -> tuple[str, ...]:

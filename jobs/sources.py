@@ -14,8 +14,9 @@ from images.build.job import JobImageSpec
 from images.build.requirements import RequirementsSpec
 from images.resource import JobImage, Trainer, TrainerImages
 from jobs.adapt import wants_gpus
-from jobs.spec import Script, TrainingJob
-from jobs.spec.program import DEFAULT_ENTRY
+from jobs.model.job import TrainingJob
+from jobs.model.program import DEFAULT_ENTRY
+from jobs.model.volumes import Script
 
 LIMIT = 2**20
 """Bytes: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""

@@ -15,7 +15,7 @@ _SERVED: Mapping[str, Lazy] = {
     "slipway:infra:TrackingReady": Lazy("infra.tracking.handler.TrackingReadyHandler"),
     "slipway:jobs:Claim": Lazy("jobs.run.claim.ClaimHandler"),
     "slipway:jobs:Gate": Lazy("jobs.run.gate.GateHandler"),
-    "slipway:jobs:PyTorchJob": Lazy("jobs.run.handler.PyTorchJobHandler"),
+    "slipway:jobs:PyTorchJob": Lazy("jobs.run.lifecycle.PyTorchJobHandler"),
 }
 _IMAGES: Mapping[str, Lazy] = {
     "slipway:images:Image": Lazy("images.handler.ImageHandler"),

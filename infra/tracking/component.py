@@ -13,7 +13,7 @@ from images.resource import declared
 from infra.declare import declare, declare_all
 from infra.tracking import manifests
 from infra.tracking.settings import Tracking
-from jobs.resource import Claim
+from jobs.run.resource import Claim
 
 _PASSWORD_BYTES = 24
 
@@ -93,7 +93,7 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
     says whether the cluster is removed with the stack.
 
     Returns:
-        The place as `jobs.spec.tracked` has it, None where runs are not tracked; and what has to
+        The place as `jobs.model.tracked` has it, None where runs are not tracked; and what has to
         exist before a job runs.
     """
     if settings is None:

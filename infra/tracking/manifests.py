@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from clusters.cluster import JOB_ACCOUNT
 from core.manifests import MANAGED_BY, Manifest, rendered
-from jobs.spec import volumes
+from jobs.model import volumes
 
 if TYPE_CHECKING:  # The command line needs the names here, and no Pulumi.
     from pulumi import Input

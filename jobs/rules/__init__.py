@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from jobs.model.job import TrainingJob
 from jobs.rules import containers, distributed, nodes
 from jobs.rules.rule import Finding, Rule, Surroundings
-from jobs.spec import TrainingJob
 
 __all__ = ["RULES", "Rule", "Surroundings", "judge"]
 

@@ -5,8 +5,8 @@ from posixpath import normpath
 from urllib.parse import urlsplit
 
 from core.problem import quote
+from jobs.model.job import TrainingJob
 from jobs.rules.rule import Finding, Findings, Surroundings, rule
-from jobs.spec import TrainingJob
 
 _CONCEPTS = "https://kubernetes.io/docs/concepts"
 

@@ -1,9 +1,9 @@
 """Ranks that could not form a group, or not go on when one is lost."""
 
 from core.problem import quote
+from jobs.model.job import TrainingJob
+from jobs.model.program import MODULES, RANK_PLACEHOLDER
 from jobs.rules.rule import Finding, Findings, Surroundings, rule
-from jobs.spec import TrainingJob
-from jobs.spec.program import MODULES, RANK_PLACEHOLDER
 
 _TORCH = "https://docs.pytorch.org/docs/2.6/distributed.html"
 _TORCHRUN = "https://docs.pytorch.org/docs/2.6/elastic/run.html"

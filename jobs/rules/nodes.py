@@ -7,10 +7,10 @@ from decimal import Decimal
 from clusters.capacity import Capacity
 from clusters.pools import NodePool
 from core.fields import gibibytes
+from jobs.model.job import TrainingJob
+from jobs.model.replicas import GPU, Share, roles, share
 from jobs.plan import fits, shares
 from jobs.rules.rule import Finding, Findings, Surroundings, place, rule
-from jobs.spec import TrainingJob
-from jobs.spec.replicas import GPU, Share, roles, share
 
 _RESOURCES = "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/"
 _GPUS = "https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/"

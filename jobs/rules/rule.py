@@ -7,8 +7,8 @@ from clusters.capacity import Capacity
 from clusters.image_registry import Registry
 from clusters.pools import GpuPool, NodePool
 from core.problem import Path, Problem, located
-from jobs.spec import TrainingJob
-from jobs.spec.replicas import Role
+from jobs.model.job import TrainingJob
+from jobs.model.replicas import Role
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.handler import Change
-from jobs.api import JobApi
-from jobs.judge.replica import TYPE_LABEL
+from jobs.api.client import JobApi
+from jobs.observe.replica import TYPE_LABEL
 
 ARTIFACTS = "artifacts"
 """The run's input with its inputs: url and sha256 of each, or under `missing` why it has none."""

@@ -17,7 +17,7 @@ from core.handler import Change, Handler, Properties
 from core.kube import Request
 from core.manifests import MADE_BY
 from core.wait import NotYet, until
-from jobs.api import Unreachable
+from jobs.api.client import Unreachable
 
 _LIMIT = (5.0, 20.0)
 _SECONDS = 60

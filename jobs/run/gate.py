@@ -15,7 +15,7 @@ from core.problem import meant
 from jobs.result import FIGURES, RunResult, explain
 
 if TYPE_CHECKING:  # It takes a second to import.
-    from jobs.spec import TrainingJob
+    from jobs.model.job import TrainingJob
 
 LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy", "require")
 """The inputs that `limits` returns."""

@@ -12,12 +12,12 @@ from core.context import Context
 from core.handler import SECRET, UNKNOWN, Change, Placeholder
 from core.kube import api_message
 from core.problem import quote
-from jobs.api import JobApi, Unreachable
+from jobs.api.client import JobApi, Unreachable
 from jobs.cost import TrainingCost
+from jobs.model.kept import keeping, program, resuming
+from jobs.model.tracked import tracked, variables
 from jobs.plan import described, requested
 from jobs.run.changes import ARTIFACTS, decisive, is_other_content
-from jobs.spec.kept import keeping, program, resuming
-from jobs.spec.tracked import tracked, variables
 
 _IN_PLACE = frozenset(
     {

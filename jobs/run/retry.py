@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jobs.judge.exits import moment
+from jobs.model.names import run_of
+from jobs.observe.exits import moment
 from jobs.result import RunResult
-from jobs.spec.names import run_of
 
 LABEL = "slipway.dev/attempt"
 """The number of a job's attempt, from 1 on."""

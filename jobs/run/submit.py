@@ -16,14 +16,14 @@ from core import kube
 from core.context import Context
 from core.manifests import MANAGED_BY, held, holds
 from core.wait import NotYet, until
-from jobs.api import JobApi, Object, Unreachable
-from jobs.judge.exits import moment
-from jobs.judge.first_failure import on_lost_nodes
+from jobs.api.client import JobApi, Object, Unreachable
+from jobs.model.names import RUN_LABEL
+from jobs.model.topology import Topology
+from jobs.observe.exits import moment
+from jobs.observe.failures import on_lost_nodes
 from jobs.run import retry
 from jobs.run.changes import bring, decisive
 from jobs.run.retry import Attempt
-from jobs.spec.names import RUN_LABEL
-from jobs.topology import Topology
 
 HASH_LABEL = "slipway.dev/spec-hash"
 _GONE_SECONDS = 90.0  # it takes Kubernetes most of a minute to see that a node is lost

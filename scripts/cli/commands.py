@@ -17,7 +17,7 @@ _UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs", QUIET)
 the table of results has what a reader looks for.
 
 The program reports wrong settings before it declares anything, and a run takes the place of a
-success only if the API server admits it (`jobs/run/handler.py`).
+success only if the API server admits it (`jobs/run/lifecycle.py`).
 """
 
 _RUN = "slipway:jobs:PyTorchJob"

@@ -14,11 +14,11 @@ from rich.table import Table
 
 from core.paths import CHECKOUT
 from core.problem import choices
-from jobs.judge.progress import figure, numbers
-from jobs.logs import archive
-from jobs.logs.history import History, Record
+from jobs.model.job import TrainingJob
+from jobs.observe.progress import figure, numbers
+from jobs.records import archive
+from jobs.records.history import History, Record
 from jobs.run.gate import limits
-from jobs.spec import TrainingJob
 from scripts.cli import CommandError
 from scripts.cli.backend import exists
 from scripts.cli.config import check, load_settings, no_job
@@ -31,7 +31,7 @@ _PIPE_WIDTH = 200
 _SAME = 0.0005  # of a figure
 _LEGEND = "Better, worse, more and less: this run, the first one, beside each other one."
 _CODE = {"files": "another script", "image": "another image"}
-"""What tells that another program was trained, by its name in `jobs.run.provenance`."""
+"""What tells that another program was trained, by its name in `jobs.records.provenance`."""
 _TIME_TO = "seconds to accuracy"
 _BACKWARD = "backward and communication, share of a step"
 _RATE = "samples per second"

@@ -15,7 +15,7 @@ from core.paths import CHECKOUT
 from core.process import CommandFailed
 from core.toolchain import ToolMissing
 from infra import settings
-from jobs.logs import archive
+from jobs.records import archive
 from scripts.cli import CommandError, backend, echo
 from scripts.cli.config import check, cluster_of, own, template
 from scripts.cli.recovery import orphans, recover, repair_files

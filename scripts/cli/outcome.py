@@ -11,7 +11,7 @@ from jobs.run.gate import limits, missed
 from scripts.cli.state import JobState, StackState
 
 if TYPE_CHECKING:  # It takes a second to import.
-    from jobs.spec import TrainingJob
+    from jobs.model.job import TrainingJob
 
 Verdict = Literal["passed", "missed", "not judged", ""]
 

@@ -14,7 +14,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
-from jobs.judge.progress import duration
+from jobs.observe.progress import duration
 from jobs.result import RunResult, explain
 from scripts.cli import CommandError
 from scripts.cli.backend import exists, locks

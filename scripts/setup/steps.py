@@ -18,7 +18,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from core.paths import cache_dir
 from core.process import run_logged, tail
-from jobs.judge.progress import duration
+from jobs.observe.progress import duration
 
 _HEARTBEAT = 60.0  # seconds between two signs of life without a terminal to redraw
 _PAUSE = 0.2

@@ -15,8 +15,8 @@ from typing import Any
 from core.fields import gibibytes
 from core.paths import CHECKOUT
 from jobs.config import CATALOG
-from jobs.logs import archive
-from jobs.logs.history import History, Record
+from jobs.records import archive
+from jobs.records.history import History, Record
 
 FOLDER = CHECKOUT / "jobs" / "baselines"
 _KEPT = (

@@ -19,8 +19,8 @@ from core.paths import CHECKOUT
 from infra.kept import KeptOutputs
 from infra.tracking.settings import Tracking
 from jobs.config import CATALOG
+from jobs.model.job import TrainingJob
 from jobs.result import RunResult
-from jobs.spec import TrainingJob
 
 STACK = CHECKOUT / "docs/schemas/stack.schema.json"
 RESULTS = CHECKOUT / "docs/schemas/results.schema.json"

@@ -14,7 +14,7 @@ from kubernetes.client import ApiClient
 
 from clusters.cluster import JOBS
 from core import kube, toolchain
-from jobs.logs import archive
+from jobs.records import archive
 from jobs.run.retry import LABEL as ATTEMPT
 from tests.engine import checkpoint
 from tests.engine.awaiting import await_true

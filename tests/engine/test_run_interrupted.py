@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.logs import archive
+from jobs.records import archive
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.job_programs import SLEEPING, TALKING, WITHOUT_END, enough, python
 from tests.engine.killing import orphans, train_with

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jobs.spec import TrainingJob
+from jobs.model.job import TrainingJob
 from scripts.cli import fetch
 from scripts.cli.fetch import fetch_files
 from scripts.cli.state import StackState

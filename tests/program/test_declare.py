@@ -17,7 +17,9 @@ from infra import declare, namespace
 from infra.gpus import manifests as gpu_manifests
 from infra.namespace import with_pull_secret
 from infra.operator import component as operator
-from jobs.spec import TrainingJob, Volume, volumes
+from jobs.model import volumes
+from jobs.model.job import TrainingJob
+from jobs.model.parts import Volume
 from tests.program.declared import Program, executed
 
 JOB = TrainingJob(

@@ -132,7 +132,7 @@ def test_the_local_provider_loads_no_class_of_the_api(
     root: Path, engine: str, tmp_path: Path
 ) -> None:
     told = started([str(root / "infra/provider/pulumi-resource-slipway")], engine, tmp_path, OF_DEV)
-    assert "jobs.watch.wait" in told
+    assert "jobs.observe.wait" in told
     assert too_many(told, PROVIDER) == []
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from jobs.config import CATALOG, read
+from jobs.model.job import TrainingJob
+from jobs.model.volumes import Script
 from jobs.rules import Surroundings
-from jobs.spec import TrainingJob
-from jobs.spec.volumes import Script
 
 
 def read_jobs(

@@ -24,9 +24,9 @@ from typing import Any
 from unittest import mock
 
 from core.paths import CHECKOUT
-from jobs.logs import archive
-from jobs.logs.archive import Log
-from jobs.spec import TrainingJob
+from jobs.model.job import TrainingJob
+from jobs.records import archive
+from jobs.records.archive import Log
 from scripts.cli.logs import NoLogs, print_logs
 from scripts.cli.outcome import outcomes
 from scripts.cli.results import print_results

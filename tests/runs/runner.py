@@ -14,10 +14,12 @@ from typing import Any
 from clusters.cluster import JOB_ACCOUNT, JOBS
 from core.handler import Handler, Properties
 from infra.provider.engine import plain_map, wrap_map
-from jobs.resource import run_properties
+from jobs.model import volumes
+from jobs.model.job import TrainingJob
+from jobs.model.pytorchjob import manifest
 from jobs.run.gate import GateHandler, limits
-from jobs.run.handler import PyTorchJobHandler
-from jobs.spec import TrainingJob, manifest, volumes
+from jobs.run.lifecycle import PyTorchJobHandler
+from jobs.run.resource import run_properties
 from tests.engine.awaiting import COMMAND_SECONDS
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.declared import read_jobs

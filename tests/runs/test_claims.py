@@ -8,9 +8,10 @@ import pytest
 
 from clusters.cluster import JOBS
 from core.manifests import MADE_BY
+from jobs.model.job import TrainingJob
+from jobs.model.parts import Volume
+from jobs.model.volumes import claims
 from jobs.run.claim import ClaimHandler
-from jobs.spec import TrainingJob, Volume
-from jobs.spec.volumes import claims
 from tests.engine.awaiting import await_true
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Recorded

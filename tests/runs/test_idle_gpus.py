@@ -11,8 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from clusters.cluster import JOBS
-from jobs.judge import gpu_use
-from jobs.watch import gpu_meter
+from jobs.observe import gpu_meter, gpu_use
 from tests.engine.awaiting import await_true
 from tests.engine.gpu_stack import Node
 from tests.engine.job_programs import SLEEPING, python

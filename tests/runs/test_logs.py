@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.logs import archive
+from jobs.records import archive
 from scripts.cli.logs import NoLogs
 from tests.engine.awaiting import await_true
 from tests.engine.job_programs import FAILING, TALKING, WITHOUT_END, enough, python

@@ -10,8 +10,8 @@ import pytest
 from clusters.cluster import JOBS
 from core.fields import cores
 from core.manifests import KEPT_CLAIM
-from jobs.spec import volumes
-from jobs.spec.names import CONTAINER
+from jobs.model import volumes
+from jobs.model.names import CONTAINER
 from tests.engine.job_programs import HUNGRY, RESUMING, SLEEPING, SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs

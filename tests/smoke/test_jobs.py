@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobs.topology import Topology
+from jobs.model.topology import Topology
 from tests.smoke.kubectl import Kubectl
 from tests.smoke.objects import Pod, conditions, holds
 

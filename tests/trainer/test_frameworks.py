@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from core.paths import CHECKOUT
-from jobs.spec import TrainingJob, manifest
-from jobs.spec.names import RUN_LABEL
+from jobs.model.job import TrainingJob
+from jobs.model.names import RUN_LABEL
+from jobs.model.pytorchjob import manifest
 from tests import readme
 from tests.trainer.conftest import Opened, installed
 

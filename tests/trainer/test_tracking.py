@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.paths import CHECKOUT, cache_dir
-from jobs.spec import tracked
+from jobs.model import tracked
 from tests.trainer.conftest import Opened, installed
 
 _MLFLOW = CHECKOUT / "images/tracking/requirements.mlflow.lock"

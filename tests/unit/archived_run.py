@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from jobs.logs import archive
-from jobs.logs.archive import Run
-from jobs.logs.history import History, Record
-from jobs.topology import Topology
+from jobs.model.topology import Topology
+from jobs.records import archive
+from jobs.records.archive import Run
+from jobs.records.history import History, Record
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 COMMIT = "8aecfa7e0c0ffee0c0ffee0c0ffee0c0ffee0c0f"

@@ -4,19 +4,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from jobs.spec import (
-    Build,
-    Elastic,
-    JobInput,
-    Limits,
-    Master,
-    Script,
-    SecretKey,
-    Toleration,
-    TrainingJob,
-    Volume,
-    manifest,
-)
+from jobs.model.job import TrainingJob
+from jobs.model.parts import Build, Elastic, JobInput, Limits, Master, SecretKey, Toleration, Volume
+from jobs.model.pytorchjob import manifest
+from jobs.model.volumes import Script
 
 IMAGE = "localhost/slipway-trainer:0123456789ab"
 SCRIPT = Script("mine", "train.py", {"train.py": b"", "lib/a.py": b""})

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.api import JobApi, Unreachable
+from jobs.api.client import JobApi, Unreachable
 from jobs.run import submit
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.row import Row

@@ -21,7 +21,7 @@ from slipway.events import Events, own_rank
 
 EXIT_FAILED = 1
 _SECONDS_TO_SAVE = 20.0
-"""Less than the pod's `terminationGracePeriodSeconds` (jobs/spec/checkpoints.py)."""
+"""Less than the pod's `terminationGracePeriodSeconds` (jobs/model/checkpoints.py)."""
 _saves = threading.Event()
 
 

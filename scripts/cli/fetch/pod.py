@@ -22,9 +22,9 @@ from core.context import Silence
 from core.kube import Request
 from core.manifests import troubles
 from core.wait import NotYet, until
-from jobs.spec.kept import keeping
-from jobs.spec.names import CONTAINER
-from jobs.spec.pytorchjob import OF_THE_PROGRAM
+from jobs.model.kept import keeping
+from jobs.model.names import CONTAINER
+from jobs.model.pytorchjob import OF_THE_PROGRAM
 from scripts.cli.kubeconfig import kubectl
 
 LABEL = "slipway.dev/fetch"

@@ -9,17 +9,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jobs.logs import archive
-from jobs.logs.archive import Log, Run
-from jobs.logs.lines import Cursor
-from jobs.topology import Topology
+from jobs.api.lines import Cursor
+from jobs.model.topology import Topology
+from jobs.records import archive
+from jobs.records.archive import Log, Run
 from scripts.cli import CommandError
 from scripts.cli.config import check, jobs_of
 from scripts.cli.logs.lines import LogLine, Printer, joined, merged
 from scripts.cli.state import StackState, read_state
 
 if TYPE_CHECKING:  # Kubernetes' client takes a second to import.
-    from jobs.api import JobApi
+    from jobs.api.client import JobApi
 
 
 class NoLogs(CommandError):

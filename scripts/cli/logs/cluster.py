@@ -12,14 +12,14 @@ from kubernetes.config import ConfigException
 
 from core.kube import api_message
 from core.manifests import holds
-from jobs.api import JobApi, Unreachable
-from jobs.logs import archive
-from jobs.logs.archive import Archive, Run
-from jobs.logs.follower import Container, Follower, containers
-from jobs.logs.lines import Cursor
-from jobs.logs.recording import Recording
-from jobs.spec.names import run_of
-from jobs.topology import Topology
+from jobs.api.client import JobApi, Unreachable
+from jobs.api.follower import Container, Follower, containers
+from jobs.api.lines import Cursor
+from jobs.model.names import run_of
+from jobs.model.topology import Topology
+from jobs.records import archive
+from jobs.records.archive import Archive, Run
+from jobs.records.recording import Recording
 from scripts.cli.config import no_job
 from scripts.cli.logs import NoLogs, Target, kept_topology, print_runs, replicas_of
 from scripts.cli.logs.lines import Printer

@@ -12,7 +12,7 @@ from rich.color import ColorSystem
 from rich.console import Console
 from rich.style import Style
 
-from jobs.logs.lines import Cursor, Line
+from jobs.api.lines import Cursor, Line
 
 _COLORS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "red")
 

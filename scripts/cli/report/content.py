@@ -8,14 +8,14 @@ from typing import Any
 import yaml
 
 from jobs.config import KEYS
-from jobs.judge.progress import duration
-from jobs.logs import archive
-from jobs.logs.archive import Run
-from jobs.logs.history import Record
+from jobs.model.topology import Topology
+from jobs.observe.progress import duration
+from jobs.records import archive
+from jobs.records.archive import Run
+from jobs.records.history import Record
+from jobs.records.timeline import entries
 from jobs.result import RunResult, explain
 from jobs.run.gate import LIMITS
-from jobs.topology import Topology
-from jobs.watch.timeline import entries
 from scripts.cli.compare import Comparison, of_job, remembered
 from scripts.cli.outcome import Outcome
 from scripts.cli.report import charts, series

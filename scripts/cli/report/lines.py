@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from re import compile as pattern
 from typing import NamedTuple
 
-from jobs.judge.progress import reported
-from jobs.logs.archive import Log, Run
-from jobs.topology import Topology
+from jobs.model.topology import Topology
+from jobs.observe.progress import reported
+from jobs.records.archive import Log, Run
 
 _MOST, _FEWEST, _OF_ONE = 20_000, 20, 1000
 """Lines of all ranks together, and at least and at most of one log."""

@@ -6,9 +6,9 @@ from math import isfinite, nan
 from statistics import median
 from typing import Any
 
-from jobs.judge.progress import figure, numbers
-from jobs.logs.archive import Run
-from jobs.logs.history import Event, epochs, events, seconds_between
+from jobs.observe.progress import figure, numbers
+from jobs.records.archive import Run
+from jobs.records.history import Event, epochs, events, seconds_between
 
 ALL = -1
 """In place of a rank: what is the same on all of them, or was found by all together."""
@@ -55,7 +55,7 @@ class Series:
 
     Args:
         curves: By the name of the figure.
-        epochs: See `jobs.logs.history.epochs`.
+        epochs: See `jobs.records.history.epochs`.
         is_cut: Whether the beginning of a log was left out, since it is very long.
     """
 

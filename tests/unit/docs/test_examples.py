@@ -11,7 +11,7 @@ import yaml
 from core.paths import CHECKOUT
 from infra.settings import parse
 from jobs.config import declare
-from jobs.spec import TrainingJob
+from jobs.model.job import TrainingJob
 from tests.unit.docs.test_jobs import examples
 
 _DIRECTORY = CHECKOUT / "examples/tracked"

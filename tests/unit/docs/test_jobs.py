@@ -11,9 +11,11 @@ from pydantic.alias_generators import to_camel
 
 from clusters.capacity import Capacity
 from jobs.config import KEYS, read
+from jobs.model.job import TrainingJob
+from jobs.model.parts import Elastic
+from jobs.model.program import DEFAULT_ENTRY, HYPERPARAMETERS, MODULES
+from jobs.model.pytorchjob import manifest
 from jobs.rules import Surroundings
-from jobs.spec import Elastic, TrainingJob, manifest
-from jobs.spec.program import DEFAULT_ENTRY, HYPERPARAMETERS, MODULES
 
 _DOCS = Path(__file__).resolve().parents[3] / "docs"
 TEXT = "\n".join(

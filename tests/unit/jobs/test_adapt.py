@@ -8,7 +8,9 @@ import pytest
 from clusters.pools import GpuPool, Taint
 from jobs.adapt import FALLBACK_SECONDS, GROWN_SECONDS, may_grow, on_gpu_nodes, wants_gpus
 from jobs.config import CATALOG
-from jobs.spec import Toleration, TrainingJob, manifest
+from jobs.model.job import TrainingJob
+from jobs.model.parts import Toleration
+from jobs.model.pytorchjob import manifest
 
 SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
 POOL = GpuPool(

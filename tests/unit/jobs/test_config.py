@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from pydantic import TypeAdapter, ValidationError
 
 from jobs.config import CATALOG, declare
-from jobs.spec import Elastic, TrainingJob
+from jobs.model.job import TrainingJob
+from jobs.model.parts import Elastic
 from tests.unit.jobs_declared import jobs
 
 KEY = "slipway:jobs.it"

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.config import _dependency_problems, lost_inputs
+from jobs.model.job import TrainingJob
+from jobs.model.parts import Build, JobInput
 from jobs.plan import not_run, ordered, prerequisites
-from jobs.spec import JobInput, TrainingJob
-from jobs.spec.parts import Build
 
 KEY = "slipway:jobs"
 OUTPUTS = {"outputs": "abfs://results/mine"}

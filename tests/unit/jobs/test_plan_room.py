@@ -12,8 +12,9 @@ from clusters.capacity import Capacity
 from clusters.embedded import cluster
 from jobs import plan
 from jobs.config import CATALOG
+from jobs.model.job import TrainingJob
+from jobs.model.parts import Master
 from jobs.plan import fits, prerequisites, shares
-from jobs.spec import Master, TrainingJob
 
 GIB = 2**30
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.problem import Problem
+from jobs.model.job import TrainingJob
+from jobs.model.volumes import Script
 from jobs.sources import LIMIT, read_script
-from jobs.spec import TrainingJob
-from jobs.spec.volumes import Script
 
 KEY = "slipway:jobs.mine"
 

@@ -14,7 +14,7 @@ from core.context import SUMMARY_VARIABLE
 from infra.cost import estimates
 from infra.cost.prices import PriceTable, Source, Tariff
 from jobs.cost import TrainingCost
-from jobs.spec import TrainingJob
+from jobs.model.job import TrainingJob
 
 TODAY = date(2026, 1, 31)
 MARKET = Source(publisher="a publisher", url="https://example.org/prices", date=date(2026, 1, 1))

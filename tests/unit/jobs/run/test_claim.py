@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from core.manifests import KEPT_CLAIM
+from jobs.model import volumes
 from jobs.run import claim
 from jobs.run.claim import ClaimHandler
-from jobs.spec import volumes
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.row import Row
 

@@ -8,10 +8,13 @@ import pytest
 
 from core.handler import UNKNOWN, Change, compare
 from jobs.config import CATALOG
-from jobs.resource import run_properties
+from jobs.model.job import TrainingJob
+from jobs.model.parts import Build, Checkpoint
+from jobs.model.pytorchjob import manifest
+from jobs.model.volumes import Script
 from jobs.run.changes import is_in_place
 from jobs.run.preview import describe
-from jobs.spec import Build, Checkpoint, Script, TrainingJob, manifest
+from jobs.run.resource import run_properties
 
 MNIST = CATALOG["mnist-gloo"]
 OWN = TrainingJob(name="own", image="example.org/mine:1", command=("train", "--lr", "0.1"))

@@ -7,7 +7,7 @@ import pytest
 
 from core.handler import UNKNOWN
 from jobs.run.gate import GateHandler
-from tests.unit.jobs.run.test_handler import Quiet
+from tests.unit.jobs.run.test_lifecycle import Quiet
 
 RESULT: Mapping[str, Any] = {
     "state": "Succeeded",

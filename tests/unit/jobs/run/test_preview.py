@@ -11,13 +11,13 @@ from clusters.capacity import Capacity
 from core.fields import cores
 from core.handler import SECRET, UNKNOWN
 from jobs.config import CATALOG
+from jobs.model.pytorchjob import manifest
 from jobs.plan import described, requested, summary
-from jobs.run.handler import PyTorchJobHandler
+from jobs.run.lifecycle import PyTorchJobHandler
 from jobs.run.preview import ask, render
-from jobs.spec import manifest
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.images.objects import Listener
-from tests.unit.jobs.run.test_handler import INPUTS, MANIFEST
+from tests.unit.jobs.run.test_lifecycle import INPUTS, MANIFEST
 
 JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"
 

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from jobs.api import JobApi
+from jobs.api.client import JobApi
+from jobs.model.names import RUN_LABEL
 from jobs.result import RunResult
-from jobs.run import handler, retry
+from jobs.run import lifecycle, retry
 from jobs.run.submit import submit
-from jobs.spec.names import RUN_LABEL
 from tests.unit.images.objects import Listener
-from tests.unit.jobs.run.test_handler import INPUTS, MANIFEST, Quiet
+from tests.unit.jobs.run.test_lifecycle import INPUTS, MANIFEST, Quiet
 
 SUCCEEDED: dict[str, Any] = {"state": "Succeeded", "reason": ""}
 LOST: dict[str, Any] = {
@@ -104,12 +104,12 @@ def train(
             run_id = cluster.job["metadata"]["labels"][RUN_LABEL]
             return RunResult.of({**end, "run_id": run_id})
 
-    monkeypatch.setattr(handler, "Wait", Ended)
+    monkeypatch.setattr(lifecycle, "Wait", Ended)
     inputs = {**INPUTS, **fields}
-    monkeypatch.setattr("jobs.logs.archive.Archive.keep", lambda *_: None)
+    monkeypatch.setattr("jobs.records.archive.Archive.keep", lambda *_: None)
     context = Listener() if row is None else row
     context.urn = "urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::mnist-gloo"
-    result = handler._train(cast("JobApi", cluster), inputs, context).as_map()
+    result = lifecycle._train(cast("JobApi", cluster), inputs, context).as_map()
     assert coming == []
     return result
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from core.context import Context
-from jobs.api import JobApi
+from jobs.api.client import JobApi
 from jobs.run import submit
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.infra.operator.test_handler import JOBS

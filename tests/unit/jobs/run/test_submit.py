@@ -4,11 +4,11 @@ import copy
 from datetime import datetime
 from typing import Any, cast
 
-from jobs.api import JobApi
+from jobs.api.client import JobApi
+from jobs.model.names import RUN_LABEL
 from jobs.run.submit import HASH_LABEL, remove, spec_hash, submit
-from jobs.spec.names import RUN_LABEL
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.jobs.run.test_handler import MANIFEST, Quiet
+from tests.unit.jobs.run.test_lifecycle import MANIFEST, Quiet
 
 
 class Empty:

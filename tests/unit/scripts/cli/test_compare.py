@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from jobs.config import CATALOG
-from jobs.logs.history import Record
+from jobs.model.parts import Bounds
+from jobs.records.history import Record
 from jobs.run.gate import limits
-from jobs.spec.parts import Bounds
 from scripts.cli import CommandError, compare
 from scripts.cli.compare import BASELINE, baseline, compared, of_job, with_limits
 from scripts.cli.state import JobState

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from core.paths import CHECKOUT
-from jobs.spec import TrainingJob
+from jobs.model.job import TrainingJob
 from scripts.cli import CommandError, config, results
 from scripts.cli.config import load_settings
 from scripts.cli.outcome import Outcome, outcomes

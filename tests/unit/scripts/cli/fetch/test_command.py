@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from core import toolchain
-from jobs.spec import TrainingJob, Volume, manifest
+from jobs.model.job import TrainingJob
+from jobs.model.parts import Volume
+from jobs.model.pytorchjob import manifest
 from scripts.cli import CommandError, fetch
 from scripts.cli.fetch import fetch_files, find, kept_files, pod
 from scripts.cli.state import JobState, StackState

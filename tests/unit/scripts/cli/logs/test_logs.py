@@ -8,11 +8,11 @@ from unittest import mock
 
 import pytest
 
-from jobs.logs import archive
-from jobs.logs.follower import Container
-from jobs.logs.lines import Cursor, Line
-from jobs.logs.recording import Recording
-from jobs.topology import Topology
+from jobs.api.follower import Container
+from jobs.api.lines import Cursor, Line
+from jobs.model.topology import Topology
+from jobs.records import archive
+from jobs.records.recording import Recording
 from scripts.cli.logs import NoLogs, archived, print_logs
 from scripts.cli.logs.cluster import find, has_ended, shown_containers
 from scripts.cli.logs.lines import LogLine, Printer, joined, merged

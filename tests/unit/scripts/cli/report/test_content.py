@@ -4,9 +4,9 @@ import pytest
 import yaml
 
 from jobs.config import CATALOG, declare
-from jobs.logs import archive
-from jobs.resource import declared
-from jobs.topology import Topology
+from jobs.model.topology import Topology
+from jobs.records import archive
+from jobs.run.resource import declared
 from scripts.cli.report import lines, page
 from scripts.cli.report.charts import charts
 from scripts.cli.report.content import as_yaml

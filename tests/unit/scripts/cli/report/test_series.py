@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.logs.archive import Run
+from jobs.records.archive import Run
 from scripts.cli.report import series
 from scripts.cli.report.charts import charts
 from scripts.cli.report.series import ALL, Curve, of_logs, of_record

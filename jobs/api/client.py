@@ -1,0 +1,236 @@
+"""The API server as a run talks to it: plain dicts in, plain dicts out."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import tenacity
+import urllib3
+from kubernetes.client import ApiClient
+from kubernetes.client.exceptions import ApiException
+
+from clusters import autoscaler
+from core import kube
+from core.kube import Request
+from jobs.api.lines import Line
+from jobs.api.streams import log_lines, watch
+from jobs.model.names import CONTAINER
+
+Object = dict[str, Any]
+
+JOB_NAME_LABEL = "training.kubeflow.org/job-name"
+"""The operator puts it on a job's pods and services."""
+
+Unreachable = urllib3.exceptions.HTTPError
+"""What the client raises when no answer came."""
+
+_LIMIT = (5, 20)
+"""Seconds to connect, and until the next byte."""
+_BRIEF_SECONDS = 5
+"""For a question that need not be answered."""
+_RETRY_SECONDS = 30
+_SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
+
+
+def _is_transient(error: BaseException) -> bool:
+    """Return whether the same request may well succeed in a moment."""
+    if isinstance(error, ApiException):
+        return error.status in _SERVER_BUSY
+    return isinstance(error, Unreachable)
+
+
+@dataclass(frozen=True)
+class JobApi:
+    """One PyTorchJob and what belongs to it. Transient errors are retried for `retry_seconds`.
+
+    Raises:
+        ApiException: the API server's refusal.
+        Unreachable: no answer for that long.
+    """
+
+    client: ApiClient
+    namespace: str
+    name: str
+    retry_seconds: float = _RETRY_SECONDS
+
+    @classmethod
+    def connect(cls, kubeconfig: str, namespace: str, name: str) -> "JobApi":
+        """Return the job `name` on the cluster of `kubeconfig` (its content)."""
+        return cls(kube.connect(kubeconfig), namespace, name)
+
+    def retrying(self, seconds: float) -> "JobApi":
+        """Return the same with other `retry_seconds`."""
+        return replace(self, retry_seconds=seconds)
+
+    def names(self) -> list[str]:
+        """Return the names of all PyTorchJobs of the namespace."""
+        jobs = self._unless_gone(Request("GET", self._jobs)) or {"items": []}  # without its CRD
+        return [str(job["metadata"]["name"]) for job in jobs["items"]]
+
+    def get(self) -> Object | None:
+        """Return the job, None when it, its CRD or its namespace does not exist."""
+        return self._unless_gone(Request("GET", self._job))
+
+    def age(self, job: Object) -> float:
+        """Return how many seconds ago the job was created, by the API server's clock."""
+        answer = self._call(
+            lambda: kube.send(self.client, Request("GET", self._jobs, {"limit": "1"}), limit=_LIMIT)
+        )
+        now = parsedate_to_datetime(answer.headers["Date"])
+        created = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
+        return max(0.0, (now - created).total_seconds())
+
+    def create(self, manifest: Object) -> Object:
+        """Submit the job; the API server's 409 means that one of that name exists."""
+        return self._ask(Request("POST", self._jobs, body=manifest))
+
+    def admit(self, manifest: Object) -> None:
+        """Have the API server and the webhook judge a job, and make none; ApiException refuses it.
+
+        A job of that name is no refusal: who judges has let it pass before its name is looked up.
+        https://github.com/kubernetes/apiserver/blob/v0.34.4/pkg/registry/generic/registry/store.go
+        """
+        request = Request("POST", self._jobs, {"dryRun": "All"}, manifest)
+        try:
+            kube.ask(self.client, request, limit=_BRIEF_SECONDS)
+        except ApiException as error:
+            if error.status != 409:
+                raise
+
+    def patch_pod(self, name: str, change: Object) -> None:
+        """Merge `change` into one pod; nothing happens when it does not exist."""
+        self._unless_gone(Request("PATCH", f"{self._pods}/{name}", body=change))
+
+    def patch(self, change: Object) -> None:
+        """Merge `change` into the job; nothing happens when it does not exist."""
+        self._unless_gone(Request("PATCH", self._job, body=change))
+
+    def delete(self) -> None:
+        """Start deleting the job and then its pods; nothing happens when it does not exist."""
+        self._unless_gone(Request("DELETE", self._job, {"propagationPolicy": "Foreground"}))
+
+    def pods(self) -> list[Object]:
+        """Return the job's pods."""
+        return self._items(self._pods, self._labelled)
+
+    def pod(self, name: str) -> Object | None:
+        """Return one pod, None when it does not exist."""
+        return self._unless_gone(Request("GET", f"{self._pods}/{name}"))
+
+    def delete_pod(self, name: str, *, at_once: bool = False) -> None:
+        """Start deleting one pod; nothing happens when it does not exist.
+
+        With `at_once` it goes without its node, which can't tell that it has ended it.
+        """
+        query = {"gracePeriodSeconds": "0"} if at_once else {}
+        self._unless_gone(Request("DELETE", f"{self._pods}/{name}", query))
+
+    def events(self, uids: set[str]) -> list[Object]:
+        """Return the events about the objects with these uids."""
+        events = self._items(f"{_in(self.namespace)}/events")
+        return [event for event in events if event["involvedObject"].get("uid") in uids]
+
+    def nodes(self) -> list[Object]:
+        """Return the cluster's nodes."""
+        return self._items("/api/v1/nodes")
+
+    def autoscaler_status(self) -> str | None:
+        """Return an autoscaler's own status; None when none adds nodes to the cluster."""
+        # https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md,
+        # "How can I check what is going on in CA?"
+        named = {"fieldSelector": f"metadata.name={autoscaler.STATUS}"}
+        found = self._items(f"{_in(autoscaler.NAMESPACE)}/configmaps", named)
+        return str((found[0].get("data") or {}).get("status", "")) if found else None
+
+    def autoscaler_events(self) -> list[Object]:
+        """Return the events in which an autoscaler reports what it could not do."""
+        about = {"fieldSelector": f"involvedObject.name={autoscaler.STATUS}"}
+        return self._items(f"{_in(autoscaler.NAMESPACE)}/events", about)
+
+    def log_lines(
+        self,
+        pod: str,
+        *,
+        since: str | None = None,
+        previous: bool = False,
+        follow: bool = False,
+        tail: int | None = None,
+    ) -> Iterator[list[Line]]:
+        """Yield the log of a replica's container as it comes, until it ends or falls silent.
+
+        `since` is RFC 3339 in full seconds, `previous` the container before the latest restart,
+        `follow` waits for more while it runs, and `tail` is the number of the last lines. Not tried
+        again: the caller knows what it has seen.
+        """
+        options = {
+            "container": CONTAINER,
+            "previous": str(previous).lower(),
+            "follow": str(follow).lower(),
+            "sinceTime": since,
+            "tailLines": None if tail is None else str(tail),
+        }
+        return log_lines(self.client, f"{self._pods}/{pod}/log", options)
+
+    def watch_job(self) -> Iterator[list[Object]]:
+        """See `jobs.api.streams.watch`."""
+        return watch(self.client, self._jobs, {"fieldSelector": f"metadata.name={self.name}"})
+
+    def watch_pods(self) -> Iterator[list[Object]]:
+        """See `jobs.api.streams.watch`."""
+        return watch(self.client, self._pods, self._labelled)
+
+    @property
+    def _jobs(self) -> str:
+        return f"/apis/kubeflow.org/v1/namespaces/{self.namespace}/pytorchjobs"
+
+    @property
+    def _job(self) -> str:
+        return f"{self._jobs}/{self.name}"
+
+    @property
+    def _pods(self) -> str:
+        return f"{_in(self.namespace)}/pods"
+
+    @property
+    def _labelled(self) -> dict[str, str]:
+        return {"labelSelector": f"{JOB_NAME_LABEL}={self.name}"}
+
+    def _items(self, path: str, query: Mapping[str, str] | None = None) -> list[Object]:
+        items: list[Object] = self._ask(Request("GET", path, query or {}))["items"]
+        return items
+
+    def _unless_gone(self, request: Request) -> Object | None:
+        """Return the answer to a request about one thing, None when it does not exist."""
+        try:
+            return self._ask(request)
+        except ApiException as error:
+            if error.status != 404:
+                raise
+            return None
+
+    def _ask(self, request: Request) -> Object:
+        answer: Object = self._call(lambda: kube.ask(self.client, request, limit=_LIMIT))
+        return answer
+
+    def _call(self, request: Callable[[], Any]) -> Any:
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(_is_transient),
+            stop=tenacity.stop_after_delay(self.retry_seconds),
+            wait=tenacity.wait_exponential_jitter(multiplier=0.2, max=5),
+            reraise=True,
+        )
+        try:
+            return retrying(request)
+        except ApiException as error:
+            if error.status == 0:
+                # A failed TLS handshake: another server has the cluster's address now.
+                raise Unreachable(
+                    f"another server than the API server answers: {error.reason}"
+                ) from error
+            raise
+
+
+def _in(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}"

@@ -1,0 +1,79 @@
+"""What the API server sends while it happens: a replica's log, and changes of objects."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kubernetes.client import ApiClient
+from kubernetes.watch import Watch
+
+from core import kube
+from jobs.api.lines import LONGEST, Line
+
+_CONNECT_SECONDS, _ANSWER_SECONDS = 5, 20
+_LOG_SILENCE_SECONDS = 30
+_WATCH_SECONDS, _WATCH_SILENCE_SECONDS = 30, 35
+
+
+def log_lines(
+    client: ApiClient, path: str, options: Mapping[str, str | None]
+) -> Iterator[list[Line]]:
+    """Yield the log at `path` as it comes, until it ends or falls silent; None is no option.
+
+    Yields:
+        An empty list once the log is open, then the lines of each part that comes.
+
+    Raises:
+        ApiException: the API server's refusal.
+        urllib3.exceptions.HTTPError: no answer, or none any more.
+    """
+    query = {name: value for name, value in options.items() if value is not None}
+    request = kube.Request("GET", path, {**query, "timestamps": "true"})
+    answer = kube.send(client, request, limit=(_CONNECT_SECONDS, _LOG_SILENCE_SECONDS))
+    try:
+        yield []
+        rest = bytearray()
+        for block in answer.stream(decode_content=False):
+            rest += block
+            *lines, last = rest.split(b"\n") if b"\n" in block else [rest]
+            parsed = (Line.parse(each[:LONGEST].decode(errors="replace")) for each in lines)
+            # The kubelet's own messages have no time, and are left out.
+            yield [line for line in parsed if line is not None]
+            rest = last[:LONGEST]
+    finally:
+        # Not back to the pool: of a log that was left, more is on its way.
+        answer.close()
+
+
+def watch(client: ApiClient, path: str, query: Mapping[str, str]) -> Iterator[list[dict[str, Any]]]:
+    """Yield all objects now, then again at each change, for half a minute; no longer.
+
+    Callers call again: what a watch may have missed, the next listing shows.
+
+    Raises:
+        ApiException: the API server's refusal.
+        urllib3.exceptions.HTTPError: no answer, or none any more.
+    """
+    request = kube.Request("GET", path, query)
+    listing = kube.ask(client, request, limit=(_CONNECT_SECONDS, _ANSWER_SECONDS))
+    objects = {item["metadata"]["uid"]: item for item in listing["items"]}
+    yield list(objects.values())
+    since = {
+        "watch": "true",
+        "resourceVersion": listing["metadata"]["resourceVersion"],
+        "timeoutSeconds": str(_WATCH_SECONDS),
+    }
+    changed = kube.Request("GET", path, {**query, **since})
+    limit = (_CONNECT_SECONDS, _WATCH_SILENCE_SECONDS)
+    stream = Watch().stream(  # type: ignore[no-untyped-call]
+        lambda **_: kube.send(client, changed, limit=limit),
+        timeout_seconds=_WATCH_SECONDS,
+    )
+    for change in stream:
+        item = change["raw_object"]
+        if change["type"] == "DELETED":
+            objects.pop(item["metadata"]["uid"], None)
+            # Its last state counts, too: an exit code may be in it.
+            yield [*objects.values(), item]
+        else:
+            objects[item["metadata"]["uid"]] = item
+        yield list(objects.values())

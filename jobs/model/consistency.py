@@ -1,0 +1,240 @@
+"""Checks for fields of a job that contradict each other, whatever the cluster. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic.alias_generators import to_camel
+
+from core.problem import Contradiction, Path, choices, dotted, quote
+from jobs.model.names import (
+    CACHED_DATA,
+    DATA,
+    INPUT_DIR,
+    OTHER_VOLUMES,
+    OWN_VOLUMES,
+    PACKAGES,
+    THREADS,
+)
+from jobs.model.program import HYPERPARAMETERS, MODULES
+from jobs.model.replicas import roles, share
+
+if TYPE_CHECKING:
+    from jobs.model.job import TrainingJob
+    from jobs.model.parts import Volume
+
+START_TIMEOUT = 300
+"""Seconds: the default."""
+
+NO_PROGRAM = "has nothing to run; a job has a `script`, a `build`, or an `image` and a `command`"
+_PROGRAMS = ("script", "build", "image")
+_OWN = (*_PROGRAMS, "command", "script_entry", "requirements")
+
+
+def contradictions(job: TrainingJob) -> list[Contradiction]:
+    """Return the contradictions between fields of `job`."""
+    rules = (
+        _own_program if job.module is None else _catalogues_program,
+        *(_elastic, _pairs, _env, _gpus, _volumes, _data, _require),
+    )
+    return [each for rule in rules for each in rule(job)]
+
+
+def _catalogues_program(job: TrainingJob) -> Iterator[Contradiction]:
+    text = f"{job.name} runs the catalogue's program; give a job of one's own another name"
+    for name in _OWN:
+        if getattr(job, name) is not None:
+            yield _of(name, text)
+    if job.max_time_to_accuracy is not None and job.goal is None:
+        text = "goes with a `goal`, such as accuracy=0.98: the time until it was reached is judged"
+        yield _of("max_time_to_accuracy", text, "goal")
+    if job.elastic is None and MODULES[str(job.module)].is_elastic:
+        yield _of("elastic", f"is missing; {job.name} needs it", "module")
+
+
+def _own_program(job: TrainingJob) -> Iterator[Contradiction]:
+    given = [name for name in _PROGRAMS if getattr(job, name) is not None]
+    for name in given[1:]:
+        text = f"goes with no `{given[0]}`; a job has exactly one of script, build and image"
+        yield _of(name, text, given[0])
+    if not given and job.command is None:
+        yield Contradiction((), NO_PROGRAM, frozenset(_OWN))
+    elif not given:
+        yield _of("image", "is missing; a `command` has an `image` or a `build`", "command")
+    if job.command is not None and job.script is not None:
+        yield _of("command", "goes with no `script`, which python3 runs; it has `args`", "script")
+    if job.image is not None and job.command is None:
+        yield _of("command", "is missing; an `image` has it", "image")
+    if job.script_entry is not None and job.script is None:
+        yield _of("script_entry", "goes with a `script` that is a folder", "script")
+    if any(getattr(job, name) is not None for name in _OWN):
+        for name in HYPERPARAMETERS:
+            if getattr(job, name) is not None:
+                yield _of(name, "only the catalogue's programs take it; one's own has `args`")
+
+
+def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
+    if job.elastic is None:
+        return
+    least, most = job.elastic.least(job.workers), job.elastic.most(job.workers)
+    if job.workers < least:
+        text = f"{least} is more than the {job.workers} of `workers`"
+        yield _of(("elastic", "minReplicas"), text, "workers")
+    if job.workers > most:
+        text = f"{most} is less than the {job.workers} of `workers`"
+        yield _of(("elastic", "maxReplicas"), text, "workers")
+    if job.master is not None:
+        yield _of("master", "an elastic job has no Master, only Workers", "elastic")
+
+
+def _pairs(job: TrainingJob) -> Iterator[Contradiction]:
+    if job.retry_on is not None and job.retries == 0:
+        yield _of("retry_on", "goes with `retries`, of which the job has none", "retries")
+    if job.requirements is not None and job.script is None and job.module is None:
+        text = "goes with a `script`; a `build` and an `image` bring their packages themselves"
+        yield _of("requirements", text, "script")
+    if job.outputs is not None:
+        yield from _secret_in(job.outputs, ("outputs",))
+    if job.checkpoint is not None and job.checkpoint.url is not None:
+        yield from _secret_in(job.checkpoint.url, ("checkpoint", "url"))
+
+
+def _env(job: TrainingJob) -> Iterator[Contradiction]:
+    threads = job.env.get(THREADS, "1")
+    if not (isinstance(threads, str) and re.fullmatch(r"0*[1-9]\d*", threads)):
+        shown = quote(threads) if isinstance(threads, str) else "a Secret's value"
+        text = f"{shown} is not allowed; it takes a whole number of at least 1"
+        yield _of(("env", THREADS), text)
+    for name, value in job.env.items():
+        if isinstance(value, str):
+            continue
+        of_secret = {"secret": value.secret, "key": value.key}
+        if value.config is None:
+            # Of this key alone: one that is misspelt beside it does not hide it.
+            text = "is missing; it takes `secret` and `key`, or `config` alone"
+            for field, given in of_secret.items():
+                if given is None:
+                    path = ("env", name, field)
+                    yield Contradiction(path, text, frozenset({dotted(path)}))
+        elif any(given is not None for given in of_secret.values()):
+            yield _of(("env", name), "has `config`, which goes with neither `secret` nor `key`")
+
+
+def _gpus(job: TrainingJob) -> Iterator[Contradiction]:
+    has_some = any(share(job, role).gpus for role in roles(job))
+    if job.min_gpu_utilization is not None and not has_some:
+        text = "goes with GPUs, of which the job has none; set `gpus`, or `backend: nccl`"
+        yield _of("min_gpu_utilization", text, "backend", "gpus", "master")
+    if job.backend != "nccl":
+        return
+    need = f"nccl needs a GPU for each process, and `processesPerNode` is {job.processes_per_node}"
+    own = None if job.master is None else job.master.gpus
+    for path, gpus in ((("gpus",), job.gpus), (("master", "gpus"), own)):
+        if gpus is not None and gpus < job.processes_per_node:
+            yield _of(path, f"{gpus} is too few: {need}", "backend", "processes_per_node")
+
+
+def _volumes(job: TrainingJob) -> Iterator[Contradiction]:
+    counted = Counter(volume.mount_path for volume in job.volumes.values())
+    for name, volume in job.volumes.items():
+        place = volume.mount_path
+        reason = _hidden(place, job)
+        if reason is None and counted[place] > 1:
+            reason = "is taken by another volume"
+        if reason is not None:
+            text = f'"{place}" {reason}; mount it elsewhere, such as /mnt/{name}'
+            yield _of(("volumes", name, "mountPath"), text)
+        yield from _volume_kind(name, volume)
+
+
+def _hidden(place: str, job: TrainingJob) -> str | None:
+    """Return what a volume at `place` would take from the pod; None when nothing."""
+    needed = {path: f"`{name}`, which every pod has" for name, path in OWN_VOLUMES.items()}
+    if job.image is None:
+        needed[PACKAGES] = "slipway_trainer, which starts the program"
+    if job.module is not None:
+        needed[DATA] = "the data sets that the program reads"
+    if job.inputs:
+        needed[INPUT_DIR] = "the job's inputs"
+        needed[OTHER_VOLUMES] = "the volumes that its inputs come from"
+    if job.data is not None and job.data.volume is None:
+        needed[CACHED_DATA] = "the job's data"
+    for path, what in needed.items():
+        if PurePosixPath(path).is_relative_to(place):
+            return f"would hide {path}: {what}"
+    return None
+
+
+def _volume_kind(name: str, volume: Volume) -> Iterator[Contradiction]:
+    kinds = ("claim", "size", "empty_dir", "host_path")
+    given = [to_camel(kind) for kind in kinds if getattr(volume, kind) is not None]
+    if len(given) != 1:
+        listed = ", ".join(map(to_camel, kinds))
+        text = f"has {' and '.join(given) or 'no kind'}; it has exactly one of {listed}"
+        yield _of(("volumes", name), text)
+    elif volume.read_only and given[0] in {"size", "emptyDir"}:
+        yield _of(("volumes", name, "readOnly"), f"`{given[0]}` begins empty: it must be written")
+    elif volume.keep is not None and volume.size is None:
+        text = f"goes with `size` alone; `{given[0]}` says itself what stays"
+        yield _of(("volumes", name, "keep"), text)
+
+
+def _require(job: TrainingJob) -> Iterator[Contradiction]:
+    for name, bounds in job.require.items():
+        if bounds.min is None and bounds.max is None:
+            yield _of(("require", name), "takes `min`, `max` or both")
+        elif bounds.min is not None and bounds.max is not None and bounds.min > bounds.max:
+            text = f"{bounds.min:g} is more than its max {bounds.max:g}"
+            yield _of(("require", name, "min"), text)
+
+
+_SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})
+
+
+def _secret_in(text: str, path: Path) -> Iterator[Contradiction]:
+    url = urlsplit(text)
+    signed = any(name.lower() in _SIGNATURES for name, _ in parse_qsl(url.query, True))
+    if url.password is not None or signed:
+        text = (
+            f"has {'a signature' if signed else 'a password'} in it, which would stand in clear in "
+            "the stack's state; leave it out, and give the store's client its own variable by "
+            "`env`, from a Secret"
+        )
+        yield _of(path, text)
+
+
+def _data(job: TrainingJob) -> Iterator[Contradiction]:
+    data = job.data
+    if data is None:
+        return
+    if data.url is None and data.volume is None:
+        yield _of("data", "takes a `url` with its `sha256`, or a `volume` that has the data")
+    if data.url is None and data.sha256 is not None:
+        text = "goes with a `url`; the files of a volume are taken as they are"
+        yield _of(("data", "sha256"), text)
+    if data.url is not None:
+        yield from _secret_in(data.url, ("data", "url"))
+        if data.sha256 is None:
+            text = "is missing; what the `url` gives is proven by it (sha256sum prints it)"
+            yield _of(("data", "sha256"), text)
+    if data.volume is None:
+        return
+    if (volume := job.volumes.get(data.volume)) is None:
+        known = choices(data.volume, job.volumes)
+        text = f"{quote(data.volume)} is none of the job's `volumes`; {known}"
+        yield _of(("data", "volume"), text, "volumes")
+    elif volume.read_only and data.url is not None:
+        text = f"{quote(data.volume)} can't be written to, so nothing can be fetched into it"
+        yield _of(("data", "volume"), text, "volumes")
+
+
+def _of(place: str | Path, text: str, *others: str) -> Contradiction:
+    """Return a contradiction that rests on a field, or the first part of a path, and on others."""
+    first, *rest = (place,) if isinstance(place, str) else place
+    top = to_camel(str(first))
+    return Contradiction((top, *rest), text, frozenset({top, *map(to_camel, others)}))

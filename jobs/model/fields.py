@@ -1,0 +1,182 @@
+"""The types of a job's fields. Their descriptions are shown where a value is not allowed."""
+
+import json
+import re
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from core.fields import also, exact, integer, number
+from jobs.model.names import DATA_CACHE, OWN_VOLUMES
+
+_TAKEN = frozenset(
+    {
+        *("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "PYTHONUNBUFFERED"),
+        *("LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"),
+    }
+)
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_DURATIONS = "a duration such as 90s, 5m or 1h30m"
+_INTERVAL = "a number of steps such as 500 steps, or a time such as 10 min, 90s or 1h30m"
+_URL = "a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder"
+_ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
+
+
+def _seconds(value: object) -> object:
+    """Let 90s, 5m and 1h30m stand for so many seconds."""
+    found = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
+    if found is None:
+        return number(integer(value))
+    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return 3600 * hours + 60 * minutes + seconds
+
+
+def _interval(text: str) -> str:
+    """Return an interval as pods read it: so many steps, or seconds."""
+    if found := re.fullmatch(r"([1-9]\d*) ?steps?", text):
+        return f"{found[1]} steps"
+    seconds = _seconds(re.sub(r" (m|s)(in)?$", r"\1", text))
+    if not isinstance(seconds, int) or seconds < 1:
+        raise ValueError(_INTERVAL)
+    return f"{seconds} s"
+
+
+def _word(value: object) -> object:
+    """Let any scalar stand for its text: a program reads 0.10 and 0.1 as the same number."""
+    return json.dumps(value) if isinstance(value, int | float) else value
+
+
+def _variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError("letters, digits and _, and no digit first")
+    if name in _TAKEN or name.startswith(("PET_", "SLIPWAY_")):
+        raise ValueError("a name that neither the training operator nor Slipway sets itself")
+    return name
+
+
+def _artifact(path: str) -> str:
+    if "" in path.split("/") or {".", ".."} & set(path.split("/")):
+        raise ValueError(_ARTIFACT)
+    return path
+
+
+def _url(url: str) -> str:
+    try:
+        urlsplit(url)
+    except ValueError:
+        raise ValueError(_URL) from None
+    return url
+
+
+def _input(name: str) -> str:
+    # A variable has it in capitals, so none may differ in that alone.
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,29}", name):
+        raise ValueError("at most 30 of a-z, 0-9 and _, a letter first")
+    return name
+
+
+def _volume(name: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?", name):
+        raise ValueError("at most 30 of a-z, 0-9 and -, and no - first or last")
+    if name in {*OWN_VOLUMES, DATA_CACHE}:
+        raise ValueError(f"a name that Slipway has not taken ({', '.join(OWN_VOLUMES)})")
+    return name
+
+
+Name = Annotated[
+    str,
+    Field(
+        # DNS-1035, as the operator's webhook demands; its pods' names are longer and may have 63.
+        pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$",
+        max_length=40,
+        description="a DNS label: at most 40 of a-z, 0-9 and -, a letter first and no - last",
+    ),
+]
+Variable = Annotated[str, AfterValidator(_variable)]
+Value = Annotated[
+    str,
+    BeforeValidator(exact),
+    Field(
+        description='text; a number with a fraction stands in quotes, such as "1.10"',
+        json_schema_extra=also("integer", "boolean"),
+    ),
+]
+Word = Annotated[
+    str,
+    BeforeValidator(_word),
+    Field(description="text", json_schema_extra=also("number", "boolean")),
+]
+ArtifactPath = Annotated[str, Field(description=_ARTIFACT), AfterValidator(_artifact)]
+InputName = Annotated[str, AfterValidator(_input)]
+VolumeName = Annotated[str, AfterValidator(_volume)]
+ObjectName = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
+        description="an object's name: a-z, 0-9, - and ., and none of - and . first or last",
+    ),
+]
+ConfigKey = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z_][-\w.]*$",
+        description="a key of the stack's configuration without `slipway:`, such as hfToken",
+    ),
+]
+FilePath = Annotated[
+    str, Field(min_length=1, description="a path, relative to the checkout, or absolute")
+]
+InnerPath = Annotated[str, Field(min_length=1, description="a path inside of the folder")]
+Url = Annotated[
+    str,
+    Field(pattern=r"^[a-z][a-z0-9+.-]*://\S+$", description=_URL),
+    AfterValidator(_url),
+]
+Sha256 = Annotated[
+    str,
+    Field(pattern=r"^[0-9a-f]{64}$", description="64 of 0-9 and a-f, as sha256sum prints them"),
+]
+Goal = Annotated[
+    str,
+    Field(
+        pattern=r"^(?:(?:top5_)?accuracy=(?:0?\.\d+|1(?:\.0+)?)"
+        r"|(?:val|test)_loss=(?:\d*[1-9]\d*(?:\.\d+)?|\d*\.\d*[1-9]\d*))$",
+        description="accuracy or top5_accuracy with a share of at most 1, or val_loss with a value "
+        "above 0, such as accuracy=0.98 or val_loss=0.3",
+    ),
+]
+Accuracy = Annotated[float, Field(ge=0, le=1), BeforeValidator(number)]
+AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(number)]
+Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
+Percent = Annotated[int, Field(ge=1, le=100), BeforeValidator(integer)]
+Figure = Annotated[float, Field(allow_inf_nan=False), BeforeValidator(number)]
+MetricName = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z_][\w./-]*$", max_length=63, description="a name such as val_loss"),
+]
+Seconds = Annotated[
+    float,
+    Field(
+        gt=0,
+        allow_inf_nan=False,
+        description=f"seconds above 0, or {_DURATIONS}",
+        json_schema_extra=also("string"),
+    ),
+    BeforeValidator(_seconds),
+]
+WholeSeconds = Annotated[
+    int,
+    Field(
+        ge=1,
+        description=f"a whole number of seconds, at least 1, or {_DURATIONS}",
+        json_schema_extra=also("string"),
+    ),
+    BeforeValidator(_seconds),
+]
+Retriable = Annotated[
+    Literal["lostNode", "ownFailure"], Field(description="one of lostNode, ownFailure")
+]
+Interval = Annotated[str, Field(description=_INTERVAL), AfterValidator(_interval)]
+Replicas = Annotated[int, Field(ge=1, le=999), BeforeValidator(integer)]
+Workers = Annotated[int, Field(ge=0, le=999), BeforeValidator(integer)]

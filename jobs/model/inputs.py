@@ -1,0 +1,223 @@
+"""The files that a job's pods fetch before its program starts: `inputs` and `data`. Pure.
+
+Inputs are files of other jobs; data come from a URL into a cache, or lie in a volume.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import PurePosixPath
+from posixpath import normpath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from jobs.model.names import (
+    CACHED_DATA,
+    DATA_CACHE,
+    INPUT_DIR,
+    INPUTS_CONTAINER,
+    KEPT,
+    KEPT_VOLUME,
+    OTHER_VOLUMES,
+)
+from jobs.model.parts import Volume
+from jobs.model.volumes import claim, claim_name, of_claim
+
+if TYPE_CHECKING:
+    from core.manifests import Manifest
+    from jobs.model.job import TrainingJob
+
+FETCH = ("python3", "-m", "slipway_trainer.inputs")
+CACHE_MOUNT = {"name": DATA_CACHE, "mountPath": CACHED_DATA}
+"""Where a container finds the cache."""
+_CACHE_SIZE = "20Gi"
+"""Of the cache's claim. Where a storage class keeps to it, larger data need a volume of the job."""
+
+
+def environment(job: TrainingJob) -> dict[str, str]:
+    """Return the variables with which a container finds its inputs and its data."""
+    found = {
+        f"SLIPWAY_INPUT_{name.upper()}": literal(_path(name, source.artifact))
+        for name, source in job.inputs.items()
+    }
+    if job.data is not None:
+        folder = "" if job.data.url is None else f"/{job.data.sha256}"
+        found["SLIPWAY_DATA_DIR"] = f"{_cache(job)}{folder}"
+    return found
+
+
+def arguments(job: TrainingJob, others: Mapping[str, Volume]) -> list[str]:
+    """Return the arguments of the container that fetches files, before other jobs have run.
+
+    `filled` adds what the other jobs' results have.
+    """
+    found = []
+    for name, source in job.inputs.items():
+        path = _path(name, source.artifact)
+        known: dict[str, Any] = {"name": name, **asdict(source), "path": path}
+        if name in others:
+            known["mounted"] = [others[name].mount_path, f"{OTHER_VOLUMES}/{name}"]
+        found.append(json.dumps(known))
+    if job.data is not None and job.data.url is not None:
+        data = {"url": job.data.url, "sha256": job.data.sha256, "cache": _cache(job)}
+        found.append(json.dumps(data))
+    return found
+
+
+def volumes(
+    job: TrainingJob, others: Mapping[str, Volume], *, keeps_data: bool
+) -> list[dict[str, Any]]:
+    """Return the volumes that a pod has for these files alone, each claim once.
+
+    With `keeps_data` the cache is the claim that all jobs share.
+    """
+    found: list[dict[str, Any]] = [
+        {"name": name, **of_claim(claim)}
+        for claim, name in _volume_names(job, others).items()
+        if name not in job.volumes
+    ]
+    if needs_cache(job):
+        source = of_claim(DATA_CACHE) if keeps_data else {"emptyDir": {}}
+        found.append({"name": DATA_CACHE, **source})
+    return found
+
+
+def mounts(job: TrainingJob, others: Mapping[str, Volume]) -> list[dict[str, Any]]:
+    """Return where the fetching container finds the volumes of its inputs and the cache."""
+    names = _volume_names(job, others)
+    found: list[dict[str, Any]] = [
+        {"name": names[str(each.claim)], "mountPath": f"{OTHER_VOLUMES}/{name}", "readOnly": True}
+        for name, each in others.items()
+    ]
+    return found + ([CACHE_MOUNT] if needs_cache(job) else [])
+
+
+def needs_cache(job: TrainingJob) -> bool:
+    """Return whether the job's data are fetched, and into no volume of its own."""
+    return job.data is not None and job.data.url is not None and job.data.volume is None
+
+
+def cache_claim(namespace: str) -> Manifest:
+    """Return the claim of the cache; it goes when no job needs it."""
+    return claim(DATA_CACHE, namespace, _CACHE_SIZE)
+
+
+def other_volumes(
+    job: TrainingJob, others: Mapping[str, TrainingJob], *, has_volume: bool
+) -> dict[str, Volume]:
+    """Return the volumes of other jobs in which inputs of `job` lie, by the input's name.
+
+    Each has its claim, and where that job mounts it. With `has_volume` the stack has one on which
+    jobs without `outputs` keep their files.
+    """
+    found = {
+        name: _output_volume(others[source.job], has_volume) for name, source in job.inputs.items()
+    }
+    return {name: volume for name, volume in found.items() if volume is not None}
+
+
+def _output_volume(job: TrainingJob, has_volume: bool) -> Volume | None:
+    """Return the volume that a job's files are copied to; None when that is another store."""
+    if job.outputs is None:
+        return Volume(claim=KEPT_VOLUME, mount_path=KEPT) if has_volume else None
+    url = urlsplit(job.outputs)
+    if url.scheme not in {"file", "local"}:
+        return None
+    directory = PurePosixPath(normpath(url.path))
+    holding = {
+        volume.mount_path: Volume(
+            claim=claim_name(job.name, name, volume), mount_path=volume.mount_path
+        )
+        for name, volume in job.volumes.items()
+        if volume.empty_dir is None and directory.is_relative_to(volume.mount_path)
+    }
+    # Of volumes within each other the inner one has the file.
+    return holding[max(holding, key=len)] if holding else None
+
+
+def found(job: TrainingJob, results: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
+    """Return url and sha256 of each of a job's inputs, or under `missing` why it has none.
+
+    `results` has those of the jobs before it, by name; None of one that did not run.
+    """
+    known = {}
+    for name, source in job.inputs.items():
+        left = (results[source.job] or {}).get("artifacts") or {}
+        if (artifact := left.get(source.artifact)) is not None:
+            known[name] = {key: artifact[key] for key in ("url", "sha256")}
+            continue
+        text = (
+            f"input {name}: job {source.job} succeeded but left no artifact {source.artifact}; its "
+            f"result has {', '.join(sorted(left)) or 'none'}. Let its program write the file into "
+            "SLIPWAY_OUTPUT_DIR, or name another one; of very many files a result has only some, "
+            "and none where nothing is kept (docs/files.md)"
+        )
+        known[name] = {"missing": text}
+    return known
+
+
+def require(artifacts: Mapping[str, Mapping[str, str]]) -> None:
+    """Do nothing when all artifacts were found.
+
+    Raises:
+        RuntimeError: with all that were not, and what exists instead.
+    """
+    missing = [each["missing"] for each in artifacts.values() if "missing" in each]
+    if missing:
+        raise RuntimeError("\n".join(missing))
+
+
+def filled(
+    manifest: Mapping[str, Any], artifacts: Mapping[str, Mapping[str, str]]
+) -> dict[str, Any]:
+    """Return a PyTorchJob whose pods know where their inputs are, and what they have to be.
+
+    Raises:
+        RuntimeError: some were not found.
+    """
+    require(artifacts)
+    complete = copy.deepcopy(dict(manifest))
+    for replicas in complete["spec"]["pytorchReplicaSpecs"].values():
+        for container in replicas["template"]["spec"].get("initContainers", []):
+            if container["name"] == INPUTS_CONTAINER:
+                inputs = map(json.loads, container["args"])
+                container["args"] = [  # the job's data have no name, and are known already
+                    literal(json.dumps({**each, **artifacts.get(each.get("name"), {})}))
+                    for each in inputs
+                ]
+    return complete
+
+
+def literal(text: str) -> str:
+    """Return `text` so that Kubernetes takes no $(…) in it for a variable."""
+    return text.replace("$", "$$")
+
+
+def _path(name: str, artifact: str) -> str:
+    """Return where a container finds an input."""
+    return f"{INPUT_DIR}/{name}/{PurePosixPath(artifact).name}"
+
+
+def _cache(job: TrainingJob) -> str:
+    """Return where a container finds what holds the job's data."""
+    volume = None if job.data is None else job.data.volume
+    return CACHED_DATA if volume is None else job.volumes[volume].mount_path
+
+
+def _volume_names(job: TrainingJob, others: Mapping[str, Volume]) -> dict[str, str]:
+    """Return the names of the pod's volumes in which inputs lie, by claim: the job's own, if any.
+
+    No volume of a job can have the name of another one, which is longer than 30 characters.
+    """
+    own = {KEPT_VOLUME: KEPT_VOLUME} | {
+        claim_name(job.name, name, volume): name
+        for name, volume in job.volumes.items()
+        if volume.empty_dir is None
+    }
+    claims = dict.fromkeys(str(each.claim) for each in others.values())
+    hashed = {claim: hashlib.sha256(claim.encode()).hexdigest()[:32] for claim in claims}
+    return {claim: own.get(claim, f"lent-{digest}") for claim, digest in hashed.items()}

@@ -1,0 +1,206 @@
+"""A job's volumes, its script's among them: in its pods, and the objects that they are. Pure."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from core.fields import mebibytes, size
+from core.manifests import KEPT, MANAGED_BY, Manifest
+from jobs.model.names import OWN_VOLUMES
+from jobs.model.parts import Volume
+from jobs.model.replicas import Share
+
+if TYPE_CHECKING:
+    from jobs.model.job import TrainingJob
+
+_READABLE_AND_EXECUTABLE = 0o555
+_LONGEST_KEY = 200
+_NOMINAL = "1Gi"
+"""A directory of a node has no size of its own, but a volume has to have one."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """The files of a job's script, by their path in its folder; `entry` is the one to start.
+
+    They are an immutable ConfigMap; `jobs.sources` reads them.
+    """
+
+    job: str
+    entry: str
+    files: Mapping[str, bytes]
+
+    @property
+    def name(self) -> str:
+        """The ConfigMap's name, which changes with the files: an existing ConfigMap can't."""
+        digest = hashlib.sha256(self.entry.encode())
+        for path, content in sorted(self.files.items()):
+            digest.update(f"\0{path}\0{len(content)}\0".encode() + content)
+        return f"{self.job}-script-{digest.hexdigest()[:10]}"
+
+    @property
+    def items(self) -> dict[str, str]:
+        """Each path by its key in the ConfigMap: keys know no folders."""
+        items: dict[str, str] = {}
+        for path in sorted(self.files):
+            plain = re.sub(r"[^-._a-zA-Z0-9]", "_", path)[-_LONGEST_KEY:]
+            number = sum(key == plain or key.startswith(f"{plain}.") for key in items)
+            items[f"{plain}.{number}" if plain in items else plain] = path
+        return items
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The Python files among them, by their path."""
+        python = (path for path in self.files if path.endswith(".py"))
+        return {path: self.files[path].decode(errors="replace") for path in python}
+
+    def config_map(self, namespace: str) -> Manifest:
+        """Return the ConfigMap: as text, which reads in a preview, what may travel as such."""
+        data, binary = {}, {}
+        for key, path in self.items.items():
+            content = self.files[path]
+            text = content.decode(errors="replace")
+            if text.encode() == content and "\0" not in text:
+                data[key] = text
+            else:
+                binary[key] = base64.b64encode(content).decode()
+        contents = {"data": data, "binaryData": binary}
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": self.name, "namespace": namespace, "labels": dict(MANAGED_BY)},
+            "immutable": True,
+            **{name: files for name, files in contents.items() if files},
+        }
+
+
+def claim_name(job: str, name: str, volume: Volume) -> str:
+    """Return the name of a volume's claim; one for a host path is another for another path."""
+    if volume.claim is not None:
+        return volume.claim
+    if volume.host_path is None:
+        return f"{job}-{name}"
+    source = f"{volume.host_path}:{volume.read_only}".encode()
+    return f"{job}-{name}-{hashlib.sha256(source).hexdigest()[:8]}"
+
+
+def pod_volumes(job: TrainingJob, share: Share, script: Script | None) -> list[dict[str, Any]]:
+    """Return a pod's volumes."""
+    half = mebibytes(size(share.memory_limit) // 2)
+    shared = half if job.shared_memory is None else job.shared_memory
+    own: dict[str, dict[str, Any]] = {
+        "tmp": {"emptyDir": {}},
+        "shm": {"emptyDir": {"medium": "Memory", "sizeLimit": shared}},
+        "work": {"emptyDir": {}},
+    }
+    if script is not None:
+        items = [{"key": key, "path": path} for key, path in sorted(script.items.items())]
+        files = {"name": script.name, "items": items, "defaultMode": _READABLE_AND_EXECUTABLE}
+        own["script"] = {"configMap": files}
+    own |= {name: _source(job.name, name, each) for name, each in job.volumes.items()}
+    return [{"name": name, **source} for name, source in own.items()]
+
+
+def mounts(job: TrainingJob, script: Script | None) -> list[dict[str, Any]]:
+    """Return where a container finds the pod's volumes."""
+    places = [
+        (name, path, name == "script")
+        for name, path in OWN_VOLUMES.items()
+        if name != "script" or script is not None
+    ]
+    places += [(name, each.mount_path, each.read_only) for name, each in job.volumes.items()]
+    return [
+        {"name": name, "mountPath": path, **({"readOnly": True} if read_only else {})}
+        for name, path, read_only in places
+    ]
+
+
+def host_volumes(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
+    """Yield the objects that give directories of a node to `job`'s pods, in order."""
+    for name, volume in job.volumes.items():
+        if volume.host_path is None:
+            continue
+        own = claim_name(job.name, name, volume)
+        # Volumes are in no namespace, and their names are unique in the cluster.
+        bound = {"storageClassName": "", "volumeName": f"{namespace}-{own}"}
+        mode = "ReadOnlyMany" if volume.read_only else "ReadWriteOnce"
+        yield {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": bound["volumeName"], "labels": dict(MANAGED_BY)},
+            "spec": {
+                "capacity": {"storage": _NOMINAL},
+                "accessModes": [mode],
+                "storageClassName": "",
+                # The directory is the user's: it stays when the job goes.
+                "persistentVolumeReclaimPolicy": "Retain",
+                "claimRef": {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolumeClaim",
+                    "namespace": namespace,
+                    "name": own,
+                },
+                # A missing directory is an error and not an empty volume.
+                "hostPath": {"path": volume.host_path, "type": "Directory"},
+            },
+        }
+        made = claim(own, namespace, _NOMINAL, mode=mode)
+        made["spec"] |= bound
+        # Many storage classes make a volume only for a pod that uses it; the run reports when none
+        # comes.
+        made["metadata"]["annotations"] = {"pulumi.com/skipAwait": "true"}
+        yield made
+
+
+def claims(job: TrainingJob, namespace: str) -> Iterator[tuple[Manifest, bool]]:
+    """Yield the claim of each of `job`'s volumes with a size, and whether it is kept."""
+    for name, volume in job.volumes.items():
+        if volume.size is not None:
+            stays = volume.keep is not False
+            yield (
+                claim(claim_name(job.name, name, volume), namespace, volume.size, keep=stays),
+                stays,
+            )
+
+
+def claim(  # noqa: PLR0913  # what it is called, and what a claim may ask for
+    name: str,
+    namespace: str,
+    size: str,
+    *,
+    mode: str = "ReadWriteOnce",
+    storage_class: str | None = None,
+    keep: bool = False,
+) -> Manifest:
+    """Return a claim of a size; with `keep` it stays with its files when nothing declares it.
+
+    `mode` is an access mode of Kubernetes; None is the cluster's default storage class.
+    """
+    chosen = {} if storage_class is None else {"storageClassName": storage_class}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": dict(MANAGED_BY),
+            "annotations": {KEPT: str(keep).lower()},
+        },
+        "spec": {"accessModes": [mode], "resources": {"requests": {"storage": size}}, **chosen},
+    }
+
+
+def of_claim(name: str) -> dict[str, Any]:
+    """Return the source of a pod's volume that is a claim's."""
+    return {"persistentVolumeClaim": {"claimName": name}}
+
+
+def _source(job: str, name: str, volume: Volume) -> dict[str, Any]:
+    if volume.empty_dir is None:
+        return of_claim(claim_name(job, name, volume))
+    return {"emptyDir": {} if volume.empty_dir is True else {"sizeLimit": volume.empty_dir}}

@@ -1,0 +1,194 @@
+"""What ended a run: which of several failures came first, or what its cluster did. Pure."""
+
+import re
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+from typing import Any
+
+from core.manifests import condition, holds
+from jobs.model.names import CONTAINER
+from jobs.observe.exits import NEVER, Exit, moment
+from jobs.observe.replica import Replica
+
+_BURST = timedelta(seconds=10)
+"""How far apart the failures may be that have one cause; kubelets report full seconds."""
+# What gloo, NCCL and torch's store report on a rank whose peer has gone or does not answer:
+# https://github.com/pytorch/gloo/blob/main/gloo/transport/tcp/pair.cc
+# https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html (ncclRemoteError)
+# https://github.com/pytorch/pytorch/blob/v2.6.0/torch/csrc/distributed/c10d/socket.h
+_PEER_HAS_GONE = re.compile(
+    r"connection (was likely )?closed|connection reset by peer|broken pipe|connection refused"
+    r"|ncclRemoteError|remote process exited|NCCL communicator was aborted"
+    r"|failed to recv, got 0 bytes|Application timeout caused pair closure"
+    r"|Timed out waiting \d+ms for|timed out after \d+ seconds waiting for clients"
+    r"|client socket has timed out|client socket has failed to connect|connectFullMesh failed"
+    r"|collective operation timeout|wait timeout after \d+ms",
+    re.IGNORECASE,
+)
+_TERMINATED = 128 + signal.SIGTERM
+
+# https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+_CONDITION = "DisruptionTarget"
+_DISRUPTIONS = {
+    "PreemptionByScheduler": "was preempted by a pod of a higher priority",
+    "DeletionByTaintManager": "was removed from its node, which was lost or tainted",
+    "EvictionByEvictionAPI": "was evicted, as `kubectl drain` does",
+    "DeletionByPodGC": "was removed, since its node is gone",
+    "TerminationByKubelet": "was ended by its node, which was short of something or shut down",
+}
+_LOST = frozenset({"NodeLost", "NodeShutdown", "Shutdown"})
+"""`status.reason` of older clusters, and of nodes that can't set the condition."""
+_SOON = timedelta(seconds=60)
+
+
+class Origin(IntEnum):
+    """Where a failure comes from, by what can be seen of it; the lowest explains the others."""
+
+    OWN = 0  # the program itself, or what killed it alone
+    STOPPED = 1  # it was stopped: it obeyed SIGTERM, or its pod was being deleted
+    PEER = 2  # it reports that a peer had gone or did not answer
+
+
+@dataclass
+class Failure:
+    """A container that ended, and took the run along: with code 0 if too early."""
+
+    replica: Replica  # as its pod showed it then
+    exit: Exit
+    container: str = CONTAINER
+
+    def __post_init__(self) -> None:
+        self.finished = self.exit.finished  # by its node's clock
+        if self.finished == NEVER:
+            # Of one that a node evicts it may not know that: then since when its pod is not ready.
+            ready = condition(self.replica.pod, "Ready")
+            is_unready = ready.get("status", "True") != "True"
+            self.finished = moment(ready.get("lastTransitionTime", "")) if is_unready else NEVER
+        self.origin = self._origin()
+        # The rank that failed; of several in one replica the first, unless one reported it.
+        reported, topology = (self.exit.report or {}).get("rank"), self.replica.topology
+        is_known = isinstance(reported, int) and not topology.elastic
+        self.rank = reported if is_known else topology.first_rank(self.replica.number)
+
+    def _origin(self) -> Origin:
+        if _PEER_HAS_GONE.search(self.exit.message) is not None:
+            return Origin.PEER
+        if self.replica.evicted is not None:
+            return Origin.OWN
+        stopped = self.exit.code == _TERMINATED or self.replica.was_deleted(self.finished)
+        return Origin.STOPPED if stopped else Origin.OWN
+
+    def __str__(self) -> str:
+        """Name the rank and what happened to it."""
+        who = f"rank {self.rank} ({self.replica.name})"
+        if self.replica.evicted is not None:
+            return f"{who} was evicted by its node: {self.replica.evicted}"
+        early = " before the other ranks were done" if self.exit.code == 0 else ""
+        raised = f": {self.exit.exception}" if self.exit.exception is not None else ""
+        return f"{who} {self.exit}{early}{raised}"
+
+
+def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Failure:
+    """Return the failure that ended the run: of the last ones the first that explains the others.
+
+    A rank that fails takes its peers along, and may be running again before they notice. So
+    failures that come from a peer are traced back to what had failed while they still ran.
+
+    Args:
+        failures: In the order in which they were seen; at least one.
+        ended_well: Exits with code 0: a rank that ends early takes its peers along as well.
+    """
+    left = sorted(failures, key=lambda each: each.finished)
+    last = group = _burst(left)
+    while all(each.origin is not Origin.OWN for each in group):
+        left = [each for each in left if each not in group]
+        before = [each for each in left if any(_ran_when(each, other) for other in group)]
+        if not before:
+            # A rank that obeyed a signal to end did not miss a peer.
+            missed = any(each.origin is Origin.PEER for each in group)
+            early = [each for each in ended_well if missed and each.finished <= last[-1].finished]
+            group = [min(early, key=lambda each: each.finished)] if early else group
+            break
+        group = _burst(before)
+    found = min(group, key=lambda each: (each.origin, each.finished))
+    same = (found.replica.number, found.origin)
+    return [each for each in group if (each.replica.number, each.origin) == same][-1]
+
+
+def _burst(failures: Sequence[Failure]) -> list[Failure]:
+    """Return the last of `failures`, which are in order, and those that came shortly before it."""
+    near = [failures[-1]]
+    for each in reversed(failures[:-1]):
+        if near[0].finished - each.finished > _BURST:
+            break
+        near.insert(0, each)
+    return near
+
+
+def _ran_when(failed: Failure, other: Failure) -> bool:
+    """Return whether `other`, of another replica, still ran when `failed` ended."""
+    same = failed.replica.number == other.replica.number
+    return not same and other.exit.started <= failed.finished
+
+
+@dataclass(frozen=True)
+class Disruption:
+    """A pod that was lost to its cluster and not to its program: a retry may cure that."""
+
+    text: str
+    pod: str  # its uid
+    at: datetime  # by the cluster's clock
+
+    def brought_about(self, cause: Failure | None) -> bool:
+        """Return whether it explains `cause`, the failure that ended the run, if any."""
+        if cause is None:
+            return True
+        if cause.exit.out_of_memory:
+            return False
+        if cause.replica.uid == self.pod or cause.origin is Origin.PEER:
+            return True
+        return timedelta(0) <= cause.finished - self.at <= _SOON
+
+
+def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruption | None:
+    """Return how the cluster took a pod away; None for one that it did not.
+
+    While its program runs, its deletion is one, too.
+    """
+    name, status = pod["metadata"]["name"], pod.get("status") or {}
+    if holds(pod, _CONDITION):
+        found = condition(pod, _CONDITION)
+        what = _DISRUPTIONS.get(found.get("reason", ""), "was taken away")
+        detail = ": ".join(filter(None, (found.get("reason"), found.get("message"))))
+        return _of(pod, f"pod {name} {what} ({detail})", found.get("lastTransitionTime"))
+    if status.get("reason") in _LOST:
+        return _of(pod, f"pod {name} was lost ({status['reason']}: {status.get('message', '')})")
+    if is_running and "deletionTimestamp" in pod["metadata"]:
+        return _of(pod, f"pod {name} was deleted while its program ran")
+    return None
+
+
+def on_lost_nodes(
+    pods: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return those of the pods whose node is gone or doesn't answer."""
+    well = {None, *(node["metadata"]["name"] for node in nodes if holds(node, "Ready"))}
+    return [pod for pod in pods if pod.get("spec", {}).get("nodeName") not in well]
+
+
+def lost_node(
+    pods: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]]
+) -> Disruption | None:
+    """Return which node of these pods is gone or doesn't answer; None when all are well."""
+    for pod in on_lost_nodes(pods, nodes):
+        name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
+        return _of(pod, f"node {node}, where pod {name} ran, is gone or not Ready")
+    return None
+
+
+def _of(pod: Mapping[str, Any], text: str, at: str | None = None) -> Disruption:
+    when = datetime.now(UTC) if at is None else datetime.fromisoformat(at)
+    return Disruption(text, str(pod["metadata"]["uid"]), when)

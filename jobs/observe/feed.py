@@ -1,0 +1,118 @@
+"""What happens to a job, as it happens: watches and logs, gathered into one queue."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubernetes.client.exceptions import ApiException
+
+from jobs.api.client import JobApi, Object, Unreachable
+from jobs.api.follower import Container, Follower, containers
+from jobs.api.lines import Line
+from jobs.model.names import run_of
+from jobs.observe.run_state import RunState
+from jobs.records.archive import Run
+from jobs.records.recording import Recording
+
+_PAUSE_SECONDS = 1.0
+See = Callable[[Any], None]
+
+
+@dataclass
+class Feed:
+    """Follows one run in threads of its own, from `with` on, and records its replicas' logs.
+
+    A watch that ends or breaks (a restarted API server, `410 Gone`) starts over with a fresh
+    listing, so nothing that lasts is missed. Lines are those of replica 0; where replicas of an
+    elastic job are lost, of the first that runs.
+    """
+
+    api: JobApi
+    run: RunState
+    kept: Run
+    warn: Callable[[str], None]
+    _seen: "queue.SimpleQueue[tuple[See, Any]]" = field(default_factory=queue.SimpleQueue)
+    _closed: threading.Event = field(default_factory=threading.Event)
+    _pods: Sequence[Mapping[str, Any]] = ()
+    _resources: ExitStack = field(default_factory=ExitStack)
+    _speaker: int = 0
+
+    def __enter__(self) -> "Feed":
+        self._recording = Recording(self.kept, self.run.topology, self.warn, heard=self._hear)
+        self._resources.enter_context(self._recording)
+        self.follower = Follower(self.api, self._recording)
+        self._resources.callback(self.follower.close)
+        for watched in (
+            (self.run.see_jobs, self.api.watch_job),
+            (self.run.see_pods, self.api.watch_pods),
+        ):
+            threading.Thread(target=self._repeat, args=watched, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # A thread ends with its current watch; none of them keeps the process alive.
+        self._closed.set()
+        self._resources.close()
+
+    def take_in(self, wait_seconds: float) -> None:
+        """Let the run see what came since the last call, having waited when that was nothing yet.
+
+        Each call also goes on with the logs: one that broke off is read on from where it was. What
+        a thread did not expect is raised here.
+        """
+        seen = self._take(wait_seconds)
+        for see, what in seen:
+            see(what)
+        # Also those in between: a short-lived container may be in one alone.
+        for pods in [what for see, what in seen if see == self.run.see_pods] or [self._pods]:
+            self._pods = pods
+            current = self._containers(pods)
+            if self.run.topology.elastic:
+                running = [each.replica for each in current if not each.ended]
+                self._speaker = min(running, default=self._speaker)
+            self.follower.follow(current)
+
+    def finish(self, limit_seconds: float) -> None:
+        """Fetch what is missing of the logs, before any of the pods is deleted."""
+        try:
+            self._pods = self.api.pods()
+        except (ApiException, Unreachable) as error:
+            self.follower.failed(error)
+        if self.follower.finish(self._containers(self._pods), limit_seconds):
+            self._recording.seal()
+        else:
+            reason = f": {self.follower.last_error}" if self.follower.last_error else ""
+            self.warn(f"not all logs were read within {limit_seconds:g} s{reason}")
+
+    def _take(self, wait_seconds: float) -> list[tuple[See, Any]]:
+        try:
+            seen = [self._seen.get(timeout=wait_seconds)]
+        except queue.Empty:
+            return []
+        while not self._seen.empty():
+            seen.append(self._seen.get())
+        return seen
+
+    def _containers(self, pods: Iterable[Mapping[str, Any]]) -> list[Container]:
+        return containers(pods, self.run.topology, run_of(self.run.job))
+
+    def _hear(self, replica: int, lines: Iterable[Line]) -> None:
+        if replica == self._speaker:
+            for line in lines:
+                self._seen.put((self.run.progress.see, line.text))
+
+    def _repeat(self, see: See, watch: Callable[[], Iterable[list[Object]]]) -> None:
+        while not self._closed.is_set():
+            try:
+                for what in watch():
+                    self.follower.contact = time.monotonic()
+                    self._seen.put((see, what))
+                    if self._closed.is_set():
+                        break
+            except Exception as error:  # noqa: BLE001 - see `failed`
+                self.follower.failed(error)
+                self._closed.wait(_PAUSE_SECONDS)

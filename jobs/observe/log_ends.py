@@ -1,0 +1,128 @@
+"""The end of each log that matters, and in it where a rank stood when it was stopped."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.observe.exits import Exit
+from jobs.observe.failures import Failure
+from jobs.observe.progress import reported
+from jobs.observe.replica import Replica
+from jobs.observe.run_state import RunState
+from jobs.records.archive import Run
+
+_SUMMARY = "summary"
+_STACKS = 20  # of so many ranks: when all of 1,000 hang, the rest are alike
+_FRAMES = 6
+# https://docs.python.org/3/library/faulthandler.html
+_BEGINS = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
+_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)$')
+# Of gloo, whose calls return when all have taken part; DDP's are in the engine that runs backward.
+_WAITS = re.compile(r"/torch/(?:distributed/|autograd/graph\.py)")
+
+
+@dataclass
+class LogEnds:
+    """What the containers of a run printed last: what is kept, otherwise their messages' text."""
+
+    run: RunState
+    kept: Run
+
+    def relevant(self) -> list[str]:
+        """Return the log that matters: of the cause's container, otherwise of replica 0.
+
+        Where a single replica hangs or leaves its GPUs idle, it is that one's.
+        """
+        if len(suspected := self.silent() or self.run.idle) == 1:
+            return self._before_dump(suspected[0])
+        if (failed := self.run.cause or self.run.failed_init) is not None:
+            return self._of(failed)
+        first = self.run.replicas.get(0)
+        return [] if first is None else self._before_dump(first)
+
+    def before(self) -> list[str]:
+        """Return the log of the start before in the replica that failed, if that failed, too."""
+        cause = self.run.cause
+        if cause is None:
+            return []
+        number, finished = cause.replica.number, cause.finished
+        before = [
+            each
+            for each in self.run.failures
+            if each.replica.number == number and each.finished < finished
+        ]
+        return self._of(before[-1]) if before else []
+
+    def stacks(self) -> dict[str, list[str]]:
+        """Return where ranks that hang stood when they were stopped, by name; some don't report."""
+        return {replica.ranks: frames for replica, frames in self._stood()}
+
+    def summary(self, number: int) -> dict[str, Any]:
+        """Return what a replica left when it ended, by an event in its log; empty without it.
+
+        Its termination message has 4 KB alone.
+        """
+        lines = self._now(self.run.replicas[number])
+        events = (reported(line) for line in reversed(lines) if _SUMMARY in line)
+        found = (each.get(_SUMMARY) for each in events if each.get("event") == _SUMMARY)
+        return next((each for each in found if isinstance(each, dict)), {})
+
+    def silent(self) -> list[Replica]:
+        """Return who did not answer its peers.
+
+        By their failures; of a run that got nowhere without any, the only one that stood
+        outside of torch while others waited in it. On GPUs a stack does not show that: a
+        collective's call returns before its end.
+        """
+        gpus = any(each.gpus for each in self.run.replicas.values())
+        is_shown = self.run.all_started and not self.run.failures and not gpus
+        stood = self._stood() if is_shown else []
+        apart = [each for each, frames in stood if not any(map(_WAITS.search, frames))]
+        return apart if len(apart) == 1 < len(stood) else self.run.silent
+
+    def _stood(self) -> list[tuple[Replica, list[str]]]:
+        found = ((each, stack_frames(self._now(each))) for each in self.run.hanging[:_STACKS])
+        return [(replica, frames) for replica, frames in found if frames]
+
+    def _before_dump(self, replica: Replica) -> list[str]:
+        return before_stacks(self._now(replica))
+
+    def _now(self, replica: Replica) -> list[str]:
+        """Return the log of a replica's latest container, to its present end."""
+        log = self.kept.log(replica.number, replica.container_id())
+        return [line.text for line in log.lines()]
+
+    def _of(self, failed: Failure) -> list[str]:
+        log = self.kept.log(failed.replica.number, failed.exit.container_id)
+        return [line.text for line in log.lines()] or _left(failed.exit)
+
+
+def _left(ended: Exit) -> list[str]:
+    """Return the end of the log that a container left as its message, where it is that."""
+    return ended.message.splitlines() if ended.error is None else []
+
+
+def stack_frames(lines: Sequence[str]) -> list[str]:
+    """Return the innermost frames of the main thread in the last dump of a log, innermost first.
+
+    A dump has a block for each thread, the main thread's last. Nothing without a dump.
+    """
+    starts = _starts(lines)
+    frames: list[str] = []
+    for line in lines[starts[-1] + 1 :] if starts else ():
+        found = _FRAME.search(line)
+        if found is None:
+            break
+        frames.append("{}:{} in {}".format(*found.groups()))
+    return frames[:_FRAMES]
+
+
+def before_stacks(lines: list[str]) -> list[str]:
+    """Return what a log has before its first dump."""
+    starts = _starts(lines)
+    return lines[: starts[0]] if starts else lines
+
+
+def _starts(lines: Sequence[str]) -> list[int]:
+    return [number for number, line in enumerate(lines) if _BEGINS.search(line)]

@@ -1,0 +1,174 @@
+"""What the pod of a replica shows of it. Pure: pods are the API server's JSON."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from clusters import late_roles
+from core.manifests import condition
+from jobs.model.names import CONTAINER, INPUTS_CONTAINER
+from jobs.model.replicas import GPU
+from jobs.model.topology import Topology
+from jobs.observe.exits import Exit, moment, short_id
+
+TYPE_LABEL = "training.kubeflow.org/replica-type"
+_INDEX_LABEL = "training.kubeflow.org/replica-index"
+
+# https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/kubelet/images/types.go and
+# .../pkg/kubelet/kuberuntime/kuberuntime_container.go
+_CANNOT_START = frozenset({
+    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+    "ImageInspectError", "CreateContainerConfigError", "CreateContainerError",
+})  # fmt: skip
+_CRASH_LOOP = "CrashLoopBackOff"
+
+
+@dataclass
+class Replica:
+    """One replica as its pod shows it, which is read once: it is looked at again and again."""
+
+    pod: Mapping[str, Any]
+    topology: Topology
+
+    def __post_init__(self) -> None:
+        metadata, labels = self.pod["metadata"], self.pod["metadata"]["labels"]
+        spec, status = self.pod.get("spec") or {}, self.pod.get("status") or {}
+        self.name, self.uid = str(metadata["name"]), str(metadata["uid"])
+        self.created = str(metadata.get("creationTimestamp"))
+        # The Master comes first, if the job has one.
+        is_behind = labels[TYPE_LABEL] == "worker" and self.topology.has_master
+        self.number = int(labels[_INDEX_LABEL]) + is_behind
+        self.ranks = self.topology.ranks(self.number)  # in words
+        self.node: str | None = spec.get("nodeName")
+        self.is_deleted = "deletionTimestamp" in metadata
+        self.has_failed = status.get("phase") == "Failed"  # no node starts anything in it again
+        self.evicted: str | None = None  # the node's reason for that
+        if status.get("reason") == "Evicted":
+            self.evicted = str(status.get("message", "")).strip(" .") or "no reason given"
+        scheduled = condition(self.pod, "PodScheduled")
+        self.unschedulable: str | None = None  # the scheduler's reason while no node fits it
+        if scheduled.get("status") == "False":
+            self.unschedulable = str(scheduled.get("message", scheduled.get("reason", "")))
+        self._inits: list[Mapping[str, Any]] = status.get("initContainerStatuses") or []
+        self._statuses = [*self._inits, *(status.get("containerStatuses") or [])]
+
+        own = self._status_of(CONTAINER)
+        state, before = own.get("state", {}), own.get("lastState", {})
+        self.image = str(own.get("imageID", ""))  # by digest; empty until that is known
+        self.restarts = int(own.get("restartCount", 0))
+        self.running = "running" in state
+        self.running_since = str(state.get("running", {}).get("startedAt", ""))
+        # How its program ended, the last time and the time before, oldest first.
+        self.exits = [Exit(each["terminated"]) for each in (before, state) if "terminated" in each]
+        self.ended = self.exits[-1] if "terminated" in state else None
+        self.started = self.running or len(self.exits) > 0
+        # Whether its program runs, or is going to. The phase follows the container's end.
+        may_restart = spec.get("restartPolicy") != "Never"
+        self.active = status.get("phase") not in {"Failed", "Succeeded"} and (
+            self.ended is None or (self.ended.code != 0 and may_restart)
+        )
+
+        containers = spec.get("containers") or []
+        limits = {
+            each["name"]: each.get("resources", {}).get("limits") or {} for each in containers
+        }
+        self.gpus = sum(int(each.get(GPU, 0)) for each in limits.values())
+        self.memory_limit: str | None = limits.get(CONTAINER, {}).get("memory")
+
+    def __str__(self) -> str:
+        """Name it by its ranks and its pod."""
+        return f"{self.ranks} ({self.name})"
+
+    def container_id(self, name: str = CONTAINER) -> str:
+        """Return the id of a container's latest start; empty before the first one."""
+        return short_id(self._status_of(name))
+
+    @property
+    def cannot_start(self) -> str | None:
+        """Why a container of it, its init container included, is not going to start."""
+        return next(filter(None, map(self._blocked, self._statuses)), None)
+
+    @property
+    def is_refused_login(self) -> bool:
+        """Whether its node may pull an image once a new role applies; other images are in order."""
+        found = [each for each in map(self._blocked, self._statuses) if each is not None]
+        return bool(found) and all(map(late_roles.may_be, found))
+
+    @property
+    def crash_loop(self) -> str | None:
+        """The name of a container that keeps failing, or an init container that failed twice."""
+        for status in self._statuses:
+            if status.get("state", {}).get("waiting", {}).get("reason") == _CRASH_LOOP:
+                return str(status["name"])
+        for status in self._inits:
+            # It is tried again at once, and then the kubelet takes 10 s to speak of a loop.
+            code = status.get("state", {}).get("terminated", {}).get("exitCode", 0)
+            if code != 0 and status["restartCount"] > 0:
+                return str(status["name"])
+        return None
+
+    @property
+    def failed_init(self) -> tuple[str, Exit] | None:
+        """The init container that failed last, and how; None once the program has begun."""
+        if self.started:
+            return None
+        for status in self._inits:
+            states = (status.get("state", {}), status.get("lastState", {}))
+            ended = next((each["terminated"] for each in states if "terminated" in each), None)
+            if ended is not None and ended["exitCode"] != 0:
+                return str(status["name"]), Exit(ended)
+        return None
+
+    def was_deleted(self, at: datetime) -> bool:
+        """Return whether its pod was being deleted at a time: in an earlier second."""
+        if not self.is_deleted:
+            return False
+        metadata = self.pod["metadata"]
+        grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds", 0))
+        return moment(metadata["deletionTimestamp"]) - grace < at
+
+    def has_done(self, init_container: str) -> bool:
+        """Return whether an init container has succeeded."""
+        state = self._status_of(init_container).get("state", {})
+        return bool(state.get("terminated", {}).get("exitCode") == 0)
+
+    @property
+    def stage(self) -> str:
+        """Where it is on its way, in a few words."""
+        if self.ended is not None:
+            return "done" if self.ended.code == 0 else "failed"
+        if self.running:
+            return "running"
+        if self.unschedulable is not None:
+            return "waiting for a node"
+        if self.restarts > 0:
+            return "restarting"
+        running = [each["name"] for each in self._inits if "running" in each.get("state", {})]
+        if running:
+            return "fetching its inputs" if INPUTS_CONTAINER in running else "waiting for rank 0"
+        return "pending" if self.node is None else "starting"
+
+    @staticmethod
+    def _blocked(status: Mapping[str, Any]) -> str | None:
+        """Return why a container is not going to start, by its status."""
+        waiting = status.get("state", {}).get("waiting", {})
+        if waiting.get("reason") not in _CANNOT_START:
+            return None
+        image = f"image {status['image']}: " if "mage" in waiting["reason"] else ""
+        return f"{image}{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
+
+    def _status_of(self, container: str) -> Mapping[str, Any]:
+        """Return the status of a container of the pod; empty without it."""
+        return next((each for each in self._statuses if each["name"] == container), {})
+
+
+def is_replica(pod: Mapping[str, Any]) -> bool:
+    """Return whether a pod is one that the operator made for a job."""
+    return TYPE_LABEL in (pod["metadata"].get("labels") or {})
+
+
+def is_of(pod: Mapping[str, Any], uid: str) -> bool:
+    """Return whether a pod belongs to the PyTorchJob of that uid, and to no other of its name."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    return any(owner["uid"] == uid for owner in owners)

@@ -1,0 +1,267 @@
+"""What a run has been seen to do so far: its pods, failures, disruptions and progress. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from clusters import autoscaler
+from clusters.autoscaler import Growth
+from core.manifests import condition, holds
+from jobs.model.topology import Topology
+from jobs.observe import failures
+from jobs.observe.exits import moment
+from jobs.observe.failures import Disruption, Failure, Origin, disruption
+from jobs.observe.gpu_use import Gpu, GpuUse
+from jobs.observe.progress import Progress
+from jobs.observe.replica import Replica, is_of, is_replica
+from jobs.observe.shortage import may_fit_quota
+
+
+@dataclass
+class RunState:
+    """One run as it was seen so far: its PyTorchJob, and what happened to it."""
+
+    job: Mapping[str, Any]
+    failures: list[Failure] = field(default_factory=list)  # in the order in which they were seen
+    disruption: Disruption | None = None  # a pod was taken away before anything failed by itself
+    lost_node: Disruption | None = None  # under a replica that has not ended
+    shortage: str | None = None  # why no node could ever fit a pod that waits for one
+    refusal: str | None = None  # why pods are not admitted
+    growth: Growth | None = None  # the autoscaler's latest answer about the pods that wait
+    setbacks: Sequence[str] = ()  # why it could make no nodes
+    gone: bool = False  # whether the job was deleted, not by Slipway
+    gpu_use: GpuUse = field(default_factory=GpuUse)
+    refused_until: float = 0.0  # seconds from its start to a pull's last refusal for want of a role
+    replicas: dict[int, Replica] = field(default_factory=dict)  # as seen last, also when they went
+    _since: dict[str, float] = field(default_factory=dict)  # when conditions of `lasted` began
+    _seen: dict[str, Replica] = field(default_factory=dict)  # the same of all pods, by uid
+    _started: set[int] = field(default_factory=set)
+    # Each replica's latest: its pod no longer shows it while it is tried once more.
+    _failed_inits: dict[int, Failure] = field(default_factory=dict)
+    _ended_well: list[Failure] = field(default_factory=list)  # exits with code 0, likewise
+
+    def __post_init__(self) -> None:
+        self.uid = str(self.job["metadata"]["uid"])  # another job of that name is not this run
+        self.topology = Topology.of(self.job)
+        self.progress = Progress(self.topology.world_size)
+
+    @property
+    def cause(self) -> Failure | None:
+        """The failure that ended the run."""
+        if not self.failures:
+            return None
+        if self.topology.elastic:
+            return self.failures[-1]
+        found = failures.first(self.failures, self._ended_well)
+        if found.origin is not Origin.PEER:
+            return found
+        return next((each for each in self.failures if self._is_outlived(each)), found)
+
+    def _is_outlived(self, failed: Failure) -> bool:
+        """Return whether a replica failed by itself in a world that another one is still in."""
+        others = (each for each in self.replicas.values() if each.number != failed.replica.number)
+        return failed.origin is Origin.OWN and any(
+            each.running and moment(each.running_since) <= failed.finished for each in others
+        )
+
+    @property
+    def silent(self) -> list[Replica]:
+        """Those that went on while all others failed for want of a peer: one may be hanging."""
+        cause = self.cause
+        if cause is None or cause.origin is not Origin.PEER or self.topology.elastic:
+            return []
+        failed = {each.replica.number for each in self.failures}
+        return [each for number, each in self.replicas.items() if number not in failed]
+
+    @property
+    def failure(self) -> str | None:
+        """What ended the run, in words; None while nothing failed."""
+        if len(silent := self.silent) == 1:
+            return f"{silent[0]} did not answer its peers: {self.cause}"
+        return None if self.cause is None else str(self.cause)
+
+    @property
+    def hanging(self) -> list[Replica]:
+        """Of a run that got nowhere, those that still run; all of them, where none is suspected."""
+        suspected = self.silent or self.idle or self.replicas.values()
+        return [each for each in suspected if each.active]
+
+    @property
+    def idle(self) -> list[Replica]:
+        """Those that run with a GPU that has been idle for too long."""
+        uids = {uid for uid, _ in self.gpu_use.idle}
+        return [each for each in self.replicas.values() if each.running and each.uid in uids]
+
+    @property
+    def followers(self) -> int:
+        """How many other replicas failed with the cause or after it."""
+        cause = self.cause
+        if cause is None:
+            return 0
+        after = {each.replica.number for each in self.failures if each.finished >= cause.finished}
+        return len(after - {cause.replica.number})
+
+    @property
+    def failed_init(self) -> Failure | None:
+        """Of the first replica that could not begin, the init container that failed."""
+        return self._failed_inits[min(self._failed_inits)] if self._failed_inits else None
+
+    @property
+    def cured_by_a_retry(self) -> str | None:
+        """What the cluster did that ended the run; None when the run failed by itself."""
+        disruption = self._disrupted_by
+        if disruption is None or not disruption.brought_about(self.cause):
+            return None
+        return disruption.text
+
+    @property
+    def _disrupted_by(self) -> Disruption | None:
+        return self.disruption or self.lost_node
+
+    @property
+    def cause_may_be_to_come(self) -> bool:
+        """Whether all that failed so far followed another one, which has not been seen yet."""
+        cause = self.cause
+        return cause is not None and self._disrupted_by is None and cause.origin is not Origin.OWN
+
+    @property
+    def missed_another_node(self) -> bool:
+        """Whether peers were missed that are on another node, which may have been lost."""
+        cause = self.cause
+        return cause is not None and cause.origin is Origin.PEER and len(self.nodes) > 1
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the run goes on as far as the operator knows."""
+        return not self.gone and {self.condition("Failed"), self.condition("Succeeded")} == {None}
+
+    @property
+    def nodes(self) -> set[str]:
+        """The names of the nodes that its replicas are on."""
+        return {each.node for each in self.replicas.values() if each.node is not None}
+
+    def see_jobs(self, jobs: Iterable[Mapping[str, Any]]) -> None:
+        """Take in the jobs of this name: this one, another one, or none."""
+        mine = [job for job in jobs if job["metadata"]["uid"] == self.uid]
+        self.gone = not mine
+        if mine:
+            self.job = mine[-1]
+
+    def see_pods(self, pods: Iterable[Mapping[str, Any]]) -> None:
+        """Take in pods; what was known of others is kept."""
+        for pod in pods:
+            if is_of(pod, self.uid):
+                replica = Replica(pod, self.topology) if is_replica(pod) else None
+                if replica is not None:
+                    self._seen[replica.uid] = replica
+                self._see_disruption(pod, is_running=replica is not None and replica.running)
+        by_age = sorted(self._seen.values(), key=lambda each: each.created)
+        self.replicas = seen = dict(sorted({each.number: each for each in by_age}.items()))
+        # Also one whose pod was lost and is to be made again has started.
+        self._started |= {number for number, each in seen.items() if each.started}
+        self._see_failed_inits(seen)
+        known = {each.exit.container_id for each in (*self.failures, *self._ended_well)}
+        new = [
+            Failure(replica, ended)
+            for replica in seen.values()
+            for ended in replica.exits
+            if ended.container_id not in known
+        ]
+        for each in sorted(new, key=lambda each: each.finished):
+            (self.failures if each.exit.code != 0 else self._ended_well).append(each)
+
+    def _see_failed_inits(self, seen: Mapping[int, Replica]) -> None:
+        for number, replica in seen.items():
+            if (found := replica.failed_init) is not None:
+                container, ended = found
+                self._failed_inits[number] = Failure(replica, ended, container)
+            failed = self._failed_inits.get(number)
+            if failed is not None and (replica.started or replica.has_done(failed.container)):
+                del self._failed_inits[number]
+
+    def _see_disruption(self, pod: Mapping[str, Any], *, is_running: bool) -> None:
+        """Note what took a pod away, unless a failure did: then the operator clears up."""
+        if self.disruption is not None or (self.failures and not self.topology.elastic):
+            return
+        ran_on = is_running and self.condition("Succeeded") is None
+        self.disruption = disruption(pod, is_running=ran_on)
+
+    def see_nodes(self, nodes: Iterable[Mapping[str, Any]]) -> None:
+        """Take in the cluster's nodes."""
+        left = (each.pod for each in self.replicas.values() if each.active)
+        self.lost_node = failures.lost_node(left, nodes)
+
+    def see_gpus(self, at: float, measured: Mapping[Gpu, float], least: float) -> None:
+        """Take in the utilization of GPUs by pod name; see `GpuUse.see`."""
+        having = [each for each in self.replicas.values() if each.running and each.gpus]
+        uids = {each.name: each.uid for each in having}
+        found = {(uids[pod], gpu): each for (pod, gpu), each in measured.items() if pod in uids}
+        self.gpu_use.see(at, found, least)
+
+    def see_events(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Take in Kubernetes' events of the job and its pods."""
+        waiting = {each.uid for each in self.replicas.values() if each.unschedulable is not None}
+        about = [event for event in events if event["involvedObject"].get("uid") in waiting]
+        self.growth = autoscaler.growth(about)
+        for event in events:
+            if event.get("reason") == "FailedCreatePod":
+                message = str(event.get("message", ""))
+                refused = any(word in message for word in _REFUSED)
+                pods = [each.pod for each in self.replicas.values() if each.active]
+                if refused and not may_fit_quota(message, pods):
+                    self.refusal = message
+
+    def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
+        """Return for how many seconds a condition has been judged to hold; 0 where it does not.
+
+        `elapsed` has the seconds since the job was submitted.
+        """
+        if not holds:
+            self._since.pop(what, None)
+            return 0.0
+        return elapsed - self._since.setdefault(what, elapsed)
+
+    @property
+    def refused_logins(self) -> list[Replica]:
+        """Those whose images the registry refuses to their nodes, as long as a role is new."""
+        return [each for each in self.replicas.values() if each.is_refused_login]
+
+    @property
+    def all_started(self) -> bool:
+        """Whether every replica's program has run."""
+        return len(self._started) == self.topology.replicas
+
+    @property
+    def status(self) -> str:
+        """Where its pods are, in one line."""
+        topology = self.topology
+        counts = Counter(replica.stage for replica in self.replicas.values())
+        if not counts:
+            return f"submitted; {counted(topology.replicas, 'pod')} to be created"
+        if (missing := topology.replicas - counts.total()) > 0:
+            counts["to be created"] = missing
+        if self.growth is not None and self.growth.coming and _WAITING in counts:
+            counts[_BEING_MADE] = counts.pop(_WAITING)
+        stages = ", ".join(f"{count} {stage}" for stage, count in counts.items())
+        line = counted(topology.world_size, "rank")
+        if topology.processes > 1:
+            line += f", {topology.processes} in each pod"
+        lost = f"; {self.lost_node.text}" if self.lost_node is not None else ""
+        return f"{line}: {stages}{lost}"
+
+    def condition(self, type_: str) -> str | None:
+        """Return the message of a condition of the job that holds; None where it does not."""
+        if not holds(self.job, type_):
+            return None
+        return str(condition(self.job, type_).get("message", ""))
+
+
+_WAITING = "waiting for a node"
+_BEING_MADE = "waiting for a node that is being made"
+_REFUSED = ("is forbidden", "denied the request", "is invalid")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as "1 pod" or "2 pods"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,199 @@
+"""Judges whether what was seen of a run is its end, and which one. Pure."""
+
+from dataclasses import dataclass
+
+from clusters import late_roles
+from jobs.cost import TrainingCost
+from jobs.observe import gpu_use
+from jobs.observe.replica import Replica
+from jobs.observe.run_state import RunState, counted
+from jobs.result import End
+
+_STRAGGLERS_SECONDS = 30
+"""The operator calls a job Succeeded once rank 0 is done; the others may take so much longer."""
+_OPERATOR_SECONDS = 60
+"""The operator acts on a pod that failed at once; it may have to be started again before."""
+_NODE_SECONDS = 30
+"""A kubelet that was away for a moment comes back; Kubernetes itself gives up after 5 minutes.
+
+https://kubernetes.io/docs/concepts/architecture/nodes/#condition
+"""
+_DEADLINE_MESSAGE = "active longer than specified deadline"
+"""https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go"""
+_RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
+_USE_GPUS = "find out what those ranks waited for, or lower `minGpuUtilization`"
+_ASK_LESS = "ask for less `cpu`, `memory` or `workers`, or raise `startTimeout`"
+_MOST_NAMED = 8
+_SEE_OPERATOR = "see why it does not run with `kubectl get pods,events --all-namespaces`"
+_SEE_REFUSAL = "change what the message names, in the job or in the cluster"
+_SEE_IMAGE = "see that the job's `image` exists and that its nodes may pull it"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run may take."""
+
+    total: float  # seconds since it was submitted
+    start: float  # seconds since then until all of its replicas have started
+    gpu_utilization: float | None = None  # per cent that none of its GPUs may stay below
+    cost: TrainingCost | None = None  # of its nodes, where that is known
+
+
+def judge(run: RunState, elapsed: float, limits: Limits) -> End | None:
+    """Return the run's end, None while it goes on; `elapsed` are seconds since its submission."""
+    if run.gone:
+        return End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
+    if (message := run.condition("Failed")) is not None:
+        return _failed(run, message, limits)
+    if (message := run.condition("Succeeded")) is not None:
+        return _succeeded(run, message, elapsed)
+    return (
+        _never_starts(run, elapsed)
+        or _without_node(run, elapsed)
+        or _without_operator(run, elapsed)
+        or _overdue(run, elapsed, limits)
+        or _idle(run, limits)
+    )
+
+
+def is_stuck(run: RunState, end: End) -> bool:
+    """Return whether some of a run's ranks went on without getting anywhere."""
+    return end.state == "TimedOut" or (end.state == "Failed" and len(run.silent) > 0)
+
+
+def _failed(run: RunState, message: str, limits: Limits) -> End:
+    if _DEADLINE_MESSAGE in message:
+        return End("TimedOut", f"not done after {limits.total:g} s: {message}", _RAISE_TIMEOUT)
+    if run.cause is None and (init := run.failed_init) is not None:
+        return End("CannotStart", f"{init.replica}: container {init.container} {init.exit}")
+    return End("Failed", run.failure or message)
+
+
+def _succeeded(run: RunState, message: str, elapsed: float) -> End | None:
+    """Judge every replica by itself: the operator judges by the Master, or by any Worker."""
+    may_straggle = run.lasted("success", elapsed) < _STRAGGLERS_SECONDS
+    if run.topology.elastic:
+        # What replicas would do that were replaced at the end has been done.
+        is_running = any(replica.running for replica in run.replicas.values())
+        return None if is_running and may_straggle else End("Succeeded", message)
+    ends = {number: replica.ended for number, replica in run.replicas.items()}
+    if any(ended is not None and ended.code != 0 for ended in ends.values()):
+        return End("Failed", _failed_beside_rank_0(run))
+    missing = [number for number in range(run.topology.replicas) if ends.get(number) is None]
+    if not missing:
+        return End("Succeeded", message)
+    if may_straggle:
+        return None
+    cause = run.cause
+    if cause is not None and cause.replica.number in missing:
+        return End("Failed", _failed_beside_rank_0(run))
+    listed = ", ".join(run.topology.ranks(number) for number in missing)
+    reason = f"{listed} did not end within 30 s after rank 0 succeeded; {run.status}"
+    return End("Failed", reason)
+
+
+def _failed_beside_rank_0(run: RunState) -> str:
+    cause = run.cause
+    if cause is not None and cause.exit.code == 0:
+        return f"{cause}, and took {counted(run.followers, 'replica')} along"
+    return f"{cause}, although rank 0 succeeded"
+
+
+def _never_starts(run: RunState, elapsed: float) -> End | None:
+    is_patient = _waits_for_a_role(run, elapsed)
+    for replica in run.replicas.values():
+        if replica.cannot_start is not None and not (is_patient and replica.is_refused_login):
+            return End("CannotStart", f"{replica}: {replica.cannot_start}", _SEE_IMAGE)
+        if replica.crash_loop is not None and _is_hopeless(run, replica):
+            reason = f"{replica}: container {replica.crash_loop} fails again and again"
+            # The operator would say so in a moment: which of the two is first decides nothing.
+            has_begun = replica.started and run.failure is not None
+            return End("Failed", str(run.failure)) if has_begun else End("CannotStart", reason)
+    if run.all_started:
+        return None
+    if run.refusal is not None:
+        return End("CannotStart", f"its pods are refused: {run.refusal}", _SEE_REFUSAL)
+    is_growing = run.growth is not None and run.growth.coming
+    if run.shortage is not None and not is_growing:
+        return End("CannotStart", f"there is never room: {run.shortage}", _ASK_LESS)
+    return None
+
+
+def _waits_for_a_role(run: RunState, elapsed: float) -> bool:
+    """Return whether a role may still be on its way; meanwhile no limit for the start counts."""
+    is_refused = len(run.refused_logins) > 0
+    lasted = run.lasted("a refused login", elapsed, holds=is_refused)
+    if not is_refused or lasted >= late_roles.SECONDS:
+        return False
+    run.refused_until = max(run.refused_until, elapsed)
+    return True
+
+
+def _is_hopeless(run: RunState, replica: Replica) -> bool:
+    """Return whether a container that fails again and again does so before any training.
+
+    A user's program need not report steps; it has the restarts that its job allows.
+    """
+    allowed = run.job["spec"].get("runPolicy", {}).get("backoffLimit", 0)
+    used = sum(each.restarts for each in run.replicas.values())
+    return not run.progress.has_stepped and (not replica.started or used >= allowed)
+
+
+def _without_node(run: RunState, elapsed: float) -> End | None:
+    """Return the end of a run that has lost a node for good; an elastic run goes on without it."""
+    is_lost = run.lost_node is not None and not run.topology.elastic
+    if run.lasted("a lost node", elapsed, holds=is_lost) < _NODE_SECONDS:
+        return None
+    return End("Failed", run.failure or f"it lost a node for more than {_NODE_SECONDS} s")
+
+
+def _without_operator(run: RunState, elapsed: float) -> End | None:
+    """Return the end of a run with a failed pod on which no operator acts.
+
+    A node that is short of something evicts the operator, too.
+    """
+    failed = [each for each in run.replicas.values() if each.has_failed and not each.is_deleted]
+    is_idle = bool(failed) and not run.topology.elastic
+    if run.lasted("a failed pod", elapsed, holds=is_idle) < _OPERATOR_SECONDS:
+        return None
+    what = run.failure or f"pod {failed[0].name} failed"
+    reason = f"{what}; the training operator did not act on that for {_OPERATOR_SECONDS} s"
+    return End("Failed", reason, _SEE_OPERATOR)
+
+
+def _overdue(run: RunState, elapsed: float, limits: Limits) -> End | None:
+    """Return the end of a run that took too long in total, or to start."""
+    if elapsed > limits.total:
+        reason = f"not done after {limits.total:g} s; {run.status}"
+        return End("TimedOut", reason, _RAISE_TIMEOUT)
+    if elapsed - run.refused_until <= limits.start or run.all_started:
+        return None
+    waiting = {replica.unschedulable for replica in run.replicas.values()} - {None}
+    parts = [f"not all ranks started within {limits.start:g} s; {run.status}"]
+    parts += [] if run.growth is None else [str(run.growth)]
+    reason = "; ".join([*parts, *run.setbacks, *sorted(str(each) for each in waiting)])
+    return End("CannotStart", reason, _ASK_LESS)
+
+
+def _idle(run: RunState, limits: Limits) -> End | None:
+    """Return the end of a run that leaves GPUs idle, with what they cost meanwhile."""
+    replicas = run.idle
+    if limits.gpu_utilization is None or not replicas:
+        return None
+    uids = {each.uid for each in replicas}
+    idle = [streak for (uid, _), streak in run.gpu_use.idle.items() if uid in uids]
+    seconds = sum(each.seconds for each in idle)
+    having = [each for each in run.replicas.values() if each.gpus]
+    total = sum(each.gpus for each in having)
+    who = ", ".join(str(each) for each in replicas[:_MOST_NAMED])
+    more = f" and {len(replicas) - _MOST_NAMED} more" if len(replicas) > _MOST_NAMED else ""
+    wasted = f"{seconds / 3600:.2f} GPU hours"
+    if limits.cost is not None:
+        nodes = len({each.node for each in having})
+        wasted += f", {limits.cost.of_nodes(nodes / total, seconds)}"
+    reason = (
+        f"{len(idle)} of {counted(total, 'GPU')} stayed below {limits.gpu_utilization:g} % for "
+        f"{gpu_use.IDLE_SECONDS / 60:g} minutes, at {max(each.highest for each in idle):g} % at "
+        f"most: {who}{more}. That wasted {wasted}"
+    )
+    return End("TimedOut", reason, _USE_GPUS)

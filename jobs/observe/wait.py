@@ -1,0 +1,205 @@
+"""Wait for the end of a run, and show on the way what it does."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from core.context import Context
+from jobs.api.client import JobApi
+from jobs.observe.failures import Origin
+from jobs.observe.feed import Feed
+from jobs.observe.gpu_meter import GpuMeter
+from jobs.observe.log_ends import LogEnds
+from jobs.observe.obstacles import Obstacles
+from jobs.observe.outcome import details, result
+from jobs.observe.progress import Progress
+from jobs.observe.run_state import RunState
+from jobs.observe.verdict import Limits, is_stuck, judge
+from jobs.records.archive import Run
+from jobs.records.timeline import Timeline
+from jobs.result import End, RunResult
+
+_TICK_SECONDS = 0.5
+_PAUSE_SECONDS = 15.0  # between two lines on the same epoch: a day of training is to be no book
+_SETTLE_SECONDS = 5.0
+"""How long after its followers' failures the one that caused them may be reported."""
+_NODE_SECONDS = 60.0  # how long after them a node that they lost may still be Ready
+_STACKS_SECONDS = 5.0
+_LOGS_SECONDS = 30.0  # how long what is missing of the logs may take at the end
+_SILENCE_SECONDS = 120.0
+"""How long the API server may be away, while a component is restarted for example."""
+
+
+class InterruptedWait(Exception):
+    """The wait for a run has ended before it; the run itself goes on."""
+
+
+@dataclass
+class Wait:
+    """One run on its way to its end."""
+
+    api: JobApi
+    job: Mapping[str, Any]
+    limits: Limits
+    age: float  # seconds since it was submitted
+    context: Context
+    on_cancel: Literal["keep", "delete"]  # what Ctrl-C does with the job
+    kept: Run
+    prefix: str = ""  # what its row begins with
+    _warned: set[str] = field(default_factory=set)
+    _reported: int = 0
+
+    def __post_init__(self) -> None:
+        self._run = RunState(self.job)
+        self._row = _Row(self.context, self.prefix)
+        self._logs = LogEnds(self._run, self.kept)
+        self._timeline = Timeline(self.kept.timeline)
+        self._obstacles = Obstacles(self.api, self._run, self._warn_once)
+        least = self.limits.gpu_utilization
+        self._gpus = (
+            None if least is None else GpuMeter(self.api, self._run, least, self._warn_once)
+        )
+
+    def to_the_end(self) -> RunResult:
+        """Return the run's result, whatever it is, and stop what is left running of it.
+
+        Raises:
+            InterruptedWait: Ctrl-C, or no contact to the API server for two minutes.
+        """
+        run, begun = self._run, time.monotonic() - self.age
+        # What was adopted may be older than the limit for the start of its replicas.
+        run.see_pods(self.api.pods())
+        with Feed(self.api, run, self.kept, self._warn_once) as feed:
+            while (end := judge(run, time.monotonic() - begun, self.limits)) is None:
+                self._take_in(feed)
+                self._check(feed)
+            self._see_pods()
+            self._settle(feed)
+            end = judge(run, 0, self.limits) or end
+            if stuck := is_stuck(run, end):
+                self._stop_survivors(end)
+                self._await_stacks()
+            feed.finish(_LOGS_SECONDS)
+        if not stuck:
+            # What was stopped by now does not count.
+            self._see_pods()
+            end = judge(run, 0, self.limits) or end
+        return self._conclude(end)
+
+    def _take_in(self, feed: Feed) -> None:
+        feed.take_in(_TICK_SECONDS)
+        self._report()
+        self._row.show(self._run.status, self._run.progress)
+        self._obstacles.look()
+        if self._gpus is not None:
+            self._gpus.look()
+
+    def _see_pods(self) -> None:
+        """See the pods once more: they are watched apart from the job, whose end may come first."""
+        self._run.see_pods(self.api.pods())
+        self._report()
+
+    def _settle(self, feed: Feed) -> None:
+        """Wait for the failure that the others followed, if it lacks: nodes report with a delay."""
+        seconds = _NODE_SECONDS if self._run.missed_another_node else _SETTLE_SECONDS
+        deadline = time.monotonic() + seconds
+        while self._run.cause_may_be_to_come and time.monotonic() < deadline:
+            self._take_in(feed)
+
+    def _await_stacks(self) -> None:
+        """Wait until each rank that was stopped has reported where it stood, if it does."""
+        deadline = time.monotonic() + _STACKS_SECONDS
+        hanging = len(self._run.hanging)
+        while len(self._logs.stacks()) < hanging and time.monotonic() < deadline:
+            time.sleep(_TICK_SECONDS)  # The run is to see nothing of what was stopped.
+
+    def _check(self, feed: Feed) -> None:
+        job = f"{self.api.namespace}/{self.api.name}"
+        if self.context.cancelled.is_set() and self.on_cancel == "delete":
+            self.api.delete()
+            raise InterruptedWait(
+                f"stopped waiting for PyTorchJob {job} and deleted it, as its `onCancel` says; "
+                "the next `make up` trains from the beginning"
+            )
+        if self.context.cancelled.is_set():
+            raise InterruptedWait(
+                f"stopped waiting for PyTorchJob {job}, which continues. The next `make up` waits "
+                "for it again; `make down` ends it"
+            )
+        if time.monotonic() - feed.follower.contact > _SILENCE_SECONDS:
+            raise InterruptedWait(
+                f"no answer from the API server for {_SILENCE_SECONDS:g} s while waiting for "
+                f"PyTorchJob {job}: {feed.follower.last_error}. Once it answers, the next "
+                "`make up` waits for it again"
+            )
+
+    def _report(self) -> None:
+        """Show a failure at once unless it followed another one."""
+        self._timeline.see(self._run)
+        new = self._run.failures[self._reported :]
+        self._reported += len(new)
+        for failed in new:
+            if failed.origin is not Origin.PEER:
+                self._warn_once(str(failed))
+
+    def _warn_once(self, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            self.context.warn(message)
+
+    def _conclude(self, end: End) -> RunResult:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        failure, events = None, self._obstacles.events()
+        self._timeline.end(end, now, events)
+        if end.state != "Succeeded":
+            self._obstacles.see_nodes()
+            silent = self._logs.silent()
+            if end.state == "TimedOut" and len(silent) == 1:
+                end = replace(end, reason=f"{end.reason}; the others waited for {silent[0]}")
+            failure = details(end, self._run, self._logs, events)
+        self._stop_survivors(end)
+        return result(end, self._run, now, failure, self._whole)
+
+    def _whole(self, number: int) -> Mapping[str, Any]:
+        """Return what a replica could not write into its termination message as a whole."""
+        if not (found := self._logs.summary(number)):
+            self._warn_once(
+                "the result lacks a part of what rank 0 reported: that is longer than 4 KB, and "
+                "not in its log, as it should be; the log was lost, or a line has over 256 KB"
+            )
+        return found
+
+    def _stop_survivors(self, end: End) -> None:
+        """Stop what still runs of a run that has ended; pods that are done stay, to be read."""
+        if end.state in {"TimedOut", "CannotStart"} or self._run.goes_on:
+            # To the operator it has not ended: without its job no pod is made again.
+            self.api.delete()
+            return
+        for replica in self._run.replicas.values():
+            if replica.active:
+                self.api.delete_pod(replica.name)
+
+
+@dataclass
+class _Row:
+    """The row of a run in `pulumi up`, which is also a line each time in the log of a CI run."""
+
+    context: Context
+    prefix: str = ""
+    _shown: str = ""
+    _milestone: tuple[str, int, bool, bool] = ("", 0, False, False)
+    _shown_at: float = 0.0
+
+    def show(self, stages: str, progress: Progress) -> None:
+        """Show where the pods and the training are: a new stage, epoch or first word at once."""
+        training = str(progress)
+        milestone = (stages, progress.epochs_done, progress.has_stepped, training != "")
+        line = f"{stages}; {training}" if training else stages
+        now = time.monotonic()
+        is_soon = milestone == self._milestone and now - self._shown_at < _PAUSE_SECONDS
+        if line == self._shown or is_soon:
+            return
+        self._shown, self._milestone, self._shown_at = line, milestone, now
+        self.context.status(f"{self.prefix}{line}")

@@ -1,0 +1,174 @@
+"""Where the logs of a job's runs are kept on the machine that waits for them.
+
+    <state>/runs/<stack>/<job>/<run_id>/run.json                  what the run consists of
+    <state>/runs/<stack>/<job>/<run_id>/<replica>-<container>.log one for each start of a program
+    <state>/runs/<stack>/<job>/<run_id>/complete                  there once nothing is missing
+    <state>/runs/<stack>/<job>/<run_id>/timeline.jsonl            what was seen of the run
+    <state>/runs/<stack>/<job>/<run_id>.json                      stays: jobs/records/history.py
+
+A log is as the kubelet sends it, each line after its time; a first line that begins with # means
+that what came before was dropped. Logs may hold secrets: only their owner can read them.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from core.files import write
+from core.paths import state_dir
+from jobs.api.lines import LONGEST, Cursor, Line
+from jobs.model.topology import Topology
+
+ABOUT = "run.json"
+COMPLETE = "complete"
+NOTE = "#"
+_TAIL = 2 * LONGEST  # bytes at the end of a log that contain a complete line, however long it is
+
+
+@dataclass
+class Log:
+    """The log of one container, as a file that need not exist."""
+
+    path: Path
+
+    def __post_init__(self) -> None:
+        replica, _, self.container = self.path.stem.partition("-")
+        self.replica = int(replica)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its beginning was dropped since it was too long."""
+        try:
+            with self.path.open("rb") as file:
+                return file.read(1) == NOTE.encode()
+        except OSError:
+            return False
+
+    def lines(self, tail: int | None = None) -> Iterator[Line]:
+        """Yield its lines, or those in `tail` bytes at its end; none without a file.
+
+        One that is being written is left out.
+        """
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            if tail is not None:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - tail))
+            for raw in file:
+                # A first one that is cut has no time before it.
+                line = Line.parse(raw[:-1].decode(errors="replace"))
+                if raw.endswith(b"\n") and line is not None:
+                    yield line
+
+    def cursor(self) -> Cursor:
+        """Return how far the container's log was read to get this.
+
+        Raises:
+            OSError: it exists and can't be read.
+        """
+        cursor = Cursor()
+        cursor.see(self.lines(tail=_TAIL))
+        return cursor
+
+
+@dataclass(frozen=True)
+class Run:
+    """The logs of one submission of a job, in a directory that need not exist."""
+
+    directory: Path
+
+    @property
+    def id(self) -> str:
+        """The run's id, as the label of its pods has it."""
+        return self.directory.name
+
+    @property
+    def topology(self) -> Topology | None:
+        """What the run consists of; None when that was not written."""
+        try:
+            return Topology(**json.loads((self.directory / ABOUT).read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    @property
+    def timeline(self) -> Path:
+        """Where its timeline is, or would be."""
+        return self.directory / "timeline.jsonl"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether its logs were read to their ends."""
+        return (self.directory / COMPLETE).exists()
+
+    def describe(self, topology: Topology) -> None:
+        """Write down what the run consists of."""
+        write(self.directory / ABOUT, json.dumps(asdict(topology)), mode=0o600)
+
+    def log(self, replica: int, container: str) -> Log:
+        """Return where the log of a container is, or would be."""
+        return Log(self.directory / f"{replica}-{container}.log")
+
+    def logs(self) -> list[Log]:
+        """Return the existing logs, in the order of their replicas."""
+        found = [Log(path) for path in self.directory.glob("*-*.log")]
+        return sorted(found, key=lambda log: (log.replica, log.container))
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The logs of all kept runs of one job, in a directory that need not exist."""
+
+    directory: Path
+
+    def run(self, run_id: str) -> Run:
+        """Return the run of this id."""
+        return Run(self.directory / run_id)
+
+    def runs(self) -> list[Run]:
+        """Return the runs of which something is kept, the oldest first: their ids have the time."""
+        return [Run(path) for path in sorted(self.directory.glob("*")) if path.is_dir()]
+
+    def keep(self, run_ids: Collection[str]) -> None:
+        """Drop the logs of all other runs: the attempts before are kept, and nothing older."""
+        for run in self.runs():
+            if run.id not in run_ids:
+                shutil.rmtree(run.directory, ignore_errors=True)
+
+    def remove(self) -> None:
+        """Delete the logs of all runs; what trained them stays, until `make down`."""
+        self.keep(())
+        with suppress(OSError):
+            self.directory.rmdir()
+
+
+def of(urn: str) -> Archive:
+    """Return the archive of the resource urn:pulumi:<stack>::<project>::<types>::<name>."""
+    stack, _project, _types, name = urn.removeprefix("urn:pulumi:").split("::", 3)
+    return of_job(stack, name)
+
+
+def of_job(stack: str, job: str) -> Archive:
+    """Return the archive of a stack's job."""
+    return Archive(of_stack(stack) / _folder(job))
+
+
+def jobs(stack: str) -> list[str]:
+    """Return the jobs of a stack of which logs are kept."""
+    archives = map(Archive, of_stack(stack).glob("*"))
+    return sorted(archive.directory.name for archive in archives if archive.runs())
+
+
+def of_stack(stack: str) -> Path:
+    """Return where the logs of a stack's jobs are kept."""
+    return state_dir() / "runs" / _folder(stack)
+
+
+def _folder(name: str) -> str:
+    """Return a name as it may be a folder's: Pulumi allows `..` as a stack's."""
+    return name.replace("/", "_") if name.strip(".") else name.replace(".", "_")

@@ -1,0 +1,133 @@
+"""Writes the logs of a run that is waited for into the archive."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from core.files import locked
+from jobs.api.follower import Container
+from jobs.api.lines import LONGEST, Cursor, Line
+from jobs.model.topology import Topology
+from jobs.records.archive import COMPLETE, NOTE, Run
+
+_LOG_BYTES = 64 * 2**20
+_RUN_BYTES = 2 * 2**30
+_LOCK_SECONDS = 10.0
+_BLOCK = 2**20
+T = TypeVar("T")
+
+
+@dataclass
+class Recording:
+    """A run's logs as they are being written; takes the lines of a `Follower`.
+
+    Whatever becomes of the disk, the run goes on: what can't be written is warned of once, and not
+    kept. One process writes at a time: a CLI that was killed may still be ending.
+
+    `heard` takes each line with its replica, once also those that an earlier process wrote. `start`
+    returns where to begin with a container's log of which nothing is written.
+    """
+
+    run: Run
+    topology: Topology
+    warn: Callable[[str], None]
+    heard: Callable[[int, Iterable[Line]], None] = lambda *_: None
+    start: Callable[[Container], Cursor] = lambda _: Cursor()
+    _lock: ExitStack = field(default_factory=ExitStack)
+    _off: bool = False
+
+    @property
+    def limit(self) -> int:
+        """How many bytes of a container's log are kept at most: the newest."""
+        return min(_LOG_BYTES, _RUN_BYTES // self.topology.replicas)
+
+    def __enter__(self) -> "Recording":
+        self._attempt(self._open)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._off = True
+        self._lock.close()
+
+    def begin(self, container: Container) -> Cursor:
+        """Return from where on to read a log: behind what is written."""
+        log = self.run.log(container.replica, container.id)
+        self._attempt(lambda: _repair(log.path))
+        written = self._attempt(log.cursor)
+        if written is None or written.stamp is None:
+            return self.start(container)
+        self.heard(container.replica, log.lines())
+        return written
+
+    def take(self, container: Container, lines: Sequence[Line]) -> None:
+        """Write lines that come next, and pass them on."""
+        path = self.run.log(container.replica, container.id).path
+        self._attempt(lambda: self._write(path, lines))
+        self.heard(container.replica, lines)
+
+    def seal(self) -> None:
+        """Note that the run's logs were read to their ends."""
+        self._attempt(lambda: (self.run.directory / COMPLETE).touch(0o600))
+
+    def _open(self) -> None:
+        make_private(self.run.directory)
+        lock = self.run.directory / ".lock"
+        lock.touch(0o600)
+        self._lock.enter_context(locked(lock, limit=_LOCK_SECONDS))
+        self.run.describe(self.topology)
+
+    def _write(self, path: Path, lines: Sequence[Line]) -> None:
+        # Not kept open: a job may have a thousand logs.
+        with _opened(path) as file:
+            file.write("".join(f"{line}\n" for line in lines).encode())
+        if path.stat().st_size <= self.limit:
+            return
+        shorter = path.with_suffix(".part")
+        shorter.unlink(missing_ok=True)
+        with path.open("rb") as full, _opened(shorter) as kept:
+            full.seek(-(self.limit // 2), os.SEEK_END)
+            full.readline()
+            note = f"{NOTE} lines before these were dropped: the log grew over {self.limit} bytes\n"
+            kept.write(note.encode())
+            shutil.copyfileobj(full, kept, _BLOCK)
+        shorter.replace(path)
+
+    def _attempt(self, step: Callable[[], T]) -> T | None:
+        """Return what a step on the disk returns; None once one has failed."""
+        try:
+            return None if self._off else step()
+        except OSError as error:
+            if not self._off:
+                self._off = True
+                self.warn(
+                    f"the logs of {self.run.id} are not kept in {self.run.directory}: "
+                    f"{error.strerror or error}. The run goes on; `make logs` shows what its pods "
+                    "have"
+                )
+            return None
+
+
+def make_private(directory: Path) -> None:
+    """Make a directory and those above it, for their owner alone; mkdir's `parents` would not."""
+    missing = [each for each in (directory, *directory.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a log for adding to it, made with rights for its owner alone."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "ab+")
+
+
+def _repair(path: Path) -> None:
+    """Cut off a last line that a kill or a full disk left half-written: it is read again."""
+    with _opened(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        begin = max(0, size - LONGEST * 2)
+        file.seek(begin)
+        end = file.read().rfind(b"\n")
+        file.truncate(begin + end + 1)

@@ -1,0 +1,235 @@
+"""Logs are read in few threads, each to its end, whatever happens to the connection."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from kubernetes.client.exceptions import ApiException
+
+from jobs.api import follower
+from jobs.api.client import JobApi, Unreachable
+from jobs.api.follower import LIVE, Container, Follower, containers
+from jobs.api.lines import Cursor, Line
+from jobs.model.topology import Topology
+from tests.unit.jobs_objects import RUNNING, ended, pod, waiting
+
+
+@dataclass
+class Logs:
+    """An API server with logs of pods, each of which has one container of the pod's name."""
+
+    lines: dict[str, list[Line]] = field(default_factory=dict)
+    open_ended: set[str] = field(default_factory=set)
+    """Pods whose log does not end while it is followed."""
+    refused: dict[str, list[Exception]] = field(default_factory=dict)
+    started_again: dict[str, str] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    at_once: int = 0
+    most_at_once: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def log_lines(
+        self,
+        pod: str,
+        *,
+        since: str | None = None,
+        previous: bool = False,
+        follow: bool = False,
+        tail: int = 10**6,
+    ) -> Iterator[list[Line]]:
+        with self._lock:
+            self.asked.append(pod)
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            if self.refused.get(pod):
+                raise self.refused[pod].pop()
+            yield []
+            there = self.lines.get(f"{pod} of before" if previous else pod, [])
+            yield [each for each in there if each.stamp[:19] >= (since or "")[:19]][-tail:]
+            sent = len(there)
+            while follow and pod in self.open_ended:
+                time.sleep(0.01)
+                if len(there) > sent:
+                    yield there[sent:]
+                    sent = len(there)
+        finally:
+            with self._lock:
+                self.at_once -= 1
+
+    def pod(self, name: str) -> dict[str, Any]:
+        id_ = self.started_again.get(name, name)
+        before = ended(1, container=f"containerd://{name}") if id_ != name else None
+        there = pod(0, state=RUNNING, last=before)
+        there["status"]["containerStatuses"][0]["containerID"] = f"containerd://{id_}"
+        return there
+
+
+@dataclass
+class Taken:
+    """What was read of each container."""
+
+    lines: dict[str, list[Line]] = field(default_factory=dict)
+
+    def begin(self, container: Container) -> Cursor:
+        return Cursor()
+
+    def take(self, container: Container, lines: Sequence[Line]) -> None:
+        self.lines.setdefault(container.id, []).extend(lines)
+
+
+def one(name: str, *, is_over: bool = False) -> Container:
+    return Container(0, name, name, ended=is_over, previous=False)
+
+
+def line(number: int) -> Line:
+    return Line(f"2026-01-01T00:00:{number // 10:02}.{number % 10}00000000Z", f"line {number}")
+
+
+@pytest.fixture(name="logs")
+def _logs() -> Iterator[Logs]:
+    made = Logs()
+    yield made
+    made.open_ended.clear()
+
+
+@pytest.fixture(name="taken")
+def _taken() -> Taken:
+    return Taken()
+
+
+@pytest.fixture(name="following")
+def _following(logs: Logs, taken: Taken, monkeypatch: pytest.MonkeyPatch) -> Follower:
+    monkeypatch.setattr(follower, "_PAUSE_SECONDS", 0.05)
+    return Follower(cast("JobApi", logs), taken)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 5
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_log_is_followed_and_read_to_its_end_once(
+    logs: Logs, taken: Taken, following: Follower
+) -> None:
+    logs.lines["a"], logs.open_ended = [line(1), line(2)], {"a"}
+    following.follow([one("a")])
+    until(lambda: len(taken.lines.get("a", [])) == 2)
+    logs.lines["a"].append(line(3))
+    until(lambda: len(taken.lines["a"]) == 3)
+    logs.open_ended.clear()
+    logs.lines["a"].append(line(4))
+    assert following.finish([one("a", is_over=True)], 5)
+    following.follow([one("a", is_over=True)])
+    assert taken.lines["a"] == [line(1), line(2), line(3), line(4)]
+    assert len(logs.asked) <= 2
+
+
+def test_a_log_that_breaks_off_goes_on_where_it_was(
+    logs: Logs, taken: Taken, following: Follower
+) -> None:
+    logs.lines["a"] = [line(number) for number in range(40)]
+    following.follow([one("a")])
+    until(lambda: len(taken.lines.get("a", [])) == 40)
+    logs.refused["a"] = [Unreachable("cut"), ApiException(status=500)]
+    logs.lines["a"] += [line(number) for number in range(40, 60)]
+    assert following.finish([one("a", is_over=True)], 5)
+    assert taken.lines["a"] == [line(number) for number in range(60)]
+    assert (logs.refused["a"], following.last_error) == ([], "cut")
+
+
+def test_of_a_thousand_ranks_few_are_read_at_once_and_all_in_the_end(
+    logs: Logs, taken: Taken, following: Follower
+) -> None:
+    names = [f"rank-{number}" for number in range(1000)]
+    logs.lines = {name: [line(1)] for name in names}
+    logs.open_ended = set(names)
+    following.follow([one(name) for name in names])
+    until(lambda: len(taken.lines) == LIVE)
+    following.follow([one(name) for name in names])
+    time.sleep(0.1)
+    assert logs.at_once == LIVE
+    assert set(taken.lines) == set(names[:LIVE])
+    logs.open_ended.clear()
+    assert following.finish([one(name, is_over=True) for name in names], 30)
+    assert {len(lines) for lines in taken.lines.values()} == {1}
+    assert set(taken.lines) == set(names)
+    assert logs.most_at_once <= LIVE + 16
+
+
+def test_what_still_runs_at_the_end_is_read_as_far_as_it_is(
+    logs: Logs, taken: Taken, following: Follower
+) -> None:
+    logs.lines, logs.open_ended = {"a": [line(1)], "b": [line(1)]}, {"a", "b"}
+    following.follow([one("a")])
+    until(lambda: "a" in taken.lines)
+    assert following.finish([one("a"), one("b")], 5)
+    assert taken.lines == {"a": [line(1)], "b": [line(1)]}
+
+
+def test_the_end_is_not_waited_for_longer_than_allowed(logs: Logs, following: Follower) -> None:
+    logs.refused["a"] = [Unreachable("cut")] * 1000
+    began = time.monotonic()
+    assert not following.finish([one("a", is_over=True)], 0.3)
+    assert time.monotonic() - began < 2
+
+
+def test_a_container_that_is_gone_is_not_waited_for(logs: Logs, following: Follower) -> None:
+    logs.refused["a"] = [ApiException(status=404)]
+    assert following.finish([one("a", is_over=True)], 5)
+
+
+def test_the_log_of_a_restarted_container_is_not_taken_for_the_one_before(
+    logs: Logs, taken: Taken, following: Follower
+) -> None:
+    logs.lines["a"], logs.started_again["a"] = [line(7)], "another"
+    logs.lines["a of before"] = [line(3)]
+    following.follow([one("a")])
+    until(lambda: len(logs.asked) == 2 and logs.at_once == 0)
+    assert following.finish([one("a", is_over=True)], 5)
+    assert taken.lines == {"a": [line(3)]}
+
+
+def test_a_container_that_was_followed_by_two_is_gone(
+    logs: Logs, taken: Taken, following: Follower
+) -> None:
+    logs.lines["a"], logs.started_again["a"] = [line(7)], "another"
+    assert following.finish([Container(0, "a", "oldest", ended=True, previous=False)], 5)
+    assert taken.lines == {}
+
+
+def test_what_nobody_expected_is_told(logs: Logs, following: Follower) -> None:
+    logs.refused["a"] = [ValueError("odd")]
+    following.follow([one("a")])
+    until(lambda: not following._busy)
+    with pytest.raises(ValueError, match="odd"):
+        following.follow([one("a")])
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (pod(1, state=RUNNING), [("1-0", False, False)]),
+        (pod(1, state=waiting("ContainerCreating")), []),
+        (pod(1, state=ended(0, container="containerd://x")), [("x", True, False)]),
+        (
+            pod(1, state=RUNNING, last=ended(1, container="containerd://x"), restarts=1),
+            [("x", True, True), ("1-1", False, False)],
+        ),
+        (
+            pod(1, state=waiting("CrashLoopBackOff"), last=ended(1, container="containerd://x")),
+            [("x", True, False)],
+        ),
+    ],
+)
+def test_each_start_of_a_program_is_a_container(
+    shown: dict[str, Any], expected: list[tuple[str, bool, bool]]
+) -> None:
+    found = containers([shown], Topology(2), run_id=None)
+    assert [(each.id, each.ended, each.previous) for each in found] == expected
+    assert {(each.replica, each.pod) for each in found} <= {(1, "mine-worker-0")}

@@ -1,0 +1,170 @@
+"""Checkpoints belong to a program with its settings, and how often they are written to none."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from core.handler import UNKNOWN, Change
+from jobs.config import CATALOG, declare
+from jobs.model.job import TrainingJob
+from jobs.model.kept import VOLUME_URL, checkpoints, resuming
+from jobs.model.parts import Checkpoint, Limits
+from jobs.model.pytorchjob import manifest
+from jobs.run.changes import is_in_place
+from jobs.run.resource import run_properties
+
+MNIST = replace(CATALOG["mnist-gloo"], checkpoint=Checkpoint(every="500 steps"))
+
+
+def submitted(job: TrainingJob, place: str | None = VOLUME_URL, image: Any = "trainer:1") -> Any:
+    rendered = manifest(
+        job, namespace="slipway-jobs", service_account="slipway-job", trainer_image=image
+    )
+    return resuming(rendered, checkpoints(job, place))["spec"]["pytorchReplicaSpecs"]
+
+
+def variables(job: TrainingJob, place: str | None = VOLUME_URL, image: Any = "trainer:1") -> Any:
+    """Return the variables of the Master, or of an elastic job's Workers."""
+    specs = submitted(job, place, image)
+    [container] = next(iter(specs.values()))["template"]["spec"]["containers"]
+    return {each["name"]: each.get("value") for each in container["env"]}
+
+
+def test_every_pod_finds_the_jobs_directory_on_the_stacks_volume() -> None:
+    for replicas in submitted(MNIST).values():
+        pod = replicas["template"]["spec"]
+        assert pod["volumes"][-1]["persistentVolumeClaim"] == {"claimName": "slipway-kept"}
+        assert pod["containers"][0]["volumeMounts"][-1]["mountPath"] == "/opt/kept"
+        assert pod["terminationGracePeriodSeconds"] == 30
+    found = variables(MNIST)
+    assert found["SLIPWAY_CHECKPOINT_DIR"].startswith("/opt/kept/checkpoints/mnist-gloo/")
+    assert found["SLIPWAY_CHECKPOINT_EVERY"] == "500 steps"
+    assert found["SLIPWAY_CHECKPOINT_KEEP"] == "2"
+
+
+def test_where_nothing_is_kept_nothing_is_written() -> None:
+    assert "SLIPWAY_CHECKPOINT_DIR" not in variables(MNIST, None)
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        (None, "abfs://kept@account/slipway"),
+        ("s3://bucket/mine/", VOLUME_URL),
+        ("s3://bucket/mine", None),
+    ],
+)
+def test_in_a_store_they_have_the_same_folder_and_pods_a_directory_of_their_own(
+    url: str | None, place: str | None
+) -> None:
+    job = replace(MNIST, checkpoint=Checkpoint(every="500 steps", url=url))
+    found = variables(job, place)
+    folder = variables(MNIST)["SLIPWAY_CHECKPOINT_DIR"].removeprefix("/opt/kept")
+    assert found["SLIPWAY_CHECKPOINT_DIR"] == f"/work{folder}"
+    assert found["SLIPWAY_CHECKPOINT_URL"] == f"{(url or place or '').rstrip('/')}{folder}"
+    for replicas in submitted(job, place).values():
+        pod = replicas["template"]["spec"]
+        assert pod["terminationGracePeriodSeconds"] == 60, "time to copy the last one"
+        assert "slipway-kept" not in str(pod["volumes"])
+
+
+def test_a_url_with_a_password_is_refused() -> None:
+    url = "s3://me:secret@bucket/mine"
+    found = declare("mnist-gloo", {"checkpoint": {"url": url}}, "jobs.mnist-gloo")
+    assert isinstance(found, list)
+    assert found[0].key == "jobs.mnist-gloo.checkpoint.url"
+
+
+def test_how_often_files_are_copied_is_no_part_of_what_is_trained() -> None:
+    job = TrainingJob(name="mine", image="example.org/own:1", command=("x",), outputs_every=60)
+    rendered = manifest(job, namespace="n", service_account="s", trainer_image="i")
+    properties = run_properties(job, rendered)
+    assert properties["outputsEvery"] == 60
+    assert is_in_place(Change("outputsEvery", "update"))
+    assert "SLIPWAY_OUTPUTS_EVERY" not in str(rendered)
+    complete = resuming(rendered, None, properties["outputsEvery"])
+    for replicas in complete["spec"]["pytorchReplicaSpecs"].values():
+        variable = {"name": "SLIPWAY_OUTPUTS_EVERY", "value": "60"}
+        assert variable in replicas["template"]["spec"]["containers"][0]["env"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"workers": 1},
+        {"memory": "2Gi"},
+        {"limits": Limits(memory="3Gi")},
+        {"timeout": 60},
+        {"retries": 2},
+        {"checkpoint": Checkpoint(every="90s", keep=5)},
+        {"labels": {"team": "vision"}},
+        {"node_selector": {"disk": "fast"}},
+    ],
+)
+def test_what_alters_no_setting_of_the_program_goes_on(change: dict[str, Any]) -> None:
+    changed = variables(replace(MNIST, **change))
+    assert changed["SLIPWAY_CHECKPOINT_DIR"] == variables(MNIST)["SLIPWAY_CHECKPOINT_DIR"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"learning_rate": 0.02},
+        {"seed": 2},
+        {"args": ("--limit-train", "10")},
+        {"env": {"A": "1"}},
+    ],
+)
+def test_another_setting_of_the_program_begins_anew(change: dict[str, Any]) -> None:
+    changed = variables(replace(MNIST, **change))
+    assert changed["SLIPWAY_CHECKPOINT_DIR"] != variables(MNIST)["SLIPWAY_CHECKPOINT_DIR"]
+
+
+def test_another_image_begins_anew_and_one_that_is_not_built_yet_is_not_known() -> None:
+    other = variables(MNIST, image="trainer:2")["SLIPWAY_CHECKPOINT_DIR"]
+    assert other != variables(MNIST)["SLIPWAY_CHECKPOINT_DIR"]
+    unknown = variables(MNIST, image=UNKNOWN)["SLIPWAY_CHECKPOINT_DIR"]
+    assert unknown == "/opt/kept/checkpoints/mnist-gloo/<known later>"
+
+
+def test_a_job_without_it_is_submitted_as_it_was_declared() -> None:
+    plain = replace(MNIST, checkpoint=None)
+    rendered = manifest(
+        plain, namespace="slipway-jobs", service_account="slipway-job", trainer_image="trainer:1"
+    )
+    assert resuming(rendered, checkpoints(plain, VOLUME_URL)) == rendered
+    assert "checkpoint" not in run_properties(plain, rendered)
+    assert "checkpoint" not in run_properties(MNIST, rendered, None), "nothing is kept"
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("500 steps", "500 steps"),
+        ("1 step", "1 steps"),
+        ("10 min", "600 s"),
+        ("10m", "600 s"),
+        ("90s", "90 s"),
+        ("1h30m", "5400 s"),
+        ("600 s", "600 s"),
+    ],
+)
+def test_an_interval_is_one_of_steps_or_of_time(written: str, read: str) -> None:
+    assert Checkpoint(every=written).every == read
+
+
+def test_what_is_no_interval_is_told_with_what_is_allowed() -> None:
+    found = declare("mnist-gloo", {"checkpoint": {"every": "often"}}, "jobs.mnist-gloo")
+    assert isinstance(found, list)
+    assert found[0].key == "jobs.mnist-gloo.checkpoint.every"
+    assert "500 steps, or a time such as 10 min" in found[0].text
+
+
+def test_what_a_retry_is_for_goes_with_retries() -> None:
+    found = declare("mnist-gloo", {"retryOn": ["ownFailure"]}, "jobs.mnist-gloo")
+    assert isinstance(found, list)
+    assert "goes with `retries`" in found[0].text
+    found = declare("mnist-gloo", {"retryOn": ["bad"], "retries": 1}, "jobs.mnist-gloo")
+    assert isinstance(found, list)
+    assert "one of lostNode, ownFailure" in found[0].text

@@ -1,0 +1,240 @@
+"""What a run takes from others is found in their results, and told to its pods."""
+
+import json
+from typing import Any
+
+import pytest
+
+from core.handler import UNKNOWN, compare
+from jobs.model.inputs import filled, found, other_volumes, require
+from jobs.model.job import TrainingJob
+from jobs.model.kept import keeping
+from jobs.model.parts import Build, JobInput, SecretKey, Volume
+from jobs.model.pytorchjob import manifest
+from jobs.run.changes import is_other_content
+
+TRAINER, OWN = "localhost/slipway-trainer:1", "example.org/mine:1"
+RESULT = {
+    "state": "Succeeded",
+    "artifacts": {  # In no order: they have travelled as a map.
+        "nets/net.pt": {"url": "file:///results/r/nets/net.pt", "sha256": "1", "bytes": 9},
+        "artifacts.json": {"url": "file:///results/r/artifacts.json", "sha256": "0", "bytes": 1},
+    },
+}
+FOUND = {"model": {"url": "file:///results/r/nets/net.pt", "sha256": "1"}}
+
+
+def other(claim: str, mount_path: str) -> Volume:
+    return Volume(claim=claim, mount_path=mount_path)
+
+
+def job(**fields: Any) -> TrainingJob:
+    taken = {"model": JobInput(job="train", artifact="nets/net.pt")}
+    own = {"image": OWN, "command": ("x",), "inputs": taken, **fields}
+    return TrainingJob(name="evaluate", **own)
+
+
+def training(**fields: Any) -> TrainingJob:
+    return TrainingJob(name="train", module="mnist", **fields)
+
+
+def pods(job: TrainingJob, volumes: dict[str, Volume] | None = None) -> list[dict[str, Any]]:
+    """Return the specs of the pods that the job has in the end."""
+    rendered = manifest(
+        job,
+        namespace="n",
+        service_account="s",
+        trainer_image="built:1",
+        fetch_image=TRAINER,
+        other_volumes=volumes or {},
+    )
+    specs = filled(rendered, FOUND)["spec"]["pytorchReplicaSpecs"].values()
+    return [spec["template"]["spec"] for spec in specs]
+
+
+def fetching(pod: dict[str, Any]) -> dict[str, Any]:
+    (container,) = pod["initContainers"]
+    found: dict[str, Any] = container
+    return found
+
+
+def test_where_an_artifact_is_and_what_it_has_to_be_is_in_the_result_of_its_job() -> None:
+    assert found(job(), {"train": RESULT}) == FOUND
+
+
+def test_an_artifact_that_is_not_there_is_told_with_those_that_are() -> None:
+    other = job(inputs={"model": JobInput(job="train", artifact="net.pt")})
+    with pytest.raises(RuntimeError) as raised:
+        require(found(other, {"train": RESULT}))
+    said = str(raised.value)
+    assert said.startswith(
+        "input model: job train succeeded but left no artifact net.pt; its result has "
+        "artifacts.json, nets/net.pt."
+    )
+    with pytest.raises(RuntimeError, match="its result has none"):
+        require(found(other, {"train": {"state": "Succeeded"}}))
+
+
+def test_every_pod_has_its_inputs_fetched_before_its_program_starts() -> None:
+    for pod in pods(job(workers=1)):
+        container = fetching(pod)
+        assert container["command"] == ["python3", "-m", "slipway_trainer.inputs"]
+        (told,) = map(json.loads, container["args"])
+        assert told == {
+            "name": "model",
+            "job": "train",
+            "artifact": "nets/net.pt",
+            "path": "/work/inputs/model/net.pt",
+            **FOUND["model"],
+        }
+        (program,) = pod["containers"]
+        env = {each["name"]: each.get("value") for each in program["env"]}
+        assert env["SLIPWAY_INPUT_MODEL"] == told["path"]
+        work = {"name": "work", "mountPath": "/work"}
+        assert work in container["volumeMounts"]
+        assert work in program["volumeMounts"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "own"),
+    [
+        ({}, OWN),
+        ({"image": None, "command": None, "build": Build(context="x")}, "built:1"),
+        ({"image": None, "command": None, "module": "mnist"}, "built:1"),
+    ],
+)
+def test_the_trainers_image_fetches_whatever_image_the_program_has(
+    fields: dict[str, Any], own: str
+) -> None:
+    for pod in pods(job(**fields)):
+        assert fetching(pod)["image"] == TRAINER
+        assert pod["containers"][0]["image"] == own
+
+
+def test_a_job_without_inputs_has_no_such_container() -> None:
+    for pod in pods(job(inputs={})):
+        assert "initContainers" not in pod
+
+
+def test_it_has_the_jobs_volumes_and_variables_but_those_of_another_image() -> None:
+    env = {"KEY": SecretKey(secret="hub", key="key"), "PYTHONPATH": "/srv", "PATH": "/opt/bin"}
+    volumes = {"data": Volume(claim="team", mount_path="/mnt/data", read_only=True)}
+    for pod in pods(job(env=env, volumes=volumes)):
+        names = {each["name"] for each in fetching(pod)["env"]}
+        assert {"KEY", "HOME", "SLIPWAY_RUN_ID"} <= names
+        assert not {"PYTHONPATH", "PATH"} & names
+        mount = {"name": "data", "mountPath": "/mnt/data", "readOnly": True}
+        assert mount in fetching(pod)["volumeMounts"]
+
+
+def test_pod_security_restricted_admits_it_and_the_pod_asks_for_no_more() -> None:
+    for pod in pods(job(cpu="2", memory="3Gi", backend="nccl")):
+        container, (program,) = fetching(pod), pod["containers"]
+        assert container["securityContext"] == program["securityContext"]
+        gpu = "nvidia.com/gpu"
+        for kind in ("requests", "limits"):
+            expected = {k: v for k, v in program["resources"][kind].items() if k != gpu}
+            assert container["resources"][kind] == expected
+
+
+def test_nothing_in_a_files_name_is_taken_for_a_variable() -> None:
+    strange = job(inputs={"model": JobInput(job="train", artifact="$(HOME) $.pt")})
+    rendered = manifest(strange, namespace="n", service_account="s", trainer_image=TRAINER)
+    whole = filled(rendered, {"model": {"url": "file:///r/$(HOME) $.pt", "sha256": "1"}})
+    pod = whole["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    (argument,) = fetching(pod)["args"]
+    assert "$(" not in argument.replace("$$", "")
+    assert json.loads(argument.replace("$$", "$"))["artifact"] == "$(HOME) $.pt"
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"outputs": "abfs://results/mine"}, None),
+        ({}, other("train-results", "/results")),
+        ({"outputs": "file:///results/deep/er"}, other("train-results", "/results")),
+        ({"outputs": "file:///results/inner/x"}, other("team", "/results/inner")),
+        ({"outputs": "file:///elsewhere"}, None),
+    ],
+)
+def test_the_volume_that_an_input_lies_in_is_lent(
+    fields: dict[str, Any], expected: Volume | None
+) -> None:
+    volumes = {
+        "results": Volume(size="1Gi", mount_path="/results"),
+        "inner": Volume(claim="team", mount_path="/results/inner"),
+        "gone": Volume(empty_dir=True, mount_path="/results/gone"),
+    }
+    others = {"train": training(**{"outputs": "file:///results", "volumes": volumes, **fields})}
+    found = other_volumes(job(), others, has_volume=True)
+    assert found == ({} if expected is None else {"model": expected})
+
+
+def test_a_job_without_outputs_has_left_its_files_on_the_stacks_volume_where_there_is_one() -> None:
+    others = {"train": training()}
+    lent = {"model": other("slipway-kept", "/opt/kept")}
+    assert other_volumes(job(), others, has_volume=True) == lent
+    assert other_volumes(job(), others, has_volume=False) == {}
+    rendered = manifest(
+        job(),
+        namespace="n",
+        service_account="s",
+        trainer_image=TRAINER,
+        other_volumes=lent,
+    )
+    kept = keeping(rendered, "file:///opt/kept/outputs/evaluate")
+    pod = kept["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    assert str(pod["volumes"]).count("slipway-kept") == 2, "one volume, by its name and claim"
+    mount = {"name": "slipway-kept", "mountPath": "/opt/inputs/model", "readOnly": True}
+    assert mount in fetching(pod)["volumeMounts"]
+
+
+def test_a_lent_volume_is_mounted_where_its_input_is_fetched_alone_and_read_only() -> None:
+    borrowed = {"model": other("train-results", "/results")}
+    own = {"results": Volume(size="1Gi", mount_path="/results")}
+    for pod in pods(job(volumes=own), borrowed):
+        (volume,) = (each for each in pod["volumes"] if each["name"].startswith("lent-"))
+        assert volume["persistentVolumeClaim"] == {"claimName": "train-results"}
+        mount = {"name": volume["name"], "mountPath": "/opt/inputs/model", "readOnly": True}
+        assert mount in fetching(pod)["volumeMounts"]
+        assert volume["name"] not in str(pod["containers"])
+        (told,) = map(json.loads, fetching(pod)["args"])
+        assert told["mounted"] == ["/results", "/opt/inputs/model"]
+        places = [each["mountPath"] for each in fetching(pod)["volumeMounts"]]
+        assert len(places) == len(set(places))
+
+
+def test_a_claim_is_one_volume_of_the_pod_however_many_inputs_lie_in_it() -> None:
+    taken = {name: JobInput(job="train", artifact="nets/net.pt") for name in ("model", "again")}
+    borrowed = dict.fromkeys(taken, other("team", "/results"))
+    for volumes, count in (({}, 1), ({"mine": Volume(claim="team", mount_path="/mnt/a")}, 0)):
+        rendered = manifest(
+            job(inputs=taken, volumes=volumes),
+            namespace="n", service_account="s", trainer_image=TRAINER, other_volumes=borrowed,
+        )  # fmt: skip
+        pod = rendered["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+        assert len([each for each in pod["volumes"] if each["name"].startswith("lent-")]) == count
+        names = {each["name"] for each in pod["volumes"]}
+        mounts = fetching(pod)["volumeMounts"]
+        assert {each["name"] for each in mounts} <= names
+        assert len([each for each in mounts if each["mountPath"].startswith("/opt/inputs/")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("now", "other"),
+    [
+        ({"url": "file:///results/r/nets/net.pt", "sha256": "2"}, True),
+        ({"url": "file:///results/later/nets/net.pt", "sha256": "1"}, False),
+        ({"missing": "there is none"}, False),
+        (UNKNOWN, False),
+    ],
+)
+def test_only_another_content_is_another_input(now: object, other: bool) -> None:
+    changes = compare({"artifacts": FOUND}, {"artifacts": {"model": now}})
+    assert changes
+    assert any(map(is_other_content, changes)) == other
+
+
+def test_as_long_as_nothing_is_known_of_it_an_input_is_no_other_one() -> None:
+    (change,) = compare({"artifacts": FOUND}, {"artifacts": UNKNOWN})
+    assert not is_other_content(change)

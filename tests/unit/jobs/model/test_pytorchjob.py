@@ -1,0 +1,468 @@
+"""A training job as a value becomes a PyTorchJob that the operator and Pod Security admit."""
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+
+from core import toolchain
+from jobs.config import CATALOG
+from jobs.model import program
+from jobs.model.job import TrainingJob
+from jobs.model.parts import Build, Elastic, Limits, Master, SecretKey, Volume
+from jobs.model.program import MODULES
+from jobs.model.pytorchjob import manifest
+from jobs.model.topology import Topology
+from jobs.model.volumes import Script
+from jobs.run.submit import spec_hash
+from tests.unit.jobs_declared import IMAGE, jobs, rendered
+
+
+def replicas(job: TrainingJob) -> dict[str, Any]:
+    specs: dict[str, Any] = rendered(job)["spec"]["pytorchReplicaSpecs"]
+    return specs
+
+
+few = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def pod(job: TrainingJob, role: str = "Master") -> dict[str, Any]:
+    spec: dict[str, Any] = replicas(job)[role]["template"]["spec"]
+    return spec
+
+
+def container(job: TrainingJob, role: str = "Master") -> dict[str, Any]:
+    (only,) = pod(job, role)["containers"]
+    found: dict[str, Any] = only
+    return found
+
+
+def environment(job: TrainingJob, role: str = "Master") -> dict[str, Any]:
+    return {
+        each["name"]: each.get("value", each.get("valueFrom"))
+        for each in container(job, role)["env"]
+    }
+
+
+def options(job: TrainingJob) -> dict[str, str]:
+    args = container(job)["args"]
+    return dict(zip(args[::2], args[1::2], strict=True))
+
+
+def mnist(**fields: Any) -> TrainingJob:
+    return TrainingJob(name="mine", module="mnist", **fields)
+
+
+@pytest.fixture(scope="session")
+def crd() -> dict[str, Any]:
+    """What the operator's own CRD says of a PyTorchJob."""
+    path = toolchain.path("training-operator-manifests") / "base/crds/kubeflow.org_pytorchjobs.yaml"
+    document = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+    (version,) = document["spec"]["versions"]
+    found: dict[str, Any] = version["schema"]["openAPIV3Schema"]
+    return found
+
+
+@few
+@given(jobs)
+def test_the_same_job_always_gives_the_same_plain_document(job: TrainingJob) -> None:
+    once, again = rendered(job), rendered(job)
+    assert once == again
+    assert json.loads(json.dumps(once)) == once
+
+
+@pytest.fixture(scope="session")
+def validator(crd: dict[str, Any]) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(crd)
+
+
+@few
+@given(job=jobs)
+def test_the_operators_own_schema_takes_every_job(
+    job: TrainingJob, validator: jsonschema.Draft202012Validator, crd: dict[str, Any]
+) -> None:
+    found = rendered(job)
+    validator.validate(found)
+    assert no_unknown_fields(found["spec"], crd["properties"]["spec"])
+
+
+def no_unknown_fields(document: Any, schema: dict[str, Any]) -> bool:
+    """Return whether all of `document` is in `schema`: the API server drops what isn't."""
+    if isinstance(document, list):
+        return all(no_unknown_fields(each, schema.get("items", {})) for each in document)
+    if not isinstance(document, dict) or "properties" not in schema:
+        inside = schema.get("additionalProperties")
+        values = document.values() if isinstance(document, dict) else ()
+        return not isinstance(inside, dict) or all(no_unknown_fields(v, inside) for v in values)
+    known = schema["properties"]
+    assert document.keys() <= known.keys(), document.keys() - known.keys()
+    return all(no_unknown_fields(value, known[key]) for key, value in document.items())
+
+
+@few
+@given(jobs)
+def test_the_order_of_environment_variables_does_not_matter(job: TrainingJob) -> None:
+    backwards = dict(reversed(list(job.env.items())))
+    assert rendered(mnist(env=backwards)) == rendered(mnist(env=job.env))
+
+
+@few
+@given(jobs)
+def test_a_run_counts_the_processes_that_the_job_asks_for(job: TrainingJob) -> None:
+    topology = Topology.of(rendered(job))
+    assert topology.world_size == job.world_size
+    assert topology.replicas == job.replicas
+    assert topology.elastic == (job.elastic is not None)
+    assert topology.has_master == (job.elastic is None)
+
+
+@few
+@given(jobs)
+def test_pod_security_restricted_admits_the_pods(job: TrainingJob) -> None:
+    # https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
+    volumes = {"configMap", "emptyDir", "persistentVolumeClaim"}
+    for role in replicas(job):
+        found = pod(job, role)
+        assert found["securityContext"]["runAsNonRoot"] is True
+        assert found["securityContext"]["runAsUser"] > 0
+        assert found["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert all(len(each.keys() & volumes) == 1 and len(each) == 2 for each in found["volumes"])
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & found.keys()
+        for each in [*found["containers"], *found.get("initContainers", [])]:
+            assert each["securityContext"]["allowPrivilegeEscalation"] is False
+            assert each["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert "hostPort" not in str(each)
+
+
+@few
+@given(jobs)
+def test_a_read_only_container_may_write_where_programs_need_to(job: TrainingJob) -> None:
+    for role in replicas(job):
+        assert container(job, role)["securityContext"]["readOnlyRootFilesystem"] is True
+        mounts = {each["mountPath"]: each for each in container(job, role)["volumeMounts"]}
+        assert {"/tmp", "/dev/shm", "/work"} <= mounts.keys()
+        assert len(mounts) == len(container(job, role)["volumeMounts"])
+        assert container(job, role)["workingDir"] == "/work"
+
+
+@few
+@given(jobs)
+def test_every_mount_has_its_volume_and_every_volume_its_mount(job: TrainingJob) -> None:
+    for role in replicas(job):
+        volumes = [each["name"] for each in pod(job, role)["volumes"]]
+        mounts = [each["name"] for each in container(job, role)["volumeMounts"]]
+        assert sorted(volumes) == sorted(mounts)
+        assert len(set(volumes)) == len(volumes)
+
+
+@few
+@given(jobs)
+def test_a_run_that_nobody_waits_for_ends_after_its_timeout(job: TrainingJob) -> None:
+    policy = rendered(job)["spec"]["runPolicy"]
+    assert policy["activeDeadlineSeconds"] > job.timeout
+    assert policy["backoffLimit"] == job.max_restarts
+
+
+@few
+@given(jobs)
+def test_what_the_operator_would_guess_is_always_said(job: TrainingJob) -> None:
+    spec = rendered(job)["spec"]
+    assert spec["nprocPerNode"] == str(job.processes_per_node)
+    assert spec["runPolicy"]["backoffLimit"] >= 0
+    assert spec["runPolicy"]["cleanPodPolicy"] == "None"
+    for each in spec["pytorchReplicaSpecs"].values():
+        assert each["restartPolicy"] == job.restart_policy
+        assert each["replicas"] >= 1
+
+
+@few
+@given(jobs)
+def test_a_limit_is_there_for_memory_and_gpus_are_asked_for_as_they_are_limited(
+    job: TrainingJob,
+) -> None:
+    for role in replicas(job):
+        resources = container(job, role)["resources"]
+        assert resources["limits"]["memory"]
+        gpu = "nvidia.com/gpu"
+        assert resources["limits"].get(gpu) == resources["requests"].get(gpu)
+
+
+def test_a_rank_cannot_talk_to_the_api_server() -> None:
+    assert pod(CATALOG["mnist-gloo"])["automountServiceAccountToken"] is False
+
+
+def test_mnist_gloo_is_one_master_and_three_workers_started_again_on_failure() -> None:
+    found = replicas(CATALOG["mnist-gloo"])
+    assert {role: spec["replicas"] for role, spec in found.items()} == {"Master": 1, "Worker": 3}
+    assert {spec["restartPolicy"] for spec in found.values()} == {"OnFailure"}
+    assert container(CATALOG["mnist-gloo"])["name"] == "pytorch"
+    assert container(CATALOG["mnist-gloo"])["image"] == IMAGE
+
+
+def test_an_elastic_job_has_workers_alone_and_room_for_restarts() -> None:
+    job = TrainingJob(
+        name="mine",
+        module="mnist_elastic",
+        workers=3,
+        elastic=Elastic(min_replicas=2, max_restarts=5),
+    )
+    spec = rendered(job)["spec"]
+    assert spec["pytorchReplicaSpecs"].keys() == {"Worker"}
+    assert spec["elasticPolicy"] == {
+        "minReplicas": 2,
+        "maxReplicas": 3,
+        "maxRestarts": 5,
+        "rdzvBackend": "c10d",
+    }
+    assert spec["runPolicy"]["backoffLimit"] > 5
+    assert (job.replicas, job.world_size) == (3, 3)
+
+
+def test_a_job_without_workers_is_its_master_alone() -> None:
+    job = mnist(workers=0, processes_per_node=2)
+    assert replicas(job).keys() == {"Master"}
+    assert job.world_size == 2
+    assert container(job)["command"][:6] == [
+        "python3", "-m", "slipway_trainer.launch", "--processes", "2", "--",
+    ]  # fmt: skip
+
+
+def test_a_program_of_the_catalogue_is_started_by_the_launcher_and_told_the_jobs_fields() -> None:
+    job = mnist(epochs=3, batch_size=128, learning_rate=0.5, goal="accuracy=0.98")
+    assert container(job)["command"][-2:] == ["-m", "slipway_trainer.mnist"]
+    told = options(job)
+    assert (told["--epochs"], told["--batch-size"]) == ("3", "128")
+    assert float(told["--lr"]) == 0.5
+    assert told["--backend"] == "gloo"
+    assert told["--goal"] == "accuracy=0.98"
+    for goal in ("val_loss=0.3", "top5_accuracy=1.0", "test_loss=12"):
+        assert options(mnist(goal=goal))["--goal"] == goal
+    assert "--goal" not in options(mnist())
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_program_of_the_catalogue_takes_the_options_that_it_is_given(
+    name: str, root: Path
+) -> None:
+    # torch is in the image alone, so the sources are read and not imported.
+    folder = root / "images/trainer/slipway_trainer/demos"
+    taken = (folder / "options.py").read_text() + (folder / f"{name}.py").read_text()
+    module = MODULES[name]
+    given = {*module.options.values(), "--backend", "--threads"}
+    for option in given | {word for word in module.arguments if word.startswith("--")}:
+        assert f'"{option}"' in taken, option
+
+
+def test_a_job_of_the_catalogue_says_what_its_program_would_take_for_granted() -> None:
+    assert (mnist().epochs, mnist().learning_rate) == (1, 0.01)
+    assert TrainingJob(name="mine", module="cifar", epochs=7).epochs == 7
+    assert TrainingJob(name="mine", script="train.py").epochs is None
+
+
+def test_cifar_is_told_where_its_data_is_and_where_its_files_go() -> None:
+    told = options(TrainingJob(name="mine", module="cifar", learning_rate=0.5))
+    assert told["--data-dir"] == "/data/cifar10"
+    assert told["--output-dir"] == "/work/outputs"
+    assert float(told["--learning-rate"]) == 0.5
+
+
+def test_arguments_of_ones_own_come_after_the_jobs_so_that_they_win() -> None:
+    args = container(mnist(args=("--epochs", "9")))["args"]
+    assert args[-2:] == ["--epochs", "9"]
+
+
+def test_a_script_is_started_by_the_launcher_in_its_folder() -> None:
+    script = Script("mine", "a/b.py", {"a/b.py": b""})
+    job = TrainingJob(name="mine", script="folder", args=("-v",))
+    found = manifest(job, namespace="n", service_account="s", trainer_image=IMAGE, script=script)[
+        "spec"
+    ]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    (only,) = found["containers"]
+    assert only["command"][-1] == "/opt/script/a/b.py"
+    assert only["args"] == ["-v"]
+    (volume,) = (each for each in found["volumes"] if each["name"] == "script")
+    assert volume["configMap"]["name"] == script.name
+    assert volume["configMap"]["items"] == [{"key": "a_b.py", "path": "a/b.py"}]
+    (mount,) = (each for each in only["volumeMounts"] if each["name"] == "script")
+    assert mount == {"name": "script", "mountPath": "/opt/script", "readOnly": True}
+
+
+def test_a_script_that_was_not_read_is_no_manifest() -> None:
+    with pytest.raises(ValueError, match="`script` goes with a job that has one"):
+        manifest(
+            TrainingJob(name="mine", script="train.py"),
+            namespace="n",
+            service_account="s",
+            trainer_image=IMAGE,
+        )
+
+
+def test_a_job_of_ones_own_runs_its_image_and_command() -> None:
+    job = TrainingJob(name="mine", image="example.org/mine:1", command=("train",), args=("-v",))
+    assert container(job)["image"] == "example.org/mine:1"
+    assert container(job)["command"] == ["train"]
+    assert container(job)["args"] == ["-v"]
+
+
+def test_a_built_image_runs_its_own_command_unless_the_job_has_one() -> None:
+    job = TrainingJob(name="mine", build=Build(context="x"))
+    assert not {"command", "args"} & container(job).keys()
+    assert container(job)["image"] == IMAGE
+
+
+def test_placeholders_are_filled_in() -> None:
+    words = ("--hosts", "{hosts}", "--rank={rank}", "--run_id", "{run_id}", '{"a": 1}')
+    job = TrainingJob(name="mine", image="example.org/mine:1", command=words, args=("{rank}",))
+    assert container(job)["command"] == [
+        "--hosts", "mine-master-0,mine-worker-0", "--rank=$(RANK)", "--run_id",
+        "$(SLIPWAY_RUN_ID)", '{"a": 1}',
+    ]  # fmt: skip
+    assert container(job)["args"] == ["$(RANK)"]
+
+
+def test_a_pod_knows_its_run_by_a_label_of_its_own() -> None:
+    reference = {"fieldRef": {"fieldPath": "metadata.labels['slipway.dev/run']"}}
+    assert environment(mnist())["SLIPWAY_RUN_ID"] == reference
+
+
+def test_a_single_process_is_local_rank_0_and_several_are_told_by_torchrun() -> None:
+    assert environment(mnist())["LOCAL_RANK"] == "0"
+    assert environment(mnist())["LOCAL_WORLD_SIZE"] == "1"
+    assert not {"LOCAL_RANK", "LOCAL_WORLD_SIZE"} & environment(mnist(processes_per_node=2)).keys()
+
+
+def test_frameworks_find_that_their_ranks_are_set_unless_they_are_not() -> None:
+    assert "TORCHELASTIC_RUN_ID" in environment(mnist())
+    assert "TORCHELASTIC_RUN_ID" not in environment(mnist(processes_per_node=2))
+    assert "TORCHELASTIC_RUN_ID" not in environment(CATALOG["mnist-elastic"], "Worker")
+
+
+def test_outputs_are_copied_out_and_a_stop_leaves_time_for_it() -> None:
+    job = mnist(outputs="abfs://container/folder")
+    assert environment(job)["SLIPWAY_OUTPUTS"] == "abfs://container/folder"
+    assert environment(job)["SLIPWAY_OUTPUT_DIR"] == "/work/outputs"
+    assert "SLIPWAY_OUTPUTS" not in environment(mnist())
+    period = "terminationGracePeriodSeconds"
+    assert pod(job)[period] > pod(mnist())[period]
+
+
+def test_a_value_from_a_secret_is_never_in_the_manifest() -> None:
+    job = mnist(env={"TOKEN": SecretKey(secret="hub", key="token")})
+    assert environment(job)["TOKEN"] == {"secretKeyRef": {"name": "hub", "key": "token"}}
+
+
+def test_a_secret_of_the_configuration_comes_from_the_jobs_own_secret() -> None:
+    job = mnist(env={"TOKEN": SecretKey(config="hfToken"), "LEVEL": "3"})
+    assert environment(job)["TOKEN"] == {"secretKeyRef": {"name": "mine-env", "key": "TOKEN"}}
+    (made,) = program.secrets(job, "jobs", {"hfToken": "ä b", "other": "x"})
+    assert (made["metadata"]["name"], made["metadata"]["namespace"]) == ("mine-env", "jobs")
+    assert {key: base64.b64decode(each).decode() for key, each in made["data"].items()} == {
+        "TOKEN": "ä b"
+    }
+
+
+def test_a_job_without_a_secret_of_the_configuration_has_none_of_its_own() -> None:
+    job = mnist(env={"TOKEN": SecretKey(secret="hub", key="token")})
+    assert program.secrets(job, "jobs", {"hfToken": "x"}) == []
+
+
+def test_nccl_asks_for_a_gpu_for_each_process_and_gloo_for_none() -> None:
+    gpu = "nvidia.com/gpu"
+    assert container(CATALOG["mnist-nccl"])["resources"]["limits"][gpu] == "1"
+    several = mnist(backend="nccl", processes_per_node=4)
+    assert container(several)["resources"]["requests"][gpu] == "4"
+    assert gpu not in container(CATALOG["mnist-gloo"])["resources"]["limits"]
+    assert container(mnist(gpus=2))["resources"]["limits"][gpu] == "2"
+
+
+def test_the_master_may_differ_from_the_workers() -> None:
+    job = mnist(cpu="1", memory="1Gi", master=Master(memory="4Gi", cpu="2"))
+    assert container(job)["resources"]["requests"] == {"cpu": "2", "memory": "4Gi"}
+    assert container(job)["resources"]["limits"] == {"memory": "4Gi"}
+    assert environment(job)["OMP_NUM_THREADS"] == "2"
+    assert container(job, "Worker")["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
+    assert options(job)["--threads"] == "2"
+
+
+def test_limits_are_those_that_are_said_and_memory_is_always_limited() -> None:
+    job = mnist(
+        memory="1Gi",
+        ephemeral_storage="2Gi",
+        limits=Limits(cpu="2", memory="3Gi", ephemeral_storage="4Gi"),
+    )
+    assert container(job)["resources"] == {
+        "requests": {"cpu": "400m", "memory": "1Gi", "ephemeral-storage": "2Gi"},
+        "limits": {"cpu": "2", "memory": "3Gi", "ephemeral-storage": "4Gi"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "size"),
+    [
+        ({"memory": "1Gi"}, "512Mi"),
+        ({"memory": "1Gi", "limits": Limits(memory="4Gi")}, "2048Mi"),
+        ({"memory": "1Gi", "shared_memory": "100Mi"}, "100Mi"),
+        ({"memory": "1k"}, "1Mi"),
+    ],
+)
+def test_shared_memory_is_half_of_the_memory_unless_said(fields: Any, size: str) -> None:
+    (shared,) = (each for each in pod(mnist(**fields))["volumes"] if each["name"] == "shm")
+    assert shared["emptyDir"] == {"medium": "Memory", "sizeLimit": size}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "processes", "threads"),
+    [("400m", 1, "1"), ("2", 1, "2"), ("3.5", 1, "3"), ("4", 2, "2"), ("1600m", 2, "1")],
+)
+def test_a_rank_has_as_many_threads_as_whole_cores(cpu: str, processes: int, threads: str) -> None:
+    job = mnist(cpu=cpu, processes_per_node=processes)
+    assert environment(job)["OMP_NUM_THREADS"] == threads
+    assert options(job)["--threads"] == threads
+
+
+def test_ones_own_environment_wins() -> None:
+    assert environment(mnist(env={"OMP_NUM_THREADS": "7"}))["OMP_NUM_THREADS"] == "7"
+
+
+def test_labels_and_annotations_are_on_the_job_and_its_pods() -> None:
+    job = mnist(labels={"team": "vision"}, annotations={"example.org/note": "x"})
+    found = rendered(job)
+    for metadata in (found["metadata"], replicas(job)["Worker"]["template"]["metadata"]):
+        assert metadata["labels"]["team"] == "vision"
+        assert metadata["labels"]["slipway.dev/job"] == "mine"
+        assert metadata["annotations"]["example.org/note"] == "x"
+    assert "annotations" not in rendered(mnist())["metadata"]
+
+
+def test_a_claim_for_a_host_path_is_another_for_another_path() -> None:
+    def claim(**said: Any) -> str:
+        job = mnist(volumes={"data": Volume(mount_path="/mnt/data", **said)})
+        (volume,) = (each for each in pod(job)["volumes"] if each["name"] == "data")
+        return str(volume["persistentVolumeClaim"]["claimName"])
+
+    assert claim(claim="there") == "there"
+    assert claim(size="1Gi") == claim(size="2Gi") == "mine-data"
+    names = {claim(host_path="/a"), claim(host_path="/b"), claim(host_path="/a", read_only=True)}
+    assert len(names) == 3
+    assert all(re.fullmatch(r"mine-data-[0-9a-f]{8}", name) for name in names)
+
+
+def test_what_can_alter_the_result_alters_the_hash_and_nothing_else_does() -> None:
+    base = mnist()
+    same = [mnist(timeout=7), mnist(backoff_limit=3), mnist(min_accuracy=0.5)]
+    other = [
+        mnist(learning_rate=0.02),
+        mnist(workers=2),
+        mnist(restart_policy="Never"),
+        mnist(processes_per_node=2),
+    ]
+    assert {spec_hash(rendered(job)) for job in same} == {spec_hash(rendered(base))}
+    hashes = {spec_hash(rendered(job)) for job in [base, *other]}
+    hashes.add(spec_hash(rendered(base, image="localhost/slipway-trainer:other")))
+    assert len(hashes) == len(other) + 2

@@ -1,0 +1,89 @@
+"""The claims and volumes that a job brings along bind to each other and to nothing else."""
+
+from typing import Any
+
+import pytest
+
+from jobs.model.job import TrainingJob
+from jobs.model.parts import Volume
+from jobs.model.pytorchjob import manifest
+from jobs.model.volumes import claims, host_volumes
+
+
+def job(**volumes: Volume) -> TrainingJob:
+    return TrainingJob(name="mine", module="mnist", volumes=volumes)
+
+
+def made(found: TrainingJob) -> list[dict[str, Any]]:
+    return list(host_volumes(found, "slipway-jobs"))
+
+
+def claims_in_pod(found: TrainingJob) -> set[str]:
+    rendered = manifest(found, namespace="n", service_account="s", trainer_image="i")
+    pod = rendered["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
+    return {
+        each["persistentVolumeClaim"]["claimName"]
+        for each in pod["volumes"]
+        if "persistentVolumeClaim" in each
+    }
+
+
+def test_what_is_there_or_empty_needs_nothing() -> None:
+    own = job(
+        a=Volume(claim="there", mount_path="/a"),
+        b=Volume(empty_dir=True, mount_path="/b"),
+        c=Volume(empty_dir="1Gi", mount_path="/c"),
+    )
+    assert made(own) == []
+    assert claims_in_pod(own) == {"there"}
+
+
+def test_a_size_is_a_claim_of_the_default_storage_class() -> None:
+    own = job(results=Volume(size="5Gi", mount_path="/results"))
+    assert made(own) == []
+    ((claim, keep),) = claims(own, "slipway-jobs")
+    assert keep
+    assert claim["kind"] == "PersistentVolumeClaim"
+    assert claim["spec"] == {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "5Gi"}},
+    }
+    assert claims_in_pod(own) == {claim["metadata"]["name"]} == {"mine-results"}
+
+
+@pytest.mark.parametrize(("keep", "kept"), [(None, True), (True, True), (False, False)])
+def test_a_claim_is_kept_unless_its_volume_says_otherwise(keep: bool | None, kept: bool) -> None:
+    own = job(results=Volume(size="5Gi", keep=keep, mount_path="/results"))
+    assert [found for _, found in claims(own, "slipway-jobs")] == [kept]
+
+
+def test_a_host_path_is_a_volume_and_the_only_claim_that_may_have_it() -> None:
+    own = job(data=Volume(host_path="/srv/data", mount_path="/mnt/data", read_only=True))
+    volume, claim = made(own)
+    assert volume["kind"] == "PersistentVolume"
+    assert "namespace" not in volume["metadata"]
+    assert volume["spec"]["hostPath"] == {"path": "/srv/data", "type": "Directory"}
+    assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
+    reference = volume["spec"]["claimRef"]
+    assert (reference["namespace"], reference["name"]) == (
+        claim["metadata"]["namespace"],
+        claim["metadata"]["name"],
+    )
+    assert claim["spec"]["volumeName"] == volume["metadata"]["name"]
+    for each in (volume, claim):
+        assert each["spec"]["storageClassName"] == ""
+        assert each["spec"]["accessModes"] == ["ReadOnlyMany"]
+    assert claims_in_pod(own) == {claim["metadata"]["name"]}
+
+
+def test_a_host_path_that_is_written_is_of_one_node() -> None:
+    volume, claim = made(job(data=Volume(host_path="/srv/data", mount_path="/mnt/data")))
+    assert volume["spec"]["accessModes"] == claim["spec"]["accessModes"] == ["ReadWriteOnce"]
+
+
+def test_another_path_is_another_volume_since_one_cannot_be_changed() -> None:
+    names = {
+        made(job(data=Volume(host_path=path, mount_path="/mnt/data")))[0]["metadata"]["name"]
+        for path in ("/a", "/b")
+    }
+    assert len(names) == 2

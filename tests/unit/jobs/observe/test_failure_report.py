@@ -1,0 +1,140 @@
+"""A run that did not succeed tells why, and what to do."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jobs.observe import outcome
+from jobs.observe.log_ends import LogEnds
+from jobs.observe.run_state import RunState
+from jobs.records.archive import Run
+from jobs.result import End, FailureDetails, RunResult, explain
+from tests.unit.jobs_objects import ended, job, pod, warning
+
+
+def seen(*pods: dict[str, Any]) -> RunState:
+    run = RunState(job("Failed"))
+    run.see_pods(pods)
+    return run
+
+
+def failed(state: dict[str, Any]) -> RunState:
+    return seen(pod(1, state=state))
+
+
+@dataclass
+class Printed(LogEnds):
+    """What is left of the logs of a run."""
+
+    log: list[str] = field(default_factory=list)
+    log_before: list[str] = field(default_factory=list)
+
+    def relevant(self) -> list[str]:
+        return self.log
+
+    def before(self) -> list[str]:
+        return self.log_before
+
+
+def told(end: End, run: RunState, events: Any = (), **logs: list[str]) -> FailureDetails:
+    return outcome.details(end, run, Printed(run, Run(Path("/nowhere")), **logs), events)
+
+
+def story(run: RunState, end: End | None = None, **evidence: Any) -> str:
+    end = End("Failed", str(run.failure)) if end is None else end
+    evidence = {"events": [warning("Back-off restarting")], **evidence}
+    details = told(end, run, **evidence)
+    return explain("mine", RunResult(state=end.state, reason=end.reason, failure=details))
+
+
+def test_the_whole_story_of_a_rank_that_failed() -> None:
+    program_said = {"rank": 1, "error": "ValueError: bad shape", "traceback": "..."}
+    log = [f"line {number}" for number in range(40)]
+    text = story(failed(ended(3, program_said)), log=log)
+    assert (
+        text.splitlines()[0] == "job mine ended Failed: rank 1 (mine-worker-0) exited with code 3"
+    )
+    assert "its error: ValueError: bad shape" in text
+    assert "the end of rank 1's log:" in text
+    assert "line 39" in text
+    assert "line 10\n" in text
+    assert "line 9\n" not in text
+    assert "Pod mine-master-0: Failed: Back-off restarting" in text
+    assert "then run `make up` again" in text
+
+
+def test_out_of_memory_is_named_with_the_limit_and_what_to_raise() -> None:
+    text = story(failed(ended(137, reason="OOMKilled")))
+    assert "out of memory" in text
+    assert "its memory limit: 1Gi" in text
+    assert "raise the job's `memory`" in text
+
+
+def test_a_command_that_is_not_there_is_told_in_the_runtimes_words() -> None:
+    message = 'exec: "nope": executable file not found'
+    text = story(failed(ended(128, message, reason="StartError")))
+    assert 'exec: "nope"' in text
+    assert "`command`" in text
+
+
+def test_a_replica_that_was_started_again_shows_both_its_logs() -> None:
+    text = story(failed(ended(3)), log=["again"], log_before=["the first time"])
+    assert text.index("    the first time") < text.index("    again")
+    assert "before it was restarted" in text
+
+
+def test_a_log_that_is_the_same_after_a_restart_is_shown_once() -> None:
+    text = story(failed(ended(3)), log=["again"], log_before=["again"])
+    assert text.count("    again") == 1
+    assert "log, the same as before it was restarted:" in text
+
+
+def test_an_init_container_that_failed_is_named_with_what_it_said() -> None:
+    run = seen(pod(1, init=ended(1, {"error": "input model: it is gone"})))
+    end = End("CannotStart", "it fails again and again")
+    text = story(run, end, log=["its last line"])
+    assert told(end, run).pod == "mine-worker-0"
+    assert "its error: input model: it is gone" in text
+    assert "the end of container tcp-wait's log:\n    its last line" in text
+
+
+def test_an_init_container_that_was_killed_for_its_memory_gets_advice_for_that() -> None:
+    run = seen(pod(0, init=ended(137, reason="OOMKilled")))
+    details = told(End("CannotStart", "it was killed"), run)
+    assert details.out_of_memory
+    assert "raise the job's `memory`" in str(details.advice)
+
+
+def test_what_the_cluster_did_is_told_and_that_a_retry_may_cure_it() -> None:
+    taken = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    at = {"lastTransitionTime": "2026-01-01T00:00:59Z"}
+    text = story(seen(pod(1, state=ended(143), conditions=[taken | at])))
+    assert "pod mine-worker-0 was evicted" in text
+    assert "`retries: 2`" in text
+
+
+def test_without_a_failed_rank_there_is_still_a_story() -> None:
+    text = story(seen(), End("TimedOut", "not done after 5 s", "raise it"), log=["waiting"])
+    assert "job mine ended TimedOut: not done after 5 s" in text
+    assert "the end of rank 0's log:" in text
+    assert "raise it" in text
+
+
+def test_a_result_without_details_is_explained_too() -> None:
+    text = explain("mine", RunResult(state="CannotStart", reason="refused: no such CRD"))
+    assert text == "job mine ended CannotStart: refused: no such CRD"
+
+
+def test_the_end_of_a_log_as_termination_message_is_no_error_of_the_program() -> None:
+    [failure] = failed(ended(1, "last line of the log")).failures
+    assert failure.exit.error is None
+
+
+def test_warnings_are_told_once_and_in_order() -> None:
+    later, earlier = warning("b", "2026-01-01T00:00:02Z"), warning("a", "2026-01-01T00:00:01Z")
+    normal = {**warning("c"), "type": "Normal"}
+    repeated = warning("Error pod mine-master-0 container pytorch waiting message: b")
+    assert outcome.warnings([later, earlier, earlier, normal, repeated]) == [
+        "Pod mine-master-0: Failed: a",
+        "Pod mine-master-0: Failed: b",
+    ]

@@ -1,0 +1,142 @@
+"""When a run's GPUs have been idle for too long, and what is said of that."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cost import TrainingCost
+from jobs.observe.gpu_use import IDLE_SECONDS, utilization
+from jobs.observe.log_ends import LogEnds
+from jobs.observe.outcome import details
+from jobs.observe.run_state import RunState
+from jobs.observe.verdict import Limits, is_stuck, judge
+from jobs.records.archive import Run
+from tests.unit.jobs_objects import RUNNING, ended, job, pod
+
+LIMITS = Limits(total=36_000, start=60, gpu_utilization=20)
+LOOK = 30
+# As an exporter of one node with two GPUs answers, one of which another namespace has.
+METRICS = """\
+# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).
+# TYPE DCGM_FI_DEV_GPU_UTIL gauge
+DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a",device="nvidia0",modelName="Tesla \\"T4\\"",Hostname="n",\
+container="pytorch",namespace="slipway-jobs",pod="mine-master-0"} 87
+DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="GPU-b",namespace="other",pod="mine-master-0"} 5
+DCGM_FI_DEV_GPU_UTIL{gpu="2",UUID="GPU-c"} 0
+DCGM_FI_DEV_GPU_UTIL{gpu="3",UUID="GPU-d",namespace="slipway-jobs",pod="mine-worker-0"} \
+9223372036854775794
+DCGM_FI_DEV_MEM_COPY_UTIL{gpu="0",UUID="GPU-a",namespace="slipway-jobs",pod="mine-master-0"} 12
+"""
+MASTER, WORKER = ("mine-master-0", "GPU-a"), ("mine-worker-0", "GPU-b")
+
+
+def gpu_pod(rank: int, gpus: int = 1, node: str = "", **told: Any) -> dict[str, Any]:
+    """A pod that has GPUs, each on a node of its own."""
+    made = pod(rank, **{"state": RUNNING, **told})
+    made["spec"] |= {"nodeName": node or f"node-{rank}"}
+    made["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = str(gpus)
+    return made
+
+
+@pytest.fixture
+def run() -> RunState:
+    """Two ranks with a GPU each."""
+    made = RunState(job("Running"))
+    made.see_pods([gpu_pod(0), gpu_pod(1)])
+    return made
+
+
+def measured(run: RunState, start: float, end: float, master: float, worker: float) -> None:
+    """Let a run see the same of both GPUs at each look from `start` to `end`."""
+    for at in range(int(start), int(end) + 1, LOOK):
+        run.see_gpus(at, {MASTER: master, WORKER: worker}, 20)
+
+
+def test_a_gpu_is_told_by_the_pod_that_has_it() -> None:
+    assert utilization(METRICS, "slipway-jobs") == {("mine-master-0", "GPU-a"): 87}
+    assert utilization(METRICS, "other") == {("mine-master-0", "GPU-b"): 5}
+    assert utilization("<html>no metrics</html>", "slipway-jobs") == {}
+
+
+def test_one_idle_gpu_ends_the_run_with_its_rank_its_pod_and_what_was_wasted(
+    run: RunState,
+) -> None:
+    measured(run, 0, IDLE_SECONDS - LOOK, master=100, worker=3)
+    assert judge(run, 0, LIMITS) is None
+    measured(run, IDLE_SECONDS, IDLE_SECONDS, master=100, worker=1)
+    end = judge(run, 0, LIMITS)
+    assert end is not None
+    assert (end.state, is_stuck(run, end)) == ("TimedOut", True)
+    assert end.reason == (
+        "1 of 2 GPUs stayed below 20 % for 10 minutes, at 3 % at most: "
+        "rank 1 (mine-worker-0). That wasted 0.17 GPU hours"
+    )
+    assert [each.number for each in run.hanging] == [1], "of the other one no stack is needed"
+    found = details(end, run, LogEnds(run, Run(Path("/nowhere"))), events=[])
+    assert (found.rank, found.pod) == (1, "mine-worker-0")
+    assert "minGpuUtilization" in str(found.advice)
+
+
+@pytest.mark.parametrize(
+    ("pods", "money"),
+    [
+        ([gpu_pod(0), gpu_pod(1)], "EUR 0.67"),
+        ([gpu_pod(0, node="one"), gpu_pod(1, node="one")], "EUR 0.33"),
+        ([gpu_pod(0, gpus=2), gpu_pod(1, gpus=2)], "EUR 0.33"),
+    ],
+)
+def test_money_is_the_idle_share_of_the_nodes(pods: list[dict[str, Any]], money: str) -> None:
+    run = RunState(job("Running"))
+    run.see_pods(pods)
+    measured(run, 0, IDLE_SECONDS, master=0, worker=0)
+    cost = TrainingCost(fewest=1, nodes=2, hourly=2, currency="EUR")
+    end = judge(run, 0, Limits(36_000, 60, 20, cost))
+    assert end is not None
+    assert end.reason.endswith(
+        f"rank 0 (mine-master-0), rank 1 (mine-worker-0). That wasted 0.33 GPU hours, {money}"
+    )
+
+
+def test_a_gpu_that_computes_now_and_then_is_not_idle(run: RunState) -> None:
+    measured(run, 0, 570, master=100, worker=0)
+    measured(run, 600, 600, master=100, worker=20)
+    measured(run, 630, 1200, master=100, worker=0)
+    assert judge(run, 0, LIMITS) is None
+
+
+def test_after_a_gap_the_time_begins_anew(run: RunState) -> None:
+    """What was not measured may have been used."""
+    measured(run, 0, 570, master=0, worker=0)
+    measured(run, 720, 1290, master=0, worker=0)
+    assert judge(run, 0, LIMITS) is None
+    measured(run, 1320, 1320, master=0, worker=0)
+    assert judge(run, 0, LIMITS) is not None
+
+
+def test_a_look_that_fails_does_not_begin_it_anew(run: RunState) -> None:
+    measured(run, 0, 300, master=0, worker=0)
+    measured(run, 390, 600, master=0, worker=0)
+    assert judge(run, 0, LIMITS) is not None
+
+
+def test_a_pod_that_takes_the_place_of_another_one_begins_anew(run: RunState) -> None:
+    measured(run, 0, 570, master=100, worker=0)
+    run.see_pods([gpu_pod(1, created="2026-01-01T00:10:00Z")])
+    measured(run, 600, 600, master=100, worker=0)
+    assert judge(run, 0, LIMITS) is None
+
+
+def test_a_rank_that_is_done_has_given_its_gpu_back(run: RunState) -> None:
+    measured(run, 0, IDLE_SECONDS, master=100, worker=0)
+    run.see_pods([gpu_pod(1, state=ended(0))])
+    assert judge(run, 0, LIMITS) is None
+
+
+def test_what_has_ended_by_itself_was_not_idle(run: RunState) -> None:
+    measured(run, 0, IDLE_SECONDS, master=0, worker=0)
+    run.see_jobs([job("Succeeded")])
+    run.see_pods([gpu_pod(rank, state=ended(0), phase="Succeeded") for rank in (0, 1)])
+    end = judge(run, 0, LIMITS)
+    assert end is not None
+    assert end.state == "Succeeded"

@@ -1,0 +1,182 @@
+"""A run whose nodes have to be made first says so, and does not end while they may come."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from core import kube
+from jobs.api.client import JobApi
+from jobs.observe.obstacles import Obstacles
+from jobs.observe.run_state import RunState
+from jobs.observe.verdict import Limits, judge
+from tests.unit.fake_api import FakeApi, served
+from tests.unit.jobs_objects import REFUSED_LOGIN, job, pod
+
+LIMITS = Limits(total=600, start=60)
+NEVER = "it asks for 8 nvidia.com/gpu, and no node has more than 4"
+PENDING = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
+STATUS = yaml.safe_dump(
+    {
+        "nodeGroups": [
+            {
+                "name": "aks-gpu-vmss",
+                "scaleUp": {
+                    "status": "Backoff",
+                    "backoffInfo": {"errorCode": "SkuNotAvailable", "errorMessage": "spot"},
+                },
+            }
+        ]
+    }
+)
+
+
+def homeless(rank: int) -> dict[str, Any]:
+    found = pod(rank, conditions=[PENDING], phase="Pending")
+    return found | {"spec": {**found["spec"], "nodeName": None, "nodeSelector": {"pool": "gpu"}}}
+
+
+def about(rank: int, reason: str, message: str) -> dict[str, Any]:
+    return {
+        "reason": reason,
+        "message": message,
+        "type": "Normal",
+        "lastTimestamp": "2026-01-01T00:00:09Z",
+        "metadata": {"name": f"{reason}-{rank}"},
+        "involvedObject": {"kind": "Pod", "uid": homeless(rank)["metadata"]["uid"]},
+    }
+
+
+MADE = about(1, "TriggeredScaleUp", "pod triggered scale-up: [{aks-gpu-vmss 0->2 (max: 4)}]")
+NOT_MADE = about(
+    1, "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached"
+)
+
+
+@pytest.fixture
+def tracked() -> RunState:
+    """A job of two ranks, neither of which has a node."""
+    made = RunState(job("Created"))
+    made.see_pods([homeless(0), homeless(1)])
+    return made
+
+
+def test_its_row_says_that_a_node_is_being_made(tracked: RunState) -> None:
+    assert tracked.status == "2 ranks: 2 waiting for a node"
+    tracked.see_events([MADE])
+    assert tracked.status == "2 ranks: 2 waiting for a node that is being made"
+
+
+def test_what_never_fits_today_is_waited_for_while_a_node_is_being_made(tracked: RunState) -> None:
+    tracked.shortage = NEVER
+    assert judge(tracked, 1, LIMITS) is not None
+    tracked.see_events([MADE])
+    assert judge(tracked, 1, LIMITS) is None
+
+
+def test_what_the_autoscaler_refuses_is_no_node_to_come(tracked: RunState) -> None:
+    tracked.shortage = NEVER
+    tracked.see_events([NOT_MADE])
+    assert tracked.status == "2 ranks: 2 waiting for a node"
+    end = judge(tracked, 1, LIMITS)
+    assert end is not None
+    assert end.state == "CannotStart"
+
+
+def test_a_start_that_is_overdue_tells_what_the_autoscaler_said(tracked: RunState) -> None:
+    tracked.see_events([NOT_MADE])
+    tracked.setbacks = ["aks-gpu-vmss: QUOTA_EXCEEDED"]
+    end = judge(tracked, 61, LIMITS)
+    assert end is not None
+    assert "no node is made for it: 1 max node group size reached" in end.reason
+    assert "aks-gpu-vmss: QUOTA_EXCEEDED" in end.reason
+
+
+def test_what_was_said_of_other_pods_says_nothing_of_this_job(tracked: RunState) -> None:
+    tracked.see_events([MADE | {"involvedObject": {"kind": "Pod", "uid": "of-another-job"}}])
+    assert tracked.growth is None
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    """A cluster of one node without GPUs, and with an autoscaler that waits after a failure."""
+    made = FakeApi()
+    core = "/api/v1/namespaces"
+    made.says("GET", f"{core}/slipway-jobs/events", {"items": [NOT_MADE]})
+    node = {"metadata": {"name": "cpu", "labels": {}}, "status": {"allocatable": {"cpu": "2"}}}
+    made.says("GET", "/api/v1/nodes", {"items": [node]})
+    status = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": STATUS}}
+    made.says("GET", f"{core}/kube-system/configmaps", {"items": [status]})
+    made.says("GET", f"{core}/kube-system/events", {"items": []})
+    with served(made):
+        yield made
+
+
+def looked(api: FakeApi, tracked: RunState) -> list[str]:
+    told: list[str] = []
+    client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=0)
+    Obstacles(client, tracked, told.append).look()
+    return told
+
+
+def test_a_person_is_told_why_no_node_is_made_and_what_that_means(
+    api: FakeApi, tracked: RunState
+) -> None:
+    told = looked(api, tracked)
+    assert any(line.startswith("the pool is at its largest (no node is made") for line in told)
+    (setback,) = (line for line in told if "aks-gpu-vmss" in line)
+    assert "no such machine left just now, spot ones least of all" in setback
+    assert any("SkuNotAvailable" in each for each in tracked.setbacks)
+
+
+def test_who_may_not_look_into_the_autoscalers_namespace_still_sees_the_rest(
+    api: FakeApi, tracked: RunState
+) -> None:
+    refused = {"kind": "Status", "message": "configmaps is forbidden"}
+    api.says("GET", "/api/v1/namespaces/kube-system/configmaps", refused, status=403)
+    told = looked(api, tracked)
+    assert any("no node is made for it" in line for line in told)
+    assert judge(tracked, 1, LIMITS) is None
+
+
+def test_what_no_node_could_ever_fit_ends_the_run_where_no_autoscaler_may_add_one(
+    api: FakeApi, tracked: RunState
+) -> None:
+    large = homeless(0)
+    resources = {"requests": {"cpu": "8"}, "limits": {}}
+    large["spec"] |= {
+        "nodeSelector": {},
+        "containers": [{"name": "pytorch", "resources": resources}],
+    }
+    tracked.see_pods([large])
+    looked(api, tracked)
+    assert judge(tracked, 1, LIMITS) is None, "the autoscaler may add a larger one"
+    api.says("GET", "/api/v1/namespaces/kube-system/configmaps", {"items": []})
+    looked(api, tracked)
+    end = judge(tracked, 1, LIMITS)
+    assert end is not None
+    assert "it asks for 8 cores, and no node has more than 2 cores" in end.reason
+
+
+def test_a_scheduler_that_has_placed_a_pod_since_has_nothing_to_say(
+    api: FakeApi, tracked: RunState
+) -> None:
+    refused = about(1, "FailedScheduling", "0/1 nodes are available")
+    api.says("GET", "/api/v1/namespaces/slipway-jobs/events", {"items": [refused]})
+    client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=0)
+    obstacles = Obstacles(client, tracked, pytest.fail)
+    assert obstacles.events() == [refused]
+    tracked.see_pods([pod(0), pod(1)])
+    assert obstacles.events() == []
+
+
+def test_a_login_that_is_waited_for_is_warned_of_once_and_says_why(tracked: RunState) -> None:
+    waiting_for_image = {"waiting": {"reason": "ErrImagePull", "message": REFUSED_LOGIN}}
+    tracked.see_pods([pod(0, state=waiting_for_image, phase="Pending")])
+    warned: set[str] = set()
+    with served(FakeApi()) as api:
+        seen = Obstacles(JobApi(kube.connect(api.kubeconfig), "jobs", "mine"), tracked, warned.add)
+        seen.look()
+    [told] = [each for each in warned if "refuses the nodes' login" in each]
+    assert told.startswith("rank 0 (mine-master-0)")

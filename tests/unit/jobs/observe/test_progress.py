@@ -1,0 +1,188 @@
+"""How far a run is, in one line, from what its rank 0 writes."""
+
+import json
+from typing import Any
+
+import pytest
+
+from jobs.observe.progress import Progress, duration
+from jobs.observe.wait import _Row
+from tests.unit.images.objects import Listener
+
+
+def at(seconds: float) -> str:
+    return f"2026-01-01T00:{int(seconds) // 60:02}:{seconds % 60:06.3f}+00:00"
+
+
+def step(number: int, seconds: float, epoch: int = 1, **told: Any) -> str:
+    event = {"event": "step", "epoch": epoch, "step": number, "time": at(seconds), **told}
+    return json.dumps(event)
+
+
+def started(epochs: object) -> str:
+    return json.dumps({"event": "started", "epochs": epochs, "time": at(0)})
+
+
+def epoch(number: object, seconds: float = 30, **told: Any) -> str:
+    return json.dumps({"event": "epoch", "epoch": number, "time": at(seconds), **told})
+
+
+def told(*lines: str, world_size: int = 2) -> str:
+    progress = Progress(world_size)
+    for line in lines:
+        progress.see(line)
+    return str(progress)
+
+
+def test_within_an_epoch_it_tells_the_share_the_pace_and_the_time_left() -> None:
+    steps = [
+        step(0, 10, steps=100, samples=64, loss=2.3),
+        step(50, 15, steps=100, samples=3264, loss=0.5),
+    ]
+    # 50 of 200 steps took 5 s, and 149 are left.
+    assert told(started(2), *steps) == (
+        "epoch 1/2 at 51%, loss 0.5000, 1,280 samples/s, about 15 s left"
+    )
+
+
+def test_an_event_after_a_progress_bar_counts() -> None:
+    bar = "Validation: 100%|█████| 2/2 [00:00<00:00, 25.03it/s]\x1b[A"
+    assert told(started(2), bar + epoch(1, 20, loss=0.25)) == "epoch 1/2, loss 0.2500"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("\x1b[A\rEpoch 1:  40%|██  | 4/10\rEpoch 1:  50%|██▌ | 5/10", "Epoch 1:  50%|██▌ | 5/10"),
+        ("\x1b[1;31mred\x1b[0m\x07 alert\r", "red alert"),
+    ],
+)
+def test_a_row_has_nothing_in_it_that_moves_the_cursor(line: str, shown: str) -> None:
+    assert told(line) == f"last line: {shown}"
+
+
+def test_the_end_of_an_epoch_is_told_with_its_figures() -> None:
+    lines = [
+        started(2),
+        step(0, 10, steps=100),
+        epoch(1, 20, loss=0.25, accuracy=0.97, samples_per_second=1234.5),
+    ]
+    assert told(*lines) == (
+        "epoch 1/2, loss 0.2500, accuracy 0.9700, 2,469 samples/s, about 10 s left"
+    )
+
+
+def test_the_next_epoch_shows_the_accuracy_after_the_last_one() -> None:
+    lines = [epoch(1, 20, accuracy=0.97), step(0, 21, epoch=2, loss=0.2)]
+    assert told(*lines) == "epoch 2, loss 0.2000, accuracy 0.9700 after epoch 1"
+
+
+def test_after_the_last_epoch_no_time_is_left() -> None:
+    lines = [started(1), step(0, 10, steps=2), epoch(1, 20, loss=0.1)]
+    assert told(*lines) == "epoch 1/1, loss 0.1000"
+
+
+def test_a_run_that_goes_on_from_a_checkpoint_is_measured_from_there() -> None:
+    lines = [
+        started(10),
+        step(0, 10, epoch=9, steps=10),
+        step(5, 15, epoch=9, steps=10),
+    ]
+    # Half of an epoch took 5 s; one and four tenths are left.
+    assert told(*lines).endswith("about 14 s left")
+
+
+def test_a_log_that_is_read_again_from_its_beginning_changes_nothing() -> None:
+    lines = [
+        started(2),
+        step(0, 10, steps=10),
+        epoch(1, 20, loss=9),
+        epoch(2, 30, loss=0.25),
+    ]
+    assert told(*lines, *lines) == told(*lines) == "epoch 2/2, loss 0.2500"
+
+
+def logged(seconds: float, metrics: Any, **when: Any) -> str:
+    return json.dumps({"event": "metrics", "time": at(seconds), "metrics": metrics, **when})
+
+
+def test_numbers_of_a_program_of_ones_own_are_shown() -> None:
+    lines = [
+        logged(1, {"val_loss": 0.5, "accuracy": 0.9, "loss": 0.4, "lr": 0.01, "a": 1, "b": 2},
+               epoch=1),
+        logged(2, {"train_loss": 0.31}, epoch=2, step=5),
+    ]  # fmt: skip
+    assert told(lines[0]) == "epoch 1, loss 0.4000, accuracy 0.9000, val_loss 0.5, lr 0.01, a 1"
+    assert told(*lines) == "epoch 2, accuracy 0.9000 after epoch 1, train_loss 0.31"
+    assert told(logged(1, {"perplexity": 12.4}, step=3)) == "last line: perplexity 12.4"
+
+
+@pytest.mark.parametrize("metrics", [None, 3, [1], {"a": "b"}, {"a": None}])
+def test_numbers_that_are_none_are_not_shown(metrics: Any) -> None:
+    assert told(logged(1, metrics, epoch=1)) == "epoch 1"
+
+
+@pytest.mark.parametrize("line", ["", "[]", "{\x00", "3", '{"epoch": 1}'])
+def test_a_line_that_is_no_event_is_no_step(line: str) -> None:
+    progress = Progress(1)
+    progress.see(line)
+    assert not progress.has_stepped
+    assert progress.epochs_done == 0
+
+
+@pytest.mark.parametrize("number", [None, "1", [1], 1.5, -1, True])
+def test_an_event_of_a_program_of_ones_own_may_say_anything(number: Any) -> None:
+    progress = Progress(1)
+    for line in (started(number), step(number, 1, epoch=number, steps=number), epoch(number)):
+        progress.see(line)
+    assert progress.has_stepped
+    assert progress.epochs_done == 0
+    assert str(progress) == ""
+
+
+def test_a_program_that_tells_no_events_shows_the_last_line_that_it_printed() -> None:
+    assert told("reading", "epoch 3: loss 0.4", "") == "last line: epoch 3: loss 0.4"
+    assert told("x" * 200) == f"last line: {'x' * 79}…"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.4, "0 s"), (59.6, "1 min 0 s"), (185, "3 min 5 s"), (7500, "2 h 5 min")],
+)
+def test_a_time_is_told_in_its_two_largest_units(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_a_row_shows_what_is_new_at_once_and_figures_every_15_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("jobs.observe.wait.time.monotonic", lambda: now)
+    listener, progress = Listener(), Progress(1)
+    row, shown = _Row(listener), listener.shown
+    row.show("1 running", progress)
+    lines = [
+        "loading",
+        "loaded",
+        step(0, 1, steps=9),
+        step(1, 2, steps=9),
+        epoch(1, 3),
+        epoch(2, 4),
+    ]
+    for line in lines:
+        progress.see(line)
+        row.show("1 running", progress)
+    assert [each.partition("; ")[2] for each in shown] == [
+        "",
+        "last line: loading",
+        "epoch 1 at 11%",
+        "epoch 1",
+        "epoch 2",
+    ]
+    for seconds in range(60):
+        now = float(seconds)
+        progress.see(step(seconds, seconds, epoch=3, steps=60))
+        row.show("1 running", progress)
+    assert [each.partition("; ")[2] for each in shown[5:]] == [
+        f"epoch 3 at {percent}%" for percent in (27, 52, 77)
+    ]

@@ -1,0 +1,550 @@
+"""When a run has ended, and how, from nothing but what the API server shows."""
+
+import json
+from typing import Any
+
+import pytest
+
+from jobs.model.topology import Topology
+from jobs.observe.replica import Replica
+from jobs.observe.run_state import RunState
+from jobs.observe.verdict import Limits, is_stuck, judge
+from tests.unit.jobs_objects import REFUSED_LOGIN, RUNNING, ended, job, pod, summary, waiting
+
+LIMITS = Limits(total=600, start=60)
+
+
+def tracker(*pods: dict[str, Any], of: dict[str, Any] | None = None) -> RunState:
+    tracked = RunState(job("Created"))
+    if of is not None:
+        tracked.topology = Topology.of(of)
+        tracked.see_jobs([of])
+    tracked.see_pods(pods)
+    return tracked
+
+
+def done(rank: int) -> dict[str, Any]:
+    return pod(rank, state=ended(0, summary(rank)), phase="Succeeded")
+
+
+def test_a_running_job_has_no_end() -> None:
+    running = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING), of=job("Created", "Running"))
+    assert judge(running, 300, LIMITS) is None
+    assert running.status == "2 ranks: 2 running"
+
+
+def test_it_succeeds_once_the_operator_says_so_and_every_rank_exited_with_0() -> None:
+    end = judge(tracker(done(0), done(1), of=job("Created", "Succeeded")), 10, LIMITS)
+    assert end is not None
+    assert end.state == "Succeeded"
+
+
+def test_ranks_that_end_after_rank_0_are_waited_for_but_not_for_ever() -> None:
+    """The operator calls a job Succeeded when rank 0 is done."""
+    tracked = tracker(done(0), pod(1, state=RUNNING), of=job("Succeeded"))
+    assert judge(tracked, 100, LIMITS) is None
+    assert judge(tracked, 129, LIMITS) is None
+    end = judge(tracked, 131, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+    assert "rank 1 did not end" in end.reason
+
+
+def test_a_rank_that_fails_beside_a_successful_master_fails_the_run() -> None:
+    end = judge(tracker(done(0), pod(1, state=ended(3)), of=job("Succeeded")), 10, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+    assert "rank 1 (mine-worker-0) exited with code 3" in end.reason
+
+
+def test_a_failed_pod_that_no_operator_acts_on_ends_the_run() -> None:
+    """Its node may have evicted the operator as well."""
+    lost = pod(1, state=ended(137), phase="Failed")
+    lost["status"] |= {"reason": "Evicted", "message": "The node was low on resource: memory."}
+    tracked = tracker(pod(0, state=RUNNING), lost, of=job("Running"))
+    assert judge(tracked, 100, LIMITS) is None
+    assert judge(tracked, 159, LIMITS) is None
+    end = judge(tracked, 160, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+    assert end.reason == (
+        "rank 1 (mine-worker-0) was evicted by its node: The node was low on resource: memory; "
+        "the training operator did not act on that for 60 s"
+    )
+    assert "kubectl get pods,events" in end.advice
+
+
+def node(name: str, ready: str = "True") -> dict[str, Any]:
+    status = {"conditions": [{"type": "Ready", "status": ready}]}
+    return {"metadata": {"name": name}, "status": status}
+
+
+def test_a_run_ends_once_its_node_is_lost_for_good_and_a_retry_may_cure_that() -> None:
+    tracked = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING), of=job("Running"))
+    for at, ready, ends in ((1, "Unknown", False), (25, "True", False), (30, "False", False)):
+        tracked.see_nodes([node("node", ready)])
+        assert (judge(tracked, at, LIMITS) is not None) is ends
+    assert "node node, where pod mine-master-0 ran, is gone or not Ready" in tracked.status
+    assert judge(tracked, 59, LIMITS) is None
+    end = judge(tracked, 60, LIMITS)
+    assert end is not None
+    assert (end.state, end.reason) == ("Failed", "it lost a node for more than 30 s")
+    assert tracked.goes_on
+    assert "node node" in str(tracked.cured_by_a_retry)
+
+
+def test_peers_that_die_of_a_lost_node_are_no_failure_of_their_own() -> None:
+    lost = ended(1, "RuntimeError: Connection closed by peer")
+    tracked = tracker(pod(0, state=lost, phase="Failed"), pod(1, state=RUNNING), of=job("Failed"))
+    assert (tracked.cause_may_be_to_come, tracked.cured_by_a_retry) == (True, None)
+    tracked.see_nodes([])
+    assert not tracked.cause_may_be_to_come
+    assert "where pod mine-worker-0 ran" in str(tracked.cured_by_a_retry)
+
+
+def test_a_node_that_goes_when_a_program_has_failed_by_itself_is_no_excuse() -> None:
+    failed = pod(0, state=ended(3), phase="Failed")
+    tracked = tracker(failed, pod(1, state=RUNNING), of=job("Failed"))
+    tracked.see_nodes([])
+    assert tracked.cured_by_a_retry is None
+
+
+def test_an_elastic_run_outlives_a_node() -> None:
+    tracked = elastic(*(worker(index, state=RUNNING) for index in range(3)))
+    tracked.see_nodes([])
+    assert judge(tracked, 1, LIMITS) is None
+    assert judge(tracked, 100, LIMITS) is None
+
+
+def test_a_failed_pod_that_is_replaced_or_of_an_elastic_job_ends_nothing() -> None:
+    lost = pod(1, state=ended(137), phase="Failed")
+    tracked = tracker(pod(0, state=RUNNING), lost, of=job("Running"))
+    assert judge(tracked, 100, LIMITS) is None
+    tracked.see_pods([pod(1, state=RUNNING, created="2026-01-01T00:02:00Z")])
+    assert judge(tracked, 400, LIMITS) is None
+    leaves = {**lost, "metadata": {**lost["metadata"], "deletionTimestamp": "now"}}
+    for tracked in (
+        tracker(pod(0, state=RUNNING), leaves, of=job("Running")),
+        tracker(pod(0, state=RUNNING), lost, of=job("Running", elastic=True)),
+    ):
+        assert judge(tracked, 100, LIMITS) is None
+        assert judge(tracked, 400, LIMITS) is None
+
+
+def test_a_rank_that_failed_once_and_then_succeeded_is_forgiven() -> None:
+    again = pod(1, state=ended(0, summary(1)), last=ended(1), restarts=1)
+    end = judge(tracker(done(0), again, of=job("Succeeded")), 10, LIMITS)
+    assert end is not None
+    assert end.state == "Succeeded"
+
+
+def test_the_first_rank_to_fail_is_named_and_not_those_that_followed() -> None:
+    tracked = tracker(
+        pod(0, state=ended(1, finished="2026-01-01T00:00:20Z")),
+        pod(1, state=ended(3, finished="2026-01-01T00:00:19Z")),
+        of=job("Failed", message="2 replicas failed"),
+    )
+    end = judge(tracked, 10, LIMITS)
+    assert end is not None
+    assert end.reason == "rank 1 (mine-worker-0) exited with code 3"
+
+
+def test_within_the_same_second_the_rank_seen_first_is_the_first() -> None:
+    tracked = tracker(pod(1, state=ended(3)))
+    tracked.see_pods([pod(0, state=ended(1)), pod(1, state=ended(3))])
+    assert [failure.rank for failure in tracked.failures] == [1, 0]
+
+
+def test_a_failure_that_a_restart_made_good_is_not_the_one_that_ended_the_run() -> None:
+    once = ended(3, finished="2026-01-01T00:00:10Z")
+    tracked = tracker(pod(0, state=RUNNING), pod(1, state=once))
+    tracked.see_pods([pod(0, state=RUNNING), pod(1, state=RUNNING, last=once, restarts=1)])
+    tracked.see_pods([pod(0, state=ended(4, finished="2026-01-01T00:20:00Z"))])
+    assert tracked.cause is not None
+    assert str(tracked.cause) == "rank 0 (mine-master-0) exited with code 4"
+
+
+def test_of_one_replicas_failures_the_last_ended_the_run() -> None:
+    twice = pod(1, state=ended(4), last=ended(3), restarts=1)
+    tracked = tracker(pod(0, state=RUNNING), twice)
+    assert tracked.cause is not None
+    assert tracked.cause.exit.code == 4
+
+
+def test_a_failure_is_known_before_the_operator_knows_and_after_the_pod_is_gone() -> None:
+    tracked = tracker(pod(1, state=RUNNING, last=ended(3), restarts=1))
+    assert [str(failure) for failure in tracked.failures] == [
+        "rank 1 (mine-worker-0) exited with code 3"
+    ]
+    tracked.see_pods([])
+    tracked.see_jobs([job("Failed", message="backoff limit")])
+    end = judge(tracked, 10, LIMITS)
+    assert end is not None
+    assert end.reason == "rank 1 (mine-worker-0) exited with code 3"
+
+
+def test_each_exit_counts_once_however_often_it_is_seen() -> None:
+    tracked = tracker(pod(1, state=ended(3)))
+    tracked.see_pods([pod(1, state=RUNNING, last=ended(3), restarts=1)])
+    assert len(tracked.failures) == 1
+
+
+@pytest.mark.parametrize(
+    ("terminated", "words"),
+    [
+        (ended(137, reason="OOMKilled"), "was killed: out of memory"),
+        (ended(137), "exited with code 137 (SIGKILL)"),
+        (ended(139), "exited with code 139 (SIGSEGV)"),
+        (ended(128, "no such file", reason="StartError"), "could not be started"),
+        (ended(250), "exited with code 250"),
+    ],
+)
+def test_how_a_rank_ended_is_told_in_words(terminated: dict[str, Any], words: str) -> None:
+    (failure,) = tracker(pod(1, state=terminated)).failures
+    assert str(failure) == f"rank 1 (mine-worker-0) {words}"
+
+
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"])
+def test_an_image_that_cannot_be_had_ends_the_run_at_once(reason: str) -> None:
+    end = judge(tracker(pod(0, state=waiting(reason, "not found"), phase="Pending")), 1, LIMITS)
+    assert end is not None
+    assert end.state == "CannotStart"
+    assert "example.org/mine:1" in end.reason
+    assert "not found" in end.reason
+    assert "image" in end.advice
+
+
+def refused(rank: int) -> dict[str, Any]:
+    """A pod whose image the cluster's registry does not let its node have."""
+    return pod(rank, state=waiting("ImagePullBackOff", REFUSED_LOGIN), phase="Pending")
+
+
+def test_a_login_that_a_new_role_may_still_allow_is_waited_for_and_not_for_ever() -> None:
+    """Azure applies a role after up to ten minutes, which is more than the limit for the start."""
+    limits = Limits(total=3600, start=60)
+    tracked = tracker(refused(0), refused(1), of=job("Created"))
+    assert judge(tracked, 5, limits) is None
+    assert judge(tracked, 900, limits) is None
+    end = judge(tracked, 906, limits)
+    assert end is not None
+    assert (end.state, "401 Unauthorized" in end.reason) == ("CannotStart", True)
+
+
+def test_ranks_have_their_usual_time_to_start_once_their_login_is_no_longer_refused() -> None:
+    tracked = tracker(refused(0), refused(1), of=job("Created"))
+    assert judge(tracked, 300, LIMITS) is None
+    tracked.see_pods([pod(0, state=RUNNING), pod(1, phase="Pending")])
+    assert judge(tracked, 359, LIMITS) is None
+    end = judge(tracked, 361, LIMITS)
+    assert end is not None
+    assert "not all ranks started" in end.reason
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        # The registry lets the node in, and has no such image.
+        'failed to resolve reference "mine.azurecr.io/mine:1": mine.azurecr.io/mine:1: not found',
+        # There is no such registry.
+        "dial tcp: lookup mine.azurecr.io: no such host",
+        # Docker Hub refuses a login for a name that does not exist.
+        "pull access denied, repository does not exist: insufficient_scope: authorization failed",
+    ],
+)
+def test_a_name_that_does_not_exist_ends_a_run_at_once_beside_a_refused_login(message: str) -> None:
+    missing = pod(1, state=waiting("ErrImagePull", message), phase="Pending")
+    end = judge(tracker(refused(0), missing), 1, LIMITS)
+    assert end is not None
+    assert (end.state, message in end.reason) == ("CannotStart", True)
+
+
+def test_the_image_of_an_init_container_counts_too() -> None:
+    blocked = pod(1, init=waiting("ErrImagePull"), state=waiting("PodInitializing"))
+    end = judge(tracker(blocked), 1, LIMITS)
+    assert end is not None
+    assert "tcp-wait:1" in end.reason
+
+
+def test_a_container_that_fails_before_the_program_is_named() -> None:
+    failed = pod(1, init=ended(2), phase="Failed", restart_policy="Never")
+    tracked = tracker(pod(0, state=RUNNING), failed, of=job("Failed", message="pod failed"))
+    end = judge(tracked, 1, LIMITS)
+    assert end is not None
+    assert end.state == "CannotStart"
+    assert end.reason == "rank 1 (mine-worker-0): container tcp-wait exited with code 2"
+
+
+def test_an_init_container_that_failed_is_known_while_it_is_tried_again() -> None:
+    """The pod may tell nothing of the start before any more."""
+    tracked = tracker(pod(0, init=ended(2, {"error": "no such file"})))
+    tracked.see_pods([pod(0, init=RUNNING)])
+    failed = tracked.failed_init
+    assert failed is not None
+    assert (failed.replica.name, failed.container, failed.exit.code) == (
+        "mine-master-0",
+        "tcp-wait",
+        2,
+    )
+    tracked.see_pods([pod(0, init=ended(0), state=waiting("ErrImagePull"))])
+    assert tracked.failed_init is None, "it was got over, and something else is the matter"
+
+
+def test_a_crash_loop_ends_a_run_that_has_not_trained_yet() -> None:
+    looping = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=2)
+    end = judge(tracker(looping), 1, LIMITS)
+    assert end is not None
+    assert end.state == "Failed", "as when the operator is the first to say so"
+    assert end.reason == "rank 1 (mine-worker-0) exited with code 1"
+    trained = tracker(looping)
+    trained.progress.see(json.dumps({"event": "epoch", "epoch": 1}))
+    assert judge(trained, 1, LIMITS) is None
+
+
+def test_an_init_container_that_failed_is_no_matter_once_the_program_runs() -> None:
+    tracked = tracker(pod(0, init=ended(2)))
+    tracked.see_pods([pod(0, state=RUNNING)])
+    assert tracked.failed_init is None
+
+
+def test_an_init_container_that_failed_twice_ends_the_run_before_the_kubelet_calls_it_a_loop() -> (
+    None
+):
+    once = pod(1, init=ended(1))
+    assert judge(tracker(once), 1, LIMITS) is None
+    twice = pod(1, init=ended(1))
+    twice["status"]["initContainerStatuses"][0]["restartCount"] = 1
+    end = judge(tracker(once, twice), 1, LIMITS)
+    assert end is not None
+    assert end.reason == "rank 1 (mine-worker-0): container tcp-wait fails again and again"
+
+
+def test_a_run_without_a_node_is_shown_and_ends_after_its_start_limit() -> None:
+    full = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/1 nodes are available: 1 Insufficient memory.",
+    }
+    tracked = tracker(pod(0, conditions=[full], phase="Pending"))
+    assert tracked.status == "2 ranks: 1 waiting for a node, 1 to be created"
+    assert judge(tracked, 59, LIMITS) is None
+    end = judge(tracked, 61, LIMITS)
+    assert end is not None
+    assert end.state == "CannotStart"
+    assert "Insufficient memory" in end.reason
+    assert "startTimeout" in end.advice
+
+
+def test_pods_that_were_never_made_are_not_waited_for_beyond_the_start_limit() -> None:
+    end = judge(tracker(), 61, LIMITS)
+    assert end is not None
+    assert end.state == "CannotStart"
+    assert "2 pods to be created" in end.reason
+
+
+def test_the_start_limit_is_over_once_every_rank_has_run() -> None:
+    tracked = tracker(pod(0, state=RUNNING), pod(1, state=waiting("x"), last=ended(1), restarts=1))
+    assert judge(tracked, 599, LIMITS) is None
+
+
+def test_a_run_ends_at_its_limit() -> None:
+    end = judge(tracker(pod(0, state=RUNNING), pod(1, state=RUNNING)), 601, LIMITS)
+    assert end is not None
+    assert end.state == "TimedOut"
+    assert "600 s" in end.reason
+    assert "`timeout`" in end.advice
+
+
+def test_the_operators_own_deadline_is_a_timeout_and_no_failure() -> None:
+    message = "Job mine has failed because it was active longer than specified deadline"
+    end = judge(tracker(pod(0, state=RUNNING), of=job("Failed", message=message)), 1, LIMITS)
+    assert end is not None
+    assert end.state == "TimedOut"
+
+
+def test_a_job_deleted_by_somebody_else_ends_the_wait() -> None:
+    tracked = tracker(pod(0, state=RUNNING))
+    tracked.see_jobs([])
+    end = judge(tracked, 1, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+    assert "deleted" in end.reason
+
+
+def test_a_new_job_of_the_same_name_is_not_this_run() -> None:
+    tracked = tracker()
+    tracked.see_jobs([job("Succeeded", uid="another")])
+    tracked.see_pods([pod(0, state=ended(0), owner="another")])
+    end = judge(tracked, 1, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+    assert tracked.replicas == {}
+
+
+@pytest.mark.parametrize(
+    ("document", "active"),
+    [
+        (pod(1, state=RUNNING), True),
+        (pod(1, state=waiting("ContainerCreating"), phase="Pending"), True),
+        (pod(1, state=ended(0)), False),
+        (pod(1, state=ended(3)), True),
+        (pod(1, state=ended(3), restart_policy="Never"), False),
+        (pod(1, state=ended(3), phase="Failed"), False),
+    ],
+)
+def test_a_pod_whose_program_is_not_going_to_run_again_is_left_to_be_read(
+    document: dict[str, Any], active: bool
+) -> None:
+    assert Replica(document, Topology(replicas=2)).active == active
+
+
+@pytest.mark.parametrize(
+    ("document", "stage"),
+    [
+        (pod(1, state=waiting("PodInitializing"), init=RUNNING), "waiting for rank 0"),
+        (pod(1, state=waiting("ContainerCreating")), "starting"),
+        (pod(1, state=RUNNING), "running"),
+        (pod(1, state=waiting("CrashLoopBackOff"), restarts=1), "restarting"),
+        (pod(1, state=ended(0)), "done"),
+        (pod(1, state=ended(1)), "failed"),
+    ],
+)
+def test_a_ranks_stage(document: dict[str, Any], stage: str) -> None:
+    assert Replica(document, Topology(replicas=2)).stage == stage
+
+
+def test_a_replica_that_is_made_again_late_has_started_before() -> None:
+    tracked = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING))
+    again = pod(1, state=waiting("ContainerCreating"), created="2026-01-01T00:05:00Z")
+    tracked.see_pods([again])
+    assert judge(tracked, 61, LIMITS) is None
+
+
+def test_of_several_processes_the_one_that_told_is_named() -> None:
+    told = {"rank": 3, "error": "ValueError", "traceback": "..."}
+    submitted = job("Failed", processes=2)
+    tracked = RunState(submitted)
+    tracked.see_pods([pod(1, state=ended(1, told))])
+    assert tracked.status == "4 ranks, 2 in each pod: 1 failed, 1 to be created"
+    end = judge(tracked, 10, LIMITS)
+    assert end is not None
+    assert end.reason == "rank 3 (mine-worker-0) exited with code 1"
+
+
+def elastic(*pods: dict[str, Any], conditions: tuple[str, ...] = ("Running",)) -> RunState:
+    tracked = RunState(job(*conditions, workers=3, elastic=True, message="backoff limit"))
+    tracked.see_pods(pods)
+    return tracked
+
+
+def worker(index: int, **shown: Any) -> dict[str, Any]:
+    return pod(index, master=False, **shown)
+
+
+def test_an_elastic_job_goes_on_when_a_replica_is_lost() -> None:
+    lost = worker(0, state=RUNNING, last=ended(137), restarts=1)
+    tracked = elastic(lost, worker(1, state=RUNNING), worker(2, state=RUNNING))
+    assert [str(failure) for failure in tracked.failures] == [
+        "rank 0 (mine-worker-0) exited with code 137 (SIGKILL)"
+    ]
+    assert judge(tracked, 100, LIMITS) is None
+
+
+def test_an_elastic_job_has_succeeded_when_it_says_so_and_nobody_runs_any_more() -> None:
+    finished = [worker(1, state=ended(0)), worker(2, state=ended(0))]
+    tracked = elastic(worker(0, state=RUNNING), *finished, conditions=("Succeeded",))
+    assert judge(tracked, 100, LIMITS) is None
+    tracked.see_pods([worker(0, state=ended(137))])
+    end = judge(tracked, 101, LIMITS)
+    assert end is not None
+    assert end.state == "Succeeded"
+
+
+def test_an_elastic_job_that_bears_no_more_losses_names_the_last() -> None:
+    tracked = elastic(
+        worker(0, state=ended(137, finished="2026-01-01T00:00:20Z")),
+        worker(1, state=ended(1, finished="2026-01-01T00:00:50Z")),
+        conditions=("Failed",),
+    )
+    end = judge(tracked, 100, LIMITS)
+    assert end is not None
+    assert end.reason == "rank 1 (mine-worker-1) exited with code 1"
+
+
+def test_a_crash_loop_does_not_end_a_job_that_has_made_a_step() -> None:
+    looping = worker(1, state=waiting("CrashLoopBackOff"), last=ended(137), restarts=2)
+    tracked = elastic(looping)
+    tracked.progress.see(json.dumps({"event": "step", "step": 3}))
+    assert judge(tracked, 10, LIMITS) is None
+
+
+def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() -> None:
+    submitted = job("Running")
+    submitted["spec"]["runPolicy"] = {"backoffLimit": 3}
+    tracked = RunState(submitted)
+    looping = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=2)
+    tracked.see_pods([pod(0, state=RUNNING), looping])
+    assert judge(tracked, 10, LIMITS) is None
+    used = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=3)
+    tracked.see_pods([pod(0, state=RUNNING), used])
+    end = judge(tracked, 10, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("Traceback …\n[rank1]: ValueError: label 7\n", ": ValueError: label 7"),
+        ("Traceback …\ntorch.OutOfMemoryError: x\n\n", ": torch.OutOfMemoryError: x"),
+        ("Traceback …\nKeyboardInterrupt\n", ": KeyboardInterrupt"),
+        ("an Error: this is no exception\n", ""),
+        ("ValueError: long ago\n" + "a line\n" * 10, ""),
+    ],
+)
+def test_the_exception_that_ended_a_program_is_named(log: str, said: str) -> None:
+    failed = tracker(pod(1, state=ended(1, log)))
+    assert str(failed.cause) == f"rank 1 (mine-worker-0) exited with code 1{said}"
+    assert str(tracker(pod(1, state=ended(7, log))).cause).endswith("exited with code 7")
+
+
+GONE = "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 8000ms for recv"
+
+
+def test_who_its_peers_waited_for_in_vain_is_named() -> None:
+    tracked = tracker(pod(0, state=ended(1, GONE)), pod(1, state=RUNNING), of=job("Failed"))
+    end = judge(tracked, 10, LIMITS)
+    assert end is not None
+    assert end.reason == (
+        "rank 1 (mine-worker-0) did not answer its peers: "
+        f"rank 0 (mine-master-0) exited with code 1: {GONE}"
+    )
+    assert is_stuck(tracked, end)
+    assert [each.number for each in tracked.hanging] == [1]
+
+
+def test_where_several_went_on_none_is_accused() -> None:
+    tracked = RunState(job("Failed", workers=2))
+    tracked.see_pods([pod(0, state=ended(1, GONE)), *(pod(n, state=RUNNING) for n in (1, 2))])
+    end = judge(tracked, 10, LIMITS)
+    assert end is not None
+    assert end.reason == f"rank 0 (mine-master-0) exited with code 1: {GONE}"
+    assert [each.number for each in tracked.hanging] == [1, 2]
+
+
+def test_those_that_failed_after_the_cause_are_counted_by_replica() -> None:
+    tracked = tracker(
+        pod(0, state=ended(1, GONE), last=ended(1, "", finished="2026-01-01T00:00:07Z")),
+        pod(1, state=ended(9, finished="2026-01-01T00:00:59Z")),
+    )
+    assert tracked.followers == 1
+
+
+def test_a_rank_0_that_ended_too_early_is_told_with_those_it_took_along() -> None:
+    first = pod(0, state=ended(0, finished="2026-01-01T00:00:50Z"))
+    end = judge(tracker(first, pod(1, state=ended(1, GONE)), of=job("Succeeded")), 10, LIMITS)
+    assert end is not None
+    assert end.reason == (
+        "rank 0 (mine-master-0) exited with code 0 before the other ranks were done, and took "
+        "1 replica along"
+    )

@@ -1,0 +1,66 @@
+"""A wait that is taken up again, without a cluster."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from jobs.api.client import JobApi
+from jobs.api.lines import Line
+from jobs.observe.verdict import Limits
+from jobs.observe.wait import Wait
+from jobs.records.archive import Run
+from jobs.records.timeline import entries
+from tests.unit.jobs.run.test_lifecycle import Quiet
+from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
+
+
+class Running:
+    """A job whose pods have run for long, and that succeeds once it is watched."""
+
+    name, namespace = "mine", "slipway-jobs"
+
+    def __init__(self) -> None:
+        self.deleted = False
+        self.listed = 0
+
+    def pods(self) -> list[dict[str, Any]]:
+        self.listed += 1
+        if self.listed == 1:
+            return [pod(0, state=RUNNING), pod(1, state=RUNNING)]
+        return [pod(rank, state=ended(0, summary(rank)), phase="Succeeded") for rank in (0, 1)]
+
+    def watch_job(self) -> Iterator[list[dict[str, Any]]]:
+        yield [job("Succeeded")]
+
+    def watch_pods(self) -> Iterator[list[dict[str, Any]]]:
+        yield self.pods()
+
+    def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
+        yield from ()
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return []
+
+    def events(self, _uids: set[str]) -> list[dict[str, Any]]:
+        return []
+
+    def delete(self) -> None:
+        self.deleted = True
+
+
+def test_a_run_that_is_older_than_the_limit_for_its_start_is_waited_for(tmp_path: Path) -> None:
+    api = Running()
+    limits, kept = Limits(3600, start=300), Run(tmp_path)
+    waiting = Wait(cast("JobApi", api), job("Running"), limits, 400, Quiet(), "keep", kept)
+    assert waiting.to_the_end().succeeded
+    assert not api.deleted
+
+
+def test_what_was_seen_of_a_run_is_kept_with_its_end(tmp_path: Path) -> None:
+    limits, kept = Limits(3600, start=300), Run(tmp_path)
+    api = cast("JobApi", Running())
+    Wait(api, job("Running"), limits, 0, Quiet(), "keep", kept).to_the_end()
+    found = [(entry["kind"], entry["about"]) for entry in entries(kept.timeline)]
+    assert ("condition", "PyTorchJob mine") in found
+    assert ("container", "rank 1 (mine-worker-0)") in found
+    assert found[-1] == ("end", "Succeeded")

@@ -1,0 +1,96 @@
+"""What a run is trained by is what its inputs and git say, and nothing that they don't."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.records import provenance as module
+from jobs.records.provenance import provenance, revision
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(module, "CHECKOUT", tmp_path)
+    return tmp_path
+
+
+def git(repository: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    command = ["git", *identity, *arguments]
+    done = subprocess.run(command, cwd=repository, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def inputs(**declared: Any) -> dict[str, Any]:
+    pod = {
+        "containers": [{"name": "pytorch", "image": "example.org/mine@sha256:1"}],
+        "volumes": [{"name": "tmp", "emptyDir": {}}],
+    }
+    specs = {"Master": {"template": {"spec": pod}}}
+    return {"declared": declared, "manifest": {"spec": {"pytorchReplicaSpecs": specs}}}
+
+
+def test_a_clean_commit_is_the_revision_and_a_change_makes_it_dirty(repository: Path) -> None:
+    git(repository, "init", "--quiet")
+    (repository / "train.py").write_text("1\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "--message", "one")
+    commit = git(repository, "rev-parse", "HEAD")
+    assert revision(repository) == commit
+    (repository / "train.py").write_text("2\n")
+    assert revision(repository) == f"{commit}-dirty"
+
+
+def test_a_script_that_is_in_no_commit_makes_it_dirty(repository: Path) -> None:
+    git(repository, "init", "--quiet")
+    git(repository, "commit", "--quiet", "--allow-empty", "--message", "one")
+    (repository / "train.py").write_text("1\n")
+    assert str(revision(repository)).endswith("-dirty")
+
+
+def test_without_a_commit_or_without_git_there_is_no_revision(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert revision(repository) is None
+    git(repository, "init", "--quiet")
+    assert revision(repository) is None
+    monkeypatch.setenv("PATH", "")
+    assert "revision" not in provenance(inputs())
+
+
+@pytest.mark.usefixtures("repository")
+def test_image_data_and_settings_are_those_of_the_inputs() -> None:
+    data = {"url": "https://example.org/d.tar", "sha256": "ab"}
+    assert provenance(inputs(data=data, epochs=2)) == {
+        "image": "example.org/mine@sha256:1",
+        "data": data,
+        "settings": {"data": data, "epochs": 2},
+    }
+    assert "data" not in provenance(inputs(epochs=2))
+
+
+def test_the_revision_of_a_script_is_that_of_its_own_directory(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    git(repository, "init", "--quiet")
+    git(repository, "commit", "--quiet", "--allow-empty", "--message", "of the checkout")
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    script = elsewhere / "train.py"
+    script.write_text("1\n")
+    assert "revision" not in provenance(inputs(script=str(script)))
+    git(elsewhere, "init", "--quiet")
+    git(elsewhere, "add", ".")
+    git(elsewhere, "commit", "--quiet", "--message", "of the script")
+    commit = git(elsewhere, "rev-parse", "HEAD")
+    assert provenance(inputs(script=str(script)))["revision"] == commit
+    assert provenance(inputs(script=str(elsewhere)))["revision"] == commit
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_scripts_content_is_known_by_its_config_map() -> None:
+    known = inputs()
+    pod = known["manifest"]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    pod["volumes"].append({"name": "script", "configMap": {"name": "mine-ab12"}})
+    assert provenance(known)["files"] == ["mine-ab12"]

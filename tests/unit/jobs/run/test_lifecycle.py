@@ -1,0 +1,199 @@
+"""When a run is trained again, changed in place, or left alone."""
+
+import copy
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from core.handler import UNKNOWN
+from jobs.config import CATALOG
+from jobs.cost import TrainingCost
+from jobs.model.names import RUN_LABEL
+from jobs.model.pytorchjob import manifest
+from jobs.observe.verdict import Limits
+from jobs.records.archive import Archive
+from jobs.records.history import History, Record
+from jobs.result import RunResult
+from jobs.run import lifecycle
+from jobs.run.lifecycle import PyTorchJobHandler
+from jobs.run.resource import run_properties
+from tests.unit.row import Row
+
+
+@dataclass
+class Quiet:
+    """A context that nobody reads."""
+
+    urn: str = "urn"
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def status(self, message: str) -> None: ...
+
+    def info(self, message: str) -> None: ...
+
+    def warn(self, message: str) -> None: ...
+
+
+MANIFEST = manifest(
+    CATALOG["mnist-gloo"],
+    namespace="slipway-jobs",
+    service_account="slipway-job",
+    trainer_image="localhost/slipway-trainer:1",
+)
+INPUTS: Mapping[str, Any] = {
+    "kubeconfig": "kubeconfig",
+    **run_properties(CATALOG["mnist-gloo"], MANIFEST),
+}
+SUCCEEDED = {"state": "Succeeded", "reason": "", "accuracy": 0.97}
+
+
+def diff(inputs: Mapping[str, Any], result: Mapping[str, Any] = SUCCEEDED) -> dict[str, bool]:
+    """Return what differs from a run with INPUTS, and whether that trains again."""
+    changes = PyTorchJobHandler().diff({**INPUTS, "result": result}, dict(inputs), Quiet())
+    return {change.path: change.replace for change in changes}
+
+
+def changed(path: str, value: object) -> dict[str, Any]:
+    inputs: dict[str, Any] = copy.deepcopy(dict(INPUTS))
+    *parents, last = path.split("/")
+    place: Any = inputs
+    for parent in parents:
+        place = place[parent]
+    place[last] = value
+    return inputs
+
+
+def test_a_run_that_succeeded_is_left_alone() -> None:
+    assert diff(INPUTS) == {}
+
+
+@pytest.mark.parametrize("state", ["Failed", "TimedOut", "CannotStart"])
+def test_a_run_that_did_not_succeed_is_trained_again_by_a_plain_up(state: str) -> None:
+    assert diff(INPUTS, {"state": state}) == {"result": True}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("manifest/metadata/name", "other"),
+        ("manifest/metadata/namespace", "other"),
+        ("manifest/spec/pytorchReplicaSpecs/Worker/replicas", 2),
+        ("manifest/spec/pytorchReplicaSpecs/Worker/restartPolicy", "Never"),
+        ("manifest/spec/pytorchReplicaSpecs/Master/template", {}),
+        ("namespace", "other"),
+    ],
+)
+def test_what_can_alter_the_result_trains_again(path: str, value: object) -> None:
+    found = diff(changed(path, value))
+    assert found
+    assert all(found.values())
+    assert all(each.startswith(path.replace("/", ".")) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("manifest/metadata/labels/team", "vision"),
+        ("manifest/metadata/annotations", {"note": "x"}),
+        ("manifest/spec/runPolicy/ttlSecondsAfterFinished", 60),
+        ("manifest/spec/runPolicy/backoffLimit", 5),
+        ("timeoutSeconds", 60),
+        ("minGpuUtilization", 20),
+        ("kubeconfig", "renewed"),
+    ],
+)
+def test_what_cannot_alter_the_result_is_changed_in_place(path: str, value: object) -> None:
+    found = diff(changed(path, value))
+    assert len(found) == 1
+    assert not any(found.values())
+
+
+def test_an_image_that_is_not_known_yet_trains_again() -> None:
+    inputs = copy.deepcopy(dict(INPUTS))
+    for spec in inputs["manifest"]["spec"]["pytorchReplicaSpecs"].values():
+        spec["template"]["spec"]["containers"][0]["image"] = UNKNOWN
+    assert set(diff(inputs).values()) == {True}
+
+
+def test_a_refresh_keeps_the_result_without_asking_the_cluster() -> None:
+    kept = PyTorchJobHandler().read({**INPUTS, "result": SUCCEEDED}, Quiet())
+    assert kept == {"result": SUCCEEDED}
+
+
+COST: dict[str, Any] = {"fewest": 1, "nodes": 2.0, "hourly": 1.8, "currency": "USD"}
+
+
+def test_another_price_is_no_change() -> None:
+    assert diff({**INPUTS, "cost": COST}) == {}
+
+
+def test_a_change_that_trains_again_says_what_that_costs() -> None:
+    row = Row()
+    state = {**INPUTS, "result": {**SUCCEEDED, "duration_seconds": 600.4}}
+    quicker = run_properties(replace(CATALOG["mnist-gloo"], timeout=60), MANIFEST)
+    PyTorchJobHandler().diff(state, {**INPUTS, **quicker, "cost": COST}, row)
+    again = {**changed("manifest/metadata/name", "other"), "cost": COST}
+    PyTorchJobHandler().diff(state, again, row)
+    in_place, trains = row.said
+    assert "costs" not in in_place
+    told = "; costs USD 0.30 to 1.50 (2 nodes at 1.8 an hour), if it takes 600 s again"
+    assert trains.endswith(told)
+
+
+def test_what_a_run_may_take_and_what_its_nodes_cost_reach_the_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise GPUs that idle could not be told with their price."""
+    given: list[Limits] = []
+
+    class Waited:
+        def __init__(self, _api: object, _job: object, limits: Limits, *_rest: object) -> None:
+            given.append(limits)
+
+        def to_the_end(self) -> RunResult:
+            return RunResult(state="Succeeded", duration_seconds=1)
+
+    labelled = {"metadata": {"labels": {RUN_LABEL: "mine-1"}}}
+    monkeypatch.setattr(lifecycle, "submit", lambda *_, **__: labelled)
+    monkeypatch.setattr(lifecycle, "Wait", Waited)
+    monkeypatch.setattr(lifecycle, "_api", lambda _: MagicMock())
+    monkeypatch.setattr(lifecycle, "archive", MagicMock())
+    for more in ({}, {"minGpuUtilization": 20.0, "cost": COST}):
+        PyTorchJobHandler().create({**INPUTS, **more}, Quiet())
+    unset, limited = given
+    assert (unset.gpu_utilization, unset.cost) == (None, None)
+    assert (limited.total, limited.start, limited.gpu_utilization) == (3600, 300, 20)
+    assert limited.cost == TrainingCost(**COST)
+
+
+def test_what_trains_a_run_is_remembered_before_it_and_its_result_after(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    remembered: list[object] = []
+
+    class Waited:
+        def __init__(self, *_given: object) -> None: ...
+
+        def to_the_end(self) -> RunResult:
+            remembered.extend(History(kept).records())
+            return RunResult(state="Succeeded", duration_seconds=1)
+
+    kept = Archive(tmp_path)
+    made = "2026-01-01T00:00:00Z"
+    labelled = {"metadata": {"labels": {RUN_LABEL: "mine-1"}, "creationTimestamp": made}}
+    monkeypatch.setattr(lifecycle, "submit", lambda *_, **__: labelled)
+    monkeypatch.setattr(lifecycle, "Wait", Waited)
+    monkeypatch.setattr(lifecycle, "_api", lambda _: MagicMock())
+    monkeypatch.setattr(lifecycle, "archive", MagicMock(of=lambda _: kept))
+    _, outputs = PyTorchJobHandler().create(dict(INPUTS), Quiet())
+    [before], [after] = remembered, History(kept).records()
+    assert isinstance(before, Record)
+    assert (before.run_id, before.submitted, before.result) == ("mine-1", made, None)
+    assert before.provenance["image"] == "localhost/slipway-trainer:1"
+    assert before.provenance["settings"]["epochs"] == 1
+    assert after.result == outputs["result"]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # the import is slow, and the facts about a kind do not need 
 
     from clusters.capacity import Capacity
     from clusters.pools import GpuPool, NodePool
+    from clusters.refused_pulls import RefusedPulls
     from core.manifests import Manifest
 
 JOBS = "slipway-jobs"
@@ -98,6 +99,7 @@ class Cluster:
             it has no such store.
         no_volume: Why its jobs can't keep files on one volume of its default StorageClass; empty
             where they can, unless its capacity says that they run on several nodes.
+        refused_pulls: Which pulls that its registry refuses are waited for; None for none.
     """
 
     kind: str
@@ -115,6 +117,7 @@ class Cluster:
     objects: Sequence[Manifest] = ()
     store: str | None = None
     no_volume: str = ""
+    refused_pulls: RefusedPulls | None = None
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from core.fields import CONFIG, Memory
 from core.manifests import KEPT_CLAIM
 from jobs.model import volumes
 from jobs.model.fields import ObjectName
-from jobs.model.kept import VOLUME_URL
+from jobs.model.places import VOLUME_URL
 from jobs.run.resource import Claim
 
 KEY = "slipway:outputs"
@@ -66,8 +66,8 @@ def keep(
     `goes` says whether the cluster is removed with the stack. A capacity of None is not known.
 
     Returns:
-        The place as `jobs.model.kept` has it, None where files are not kept; and what has to exist
-        before a job runs.
+        The place as `jobs.model.places` has it, None where files are not kept; and what has to
+        exist before a job runs.
     """
     if not settings.keep:
         return None, []

@@ -17,9 +17,8 @@ from jobs.adapt import adapt, wants_gpus
 from jobs.cost import TrainingCost
 from jobs.model import inputs, program, volumes
 from jobs.model.job import TrainingJob
-from jobs.model.kept import VOLUME_URL, checkpoints
-from jobs.model.pytorchjob import manifest
-from jobs.model.tracked import of_job
+from jobs.model.places import VOLUME_URL, checkpoints_url
+from jobs.model.submission import Submission
 from jobs.model.volumes import Script
 from jobs.result import RunResult
 from jobs.run.resource import Claim, Gate, PyTorchJob
@@ -36,8 +35,8 @@ class RunContext:
         capacity: What the cluster has for them.
         gpus: What is also created before those that request GPUs.
         costs: By job, where it is known.
-        kept: Where jobs without `outputs` keep their files (`jobs.model.kept`).
-        tracking: What runs are sent to (`jobs.model.tracked`).
+        kept: Where jobs without `outputs` keep their files (`jobs.model.places`).
+        tracking: What runs are sent to (`jobs.model.submission`).
         secrets: Those of the stack's configuration that jobs name, in plain text.
     """
 
@@ -82,50 +81,49 @@ def train(
         script = scripts.get(job.name)
         made = _needs(job, script, context)
         made += [cache] if cache is not None and inputs.needs_cache(job) else []
-        rendered = _manifest(job, script, context, before, keeps_data=cache is not None)
         run = PyTorchJob(
-            job,
-            rendered,
+            _submission(job, script, context, before, keeps_data=cache is not None),
             # Known once the runs whose room it needs have ended.
             kubeconfig=once_ended(
                 [runs[name].result for name in waits[job.name]], context.cluster.kubeconfig
             ),
-            artifacts=_artifacts(job, before),
-            place=context.kept,
-            tracking=of_job(context.tracking, pulumi.get_stack(), job.name),
             cost=_only_known(asdict(costs[job.name])) if job.name in costs else None,
+            pulls=context.cluster.refused_pulls,
             opts=ResourceOptions(depends_on=[*made, *(each.gate for each in before.values())]),
         )
         runs[job.name] = Run(job, run.result, Gate(job, run))
     return {job.name: runs[job.name] for job in jobs}
 
 
-def _manifest(
+def _submission(
     job: TrainingJob,
     script: Script | None,
     context: RunContext,
     before: Mapping[str, Run],
     *,
     keeps_data: bool,
-) -> dict[str, Any]:
-    """Return a job's PyTorchJob, whose images are declared."""
-    has_volume = context.kept == VOLUME_URL
-    if job.checkpoint is not None and checkpoints(job, context.kept) is None:
+) -> Submission:
+    """Return what is submitted for a job, whose images are declared."""
+    if job.checkpoint is not None and checkpoints_url(job, context.kept) is None:
         pulumi.log.warn(
             f"job {job.name}: `checkpoint` is left out, because the stack keeps no files. Give it "
             "a `url` (docs/checkpoints.md#where-they-are), or a retry begins at the beginning"
         )
     image, fetch_image = declare_images(job, script, context.cluster, context.images)
     others = {name: run.job for name, run in before.items()}
-    return manifest(
-        job,
+    experiment = {"experiment": f"{pulumi.get_stack()}/{job.name}"}
+    return Submission(
+        job=job,
+        image=image,
         namespace=context.cluster.namespace,
-        service_account=JOB_ACCOUNT,
-        trainer_image=image,
-        script=script,
+        account=JOB_ACCOUNT,
         fetch_image=fetch_image,
-        other_volumes=inputs.other_volumes(job, others, has_volume=has_volume),
+        script=None if script is None else script.mounted,
+        input_volumes=inputs.other_volumes(job, others, has_volume=context.kept == VOLUME_URL),
         keeps_data=keeps_data,
+        place=context.kept,
+        artifacts=_artifacts(job, before),
+        tracking=None if context.tracking is None else {**context.tracking, **experiment},
     )
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from clusters.cluster import Cluster
 from clusters.pools import GpuPool, Taint
-from jobs.model.consistency import START_TIMEOUT
 from jobs.model.job import TrainingJob
+from jobs.model.job_fields import START_TIMEOUT
 from jobs.model.names import OUTPUT_DIR
 from jobs.model.parts import Toleration
 from jobs.plan import shares

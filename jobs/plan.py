@@ -3,12 +3,11 @@
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
 
 from clusters.capacity import Capacity
 from jobs.model.job import TrainingJob
-from jobs.model.parts import Limits
-from jobs.model.replicas import GPU, Share, roles, share
+from jobs.model.names import GPU
+from jobs.model.replicas import Share, roles, share
 
 
 def prerequisites(job: TrainingJob) -> tuple[str, ...]:
@@ -109,18 +108,6 @@ def waits(jobs: Sequence[TrainingJob], capacity: Capacity | None) -> dict[str, t
 def _and_before(names: Iterable[str], ended: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """Return the jobs of these names, and all that end before one of them starts."""
     return frozenset().union(*({name} | ended[name] for name in names))
-
-
-def requested(manifest: Mapping[str, Any]) -> list[Share]:
-    """Return what each pod of a PyTorchJob requests; init containers end before others begin."""
-    found = []
-    for replicas in manifest["spec"]["pytorchReplicaSpecs"].values():
-        for container in replicas["template"]["spec"]["containers"]:
-            requests = container["resources"]["requests"]
-            gpus = int(requests.get(GPU, 0))
-            each = Share(requests["cpu"], requests["memory"], None, gpus, Limits())
-            found += [each] * int(replicas["replicas"])
-    return found
 
 
 def described(requests: Sequence[Share]) -> str:

@@ -21,6 +21,7 @@ from clusters.aks import account, nodes, pools, services
 from clusters.azure import checks
 from clusters.azure.resources import AzureCluster, connected
 from clusters.cluster import JOB_ACCOUNT, JOBS, JobIdentity
+from clusters.refused_pulls import AZURE_LATE_ROLES
 
 if TYPE_CHECKING:
     from clusters.aks.settings import Principal, Settings
@@ -131,6 +132,7 @@ def provision(settings: Settings) -> Cluster:
             annotations={"azure.workload.identity/client-id": jobs.client_id},
             labels={"azure.workload.identity/use": "true"},
         ),
+        refused_pulls=AZURE_LATE_ROLES,
     )
 
 

@@ -11,7 +11,7 @@ from core.kube import api_message, connect
 from core.wait import NotYet, until
 from infra.gpus.manifests import pool_of
 from infra.gpus.nodes import Object, look, nodes_of, offered, offering, reasons
-from jobs.model.replicas import GPU
+from jobs.model.names import GPU
 
 NODES_SECONDS = 600
 """How long existing nodes may take to offer their GPUs: drivers and images are large."""

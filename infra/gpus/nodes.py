@@ -14,7 +14,7 @@ from clusters.pools import GpuPool
 from core.kube import Request, ask, send
 from core.manifests import troubles, unready
 from infra.gpus.manifests import NAMESPACE, PLUGIN
-from jobs.model.replicas import GPU
+from jobs.model.names import GPU
 
 Object = Mapping[str, Any]
 LIMIT_SECONDS = 5

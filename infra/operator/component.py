@@ -12,6 +12,7 @@ from typing import Any, cast
 import pulumi
 
 from clusters.cluster import Cluster
+from clusters.refused_pulls import as_input
 from clusters.training_operator import NAME, NAMESPACE, REQUESTS
 from core import toolchain
 from core.manifests import Manifest, digest, marked, read, rendered, restricted_namespace
@@ -46,6 +47,7 @@ class TrainingOperator(pulumi.ComponentResource):
             "kubeconfig": pulumi.Output.secret(cluster.kubeconfig),
             "jobNamespace": cluster.namespace,
             **({} if cluster.own_namespace else {"shared": True}),
+            **as_input(cluster.refused_pulls),
         }
         if cluster.operator is None:
             running, rollout = _install(cluster, child)

@@ -9,8 +9,8 @@ from http import HTTPStatus
 
 from kubernetes.client.exceptions import ApiException
 
-from clusters import late_roles
 from clusters.operator_webhook import judges
+from clusters.refused_pulls import RefusedPulls
 from clusters.training_operator import NAME, NAMESPACE
 from core.context import Context
 from core.handler import Change, Handler, Properties
@@ -55,10 +55,11 @@ class OperatorReadyHandler(Handler):
             wait(LIMIT_SECONDS)
         except TimeoutError as error:
             # Its image is the first one that nodes pull.
-            if not late_roles.may_be(str(error)):
+            pulls = RefusedPulls.from_inputs(inputs)
+            if pulls is None or not pulls.may_be_admitted(str(error)):
                 raise
-            context.warn(late_roles.ADVICE)
-            wait(late_roles.SECONDS)
+            context.warn(pulls.advice)
+            wait(pulls.seconds)
         return str(operator), {}
 
     def delete(self, state: Properties, context: Context) -> None:

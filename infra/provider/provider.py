@@ -97,7 +97,7 @@ class SlipwayProvider(protocol.Provider):
         state: Properties | None,
         inputs: Mapping[str, PropertyValue],
     ) -> Properties:
-        plain, shown = plain_map(inputs), plain_map(inputs, hide_secrets=True)
+        plain, shown = self._whole(urn, inputs), plain_map(inputs, hide_secrets=True)
         return await asyncio.to_thread(handler.preview, state, plain, shown, self._context(urn))
 
     async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:

@@ -93,8 +93,8 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
     says whether the cluster is removed with the stack.
 
     Returns:
-        The place as `jobs.model.tracked` has it, None where runs are not tracked; and what has to
-        exist before a job runs.
+        The place as `jobs.model.submission` has it, None where runs are not tracked; and what has
+        to exist before a job runs.
     """
     if settings is None:
         return None, []

@@ -58,7 +58,7 @@ class Tracking(Consistent):
 
     @property
     def place(self) -> dict[str, str]:
-        """What the runs of the stack are sent to, as `jobs.model.tracked` takes it."""
+        """What the runs of the stack are sent to, as `jobs.model.submission` takes it."""
         if self.is_installed:
             return {"kind": self.kind, "url": SERVER_URL, "address": f"http://localhost:{PORT}"}
         if self.url is None:

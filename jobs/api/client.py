@@ -17,11 +17,9 @@ from core.kube import Request
 from jobs.api.lines import Line
 from jobs.api.streams import log_lines, watch
 from jobs.model.names import CONTAINER
+from jobs.model.pytorchjob import API_PATH, JOB_NAME_LABEL
 
 Object = dict[str, Any]
-
-JOB_NAME_LABEL = "training.kubeflow.org/job-name"
-"""The operator puts it on a job's pods and services."""
 
 Unreachable = urllib3.exceptions.HTTPError
 """What the client raises when no answer came."""
@@ -183,7 +181,7 @@ class JobApi:
 
     @property
     def _jobs(self) -> str:
-        return f"/apis/kubeflow.org/v1/namespaces/{self.namespace}/pytorchjobs"
+        return API_PATH.format(namespace=self.namespace)
 
     @property
     def _job(self) -> str:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -11,9 +11,6 @@ from kubernetes.client.exceptions import ApiException
 from core.kube import api_message
 from jobs.api.client import JobApi, Unreachable
 from jobs.api.lines import Cursor, Line
-from jobs.model.names import run_of
-from jobs.model.topology import Topology
-from jobs.observe.replica import Replica, is_replica
 
 LIVE = 64
 """So many containers are followed while they run; those beyond are read when they have ended."""
@@ -35,30 +32,6 @@ class Container:
     previous: bool  # another one has followed it in its pod
 
 
-def containers(
-    pods: Iterable[Mapping[str, Any]], topology: Topology, run_id: str | None
-) -> list[Container]:
-    """Return the containers of a run's pods that Kubernetes still lists.
-
-    They are in the order of their replicas, those of a replica oldest first.
-    """
-    mine = [Replica(pod, topology) for pod in pods if is_replica(pod) and run_of(pod) == run_id]
-    mine.sort(key=lambda each: (each.number, each.created))
-    return [container for replica in mine for container in _starts(replica)]
-
-
-def _starts(replica: Replica) -> list[Container]:
-    ended = [end.container_id for end in replica.exits if end.container_id]
-    running = [replica.container_id()] if replica.running and replica.container_id() else []
-    ids = list(dict.fromkeys([*ended, *running]))
-    return [
-        Container(
-            replica.number, replica.name, each, ended=each not in running, previous=each != ids[-1]
-        )
-        for each in ids
-    ]
-
-
 class Taker(Protocol):
     """Takes the lines; several threads call it, for one container one at a time."""
 
@@ -75,6 +48,8 @@ class Follower:
 
     api: JobApi
     taker: Taker
+    starts: Callable[[Mapping[str, Any]], Sequence[Container]]
+    """Returns the starts of a replica's program that a pod shows."""
     contact: float = field(default_factory=time.monotonic)
     """When the API server answered last, by the monotonic clock."""
     last_error: str = ""  # what it refused last, or why it did not answer; that is tried again
@@ -182,5 +157,4 @@ class Follower:
         pod = self.api.pod(container.pod)
         if pod is None:
             return container.previous
-        starts = _starts(Replica(pod, Topology(1)))
-        return next((each.previous for each in starts if each.id == container.id), None)
+        return next((each.previous for each in self.starts(pod) if each.id == container.id), None)

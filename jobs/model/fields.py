@@ -2,13 +2,38 @@
 
 import json
 import re
-from typing import Annotated, Literal
+from enum import Enum
+from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from core.fields import also, exact, integer, number
 from jobs.model.names import DATA_CACHE, OWN_VOLUMES
+
+T = TypeVar("T")
+
+
+class Effect(Enum):
+    """What another value of a job's field does to a run that is there."""
+
+    TRAINS = "trains again"
+    """It can alter the result."""
+    CONTENT = "trains again if the program differs"
+    """It names a file or an image: what is in that counts, which may be the same."""
+    IN_PLACE = "changes the job in place"
+    """The PyTorchJob and its pods get it, and nothing is trained."""
+    WAITS = "counts for the wait"
+    """The process that waits heeds it, in this attempt or the next; nothing is trained."""
+    JUDGES = "judges the result again"
+    """The gate, or the check before anything is created, heeds it; the run does not know it."""
+
+
+Trains = Annotated[T, Effect.TRAINS]
+Content = Annotated[T, Effect.CONTENT]
+InPlace = Annotated[T, Effect.IN_PLACE]
+Waits = Annotated[T, Effect.WAITS]
+Judges = Annotated[T, Effect.JUDGES]
 
 _TAKEN = frozenset(
     {

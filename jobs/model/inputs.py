@@ -5,7 +5,6 @@ Inputs are files of other jobs; data come from a URL into a cache, or lie in a v
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 from collections.abc import Mapping
@@ -19,7 +18,6 @@ from jobs.model.names import (
     CACHED_DATA,
     DATA_CACHE,
     INPUT_DIR,
-    INPUTS_CONTAINER,
     KEPT,
     KEPT_VOLUME,
     OTHER_VOLUMES,
@@ -29,7 +27,7 @@ from jobs.model.volumes import claim, claim_name, of_claim
 
 if TYPE_CHECKING:
     from core.manifests import Manifest
-    from jobs.model.job import TrainingJob
+    from jobs.model.job_fields import JobFields
 
 FETCH = ("python3", "-m", "slipway_trainer.inputs")
 CACHE_MOUNT = {"name": DATA_CACHE, "mountPath": CACHED_DATA}
@@ -38,7 +36,7 @@ _CACHE_SIZE = "20Gi"
 """Of the cache's claim. Where a storage class keeps to it, larger data need a volume of the job."""
 
 
-def environment(job: TrainingJob) -> dict[str, str]:
+def environment(job: JobFields) -> dict[str, str]:
     """Return the variables with which a container finds its inputs and its data."""
     found = {
         f"SLIPWAY_INPUT_{name.upper()}": literal(_path(name, source.artifact))
@@ -50,26 +48,31 @@ def environment(job: TrainingJob) -> dict[str, str]:
     return found
 
 
-def arguments(job: TrainingJob, others: Mapping[str, Volume]) -> list[str]:
-    """Return the arguments of the container that fetches files, before other jobs have run.
+def arguments(job: JobFields, others: Mapping[str, Volume], artifacts: object) -> list[str]:
+    """Return the arguments of the container that fetches files.
 
-    `filled` adds what the other jobs' results have.
+    `others` has the volumes of other jobs in which inputs lie, and `artifacts` what `found`
+    returns; in a preview, where other jobs are to run first, that is not known yet.
+
+    Raises:
+        RuntimeError: artifacts are missing, with all of them and what exists instead.
     """
-    found = []
+    left = artifacts if isinstance(artifacts, Mapping) else {}
+    require(left)
+    fetched = []
     for name, source in job.inputs.items():
         path = _path(name, source.artifact)
         known: dict[str, Any] = {"name": name, **asdict(source), "path": path}
         if name in others:
             known["mounted"] = [others[name].mount_path, f"{OTHER_VOLUMES}/{name}"]
-        found.append(json.dumps(known))
+        fetched.append({**known, **left.get(name, {})})
     if job.data is not None and job.data.url is not None:
-        data = {"url": job.data.url, "sha256": job.data.sha256, "cache": _cache(job)}
-        found.append(json.dumps(data))
-    return found
+        fetched.append({"url": job.data.url, "sha256": job.data.sha256, "cache": _cache(job)})
+    return [literal(json.dumps(each)) for each in fetched]
 
 
 def volumes(
-    job: TrainingJob, others: Mapping[str, Volume], *, keeps_data: bool
+    job: JobFields, others: Mapping[str, Volume], *, keeps_data: bool
 ) -> list[dict[str, Any]]:
     """Return the volumes that a pod has for these files alone, each claim once.
 
@@ -86,7 +89,7 @@ def volumes(
     return found
 
 
-def mounts(job: TrainingJob, others: Mapping[str, Volume]) -> list[dict[str, Any]]:
+def mounts(job: JobFields, others: Mapping[str, Volume]) -> list[dict[str, Any]]:
     """Return where the fetching container finds the volumes of its inputs and the cache."""
     names = _volume_names(job, others)
     found: list[dict[str, Any]] = [
@@ -96,7 +99,7 @@ def mounts(job: TrainingJob, others: Mapping[str, Volume]) -> list[dict[str, Any
     return found + ([CACHE_MOUNT] if needs_cache(job) else [])
 
 
-def needs_cache(job: TrainingJob) -> bool:
+def needs_cache(job: JobFields) -> bool:
     """Return whether the job's data are fetched, and into no volume of its own."""
     return job.data is not None and job.data.url is not None and job.data.volume is None
 
@@ -107,7 +110,7 @@ def cache_claim(namespace: str) -> Manifest:
 
 
 def other_volumes(
-    job: TrainingJob, others: Mapping[str, TrainingJob], *, has_volume: bool
+    job: JobFields, others: Mapping[str, JobFields], *, has_volume: bool
 ) -> dict[str, Volume]:
     """Return the volumes of other jobs in which inputs of `job` lie, by the input's name.
 
@@ -120,7 +123,7 @@ def other_volumes(
     return {name: volume for name, volume in found.items() if volume is not None}
 
 
-def _output_volume(job: TrainingJob, has_volume: bool) -> Volume | None:
+def _output_volume(job: JobFields, has_volume: bool) -> Volume | None:
     """Return the volume that a job's files are copied to; None when that is another store."""
     if job.outputs is None:
         return Volume(claim=KEPT_VOLUME, mount_path=KEPT) if has_volume else None
@@ -139,7 +142,7 @@ def _output_volume(job: TrainingJob, has_volume: bool) -> Volume | None:
     return holding[max(holding, key=len)] if holding else None
 
 
-def found(job: TrainingJob, results: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
+def found(job: JobFields, results: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
     """Return url and sha256 of each of a job's inputs, or under `missing` why it has none.
 
     `results` has those of the jobs before it, by name; None of one that did not run.
@@ -171,27 +174,6 @@ def require(artifacts: Mapping[str, Mapping[str, str]]) -> None:
         raise RuntimeError("\n".join(missing))
 
 
-def filled(
-    manifest: Mapping[str, Any], artifacts: Mapping[str, Mapping[str, str]]
-) -> dict[str, Any]:
-    """Return a PyTorchJob whose pods know where their inputs are, and what they have to be.
-
-    Raises:
-        RuntimeError: some were not found.
-    """
-    require(artifacts)
-    complete = copy.deepcopy(dict(manifest))
-    for replicas in complete["spec"]["pytorchReplicaSpecs"].values():
-        for container in replicas["template"]["spec"].get("initContainers", []):
-            if container["name"] == INPUTS_CONTAINER:
-                inputs = map(json.loads, container["args"])
-                container["args"] = [  # the job's data have no name, and are known already
-                    literal(json.dumps({**each, **artifacts.get(each.get("name"), {})}))
-                    for each in inputs
-                ]
-    return complete
-
-
 def literal(text: str) -> str:
     """Return `text` so that Kubernetes takes no $(…) in it for a variable."""
     return text.replace("$", "$$")
@@ -202,13 +184,13 @@ def _path(name: str, artifact: str) -> str:
     return f"{INPUT_DIR}/{name}/{PurePosixPath(artifact).name}"
 
 
-def _cache(job: TrainingJob) -> str:
+def _cache(job: JobFields) -> str:
     """Return where a container finds what holds the job's data."""
     volume = None if job.data is None else job.data.volume
     return CACHED_DATA if volume is None else job.volumes[volume].mount_path
 
 
-def _volume_names(job: TrainingJob, others: Mapping[str, Volume]) -> dict[str, str]:
+def _volume_names(job: JobFields, others: Mapping[str, Volume]) -> dict[str, str]:
     """Return the names of the pod's volumes in which inputs lie, by claim: the job's own, if any.
 
     No volume of a job can have the name of another one, which is longer than 30 characters.

@@ -1,11 +1,7 @@
 """What things of a job are called: in its manifest, and inside its containers."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
 
-API_VERSION = "kubeflow.org/v1"
 CONTAINER = "pytorch"
 """The name by which the training operator finds a replica's container."""
 INPUTS_CONTAINER = "inputs"
@@ -13,6 +9,7 @@ INPUTS_CONTAINER = "inputs"
 JOB_LABEL = "slipway.dev/job"
 RUN_LABEL = "slipway.dev/run"
 """On each pod: which submission of the job it belongs to."""
+GPU = "nvidia.com/gpu"
 THREADS = "OMP_NUM_THREADS"
 """The variable by which OpenMP, and torch with it, knows how many threads a process has."""
 
@@ -35,7 +32,9 @@ def secret_name(job: str) -> str:
     return f"{job}-env"
 
 
-def run_of(thing: Mapping[str, Any]) -> str | None:
-    """Return which submission a PyTorchJob is, or a pod belongs to; None without that label."""
-    run_id: str | None = (thing["metadata"].get("labels") or {}).get(RUN_LABEL)
-    return run_id
+def outputs_url(place: str | None, job: str, outputs: str | None) -> str | None:
+    """Return where the runs of a job keep their files, each in a folder of its own.
+
+    None where they keep none, or the job has `outputs` of its own.
+    """
+    return None if place is None or outputs is not None else f"{place}/outputs/{job}"

@@ -1,14 +1,21 @@
-"""What a job is made of besides plain values. In the stack's configuration keys are camelCase."""
+"""What a job is made of besides plain values, and the catalogue's programs.
+
+In the stack's configuration keys are camelCase.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
 from core.fields import CONFIG, Count, Cpu, Directory, LabelValue, Memory, NodeKey, integer
 from jobs.model import fields
+from jobs.model.names import OUTPUT_DIR
+
+ModuleName = Literal["mnist", "cifar", "mnist_elastic", "images"]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -61,8 +68,8 @@ class Volume:
 
     mount_path: Directory
     claim: fields.ObjectName | None = None
-    size: Memory | None = None
-    keep: bool | None = None
+    size: fields.InPlace[Memory | None] = None
+    keep: fields.InPlace[bool | None] = None
     empty_dir: Literal[True] | Memory | None = None
     host_path: Directory | None = None
     read_only: bool = False
@@ -179,7 +186,7 @@ class Data:
         volume: The job's volume with the data; with a `url` the one that keeps what was fetched.
     """
 
-    url: fields.Url | None = None
+    url: fields.Content[fields.Url | None] = None
     sha256: fields.Sha256 | None = None
     volume: fields.VolumeName | None = None
 
@@ -195,3 +202,44 @@ class Bounds:
 
     min: fields.Figure | None = None
     max: fields.Figure | None = None
+
+
+class Module(NamedTuple):
+    """A program in the trainer's image, which the catalogue runs.
+
+    Args:
+        options: The command line's option for each of a job's fields that it takes.
+        defaults: The fields' values unless the job has others.
+        arguments: Its other arguments, always.
+        is_elastic: Whether it goes on when replicas are lost, and needs an elastic job for that.
+    """
+
+    options: Mapping[str, str]
+    defaults: Mapping[str, Any]
+    arguments: tuple[str, ...] = ()
+    is_elastic: bool = False
+
+
+_OPTIONS = {
+    "epochs": "--epochs",
+    "batch_size": "--batch-size",
+    "learning_rate": "--lr",
+    "momentum": "--momentum",
+    "seed": "--seed",
+    "goal": "--goal",
+}
+_MNIST = {"epochs": 1, "batch_size": 64, "learning_rate": 0.01, "momentum": 0.9, "seed": 1}
+
+MODULES: Mapping[str, Module] = {
+    "mnist": Module(_OPTIONS, _MNIST),
+    "mnist_elastic": Module(_OPTIONS, _MNIST, is_elastic=True),
+    "cifar": Module(
+        {**_OPTIONS, "learning_rate": "--learning-rate"},
+        {"epochs": 1, "batch_size": 32, "learning_rate": 0.02, "momentum": 0.9, "seed": 1},
+        arguments=("--data-dir", "/data/cifar10", "--output-dir", OUTPUT_DIR),
+    ),
+    "images": Module(_OPTIONS, {**_MNIST, "batch_size": 32}),
+}
+
+HYPERPARAMETERS = tuple(_OPTIONS)
+"""The fields of a job that only these programs take."""

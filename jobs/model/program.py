@@ -4,67 +4,24 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from core.manifests import MANAGED_BY, Manifest
 from jobs.model import inputs
 from jobs.model.names import OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP, secret_name
-from jobs.model.parts import SecretKey
+from jobs.model.parts import MODULES, SecretKey
+from jobs.model.pytorchjob import host
 from jobs.model.replicas import Share, roles
 
 if TYPE_CHECKING:
-    from jobs.model.job import TrainingJob
+    from jobs.model.job_fields import JobFields
 
 RANK_PLACEHOLDER = "{rank}"
 DEFAULT_ENTRY = "train.py"
-ModuleName = Literal["mnist", "cifar", "mnist_elastic", "images"]
 
 
-@dataclass(frozen=True)
-class Module:
-    """A program in the trainer's image, which the catalogue runs.
-
-    Args:
-        options: The command line's option for each of a job's fields that it takes.
-        defaults: The fields' values unless the job has others.
-        arguments: Its other arguments, always.
-        is_elastic: Whether it goes on when replicas are lost, and needs an elastic job for that.
-    """
-
-    options: Mapping[str, str]
-    defaults: Mapping[str, Any]
-    arguments: tuple[str, ...] = ()
-    is_elastic: bool = False
-
-
-_OPTIONS = {
-    "epochs": "--epochs",
-    "batch_size": "--batch-size",
-    "learning_rate": "--lr",
-    "momentum": "--momentum",
-    "seed": "--seed",
-    "goal": "--goal",
-}
-_MNIST = {"epochs": 1, "batch_size": 64, "learning_rate": 0.01, "momentum": 0.9, "seed": 1}
-
-MODULES: Mapping[str, Module] = {
-    "mnist": Module(_OPTIONS, _MNIST),
-    "mnist_elastic": Module(_OPTIONS, _MNIST, is_elastic=True),
-    "cifar": Module(
-        {**_OPTIONS, "learning_rate": "--learning-rate"},
-        {"epochs": 1, "batch_size": 32, "learning_rate": 0.02, "momentum": 0.9, "seed": 1},
-        arguments=("--data-dir", "/data/cifar10", "--output-dir", OUTPUT_DIR),
-    ),
-    "images": Module(_OPTIONS, {**_MNIST, "batch_size": 32}),
-}
-
-HYPERPARAMETERS = tuple(_OPTIONS)
-"""The fields of a job that only these programs take."""
-
-
-def program(job: TrainingJob, share: Share, entry: str | None) -> dict[str, Any]:
+def program(job: JobFields, share: Share, entry: str | None) -> dict[str, Any]:
     """Return a container's command and arguments; of a script `entry` is the file to start.
 
     Kubernetes fills in $(…) from the environment.
@@ -87,7 +44,7 @@ def program(job: TrainingJob, share: Share, entry: str | None) -> dict[str, Any]
     placeholders = {
         # The DNS name of each replica, rank 0's first: the operator's Services have them.
         "{hosts}": ",".join(
-            f"{job.name}-{role.lower()}-{index}"
+            host(job.name, role, index)
             for role, count in roles(job).items()
             for index in range(count)
         ),
@@ -104,7 +61,7 @@ def program(job: TrainingJob, share: Share, entry: str | None) -> dict[str, Any]
     return {key: [*map(filled, words)] for key, words in written.items() if words}
 
 
-def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
+def environment(job: JobFields, share: Share) -> list[dict[str, Any]]:
     """Return a container's variables, besides those that the training operator sets."""
     variables: dict[str, str | SecretKey] = {
         "HOME": TMP,
@@ -126,7 +83,7 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
     ]
 
 
-def secrets(job: TrainingJob, namespace: str, values: Mapping[str, str]) -> list[Manifest]:
+def secrets(job: JobFields, namespace: str, values: Mapping[str, str]) -> list[Manifest]:
     """Return the Secret with what `job` has from the stack's configuration; none without any.
 
     `values` has at least those secrets of the configuration that the job names, in plain text.

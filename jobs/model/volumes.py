@@ -16,12 +16,27 @@ from jobs.model.parts import Volume
 from jobs.model.replicas import Share
 
 if TYPE_CHECKING:
-    from jobs.model.job import TrainingJob
+    from jobs.model.job_fields import JobFields
 
 _READABLE_AND_EXECUTABLE = 0o555
 _LONGEST_KEY = 200
 _NOMINAL = "1Gi"
 """A directory of a node has no size of its own, but a volume has to have one."""
+
+
+@dataclass(frozen=True)
+class MountedScript:
+    """The files of a job's script as a ConfigMap has them.
+
+    Args:
+        name: The ConfigMap's, which changes with the content of the files.
+        entry: The file to start.
+        items: Each path in the script's folder by its key in the ConfigMap.
+    """
+
+    name: str
+    entry: str
+    items: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -59,6 +74,11 @@ class Script:
         python = (path for path in self.files if path.endswith(".py"))
         return {path: self.files[path].decode(errors="replace") for path in python}
 
+    @property
+    def mounted(self) -> MountedScript:
+        """What pods mount of it."""
+        return MountedScript(self.name, self.entry, self.items)
+
     def config_map(self, namespace: str) -> Manifest:
         """Return the ConfigMap: as text, which reads in a preview, what may travel as such."""
         data, binary = {}, {}
@@ -89,7 +109,7 @@ def claim_name(job: str, name: str, volume: Volume) -> str:
     return f"{job}-{name}-{hashlib.sha256(source).hexdigest()[:8]}"
 
 
-def pod_volumes(job: TrainingJob, share: Share, script: Script | None) -> list[dict[str, Any]]:
+def pod_volumes(job: JobFields, share: Share, script: MountedScript | None) -> list[dict[str, Any]]:
     """Return a pod's volumes."""
     half = mebibytes(size(share.memory_limit) // 2)
     shared = half if job.shared_memory is None else job.shared_memory
@@ -106,7 +126,7 @@ def pod_volumes(job: TrainingJob, share: Share, script: Script | None) -> list[d
     return [{"name": name, **source} for name, source in own.items()]
 
 
-def mounts(job: TrainingJob, script: Script | None) -> list[dict[str, Any]]:
+def mounts(job: JobFields, script: MountedScript | None) -> list[dict[str, Any]]:
     """Return where a container finds the pod's volumes."""
     places = [
         (name, path, name == "script")
@@ -120,7 +140,7 @@ def mounts(job: TrainingJob, script: Script | None) -> list[dict[str, Any]]:
     ]
 
 
-def host_volumes(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
+def host_volumes(job: JobFields, namespace: str) -> Iterator[Manifest]:
     """Yield the objects that give directories of a node to `job`'s pods, in order."""
     for name, volume in job.volumes.items():
         if volume.host_path is None:
@@ -157,7 +177,7 @@ def host_volumes(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
         yield made
 
 
-def claims(job: TrainingJob, namespace: str) -> Iterator[tuple[Manifest, bool]]:
+def claims(job: JobFields, namespace: str) -> Iterator[tuple[Manifest, bool]]:
     """Yield the claim of each of `job`'s volumes with a size, and whether it is kept."""
     for name, volume in job.volumes.items():
         if volume.size is not None:

@@ -5,9 +5,10 @@ import re
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
+
+from jobs.api.times import moment
 
 _SIGNAL_BASE = 128
 # torch marks the lines of a traceback with the rank.
@@ -15,8 +16,6 @@ _EXCEPTION = re.compile(
     r"(?:\[rank\d+\]: )?(?P<what>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|NotFound)(?:: .*)?)"
 )
 _TAIL_LINES, _LONGEST_EXCEPTION = 10, 200
-NEVER = datetime.min.replace(tzinfo=UTC)
-"""Before anything that happened."""
 
 
 @dataclass
@@ -83,14 +82,6 @@ class Exit:
             return "could not be started"
         by = f" ({self.signal})" if self.signal is not None else ""
         return f"exited with code {self.code}{by}"
-
-
-def moment(text: str) -> datetime:
-    """Return a time that the API server reports; the beginning of time when it is missing."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return NEVER
 
 
 def short_id(status: Mapping[str, Any]) -> str:

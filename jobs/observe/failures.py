@@ -9,8 +9,9 @@ from enum import IntEnum
 from typing import Any
 
 from core.manifests import condition, holds
+from jobs.api.times import NEVER, moment
 from jobs.model.names import CONTAINER
-from jobs.observe.exits import NEVER, Exit, moment
+from jobs.observe.exits import Exit
 from jobs.observe.replica import Replica
 
 _BURST = timedelta(seconds=10)

@@ -11,9 +11,10 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api.client import JobApi, Object, Unreachable
-from jobs.api.follower import Container, Follower, containers
+from jobs.api.follower import Container, Follower
 from jobs.api.lines import Line
-from jobs.model.names import run_of
+from jobs.model.pytorchjob import run_of
+from jobs.observe.replica import containers, starts_in
 from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
 from jobs.records.recording import Recording
@@ -39,12 +40,12 @@ class Feed:
     _closed: threading.Event = field(default_factory=threading.Event)
     _pods: Sequence[Mapping[str, Any]] = ()
     _resources: ExitStack = field(default_factory=ExitStack)
-    _speaker: int = 0
+    _progress_replica: int = 0
 
     def __enter__(self) -> "Feed":
         self._recording = Recording(self.kept, self.run.topology, self.warn, heard=self._hear)
         self._resources.enter_context(self._recording)
-        self.follower = Follower(self.api, self._recording)
+        self.follower = Follower(self.api, self._recording, starts_in)
         self._resources.callback(self.follower.close)
         for watched in (
             (self.run.see_jobs, self.api.watch_job),
@@ -58,7 +59,7 @@ class Feed:
         self._closed.set()
         self._resources.close()
 
-    def take_in(self, wait_seconds: float) -> None:
+    def process(self, wait_seconds: float) -> None:
         """Let the run see what came since the last call, having waited when that was nothing yet.
 
         Each call also goes on with the logs: one that broke off is read on from where it was. What
@@ -73,7 +74,7 @@ class Feed:
             current = self._containers(pods)
             if self.run.topology.elastic:
                 running = [each.replica for each in current if not each.ended]
-                self._speaker = min(running, default=self._speaker)
+                self._progress_replica = min(running, default=self._progress_replica)
             self.follower.follow(current)
 
     def finish(self, limit_seconds: float) -> None:
@@ -101,7 +102,7 @@ class Feed:
         return containers(pods, self.run.topology, run_of(self.run.job))
 
     def _hear(self, replica: int, lines: Iterable[Line]) -> None:
-        if replica == self._speaker:
+        if replica == self._progress_replica:
             for line in lines:
                 self._seen.put((self.run.progress.see, line.text))
 

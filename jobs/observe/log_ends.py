@@ -7,10 +7,10 @@ from typing import Any
 
 from jobs.observe.exits import Exit
 from jobs.observe.failures import Failure
-from jobs.observe.progress import reported
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
+from jobs.records.events import event_in
 
 _SUMMARY = "summary"
 _STACKS = 20  # of so many ranks: when all of 1,000 hang, the rest are alike
@@ -64,7 +64,7 @@ class LogEnds:
         Its termination message has 4 KB alone.
         """
         lines = self._now(self.run.replicas[number])
-        events = (reported(line) for line in reversed(lines) if _SUMMARY in line)
+        events = (event_in(line) for line in reversed(lines) if _SUMMARY in line)
         found = (each.get(_SUMMARY) for each in events if each.get("event") == _SUMMARY)
         return next((each for each in found if isinstance(each, dict)), {})
 

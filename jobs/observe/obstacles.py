@@ -7,19 +7,20 @@ from dataclasses import dataclass, field
 
 from kubernetes.client.exceptions import ApiException
 
-from clusters import autoscaler, late_roles
+from clusters import autoscaler
 from core.kube import api_message
 from jobs.api.client import JobApi, Object, Unreachable
 from jobs.observe.outcome import warnings
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
-from jobs.observe.shortage import never_fits
+from jobs.observe.shortage import may_fit_quota, never_fits
 
 _EVENTS_SECONDS = 2.0
 _PLACING_SECONDS = 20.0
 """So long a volume may be bound, or pods that are being deleted may still take their room."""
 _ROOM_SECONDS = 10.0
 _NODES_SECONDS = 5.0
+_REFUSED = ("is forbidden", "denied the request", "is invalid")
 
 
 @dataclass
@@ -45,11 +46,11 @@ class Obstacles:
             return
         self._events_at = now
         events = self._events()
-        run.see_events(events)
+        self._see_events(events)
         for warning in warnings(self._lasting(events, _PLACING_SECONDS)):
             self.warn(warning)
-        if run.refused_logins:
-            self.warn(f"{run.refused_logins[0]}: {late_roles.ADVICE}")
+        if run.pulls is not None and run.refused_pulls:
+            self.warn(f"{run.refused_pulls[0]}: {run.pulls.advice}")
         if run.growth is not None and not run.growth.coming:
             self.warn(autoscaler.explained(str(run.growth)))
         waiting = [each for each in run.replicas.values() if each.unschedulable is not None]
@@ -58,6 +59,20 @@ class Obstacles:
             # An account that may only submit sees the scheduler's events all the same.
             with suppress(ApiException, Unreachable):
                 self._see_room(waiting)
+
+    def _see_events(self, events: Sequence[Object]) -> None:
+        """See in events of the job and its pods which nodes are coming, and what is refused."""
+        run = self.run
+        waiting = {each.uid for each in run.replicas.values() if each.unschedulable is not None}
+        about = [event for event in events if event["involvedObject"].get("uid") in waiting]
+        run.growth = autoscaler.growth(about)
+        for event in events:
+            if event.get("reason") == "FailedCreatePod":
+                message = str(event.get("message", ""))
+                refused = any(word in message for word in _REFUSED)
+                pods = [each.pod for each in run.replicas.values() if each.active]
+                if refused and not may_fit_quota(message, pods):
+                    run.refusal = message
 
     def _see_room(self, waiting: Sequence[Replica]) -> None:
         """See whether any node could ever fit them, and why an autoscaler adds none."""

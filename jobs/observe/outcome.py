@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from jobs.model.names import run_of
-from jobs.model.topology import Topology
-from jobs.observe.exits import Exit, moment
-from jobs.observe.progress import figure, numbers
+from jobs.api.times import moment
+from jobs.model.pytorchjob import Topology, run_of
+from jobs.observe import pytorchjob
+from jobs.observe.exits import Exit
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
+from jobs.records.events import figure, numbers
 from jobs.result import FIGURES, End, FailureDetails, RunResult, State, TrainingReport
 
 if TYPE_CHECKING:
@@ -33,11 +34,6 @@ _REMEDIES = {
 """What to do about errors of scripts that ran elsewhere before, by a part of the error's text."""
 _LOG_LINES = 30
 _EVENTS = 10
-_REPEATS = "Error pod "
-"""How an event of the operator begins that repeats those of a pod.
-
-https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/core/pod.go, RecordAbnormalPods
-"""
 
 
 def result(
@@ -45,12 +41,13 @@ def result(
     run: RunState,
     seen_at: str,
     failure: FailureDetails | None = None,
-    whole: Callable[[int], Mapping[str, Any]] = lambda _: {},
+    full_message: Callable[[int], Mapping[str, Any]] = lambda _: {},
 ) -> RunResult:
     """Return the result of a run that has come to its end.
 
-    When that was seen, `seen_at`, counts for a job that the operator did not complete. `whole`
-    returns the whole message of a replica, by its number, where 4 KB did not hold it.
+    When that was seen, `seen_at`, counts for a job that the operator did not complete.
+    `full_message` returns the whole message of a replica, by its number, where 4 KB did not hold
+    it.
     """
     job, topology, replicas = run.job, run.topology, run.replicas
     # Also in pods that others have replaced since.
@@ -66,10 +63,8 @@ def result(
     }
     number, first = _of_rank_0(summaries, topology)
     if "cut" in first:
-        first = {**first, **whole(number)}
-    status = job.get("status") or {}
-    started = status.get("startTime") or job["metadata"].get("creationTimestamp")
-    completed = status.get("completionTime") or seen_at
+        first = {**first, **full_message(number)}
+    started, completed = pytorchjob.started(job), pytorchjob.completed(job) or seen_at
     reported = {name: first.get(name) for name in _FROM_RANK_0}
     metrics, histories = _metrics(first), _histories(first)
     reported |= {
@@ -168,12 +163,12 @@ def _deciding_exit(replica: Replica, state: State) -> Exit | None:
     return exits[-1] if exits else None
 
 
-def refused(reason: str, job: Mapping[str, Any]) -> RunResult:
+def refused(reason: str, world_size: int) -> RunResult:
     """Return the result of a job that the API server or the operator's webhook did not admit."""
     return RunResult(
         state="CannotStart",
         reason=f"refused: {reason}",
-        world_size=Topology.of(job).world_size,
+        world_size=world_size,
         exit_codes={},
     )
 
@@ -207,7 +202,7 @@ def warnings(events: Iterable[Mapping[str, Any]]) -> list[str]:
         f"{event['involvedObject'].get('kind')} {event['involvedObject'].get('name')}: "
         f"{event.get('reason')}: {str(event.get('message', '')).strip()}"
         for event in ordered
-        if not str(event.get("message", "")).startswith(_REPEATS)
+        if not pytorchjob.repeats_a_pods(event)
     ]
     return list(dict.fromkeys(lines))
 

@@ -6,23 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from core.process import json_map
+from jobs.records.events import event_in, figure, numbers
 
 _LONGEST_LINE = 80
 _TRAINS = frozenset({"step", "epoch", "metrics"})  # events of a training that goes on
 _SHOWN = 3  # of figures of other names
-_EVENT = '{"event": '
 _CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 """What moves a terminal's cursor or colors its text: ECMA-48, 5.4, and single characters."""
-
-
-def reported(line: str) -> dict[str, Any]:
-    """Return the event that a line of a log ends with; an empty map for any other line.
-
-    A progress bar leaves its line open, and what is printed next continues it.
-    """
-    begins = line.find(_EVENT)
-    return json_map(line) or (json_map(line[begins:]) if begins > 0 else {})
 
 
 @dataclass
@@ -68,7 +58,7 @@ class Progress:
 
     def see(self, line: str) -> None:
         """Take in a line of the log: it may be an event."""
-        event = reported(line)
+        event = event_in(line)
         trains, epoch = event.get("event") in _TRAINS, _count(event.get("epoch"))
         self.has_stepped |= trains
         if event.get("event") == "started":
@@ -162,17 +152,6 @@ def _time(value: object) -> datetime | None:
     except ValueError:
         return None
     return at if at.tzinfo is not None else None
-
-
-def numbers(found: object) -> dict[str, float]:
-    """Return what of a map is numbers; nothing of what is no map."""
-    every = found if isinstance(found, dict) else {}
-    return {key: value for key, text in every.items() if (value := figure(text)) is not None}
-
-
-def figure(value: object) -> float | None:
-    """Return a figure that a user's program reported; None when it is none."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _count(value: object) -> int | None:

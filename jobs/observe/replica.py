@@ -1,19 +1,17 @@
 """What the pod of a replica shows of it. Pure: pods are the API server's JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from clusters import late_roles
 from core.manifests import condition
-from jobs.model.names import CONTAINER, INPUTS_CONTAINER
-from jobs.model.replicas import GPU
-from jobs.model.topology import Topology
-from jobs.observe.exits import Exit, moment, short_id
-
-TYPE_LABEL = "training.kubeflow.org/replica-type"
-_INDEX_LABEL = "training.kubeflow.org/replica-index"
+from jobs.api.follower import Container
+from jobs.api.times import moment
+from jobs.model.names import CONTAINER, GPU, INPUTS_CONTAINER
+from jobs.model.pytorchjob import Topology, run_of
+from jobs.observe.exits import Exit, short_id
+from jobs.observe.pytorchjob import is_replica, replica_number
 
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/kubelet/images/types.go and
 # .../pkg/kubelet/kuberuntime/kuberuntime_container.go
@@ -32,13 +30,11 @@ class Replica:
     topology: Topology
 
     def __post_init__(self) -> None:
-        metadata, labels = self.pod["metadata"], self.pod["metadata"]["labels"]
+        metadata = self.pod["metadata"]
         spec, status = self.pod.get("spec") or {}, self.pod.get("status") or {}
         self.name, self.uid = str(metadata["name"]), str(metadata["uid"])
         self.created = str(metadata.get("creationTimestamp"))
-        # The Master comes first, if the job has one.
-        is_behind = labels[TYPE_LABEL] == "worker" and self.topology.has_master
-        self.number = int(labels[_INDEX_LABEL]) + is_behind
+        self.number = replica_number(self.pod, self.topology)
         self.ranks = self.topology.ranks(self.number)  # in words
         self.node: str | None = spec.get("nodeName")
         self.is_deleted = "deletionTimestamp" in metadata
@@ -85,15 +81,9 @@ class Replica:
         return short_id(self._status_of(name))
 
     @property
-    def cannot_start(self) -> str | None:
-        """Why a container of it, its init container included, is not going to start."""
-        return next(filter(None, map(self._blocked, self._statuses)), None)
-
-    @property
-    def is_refused_login(self) -> bool:
-        """Whether its node may pull an image once a new role applies; other images are in order."""
-        found = [each for each in map(self._blocked, self._statuses) if each is not None]
-        return bool(found) and all(map(late_roles.may_be, found))
+    def blocked(self) -> list[str]:
+        """Why containers of it, its init container included, are not going to start."""
+        return [each for each in map(self._blocked, self._statuses) if each is not None]
 
     @property
     def crash_loop(self) -> str | None:
@@ -163,12 +153,31 @@ class Replica:
         return next((each for each in self._statuses if each["name"] == container), {})
 
 
-def is_replica(pod: Mapping[str, Any]) -> bool:
-    """Return whether a pod is one that the operator made for a job."""
-    return TYPE_LABEL in (pod["metadata"].get("labels") or {})
+def containers(
+    pods: Iterable[Mapping[str, Any]], topology: Topology, run_id: str | None
+) -> list[Container]:
+    """Return the containers of a run's pods that Kubernetes still lists.
+
+    They are in the order of their replicas, those of a replica oldest first.
+    """
+    mine = [Replica(pod, topology) for pod in pods if is_replica(pod) and run_of(pod) == run_id]
+    mine.sort(key=lambda each: (each.number, each.created))
+    return [container for replica in mine for container in starts(replica)]
 
 
-def is_of(pod: Mapping[str, Any], uid: str) -> bool:
-    """Return whether a pod belongs to the PyTorchJob of that uid, and to no other of its name."""
-    owners = pod["metadata"].get("ownerReferences") or []
-    return any(owner["uid"] == uid for owner in owners)
+def starts(replica: Replica) -> list[Container]:
+    """Return the starts of a replica's program that its pod shows, oldest first."""
+    ended = [end.container_id for end in replica.exits if end.container_id]
+    running = [replica.container_id()] if replica.running and replica.container_id() else []
+    ids = list(dict.fromkeys([*ended, *running]))
+    return [
+        Container(
+            replica.number, replica.name, each, ended=each not in running, previous=each != ids[-1]
+        )
+        for each in ids
+    ]
+
+
+def starts_in(pod: Mapping[str, Any]) -> list[Container]:
+    """Return the starts of a program that one pod shows, oldest first."""
+    return starts(Replica(pod, Topology(1)))

@@ -5,17 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusters import autoscaler
 from clusters.autoscaler import Growth
-from core.manifests import condition, holds
-from jobs.model.topology import Topology
+from clusters.refused_pulls import RefusedPulls
+from jobs.api.times import moment
+from jobs.model.pytorchjob import Topology
 from jobs.observe import failures
-from jobs.observe.exits import moment
 from jobs.observe.failures import Disruption, Failure, Origin, disruption
 from jobs.observe.gpu_use import Gpu, GpuUse
 from jobs.observe.progress import Progress
-from jobs.observe.replica import Replica, is_of, is_replica
-from jobs.observe.shortage import may_fit_quota
+from jobs.observe.pytorchjob import is_of, is_replica, message_of
+from jobs.observe.replica import Replica
 
 
 @dataclass
@@ -23,6 +22,7 @@ class RunState:
     """One run as it was seen so far: its PyTorchJob, and what happened to it."""
 
     job: Mapping[str, Any]
+    pulls: RefusedPulls | None = None  # which refused pulls of images are waited for
     failures: list[Failure] = field(default_factory=list)  # in the order in which they were seen
     disruption: Disruption | None = None  # a pod was taken away before anything failed by itself
     lost_node: Disruption | None = None  # under a replica that has not ended
@@ -32,7 +32,7 @@ class RunState:
     setbacks: Sequence[str] = ()  # why it could make no nodes
     gone: bool = False  # whether the job was deleted, not by Slipway
     gpu_use: GpuUse = field(default_factory=GpuUse)
-    refused_until: float = 0.0  # seconds from its start to a pull's last refusal for want of a role
+    refused_until: float = 0.0  # seconds from its start to a pull's last refusal that is waited for
     replicas: dict[int, Replica] = field(default_factory=dict)  # as seen last, also when they went
     _since: dict[str, float] = field(default_factory=dict)  # when conditions of `lasted` began
     _seen: dict[str, Replica] = field(default_factory=dict)  # the same of all pods, by uid
@@ -43,7 +43,7 @@ class RunState:
 
     def __post_init__(self) -> None:
         self.uid = str(self.job["metadata"]["uid"])  # another job of that name is not this run
-        self.topology = Topology.of(self.job)
+        self.topology = Topology.of_object(self.job)
         self.progress = Progress(self.topology.world_size)
 
     @property
@@ -199,19 +199,6 @@ class RunState:
         found = {(uids[pod], gpu): each for (pod, gpu), each in measured.items() if pod in uids}
         self.gpu_use.see(at, found, least)
 
-    def see_events(self, events: Sequence[Mapping[str, Any]]) -> None:
-        """Take in Kubernetes' events of the job and its pods."""
-        waiting = {each.uid for each in self.replicas.values() if each.unschedulable is not None}
-        about = [event for event in events if event["involvedObject"].get("uid") in waiting]
-        self.growth = autoscaler.growth(about)
-        for event in events:
-            if event.get("reason") == "FailedCreatePod":
-                message = str(event.get("message", ""))
-                refused = any(word in message for word in _REFUSED)
-                pods = [each.pod for each in self.replicas.values() if each.active]
-                if refused and not may_fit_quota(message, pods):
-                    self.refusal = message
-
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
         """Return for how many seconds a condition has been judged to hold; 0 where it does not.
 
@@ -223,9 +210,16 @@ class RunState:
         return elapsed - self._since.setdefault(what, elapsed)
 
     @property
-    def refused_logins(self) -> list[Replica]:
-        """Those whose images the registry refuses to their nodes, as long as a role is new."""
-        return [each for each in self.replicas.values() if each.is_refused_login]
+    def refused_pulls(self) -> list[Replica]:
+        """Those that only wait until a registry stops to refuse their nodes."""
+        policy = self.pulls
+        if policy is None:
+            return []
+        return [
+            each
+            for each in self.replicas.values()
+            if each.blocked and all(map(policy.may_be_admitted, each.blocked))
+        ]
 
     @property
     def all_started(self) -> bool:
@@ -252,14 +246,11 @@ class RunState:
 
     def condition(self, type_: str) -> str | None:
         """Return the message of a condition of the job that holds; None where it does not."""
-        if not holds(self.job, type_):
-            return None
-        return str(condition(self.job, type_).get("message", ""))
+        return message_of(self.job, type_)
 
 
 _WAITING = "waiting for a node"
 _BEING_MADE = "waiting for a node that is being made"
-_REFUSED = ("is forbidden", "denied the request", "is invalid")
 
 
 def counted(number: int, noun: str) -> str:

@@ -1,10 +1,11 @@
-"""Judges whether what was seen of a run is its end, and which one. Pure."""
+"""Decides whether what was seen of a run is its end, and which one. Pure."""
 
 from dataclasses import dataclass
 
-from clusters import late_roles
+from clusters.refused_pulls import RefusedPulls
 from jobs.cost import TrainingCost
 from jobs.observe import gpu_use
+from jobs.observe.pytorchjob import backoff_limit, is_past_deadline
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState, counted
 from jobs.result import End
@@ -18,8 +19,6 @@ _NODE_SECONDS = 30
 
 https://kubernetes.io/docs/concepts/architecture/nodes/#condition
 """
-_DEADLINE_MESSAGE = "active longer than specified deadline"
-"""https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go"""
 _RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
 _USE_GPUS = "find out what those ranks waited for, or lower `minGpuUtilization`"
 _ASK_LESS = "ask for less `cpu`, `memory` or `workers`, or raise `startTimeout`"
@@ -37,9 +36,10 @@ class Limits:
     start: float  # seconds since then until all of its replicas have started
     gpu_utilization: float | None = None  # per cent that none of its GPUs may stay below
     cost: TrainingCost | None = None  # of its nodes, where that is known
+    pulls: RefusedPulls | None = None  # which refused pulls of images are waited for
 
 
-def judge(run: RunState, elapsed: float, limits: Limits) -> End | None:
+def end_of(run: RunState, elapsed: float, limits: Limits) -> End | None:
     """Return the run's end, None while it goes on; `elapsed` are seconds since its submission."""
     if run.gone:
         return End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
@@ -62,7 +62,7 @@ def is_stuck(run: RunState, end: End) -> bool:
 
 
 def _failed(run: RunState, message: str, limits: Limits) -> End:
-    if _DEADLINE_MESSAGE in message:
+    if is_past_deadline(message):
         return End("TimedOut", f"not done after {limits.total:g} s: {message}", _RAISE_TIMEOUT)
     if run.cause is None and (init := run.failed_init) is not None:
         return End("CannotStart", f"{init.replica}: container {init.container} {init.exit}")
@@ -100,10 +100,10 @@ def _failed_beside_rank_0(run: RunState) -> str:
 
 
 def _never_starts(run: RunState, elapsed: float) -> End | None:
-    is_patient = _waits_for_a_role(run, elapsed)
+    is_patient = _waits_for_a_pull(run, elapsed)
     for replica in run.replicas.values():
-        if replica.cannot_start is not None and not (is_patient and replica.is_refused_login):
-            return End("CannotStart", f"{replica}: {replica.cannot_start}", _SEE_IMAGE)
+        if replica.blocked and not (is_patient and replica in run.refused_pulls):
+            return End("CannotStart", f"{replica}: {replica.blocked[0]}", _SEE_IMAGE)
         if replica.crash_loop is not None and _is_hopeless(run, replica):
             reason = f"{replica}: container {replica.crash_loop} fails again and again"
             # The operator would say so in a moment: which of the two is first decides nothing.
@@ -119,11 +119,11 @@ def _never_starts(run: RunState, elapsed: float) -> End | None:
     return None
 
 
-def _waits_for_a_role(run: RunState, elapsed: float) -> bool:
-    """Return whether a role may still be on its way; meanwhile no limit for the start counts."""
-    is_refused = len(run.refused_logins) > 0
-    lasted = run.lasted("a refused login", elapsed, holds=is_refused)
-    if not is_refused or lasted >= late_roles.SECONDS:
+def _waits_for_a_pull(run: RunState, elapsed: float) -> bool:
+    """Return whether refused pulls may be admitted yet; meanwhile no limit for the start counts."""
+    is_refused = bool(run.refused_pulls)
+    lasted = run.lasted("a refused pull", elapsed, holds=is_refused)
+    if run.pulls is None or not is_refused or lasted >= run.pulls.seconds:
         return False
     run.refused_until = max(run.refused_until, elapsed)
     return True
@@ -134,9 +134,9 @@ def _is_hopeless(run: RunState, replica: Replica) -> bool:
 
     A user's program need not report steps; it has the restarts that its job allows.
     """
-    allowed = run.job["spec"].get("runPolicy", {}).get("backoffLimit", 0)
     used = sum(each.restarts for each in run.replicas.values())
-    return not run.progress.has_stepped and (not replica.started or used >= allowed)
+    is_used_up = used >= backoff_limit(run.job)
+    return not run.progress.has_stepped and (not replica.started or is_used_up)
 
 
 def _without_node(run: RunState, elapsed: float) -> End | None:

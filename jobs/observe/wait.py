@@ -16,7 +16,8 @@ from jobs.observe.obstacles import Obstacles
 from jobs.observe.outcome import details, result
 from jobs.observe.progress import Progress
 from jobs.observe.run_state import RunState
-from jobs.observe.verdict import Limits, is_stuck, judge
+from jobs.observe.timeline import of_end, of_run
+from jobs.observe.verdict import Limits, end_of, is_stuck
 from jobs.records.archive import Run
 from jobs.records.timeline import Timeline
 from jobs.result import End, RunResult
@@ -52,7 +53,7 @@ class Wait:
     _reported: int = 0
 
     def __post_init__(self) -> None:
-        self._run = RunState(self.job)
+        self._run = RunState(self.job, self.limits.pulls)
         self._row = _Row(self.context, self.prefix)
         self._logs = LogEnds(self._run, self.kept)
         self._timeline = Timeline(self.kept.timeline)
@@ -72,12 +73,12 @@ class Wait:
         # What was adopted may be older than the limit for the start of its replicas.
         run.see_pods(self.api.pods())
         with Feed(self.api, run, self.kept, self._warn_once) as feed:
-            while (end := judge(run, time.monotonic() - begun, self.limits)) is None:
-                self._take_in(feed)
+            while (end := end_of(run, time.monotonic() - begun, self.limits)) is None:
+                self._process(feed)
                 self._check(feed)
             self._see_pods()
             self._settle(feed)
-            end = judge(run, 0, self.limits) or end
+            end = end_of(run, 0, self.limits) or end
             if stuck := is_stuck(run, end):
                 self._stop_survivors(end)
                 self._await_stacks()
@@ -85,11 +86,11 @@ class Wait:
         if not stuck:
             # What was stopped by now does not count.
             self._see_pods()
-            end = judge(run, 0, self.limits) or end
+            end = end_of(run, 0, self.limits) or end
         return self._conclude(end)
 
-    def _take_in(self, feed: Feed) -> None:
-        feed.take_in(_TICK_SECONDS)
+    def _process(self, feed: Feed) -> None:
+        feed.process(_TICK_SECONDS)
         self._report()
         self._row.show(self._run.status, self._run.progress)
         self._obstacles.look()
@@ -106,7 +107,7 @@ class Wait:
         seconds = _NODE_SECONDS if self._run.missed_another_node else _SETTLE_SECONDS
         deadline = time.monotonic() + seconds
         while self._run.cause_may_be_to_come and time.monotonic() < deadline:
-            self._take_in(feed)
+            self._process(feed)
 
     def _await_stacks(self) -> None:
         """Wait until each rank that was stopped has reported where it stood, if it does."""
@@ -137,7 +138,7 @@ class Wait:
 
     def _report(self) -> None:
         """Show a failure at once unless it followed another one."""
-        self._timeline.see(self._run)
+        self._timeline.add(of_run(self._run))
         new = self._run.failures[self._reported :]
         self._reported += len(new)
         for failed in new:
@@ -152,7 +153,7 @@ class Wait:
     def _conclude(self, end: End) -> RunResult:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         failure, events = None, self._obstacles.events()
-        self._timeline.end(end, now, events)
+        self._timeline.add(of_end(end, now, events))
         if end.state != "Succeeded":
             self._obstacles.see_nodes()
             silent = self._logs.silent()
@@ -160,9 +161,9 @@ class Wait:
                 end = replace(end, reason=f"{end.reason}; the others waited for {silent[0]}")
             failure = details(end, self._run, self._logs, events)
         self._stop_survivors(end)
-        return result(end, self._run, now, failure, self._whole)
+        return result(end, self._run, now, failure, self._full_message)
 
-    def _whole(self, number: int) -> Mapping[str, Any]:
+    def _full_message(self, number: int) -> Mapping[str, Any]:
         """Return what a replica could not write into its termination message as a whole."""
         if not (found := self._logs.summary(number)):
             self._warn_once(

@@ -21,7 +21,7 @@ from pathlib import Path
 from core.files import write
 from core.paths import state_dir
 from jobs.api.lines import LONGEST, Cursor, Line
-from jobs.model.topology import Topology
+from jobs.model.pytorchjob import Topology
 
 ABOUT = "run.json"
 COMPLETE = "complete"
@@ -147,7 +147,7 @@ class Archive:
             self.directory.rmdir()
 
 
-def of(urn: str) -> Archive:
+def of_urn(urn: str) -> Archive:
     """Return the archive of the resource urn:pulumi:<stack>::<project>::<types>::<name>."""
     stack, _project, _types, name = urn.removeprefix("urn:pulumi:").split("::", 3)
     return of_job(stack, name)

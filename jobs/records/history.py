@@ -7,7 +7,7 @@ The process that waits for a run writes it: whatever becomes of the disk, the ru
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -15,17 +15,15 @@ from statistics import fmean
 from typing import Any
 
 from core.files import write
-from jobs.observe.exits import NEVER, moment
-from jobs.observe.progress import figure, numbers, reported
-from jobs.records.archive import Archive, Log, Run
+from jobs.api.times import seconds_between
+from jobs.records.archive import Archive, Run
+from jobs.records.events import Event, events_of, figure, numbers
 from jobs.records.recording import make_private
 
 MOST = 200
 """Runs of a job that are remembered: the latest."""
 _READING_SECONDS = 10.0
 _SUMS, _MEANS = ("samples_per_second",), ("loss", "accuracy", "seconds")
-
-Event = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,16 +95,6 @@ def _read(file: Path) -> Record | None:
         return None
 
 
-def events(log: Log, kinds: Sequence[str] = (), tail: int | None = None) -> Iterator[Event]:
-    """Yield the events in a container's log, or those of some kinds, or those at its end."""
-    names = [f'"event":{space}"{kind}"' for kind in kinds for space in ("", " ")]
-    for line in log.lines(tail):
-        if not names or any(name in line.text for name in names):
-            event = reported(line.text)
-            if "event" in event and (not kinds or event["event"] in kinds):
-                yield event
-
-
 def epochs(run: Run, limit_seconds: float = float("inf")) -> list[dict[str, Any]]:
     """Return what all ranks reported of each epoch; of very long logs what the time allows.
 
@@ -120,7 +108,7 @@ def epochs(run: Run, limit_seconds: float = float("inf")) -> list[dict[str, Any]
     for log in run.logs():
         if time.monotonic() > deadline:
             return []
-        for event in events(log, ("started", "epoch")):
+        for event in events_of(log, ("started", "epoch")):
             if event["event"] == "started":
                 begun = min(begun or str(event.get("time")), str(event.get("time")))
             elif isinstance(event.get("epoch"), int) and isinstance(event.get("rank"), int):
@@ -143,11 +131,3 @@ def _merged(epoch: int, ranks: Sequence[Event], begun: str) -> dict[str, Any]:
         }
     seconds = seconds_between(begun, max(str(each.get("time")) for each in ranks))
     return merged | ({} if seconds is None else {"elapsed_seconds": round(seconds, 3)})
-
-
-def seconds_between(first: object, last: object) -> float | None:
-    """Return the seconds between two times that events have; None where one is none."""
-    begun, ended = moment(str(first)), moment(str(last))
-    if NEVER in (begun, ended) or begun.tzinfo is None or ended.tzinfo is None:
-        return None
-    return (ended - begun).total_seconds()

@@ -6,7 +6,6 @@ from typing import Any
 
 from core.paths import CHECKOUT
 from core.process import CommandFailed, run
-from jobs.model.kept import program
 
 _GIT_SECONDS = 5.0
 _STATUS = ("git", "--no-optional-locks", "status", "--porcelain=v2", "--branch")
@@ -18,16 +17,15 @@ def provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run with these inputs is trained by; what is not known is left out.
 
     `revision` is the commit of the directory of the job's script or build, otherwise of this one,
-    with "-dirty" where files differ from it or are in no commit. `image` is the reference in the
-    manifest, `files` the ConfigMaps with the script, whose names change with its content, `data` as
+    with "-dirty" where files differ from it or are in no commit. `image` is the reference that
+    pods run, `files` the ConfigMaps with the script, whose names change with its content, `data` as
     it is declared, with its sha256 where that is declared, and `settings` the whole declaration.
     """
-    settings = inputs.get("declared") or {}
-    what = program(inputs["manifest"])
+    settings, script = inputs["job"], inputs.get("script")
     known = {
         "revision": revision(_directory(settings)),
-        "image": what["containers"][0]["image"],
-        "files": what["files"] or None,
+        "image": inputs["image"],
+        "files": None if script is None else [script["name"]],
         "data": settings.get("data"),
         "settings": settings,
     }

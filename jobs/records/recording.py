@@ -11,7 +11,7 @@ from typing import BinaryIO, TypeVar
 from core.files import locked
 from jobs.api.follower import Container
 from jobs.api.lines import LONGEST, Cursor, Line
-from jobs.model.topology import Topology
+from jobs.model.pytorchjob import Topology
 from jobs.records.archive import COMPLETE, NOTE, Run
 
 _LOG_BYTES = 64 * 2**20

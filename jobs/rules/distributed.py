@@ -2,7 +2,8 @@
 
 from core.problem import quote
 from jobs.model.job import TrainingJob
-from jobs.model.program import MODULES, RANK_PLACEHOLDER
+from jobs.model.parts import MODULES
+from jobs.model.program import RANK_PLACEHOLDER
 from jobs.rules.rule import Finding, Findings, Surroundings, rule
 
 _TORCH = "https://docs.pytorch.org/docs/2.6/distributed.html"

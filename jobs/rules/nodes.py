@@ -8,7 +8,8 @@ from clusters.capacity import Capacity
 from clusters.pools import NodePool
 from core.fields import gibibytes
 from jobs.model.job import TrainingJob
-from jobs.model.replicas import GPU, Share, roles, share
+from jobs.model.names import GPU
+from jobs.model.replicas import Share, roles, share
 from jobs.plan import fits, shares
 from jobs.rules.rule import Finding, Findings, Surroundings, place, rule
 

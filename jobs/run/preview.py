@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -9,28 +10,19 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from core.context import Context
-from core.handler import SECRET, UNKNOWN, Change, Placeholder
+from core.handler import SECRET, UNKNOWN, Change, Placeholder, differences
 from core.kube import api_message
 from core.problem import quote
 from jobs.api.client import JobApi, Unreachable
 from jobs.cost import TrainingCost
-from jobs.model.kept import keeping, program, resuming
-from jobs.model.tracked import tracked, variables
-from jobs.plan import described, requested
-from jobs.run.changes import ARTIFACTS, decisive, is_other_content
+from jobs.model.fields import Effect
+from jobs.model.job import EFFECTS
+from jobs.model.manifest import checkpoint_key, manifest
+from jobs.model.submission import Submission
+from jobs.plan import described, shares
+from jobs.records.provenance import provenance
 
-_IN_PLACE = frozenset(
-    {
-        *("labels", "annotations", "priorityClass", "ttlSecondsAfterFinished", "cleanPodPolicy"),
-        *("backoffLimit", "timeout", "startTimeout", "retries", "onCancel", "dependsOn"),
-        *("minGpuUtilization", "retryOn", "checkpoint", "outputsEvery"),
-    }
-)
-"""Fields of a declaration that can't alter a result."""
 _PLAIN = re.compile(r"[^\s\"'{}\[\]]+")
-_IMAGE = re.compile(r".*\.containers\[\d+\]\.image")
-_SCRIPT = re.compile(r".*\.volumes\[\d+\]\.configMap\..*")
-_PLACE = re.compile(r"pytorchReplicaSpecs\.(\w+\.template\.spec\.)?")
 _MOST = 5
 _REFUSALS = frozenset({400, 403, 413, 422})
 _WORDS = {UNKNOWN: "<known later>", SECRET: "<secret>"}
@@ -39,43 +31,65 @@ Leaf = tuple[str, Any, Any]
 """A path, its former value, and its present value; None for nothing."""
 
 
+def alters_result(
+    changes: Iterable[Change], state: Mapping[str, Any], inputs: Mapping[str, Any]
+) -> list[Change]:
+    """Return changes of a run's inputs, of which those that can alter its result replace it."""
+    before, now = (_decisive(each) for each in (state, inputs))
+    paths = [each.path for each in differences(before, now)]
+    return [
+        replace(change, replace=any(_within(change.path, path) for path in paths))
+        for change in changes
+    ]
+
+
+def _decisive(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a run's inputs can alter its result, at the places where inputs have it."""
+    try:
+        found = Submission.from_inputs(inputs).decisive()
+    except RuntimeError:
+        # Declared when another job was allowed.
+        found = {"job": inputs["job"]}
+    return {"namespace": inputs["namespace"], **found}
+
+
+def _within(path: str, other: str) -> bool:
+    """Return whether one of two paths is the other one, or below it."""
+    short, long = sorted((path, other), key=len)
+    return long == short or long.startswith((f"{short}.", f"{short}["))
+
+
 def describe(
     changes: Sequence[Change], state: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> str | None:
     """Return what `changes` mean: which field, from what to what, and whether it trains again.
 
-    That is one line; None when no field of the declaration changed. `state` has the run's inputs
-    of last time, and its result.
+    That is one line; None when no field of the job changed. `state` has the run's inputs of last
+    time, and its result.
     """
-    before, declared = state["declared"], inputs["declared"]
+    before, declared = state["job"], inputs["job"]
     fields = [*leaves(before, declared)]
     if not any(change.replace for change in changes):
-        if inputs.get(ARTIFACTS) is UNKNOWN:
+        if inputs.get("artifacts") is UNKNOWN:
             return "trains again if the jobs before it leave other inputs than last time"
         return f"{_listed(map(_worded, fields))}; nothing is trained" if fields else None
-    others = [*leaves(_decisive(state), _decisive(inputs))]
-    reasons = [_worded(each) for each in fields if re.split(r"[.\[]", each[0])[0] not in _IN_PLACE]
-    reasons += _contents(before, declared, others)
-    reasons += [
-        f"input {change.path.split('.')[1]} is another file"
-        for change in changes
-        if is_other_content(change)
-    ]
-    if not reasons:
-        # Slipway renders it otherwise than before: what differs, once for all roles.
-        nameless = [(_PLACE.sub("", path), old, new) for path, old, new in others]
-        reasons = [*dict.fromkeys(map(_worded, nameless))]
+    reasons = [_worded(each) for each in fields if _effect(each) is Effect.TRAINS]
+    reasons += _contents(state, inputs)
     result = state["result"]
     if result["state"] != "Succeeded":
         reasons.append(f"the last run ended {result['state']}: {result.get('reason', '')}")
-    begins = _begins(state, inputs) if "checkpoint" in inputs else ""
+    begins = _begins(state, inputs) if "checkpoint" in declared else ""
     return f"trains again: {_listed(reasons)}{begins}"
+
+
+def _effect(leaf: Leaf) -> Effect | None:
+    return EFFECTS.get(re.split(r"[.\[]", leaf[0])[0], Effect.TRAINS)
 
 
 def _begins(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
     """Return where a job with checkpoints begins: what succeeded leaves none to go on from."""
-    is_same = program(state["manifest"]) == program(inputs["manifest"])
-    if is_same and state["result"]["state"] != "Succeeded":
+    before, now = (checkpoint_key(Submission.from_inputs(each)) for each in (state, inputs))
+    if before == now and state["result"]["state"] != "Succeeded":
         return "; it resumes from its newest checkpoint, if there is one"
     return "; it begins anew, not from a checkpoint"
 
@@ -92,28 +106,31 @@ def leaves(old: Any, new: Any, path: str = "") -> Iterator[Leaf]:
         yield path, old, new
 
 
-def _contents(
-    before: Mapping[str, Any], declared: Mapping[str, Any], others: Sequence[Leaf]
-) -> Iterator[str]:
-    """Yield what changed of the program that the declaration does not name: its image or files."""
-    images = [now for path, _, now in others if _IMAGE.fullmatch(path)]
-    if images and "image" not in before and "image" not in declared:
-        what = "the trainer's image"
-        if "build" in declared:
-            what = f"the image built from {declared['build']['context']}"
-        elif "requirements" in declared:
-            what = f"the image with the packages of {declared['requirements']}"
-        yield f"{what} {'is built anew' if images[0] is UNKNOWN else 'changed'}"
-    script = declared.get("script")
-    if script == before.get("script") and any(_SCRIPT.fullmatch(path) for path, _, _ in others):
-        yield f"script {script} changed"
-
-
-def _decisive(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all of a run's properties that can alter its result."""
-    manifest, namespace = properties["manifest"], properties["namespace"]
-    identity = {"namespace": namespace, "name": manifest["metadata"]["name"]}
-    return {**identity, **decisive(manifest)}
+def _contents(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what changed of the program and its files, where the job names them or not."""
+    before, declared = state["job"], inputs["job"]
+    if state["image"] != inputs["image"]:
+        if "image" in before or "image" in declared:
+            yield _worded(("image", before.get("image"), declared.get("image")))
+        else:
+            what = "the trainer's image"
+            if "build" in declared:
+                what = f"the image built from {declared['build']['context']}"
+            elif "requirements" in declared:
+                what = f"the image with the packages of {declared['requirements']}"
+            yield f"{what} {'is built anew' if inputs['image'] is UNKNOWN else 'changed'}"
+    if (old := state.get("script")) != (new := inputs.get("script")):
+        script = declared.get("script")
+        if script == before.get("script") and old and new:
+            yield f"script {script} changed"
+        else:
+            yield _worded(("script", before.get("script"), script))
+    if state["namespace"] != inputs["namespace"]:
+        yield _worded(("namespace", state["namespace"], inputs["namespace"]))
+    known, now = state.get("artifacts", {}), inputs.get("artifacts", {})
+    for name in sorted(known.keys() & now.keys()) if now is not UNKNOWN else ():
+        if known[name].get("sha256") != now[name].get("sha256"):
+            yield f"input {name} is another file"
 
 
 def _worded(leaf: Leaf) -> str:
@@ -145,15 +162,19 @@ def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) 
     Raises:
         RuntimeError: the API server or the operator's webhook refuses it, with their message.
     """
+    job = Submission.from_inputs(inputs).job
     # The first line is what the resource's own row has room for.
-    line = f"needs {described(requested(inputs['manifest']))}; {ask(inputs)}"
+    line = f"needs {described(shares(job))}; {validate_admission(inputs)}"
     if cost := inputs.get("cost"):
-        seconds = inputs["timeoutSeconds"] * (inputs["retries"] + 1)
+        seconds = job.timeout * (job.retries + 1)
         line += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
-    known, every = inputs.get("checkpoint"), inputs.get("outputsEvery")
-    complete = resuming(shown["manifest"], known, every)
-    complete = tracked(keeping(complete, inputs.get("kept")), variables(inputs.get("tracking")))
-    context.info(f"{line}\n{render(complete)}")
+    context.info(f"{line}\n{render(_manifest(shown))}")
+
+
+def _manifest(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run with these inputs submits, but for the labels that name the run."""
+    facts = provenance(inputs) if "tracking" in inputs else None
+    return manifest(Submission.from_inputs(inputs), facts=facts)
 
 
 def render(manifest: Mapping[str, Any]) -> str:
@@ -162,29 +183,29 @@ def render(manifest: Mapping[str, Any]) -> str:
     return yaml.dump(shown, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
 
 
-def ask(inputs: Mapping[str, Any]) -> str:
+def validate_admission(inputs: Mapping[str, Any]) -> str:
     """Check whether the API server would admit a run's PyTorchJob, and return its answer.
 
     Raises:
         RuntimeError: it, or the operator's webhook, would not.
     """
-    manifest, namespace = inputs["manifest"], inputs["namespace"]
+    namespace, name = inputs["namespace"], inputs["job"]["name"]
+    submitted = _manifest(inputs)
     if inputs["kubeconfig"] is UNKNOWN:
         return "not validated, because its cluster does not exist yet"
-    name = manifest["metadata"]["name"]
     try:
         api = JobApi.connect(inputs["kubeconfig"], namespace, name)
-        api.admit(_plain(manifest, {UNKNOWN: "not-known-yet"}))
+        api.admit(_plain(submitted, {UNKNOWN: "not-known-yet"}))
     except ApiException as error:
         if error.status in _REFUSALS:
             raise RuntimeError(
                 f"PyTorchJob {namespace}/{name} would be refused: {api_message(error)}"
             ) from error
-        return f"the API server could not judge it: {api_message(error)}"
+        return f"not validated, the API server could not judge it: {api_message(error)}"
     except Unreachable:
-        return "its API server does not answer, so it was not asked"
+        return "not validated, because the API server does not answer"
     except ConfigException as error:
-        return f"its API server was not asked: {error}"
+        return f"not validated: {error}"
     return "the API server admits it"
 
 

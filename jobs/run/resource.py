@@ -1,60 +1,45 @@
-"""The program's side of a run, its claims and its gate; their lives are in `jobs/run`."""
+"""The program's side of a run, its claims and its gate; their lives are beside it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
 from pulumi import Input, Output, ResourceOptions
-from pydantic import TypeAdapter
 
+from clusters.refused_pulls import RefusedPulls, as_input
 from core.manifests import Manifest, marked
 from jobs.model.job import TrainingJob
-from jobs.model.kept import VOLUME_URL, checkpoints, outputs_url
-from jobs.run.gate import LIMITS, limits
-
-_JUDGED = frozenset({*LIMITS, "maxCost"})
-"""Fields of a declaration that judge a run: another one is no change of it."""
+from jobs.model.submission import Submission
+from jobs.run.gate import limits
 
 
 class PyTorchJob(pulumi.CustomResource):
     """A training run: it is created by training to the end.
 
     Args:
-        job: What to train.
-        manifest: `jobs.model.pytorchjob.manifest` of it.
+        submission: What is submitted; images and artifacts may be outputs of other resources.
         kubeconfig: Its content.
-        artifacts: What its inputs are, by name (`jobs.model.inputs.found`); None without inputs.
-        place: Where the stack keeps checkpoints, and rank 0's files unless the job has `outputs`
-            (`jobs.model.kept`); None for nowhere.
-        tracking: Where it is tracked (`jobs.model.tracked.of_job`); None for nowhere.
-        cost: What its nodes cost, for a preview to show (`infra.cost.estimates.of_jobs`).
+        cost: What its nodes cost (`infra.cost.estimates.of_jobs`).
+        pulls: Which refused pulls of images its cluster waits for.
     """
 
     result: Output[dict[str, Any]]
     """How it ended and what it returned; `state` is Succeeded, Failed, TimedOut or CannotStart."""
 
-    def __init__(  # noqa: PLR0913  # two of a job, five of what is around it, and options
+    def __init__(
         self,
-        job: TrainingJob,
-        manifest: Mapping[str, Any],
+        submission: Submission,
         *,
         kubeconfig: Input[str],
-        artifacts: Input[Mapping[str, Any]] | None,
-        place: str | None,
-        tracking: Mapping[str, str] | None,
         cost: Mapping[str, Any] | None,
+        pulls: RefusedPulls | None,
         opts: ResourceOptions,
     ) -> None:
-        is_kept = place is not None and job.outputs is None
         properties = {
-            **run_properties(job, manifest, place),
+            **submission.inputs(),
             "kubeconfig": Output.secret(kubeconfig),
-            # Not in the manifest: the same artifact at another place is no other input.
-            "artifacts": artifacts,
-            # Neither are these: where files are kept, or a run is tracked, alters no result.
-            "kept": outputs_url(str(place), job.name) if is_kept else None,
-            "tracking": tracking,
             "cost": cost,
+            **as_input(pulls),
             "result": None,
         }
         own = ResourceOptions(
@@ -63,39 +48,10 @@ class PyTorchJob(pulumi.CustomResource):
             # taken up again, and then deleted.
             delete_before_replace=True,
         )
+        name = submission.job.name
         super().__init__(
-            "slipway:jobs:PyTorchJob", job.name, properties, ResourceOptions.merge(opts, own)
+            "slipway:jobs:PyTorchJob", name, properties, ResourceOptions.merge(opts, own)
         )
-
-
-def run_properties(
-    job: TrainingJob, manifest: Mapping[str, Any], place: str | None = VOLUME_URL
-) -> dict[str, Any]:
-    """Return the inputs of a run that follow from its job, and where its stack keeps files."""
-    kept = checkpoints(job, place)
-    return {
-        "namespace": manifest["metadata"]["namespace"],
-        "manifest": manifest,
-        "declared": declared(job),
-        "timeoutSeconds": job.timeout,
-        "startTimeoutSeconds": job.start_timeout,
-        "retries": job.retries,
-        "onCancel": job.on_cancel,
-        **({} if kept is None else {"checkpoint": kept}),
-        **({} if job.retry_on is None else {"retryOn": list(job.retry_on)}),
-        **({} if (every := job.outputs_every) is None else {"outputsEvery": every}),
-        **({} if (least := job.min_gpu_utilization) is None else {"minGpuUtilization": least}),
-    }
-
-
-def declared(job: TrainingJob) -> dict[str, Any]:
-    """Return a job's declaration, spelt as in the stack's file; empty values are left out."""
-    dumped = TypeAdapter(TrainingJob).dump_python(job, mode="json", by_alias=True)
-    return {
-        key: value
-        for key, value in dumped.items()
-        if key not in _JUDGED and value not in (None, {}, [])
-    }
 
 
 class Claim(pulumi.CustomResource):

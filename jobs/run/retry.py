@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jobs.model.names import run_of
-from jobs.observe.exits import moment
+from jobs.api.times import moment
+from jobs.model.pytorchjob import run_of
 from jobs.result import RunResult
 
 LABEL = "slipway.dev/attempt"

@@ -1,10 +1,7 @@
 """Submits and removes a PyTorchJob, however often either was interrupted."""
 
-import copy
-import hashlib
-import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -14,15 +11,18 @@ from kubernetes.client.exceptions import ApiException
 
 from core import kube
 from core.context import Context
-from core.manifests import MANAGED_BY, held, holds
+from core.manifests import MANAGED_BY, held
 from core.wait import NotYet, until
 from jobs.api.client import JobApi, Object, Unreachable
+from jobs.api.times import moment
+from jobs.model.manifest import manifest
 from jobs.model.names import RUN_LABEL
-from jobs.model.topology import Topology
-from jobs.observe.exits import moment
+from jobs.model.pytorchjob import Topology
+from jobs.model.submission import Submission
 from jobs.observe.failures import on_lost_nodes
+from jobs.observe.pytorchjob import has_ended, message_of
 from jobs.run import retry
-from jobs.run.changes import bring, decisive
+from jobs.run.patch import patch_in_place
 from jobs.run.retry import Attempt
 
 HASH_LABEL = "slipway.dev/spec-hash"
@@ -34,31 +34,24 @@ _Left = tuple[str, Mapping[str, Any]]
 """The kind and the metadata of an object that is being deleted."""
 
 
-def spec_hash(manifest: Mapping[str, Any]) -> str:
-    """Return a hash of all that can alter a run's result: its labels cannot, for example."""
-    canonical = json.dumps(decisive(manifest), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
-
-
 def submit(
     api: JobApi,
-    manifest: Mapping[str, Any],
+    submission: Submission,
+    facts: Mapping[str, Any],
     context: Context,
     before: Sequence[Attempt] = (),
-    *,
-    completed: Callable[[Mapping[str, Any]], Object] = dict,
 ) -> Object:
-    """Return the job of `manifest`: the one that runs or ran to success already, or a new one.
+    """Return the live job of a submission: the one that runs or ran to success, or a new one.
 
-    `before` has the attempts before this one. Where a process was killed between two attempts, the
-    job that still exists lists them. `completed` adds what can't alter the result to a new one.
+    `facts` are what trains it. `before` has the attempts before this one. Where a process was
+    killed between two attempts, the job that still exists lists them.
 
     Raises:
         ApiException: the API server or the operator's webhook refuses it.
         RuntimeError: a job of that name is not ours.
         TimeoutError: an old one does not go away.
     """
-    digest = spec_hash(manifest)
+    digest = submission.digest()
     # Readable, and short enough for a label.
     now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     run_id = f"{api.name}-{now}-{secrets.token_hex(2)}"
@@ -66,9 +59,11 @@ def submit(
         existing = api.get()
         if existing is None:
             labels = {HASH_LABEL: digest, RUN_LABEL: run_id, retry.LABEL: str(len(before) + 1)}
+            noted = retry.annotations(before)
             try:
-                marked = _marked(manifest, labels, retry.annotations(before))
-                return api.create(completed(marked))
+                return api.create(
+                    manifest(submission, facts=facts, labels=labels, annotations=noted)
+                )
             except ApiException as error:
                 if error.status != 409:
                     raise
@@ -77,12 +72,12 @@ def submit(
         _refuse_foreign(api, existing)
         if _adoptable(existing, digest, pods=len(api.pods())):
             context.info(f"PyTorchJob {api.name} is there already: waiting for it")
-            bring(api, existing, manifest, removing=False)
+            patch_in_place(api, existing, manifest(submission), removing=False)
             return existing
         if existing["metadata"]["labels"].get(HASH_LABEL) == digest:
             before = before or retry.earlier(existing)
         context.info(f"removing the PyTorchJob {api.name} of an earlier run")
-        if before and (holds(existing, "Failed") or holds(existing, "Succeeded")):
+        if before and has_ended(existing):
             # While its pods take their time to end, the job is what remembers its attempts.
             for pod in api.pods():
                 api.delete_pod(pod["metadata"]["name"])
@@ -94,18 +89,6 @@ def submit(
     )
 
 
-def _marked(
-    manifest: Mapping[str, Any], labels: Mapping[str, str], annotations: Mapping[str, str]
-) -> Object:
-    """Return `manifest` with marks besides: the job's, and of its pods those that pods need."""
-    marked = copy.deepcopy(dict(manifest))
-    marked["metadata"]["labels"].update(labels)
-    marked["metadata"].setdefault("annotations", {}).update(annotations)
-    for replicas in marked["spec"]["pytorchReplicaSpecs"].values():
-        replicas["template"]["metadata"]["labels"][RUN_LABEL] = labels[RUN_LABEL]
-    return marked
-
-
 def remove(api: JobApi, context: Context) -> None:
     """Delete the job and wait until it and its pods are gone; nothing happens without one.
 
@@ -115,7 +98,8 @@ def remove(api: JobApi, context: Context) -> None:
     """
     api.delete()
     _await_end(api, context)
-    context.status("what was there is gone")  # Otherwise the row would go on showing that it waits.
+    # Otherwise the row would go on showing that it waits.
+    context.status("removed the previous PyTorchJob")
 
 
 def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
@@ -197,7 +181,7 @@ def _adoptable(job: Object, digest: str, pods: int) -> bool:
         return False
     if retry.is_closed(job):
         return False
-    if holds(job, "Succeeded"):
+    if message_of(job, "Succeeded") is not None:
         # What its ranks returned is in their pods; without them it is lost.
-        return pods >= Topology.of(job).replicas
-    return not holds(job, "Failed")
+        return pods >= Topology.of_object(job).replicas
+    return not has_ended(job)

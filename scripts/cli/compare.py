@@ -15,8 +15,8 @@ from rich.table import Table
 from core.paths import CHECKOUT
 from core.problem import choices
 from jobs.model.job import TrainingJob
-from jobs.observe.progress import figure, numbers
 from jobs.records import archive
+from jobs.records.events import figure, numbers
 from jobs.records.history import History, Record
 from jobs.run.gate import limits
 from scripts.cli import CommandError
@@ -125,7 +125,7 @@ def remembered(stack: str, job: JobState) -> list[Record]:
     records = History(archive.of_job(stack, job.name)).records()
     run_id = str((job.result or {}).get("run_id", ""))
     if job.result is not None and all(each.run_id != run_id for each in records):
-        provenance = {"settings": job.inputs.get("declared") or {}}
+        provenance = {"settings": job.declared}
         started = str(job.result.get("started", ""))
         records.append(
             Record(run_id=run_id, submitted=started, provenance=provenance, result=job.result)

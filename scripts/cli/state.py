@@ -5,6 +5,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jobs.model.names import outputs_url
+from jobs.model.pytorchjob import Topology
+from jobs.run.takeover import upgraded
 from scripts.cli.backend import Cli, exists, exported, name_of, rows
 
 _NAMESPACE = "slipway:infra:JobNamespace$kubernetes:core/v1:Namespace::"
@@ -34,6 +37,22 @@ class JobState:
     def namespace(self) -> str:
         """Where its PyTorchJob is."""
         return str(self.inputs["namespace"])
+
+    @property
+    def declared(self) -> Mapping[str, Any]:
+        """Its declaration, as `jobs.model.job.declaration` returns it."""
+        found: Mapping[str, Any] = self.inputs["job"]
+        return found
+
+    @property
+    def topology(self) -> Topology:
+        """The replicas and ranks that it was declared with last."""
+        return Topology.of_declared(self.declared)
+
+    @property
+    def kept(self) -> str | None:
+        """Where the stack keeps the files of its runs; None for nowhere, or with `outputs`."""
+        return outputs_url(self.inputs.get("place"), self.name, self.declared.get("outputs"))
 
     @property
     def passed(self) -> bool:
@@ -113,8 +132,8 @@ def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
             begun[name_of(each["resource"])] = (each["type"], each["resource"])
     for name in dict.fromkeys([*runs, *begun]):
         operation, latest = begun[name] if name in begun else (None, runs[name])
-        inputs = _plain(latest.get("inputs")) or {}
-        if "manifest" in inputs:
+        inputs = upgraded(_plain(latest.get("inputs")) or {})
+        if "job" in inputs:
             result = _plain(_outputs(runs[name]).get("result")) if name in runs else None
             gate = _plain(gates[name]["inputs"]) if name in gates else None
             yield JobState(name, inputs, result, operation, gate)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobs.model.topology import Topology
+from jobs.model.pytorchjob import Topology
 from tests.smoke.kubectl import Kubectl
 from tests.smoke.objects import Pod, conditions, holds
 
@@ -38,7 +38,7 @@ def test_it_was_created_then_ran_then_succeeded(training_job: dict[str, Any]) ->
 def test_every_replica_exited_with_zero(
     training_job: dict[str, Any], pods: list[Pod], result: dict[str, Any]
 ) -> None:
-    topology = Topology.of(training_job)
+    topology = Topology.of_object(training_job)
     assert len(pods) == topology.replicas, [pod.name for pod in pods]
     assert {pod.name: pod.exit_codes for pod in pods} == {pod.name: {"pytorch": 0} for pod in pods}
     assert list(result["exit_codes"].values()) == [0] * topology.replicas

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from jobs.model.topology import Topology
+from jobs.model.pytorchjob import Topology
 from jobs.records import archive
 from jobs.records.archive import Run
 from jobs.records.history import History, Record

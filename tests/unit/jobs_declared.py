@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Build, Elastic, JobInput, Limits, Master, SecretKey, Toleration, Volume
-from jobs.model.pytorchjob import manifest
+from jobs.model.manifest import manifest
+from jobs.model.submission import Submission
 from jobs.model.volumes import Script
 
 IMAGE = "localhost/slipway-trainer:0123456789ab"
@@ -112,12 +113,12 @@ jobs = st.tuples(_names, _programs, _scales(), _others).map(
 )
 
 
-def rendered(job: TrainingJob, image: str = IMAGE) -> dict[str, Any]:
-    """Return the PyTorchJob of any job, with a script that was read for one that has one."""
-    return manifest(
-        job,
-        namespace="slipway-jobs",
-        service_account="slipway-job",
-        trainer_image=image,
-        script=None if job.script is None else SCRIPT,
-    )
+def submitted(job: TrainingJob, image: Any = IMAGE, **others: Any) -> Submission:
+    """Return what is submitted for any job, with a script that was read for one that has one."""
+    script = None if job.script is None else SCRIPT.mounted
+    return Submission(job=job, image=job.image or image, **{"script": script, **others})
+
+
+def rendered(job: TrainingJob, image: Any = IMAGE, **others: Any) -> dict[str, Any]:
+    """Return the PyTorchJob of any job; see `submitted`."""
+    return manifest(submitted(job, image, **others))

@@ -43,7 +43,7 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
     result = declared.result or {}
     run_id = str(result.get("run_id"))
     if succeeded:
-        if (place := declared.inputs.get("kept")) is None:
+        if (place := declared.kept) is None:
             raise CommandError(
                 f"RUN={_SUCCEEDED} is for files that the stack keeps, and those of {job} are not: "
                 "with `outputs` every run's folder stays at its destination (docs/files.md)."
@@ -60,7 +60,7 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
     echo(f"Copying the files of {job}'s run {run_id} from {url}.")
     try:
         kubeconfig = str(state.kubeconfig)
-        reader = pod.manifest(job, declared.inputs, _image(state, declared))
+        reader = pod.manifest(declared.inputs, _image(state, declared))
         # Where the files come to be there is room for them; it has no name there.
         room = next(each for each in directory.absolute().parents if each.is_dir())
         with TemporaryFile(dir=room) as fetched:
@@ -98,8 +98,8 @@ def kept_files(job: JobState) -> tuple[Mapping[str, Mapping[str, Any]], str | No
     result, known = job.result or {}, files_left(job.result)
     if LIST in known:
         return known, str(known[LIST]["url"]).removesuffix(f"/{LIST}")
-    declared = job.inputs.get("declared") or {}
-    place = declared.get("outputs") or job.inputs.get("kept")
+    declared = job.declared
+    place = declared.get("outputs") or job.kept
     may_be_there = declared.keys() & {"image", "build", "outputsEvery"}
     if place is None or not may_be_there or "run_id" not in result:
         return known, None
@@ -108,11 +108,7 @@ def kept_files(job: JobState) -> tuple[Mapping[str, Mapping[str, Any]], str | No
 
 def _image(state: StackState, job: JobState) -> str:
     """Return an image with slipway_trainer in it: the stack's own, or else the job's."""
-    if state.trainer is not None:
-        return state.trainer
-    specs = job.inputs["manifest"]["spec"]["pytorchReplicaSpecs"]
-    (first, *_) = specs.values()
-    return str(first["template"]["spec"]["containers"][0]["image"])
+    return str(job.inputs["image"]) if state.trainer is None else state.trainer
 
 
 def _report(found: Received, directory: Path, job: str, stack: str) -> None:

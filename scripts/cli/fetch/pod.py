@@ -6,7 +6,6 @@ also after the job's pods are gone. It asks for little, for no GPU, and ends its
 
 from __future__ import annotations
 
-import copy
 import secrets
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,9 +21,11 @@ from core.context import Silence
 from core.kube import Request
 from core.manifests import troubles
 from core.wait import NotYet, until
-from jobs.model.kept import keeping
+from jobs.model.manifest import OF_THE_PROGRAM
+from jobs.model.manifest import manifest as submitted
 from jobs.model.names import CONTAINER
-from jobs.model.pytorchjob import OF_THE_PROGRAM
+from jobs.model.pytorchjob import templates
+from jobs.model.submission import Submission
 from scripts.cli.kubeconfig import kubectl
 
 LABEL = "slipway.dev/fetch"
@@ -38,12 +39,13 @@ class FetchError(Exception):
     """Why the files can't be read in the cluster."""
 
 
-def manifest(job: str, declared: Mapping[str, Any], image: str) -> dict[str, Any]:
+def manifest(inputs: Mapping[str, Any], image: str) -> dict[str, Any]:
     """Return the pod that reads the files of a job, by the inputs of its run."""
-    complete = keeping(declared["manifest"], declared.get("kept"))
-    specs = complete["spec"]["pytorchReplicaSpecs"]
-    template = specs.get("Master", specs.get("Worker"))["template"]
-    pod = copy.deepcopy(template["spec"])
+    submission = Submission.from_inputs(inputs)
+    job = submission.job.name
+    # Rank 0's, which has the volume with the files.
+    template = next(iter(templates(submitted(submission)).values()))
+    pod = dict(template["spec"])
     # Not its node selector: a node with GPUs would be made for it where there is none.
     for name in ("initContainers", "nodeSelector", "priorityClassName"):
         pod.pop(name, None)
@@ -69,7 +71,7 @@ def manifest(job: str, declared: Mapping[str, Any], image: str) -> dict[str, Any
         "kind": "Pod",
         "metadata": {
             "name": f"fetch-{job}-{secrets.token_hex(3)}",
-            "namespace": complete["metadata"]["namespace"],
+            "namespace": submission.namespace,
             # With them a cloud gives it the job's identity.
             "labels": {**template["metadata"]["labels"], LABEL: job},
             "annotations": template["metadata"]["annotations"],

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.api.lines import Cursor
-from jobs.model.topology import Topology
+from jobs.model.pytorchjob import Topology
 from jobs.records import archive
 from jobs.records.archive import Log, Run
 from scripts.cli import CommandError

@@ -11,12 +11,12 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from core.kube import api_message
-from core.manifests import holds
 from jobs.api.client import JobApi, Unreachable
-from jobs.api.follower import Container, Follower, containers
+from jobs.api.follower import Container, Follower
 from jobs.api.lines import Cursor
-from jobs.model.names import run_of
-from jobs.model.topology import Topology
+from jobs.model.pytorchjob import Topology, run_of
+from jobs.observe import pytorchjob
+from jobs.observe.replica import containers, starts_in
 from jobs.records import archive
 from jobs.records.archive import Archive, Run
 from jobs.records.recording import Recording
@@ -77,7 +77,7 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
         with TemporaryDirectory(prefix="slipway-logs-") as spool:
             fetched = Run(Path(spool) / mine.id)
             with Recording(fetched, target.topology, printer.note, start=behind) as recording:
-                follower = Follower(api, recording)
+                follower = Follower(api, recording, starts_in)
                 if not follower.finish(current, _FETCH_SECONDS):
                     why = f": {follower.last_error}" if follower.last_error else ""
                     printer.note(f"not all could be read within {_FETCH_SECONDS:g} s{why}")
@@ -108,7 +108,7 @@ def find(
             submitted = api.retrying(_ANSWER_SECONDS).get()
         except (ApiException, Unreachable) as error:
             trouble = api_message(error)
-    topology = Topology.of(submitted) if submitted is not None else kept_topology(kept)
+    topology = Topology.of_object(submitted) if submitted is not None else kept_topology(kept)
     if topology is None:
         raise NoLogs(_nothing(stack, state, job, trouble, declared_jobs))
     replicas = replicas_of(job, topology, rank)
@@ -158,4 +158,4 @@ def shown_containers(target: Target, api: JobApi) -> list[Container]:
 
 def has_ended(job: Mapping[str, Any] | None) -> bool:
     """Return whether a PyTorchJob is done or gone."""
-    return job is None or holds(job, "Succeeded") or holds(job, "Failed")
+    return job is None or pytorchjob.has_ended(job)

@@ -8,7 +8,6 @@ from typing import Any
 import yaml
 
 from jobs.config import KEYS
-from jobs.model.topology import Topology
 from jobs.observe.progress import duration
 from jobs.records import archive
 from jobs.records.archive import Run
@@ -61,10 +60,10 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
         outcome = replace(outcome, state=reached, result=last, gate="", missed=())
     result = outcome.result
     latest = kept.run(run_id)
-    topology = latest.topology or Topology.of(state.inputs["manifest"])
+    topology = latest.topology or state.topology
     found = _series(latest, record, result)
     happened = [entry for run in runs for entry in entries(run.timeline)]
-    settings = state.inputs.get("declared") if record is None else record.provenance.get("settings")
+    settings = state.declared if record is None else record.provenance.get("settings")
     return Section(
         job=state.name,
         run_id=run_id,

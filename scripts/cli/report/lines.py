@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from re import compile as pattern
 from typing import NamedTuple
 
-from jobs.model.topology import Topology
-from jobs.observe.progress import reported
+from jobs.model.pytorchjob import Topology
 from jobs.records.archive import Log, Run
+from jobs.records.events import event_in
 
 _MOST, _FEWEST, _OF_ONE = 20_000, 20, 1000
 """Lines of all ranks together, and at least and at most of one log."""
@@ -49,5 +49,5 @@ def _rank(text: str) -> int | None:
     """Return the rank that a line names itself: as an event, or before it as torch does."""
     if (found := _BY_TORCH.match(text)) is not None:
         return int(found[1])
-    rank = reported(text).get("rank")
+    rank = event_in(text).get("rank")
     return rank if isinstance(rank, int) else None

@@ -6,9 +6,10 @@ from math import isfinite, nan
 from statistics import median
 from typing import Any
 
-from jobs.observe.progress import figure, numbers
+from jobs.api.times import seconds_between
 from jobs.records.archive import Run
-from jobs.records.history import Event, epochs, events, seconds_between
+from jobs.records.events import Event, events_of, figure, numbers
+from jobs.records.history import epochs
 
 ALL = -1
 """In place of a rank: what is the same on all of them, or was found by all together."""
@@ -75,7 +76,7 @@ def of_logs(run: Run, known: Sequence[Mapping[str, Any]] = ()) -> Series:
     readers: dict[tuple[int, int], _Rank] = {}
     for log in logs:
         found.is_cut |= log.is_cut or (log.path.exists() and log.path.stat().st_size > tail)
-        for event in events(log, _KINDS, tail):
+        for event in events_of(log, _KINDS, tail):
             rank = event.get("rank")
             if isinstance(rank, int):
                 reader = readers.setdefault((log.replica, rank), _Rank(rank, found))

@@ -13,7 +13,8 @@ from clusters.capacity import Capacity
 from jobs.config import KEYS, read
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Elastic
-from jobs.model.program import DEFAULT_ENTRY, HYPERPARAMETERS, MODULES
+from jobs.model.parts import HYPERPARAMETERS, MODULES
+from jobs.model.program import DEFAULT_ENTRY
 from jobs.model.pytorchjob import manifest
 from jobs.rules import Surroundings
 

@@ -13,7 +13,7 @@ from jobs.api import follower
 from jobs.api.client import JobApi, Unreachable
 from jobs.api.follower import LIVE, Container, Follower, containers
 from jobs.api.lines import Cursor, Line
-from jobs.model.topology import Topology
+from jobs.model.pytorchjob import Topology
 from tests.unit.jobs_objects import RUNNING, ended, pod, waiting
 
 

@@ -16,9 +16,9 @@ from jobs.config import CATALOG
 from jobs.model import program
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Build, Elastic, Limits, Master, SecretKey, Volume
-from jobs.model.program import MODULES
+from jobs.model.parts import MODULES
 from jobs.model.pytorchjob import manifest
-from jobs.model.topology import Topology
+from jobs.model.pytorchjob import Topology
 from jobs.model.volumes import Script
 from jobs.run.submit import spec_hash
 from tests.unit.jobs_declared import IMAGE, jobs, rendered
@@ -115,7 +115,7 @@ def test_the_order_of_environment_variables_does_not_matter(job: TrainingJob) ->
 @few
 @given(jobs)
 def test_a_run_counts_the_processes_that_the_job_asks_for(job: TrainingJob) -> None:
-    topology = Topology.of(rendered(job))
+    topology = Topology.of_object(rendered(job))
     assert topology.world_size == job.world_size
     assert topology.replicas == job.replicas
     assert topology.elastic == (job.elastic is not None)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobs.model.topology import Topology
+from jobs.model.pytorchjob import Topology
 from jobs.observe import failures
 from jobs.observe.failures import Disruption, Failure, Origin, disruption, lost_node
 from jobs.observe.replica import Replica

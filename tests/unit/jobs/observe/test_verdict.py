@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobs.model.topology import Topology
+from jobs.model.pytorchjob import Topology
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import Limits, is_stuck, judge
@@ -17,7 +17,7 @@ LIMITS = Limits(total=600, start=60)
 def tracker(*pods: dict[str, Any], of: dict[str, Any] | None = None) -> RunState:
     tracked = RunState(job("Created"))
     if of is not None:
-        tracked.topology = Topology.of(of)
+        tracked.topology = Topology.of_object(of)
         tracked.see_jobs([of])
     tracked.see_pods(pods)
     return tracked

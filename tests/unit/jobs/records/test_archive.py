@@ -8,7 +8,7 @@ import pytest
 
 from jobs.api.follower import Container
 from jobs.api.lines import Cursor, Line
-from jobs.model.topology import Topology
+from jobs.model.pytorchjob import Topology
 from jobs.records import archive, recording
 from jobs.records.archive import Log, Run
 from jobs.records.recording import Recording
@@ -27,7 +27,7 @@ def line(second: int, text: str = "x", fraction: int = 0) -> Line:
 
 
 def run(run_id: str = "mine-1") -> Run:
-    return archive.of(URN).run(run_id)
+    return archive.of_urn(URN).run(run_id)
 
 
 def recorded(*lines: Line, topology: Topology | None = None, into: Run | None = None) -> Run:
@@ -61,11 +61,11 @@ def test_only_its_owner_can_read_a_log(tmp_path: Path) -> None:
 def test_a_new_run_keeps_the_attempts_before_it_and_nothing_older() -> None:
     for run_id in ("mine-1", "mine-2", "mine-3"):
         recorded(line(1), into=run(run_id))
-    archive.of(URN).keep({"mine-2", "mine-3"})
-    assert [each.id for each in archive.of(URN).runs()] == ["mine-2", "mine-3"]
-    archive.of(URN).remove()
-    assert archive.of(URN).runs() == []
-    archive.of(URN).remove()
+    archive.of_urn(URN).keep({"mine-2", "mine-3"})
+    assert [each.id for each in archive.of_urn(URN).runs()] == ["mine-2", "mine-3"]
+    archive.of_urn(URN).remove()
+    assert archive.of_urn(URN).runs() == []
+    archive.of_urn(URN).remove()
 
 
 @pytest.mark.parametrize("half", ["", "2026-01-01T00:0", f"{line(3, 'half')}"])

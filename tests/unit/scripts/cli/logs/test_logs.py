@@ -10,7 +10,7 @@ import pytest
 
 from jobs.api.follower import Container
 from jobs.api.lines import Cursor, Line
-from jobs.model.topology import Topology
+from jobs.model.pytorchjob import Topology
 from jobs.records import archive
 from jobs.records.recording import Recording
 from scripts.cli.logs import NoLogs, archived, print_logs

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from jobs.config import CATALOG, declare
-from jobs.model.topology import Topology
+from jobs.model.pytorchjob import Topology
 from jobs.records import archive
 from jobs.run.resource import declared
 from scripts.cli.report import lines, page

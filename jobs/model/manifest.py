@@ -1,0 +1,205 @@
+"""The manifest that is submitted for a job; the Pod Security Standard `restricted` admits it. Pure.
+
+    from jobs.model.job import TrainingJob
+    from jobs.model.manifest import manifest
+    from jobs.model.submission import Submission
+
+    job = TrainingJob(name="mine", image="example.org/mine:1", command=("train",), workers=3)
+    print(manifest(Submission(job=job, image=job.image)))
+
+Preview, admission and submission share it: nothing is added to what it returns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from core.manifests import MANAGED_BY
+from jobs.model import inputs, pytorchjob
+from jobs.model.names import CONTAINER, INPUTS_CONTAINER, JOB_LABEL, RUN_LABEL, WORK
+from jobs.model.parts import Toleration
+from jobs.model.places import Added, added, mount, tracking_variables
+from jobs.model.program import environment, program
+from jobs.model.replicas import Role, Share, roles, share
+from jobs.model.submission import Submission
+from jobs.model.volumes import mounts, pod_volumes
+
+_DIGITS = 16
+_USER = 65532
+"""Debian's and distroless images' usual "nonroot"; numeric, so that the kubelet can check it."""
+_RESTRICTED_POD = {
+    "runAsNonRoot": True,
+    "runAsUser": _USER,
+    "runAsGroup": _USER,
+    "fsGroup": _USER,
+    # To change the owner of a volume with many files takes minutes, and once is enough.
+    "fsGroupChangePolicy": "OnRootMismatch",
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+_CONTAINER = {
+    "workingDir": WORK,
+    "securityContext": {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    },
+    # A rank's result, or its error; without either the end of its log.
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "FallbackToLogsOnError",
+}
+_TOLERATIONS = TypeAdapter(tuple[Toleration, ...])
+OF_THE_PROGRAM = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
+"""Variables that mean something in the image of the job's program alone."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def manifest(
+    submission: Submission,
+    *,
+    facts: Mapping[str, Any] | None = None,
+    labels: Mapping[str, str] = NOTHING,
+    annotations: Mapping[str, str] = NOTHING,
+) -> dict[str, Any]:
+    """Return the object that runs a job: a PyTorchJob.
+
+    Args:
+        submission: What to run, with what, and where.
+        facts: What trains it (`jobs.records.provenance`), for a run that is tracked.
+        labels: The run's own, on the object; pods have the one that names their run.
+        annotations: The run's own, on the object.
+
+    Raises:
+        RuntimeError: files that the job needs were not left by the jobs before it.
+    """
+    job = submission.job
+    own = {**job.labels, **MANAGED_BY, JOB_LABEL: job.name}
+    of_pods = {**own, **{name: labels[name] for name in {RUN_LABEL} & labels.keys()}}
+    key = checkpoint_key(submission)
+    tracked = tracking_variables(submission.tracking, facts)
+
+    def template(role: Role) -> dict[str, Any]:
+        return {
+            "metadata": {
+                "labels": dict(of_pods),
+                # A mesh's sidecar would never exit, and would stand between the ranks.
+                "annotations": {"sidecar.istio.io/inject": "false", **job.annotations},
+            },
+            "spec": _pod(submission, share(job, role), added(submission, role, key), tracked),
+        }
+
+    replicas = {
+        role: {"replicas": count, "template": template(role)} for role, count in roles(job).items()
+    }
+    noted = {**job.annotations, **annotations}
+    metadata = {
+        "name": job.name,
+        "namespace": submission.namespace,
+        "labels": {**own, **labels},
+        **({"annotations": noted} if noted else {}),
+    }
+    return pytorchjob.document(job, metadata, replicas)
+
+
+def checkpoint_key(submission: Submission) -> str:
+    """Return the name of what checkpoints belong to: a program with its arguments and inputs.
+
+    How many replicas there are, and what each asks for, is not part of it. In a preview it may not
+    be known yet.
+    """
+    parts = ("image", "command", "args", "env")
+    first = share(submission.job, next(iter(roles(submission.job))))
+    program_of = {
+        "containers": [
+            {part: container.get(part) for part in parts}
+            for container in (_container(submission, first), *_fetching(submission, first))
+        ],
+        "files": [] if submission.script is None else [submission.script.name],
+    }
+    try:
+        text = json.dumps(program_of, sort_keys=True)
+    except TypeError:
+        return "<known later>"
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def _pod(
+    submission: Submission, share: Share, more: Added, tracked: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return a role's pods: what all have, and `more` for where the role's files go."""
+    job, container = submission.job, _container(submission, share)
+    container["env"] += [
+        {"name": name, "value": value} for name, value in {**more.variables, **tracked}.items()
+    ]
+    optional = {
+        "nodeSelector": job.node_selector,
+        "tolerations": _TOLERATIONS.dump_python(
+            job.tolerations, mode="json", by_alias=True, exclude_none=True
+        ),
+        "imagePullSecrets": [{"name": name} for name in job.pull_secrets],
+        "priorityClassName": job.priority_class,
+        "initContainers": _fetching(submission, share),
+    }
+    volumes = [
+        *pod_volumes(job, share, submission.script),
+        *inputs.volumes(job, submission.input_volumes, keeps_data=submission.keeps_data),
+    ]
+    pod = {
+        "serviceAccountName": submission.account,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        # Python as process 1 ignores SIGTERM, so a stop would always take all of it.
+        "terminationGracePeriodSeconds": more.seconds_to_stop,
+        "securityContext": _RESTRICTED_POD,
+        **{key: value for key, value in optional.items() if value},
+        "containers": [container],
+        "volumes": volumes,
+    }
+    if more.needs_volume:
+        mount(pod)
+    return pod
+
+
+def _container(submission: Submission, share: Share) -> dict[str, Any]:
+    """Return the program's container."""
+    job, script = submission.job, submission.script
+    # No program may change the cache of its data.
+    cache = [{**inputs.CACHE_MOUNT, "readOnly": True}] if inputs.needs_cache(job) else []
+    return {
+        "name": CONTAINER,
+        "image": submission.image,
+        "imagePullPolicy": job.pull_policy,
+        **program(job, share, None if script is None else script.entry),
+        "env": environment(job, share),
+        "resources": share.manifest(),
+        "volumeMounts": [*mounts(job, script), *cache],
+        **_CONTAINER,
+    }
+
+
+def _fetching(submission: Submission, share: Share) -> list[dict[str, Any]]:
+    """Return the init container that fetches files, where the job needs some."""
+    job, others = submission.job, submission.input_volumes
+    if not job.fetches:
+        return []
+    fetcher = submission.image if submission.fetch_image is None else submission.fetch_image
+    container = {
+        "name": INPUTS_CONTAINER,
+        "image": fetcher,
+        "imagePullPolicy": "IfNotPresent",
+        "command": list(inputs.FETCH),
+        "args": inputs.arguments(job, others, submission.artifacts),
+        "env": [each for each in environment(job, share) if each["name"] not in OF_THE_PROGRAM],
+        # A pod requests the most that its containers need one after the other, so this one adds
+        # nothing.
+        "resources": replace(share, gpus=0).manifest(),
+        "volumeMounts": [*mounts(job, None), *inputs.mounts(job, others)],
+        **_CONTAINER,
+    }
+    return [container]

@@ -1,0 +1,123 @@
+"""What is submitted for a run: a job, and the images, files and places that its pods get. Pure.
+
+The inputs of the resource `slipway:jobs:PyTorchJob` are its fields, in camelCase.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from clusters.cluster import JOB_ACCOUNT, JOBS
+from core.validation import check
+from jobs.model.job import TrainingJob, decisive, declaration
+from jobs.model.parts import Volume
+from jobs.model.volumes import MountedScript
+
+Map = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """All that the manifest of a job follows from. In a preview a value may not be known yet.
+
+    Args:
+        job: As its cluster requires it (`jobs.adapt`).
+        image: What its pods run.
+        namespace: Where they run.
+        account: Their service account, whose token is not mounted.
+        fetch_image: The trainer's image where files are fetched before the program starts.
+        script: The files of its `script`, where it has one.
+        input_volumes: The volumes of other jobs in which its inputs lie, by the input's name: the
+            `claim` of each, and the `mountPath` that the other job has it at.
+        keeps_data: Whether the claim `slipway-data` keeps the `data` of jobs; else each pod's goes.
+        place: Where the stack keeps files (`jobs.model.places`); None for nowhere.
+        artifacts: `url` and `sha256` of each of its inputs, or under `missing` why it has none.
+        tracking: Where it is tracked: `kind`, `experiment`, and of a server `url` and `address`.
+    """
+
+    job: TrainingJob
+    image: Any
+    namespace: str = JOBS
+    account: str = JOB_ACCOUNT
+    fetch_image: Any = None
+    script: MountedScript | None = None
+    input_volumes: Mapping[str, Volume] = field(default_factory=dict)
+    keeps_data: bool = False
+    place: str | None = None
+    artifacts: Any = None
+    tracking: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.job.script is None) != (self.script is None):
+            raise ValueError(f"job {self.job.name}: the files of its `script` and it go together")
+
+    def inputs(self) -> dict[str, Any]:
+        """Return it as the inputs of its run; what it does not have is left out."""
+        volumes = {
+            name: {"claim": each.claim, "mountPath": each.mount_path}
+            for name, each in self.input_volumes.items()
+        }
+        known = {
+            "job": declaration(self.job),
+            "image": self.image,
+            "namespace": self.namespace,
+            "account": self.account,
+            "fetchImage": self.fetch_image if self.job.fetches else None,
+            "script": None if self.script is None else asdict(self.script),
+            "inputVolumes": volumes or None,
+            "keepsData": self.keeps_data or None,
+            "place": self.place,
+            "artifacts": self.artifacts,
+            "tracking": self.tracking,
+        }
+        return {name: value for name, value in known.items() if value is not None}
+
+    @classmethod
+    def from_inputs(cls, inputs: Map) -> Submission:
+        """Return what the inputs of a run submit.
+
+        Raises:
+            RuntimeError: the job is not allowed, with everything that is wrong with it.
+        """
+        job = check(TrainingJob, inputs["job"], "job")
+        if isinstance(job, list):
+            raise RuntimeError("\n".join(map(str, job)))  # noqa: TRY004  # these are problems
+        script, volumes = inputs.get("script"), inputs.get("inputVolumes", {})
+        return cls(
+            job=job,
+            image=inputs["image"],
+            namespace=inputs["namespace"],
+            account=inputs["account"],
+            fetch_image=inputs.get("fetchImage"),
+            script=None if script is None else MountedScript(**script),
+            input_volumes={
+                name: Volume(claim=each["claim"], mount_path=each["mountPath"])
+                for name, each in volumes.items()
+            },
+            keeps_data=inputs.get("keepsData", False),
+            place=inputs.get("place"),
+            artifacts=inputs.get("artifacts"),
+            tracking=inputs.get("tracking"),
+        )
+
+    def decisive(self) -> dict[str, Any]:
+        """Return all that can alter the result, as far as it is known: nothing else trains again.
+
+        Of files that is their content: where they are, or which file it was, may change.
+        """
+        known = self.artifacts if isinstance(self.artifacts, Mapping) else {}
+        return {
+            "job": decisive(self.job),
+            "image": self.image,
+            "script": None if self.script is None else self.script.name,
+            "artifacts": {name: each.get("sha256") for name, each in known.items()},
+        }
+
+    def digest(self) -> str:
+        """Return a hash of all that can alter the result, for a label."""
+        text = json.dumps(self.decisive(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,78 @@
+"""What a PyTorchJob and its pods show: conditions, and which replica a pod is. Pure.
+
+Objects are the API server's JSON. `jobs.model.pytorchjob` has the shape of what is submitted.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.manifests import condition, holds
+from jobs.model.pytorchjob import INDEX_LABEL, TYPE_LABEL, Topology
+
+_DEADLINE = "active longer than specified deadline"
+"""https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go"""
+_REPEATS = "Error pod "
+"""How an event of the operator begins that repeats those of a pod.
+
+https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/core/pod.go, RecordAbnormalPods
+"""
+
+
+def conditions(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the conditions of a job that hold."""
+    found = (job.get("status") or {}).get("conditions") or []
+    return [each for each in found if each.get("status") == "True"]
+
+
+def message_of(job: Mapping[str, Any], type_: str) -> str | None:
+    """Return the message of a condition of a job that holds; None where it does not."""
+    return str(condition(job, type_).get("message", "")) if holds(job, type_) else None
+
+
+def has_ended(job: Mapping[str, Any]) -> bool:
+    """Return whether the operator calls a job Succeeded or Failed."""
+    return holds(job, "Succeeded") or holds(job, "Failed")
+
+
+def is_past_deadline(message: str) -> bool:
+    """Return whether the message of a job's condition Failed is about its deadline."""
+    return _DEADLINE in message
+
+
+def started(job: Mapping[str, Any]) -> str:
+    """Return when the operator began with a job, or it was created."""
+    known: str = (job.get("status") or {}).get("startTime") or job["metadata"]["creationTimestamp"]
+    return known
+
+
+def completed(job: Mapping[str, Any]) -> str | None:
+    """Return when the operator completed a job; None when it has not."""
+    return (job.get("status") or {}).get("completionTime")
+
+
+def backoff_limit(job: Mapping[str, Any]) -> int:
+    """Return how many restarts end a job as failed."""
+    return int(job["spec"].get("runPolicy", {}).get("backoffLimit", 0))
+
+
+def repeats_a_pods(event: Mapping[str, Any]) -> bool:
+    """Return whether an event of the operator repeats those of a pod."""
+    return str(event.get("message", "")).startswith(_REPEATS)
+
+
+def is_replica(pod: Mapping[str, Any]) -> bool:
+    """Return whether a pod is one that the operator made for a job."""
+    return TYPE_LABEL in (pod["metadata"].get("labels") or {})
+
+
+def replica_number(pod: Mapping[str, Any], topology: Topology) -> int:
+    """Return which replica a pod is, from 0: the Master comes first, if the job has one."""
+    labels = pod["metadata"]["labels"]
+    is_behind = labels[TYPE_LABEL] == "worker" and topology.has_master
+    return int(labels[INDEX_LABEL]) + is_behind
+
+
+def is_of(pod: Mapping[str, Any], uid: str) -> bool:
+    """Return whether a pod belongs to the job of that uid, and to no other of its name."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    return any(owner["uid"] == uid for owner in owners)

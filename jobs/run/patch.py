@@ -1,0 +1,57 @@
+"""How a live job and its pods are changed in place, in what can't alter the result."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jobs.api.client import JobApi
+from jobs.model.pytorchjob import CHANGEABLE, METADATA, TYPE_LABEL, Parts, templates
+
+
+def patch_in_place(
+    api: JobApi, old: Mapping[str, Any], new: Mapping[str, Any], *, removing: bool = True
+) -> None:
+    """Change a job and its pods in place; what does not exist is left out.
+
+    `old` is the manifest that they were brought to last, of which what `new` lacks is removed; or
+    the job itself, with `removing` unset, as no manifest has all of its labels.
+
+    Raises:
+        ApiException: the API server or the operator's webhook refuses it.
+        Unreachable: no answer came.
+    """
+    if change := _patch(*(_split(each, CHANGEABLE) for each in (old, new)), removing=removing):
+        api.patch(change)
+    for pod in api.pods():
+        # The priority of an existing pod can't change.
+        role = (pod["metadata"].get("labels") or {}).get(TYPE_LABEL, "")
+        before = templates(old).get(role, {}) if removing else pod
+        now = templates(new).get(role, {})
+        parts = (_split(each, {"metadata": METADATA}) for each in (before, now))
+        if change := _patch(*parts, removing=removing):
+            api.patch_pod(pod["metadata"]["name"], change)
+
+
+def _split(value: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
+    """Return these parts of a value; an empty one stands for all below it, and * for any key."""
+    found = {}
+    for key, each in value.items():
+        below = parts.get(key, parts.get("*"))
+        if below is not None:
+            found[key] = _split(each, below) if below else each
+    return found
+
+
+def _patch(old: Mapping[str, Any], new: Mapping[str, Any], *, removing: bool) -> dict[str, Any]:
+    """Return the JSON merge patch from `old` to `new`.
+
+    https://www.rfc-editor.org/rfc/rfc7386: what is gone becomes null.
+    """
+    change: dict[str, Any] = {}
+    for key in old.keys() | new.keys():
+        before, now = old.get(key), new.get(key)
+        if isinstance(before, Mapping) or isinstance(now, Mapping):
+            if inner := _patch(before or {}, now or {}, removing=removing):
+                change[key] = inner
+        elif before != now and (now is not None or removing):
+            change[key] = now
+    return change

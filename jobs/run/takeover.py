@@ -1,0 +1,73 @@
+"""Reads the inputs of runs that Slipway declared until November 2026. Pure.
+
+They had the rendered manifest, the declaration, and what follows from both.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from jobs.model.names import INPUTS_CONTAINER, SCRIPT
+from jobs.model.pytorchjob import templates
+
+_SAME = ("kubeconfig", "artifacts", "tracking", "result")
+_VOLUME_URL = "file:///opt/kept"
+
+
+def upgraded(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run's inputs, or its state, with the inputs of `jobs.model.submission`."""
+    if "manifest" not in state:
+        return dict(state)
+    job, pod = state["declared"], next(iter(templates(state["manifest"]).values()))["spec"]
+    container = pod["containers"][0]
+    known = {
+        "job": job,
+        "image": container["image"],
+        "namespace": state["namespace"],
+        "account": pod["serviceAccountName"],
+        "place": _place(state),
+        "script": _script(pod, container),
+    }
+    for each in pod.get("initContainers", ()):
+        if each["name"] == INPUTS_CONTAINER:
+            known |= {"fetchImage": each["image"], "inputVolumes": _input_volumes(pod, each)}
+    known |= {name: state[name] for name in _SAME if name in state}
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _place(state: Mapping[str, Any]) -> str | None:
+    if "kept" in state:
+        return str(state["kept"]).removesuffix(f"/outputs/{state['declared']['name']}")
+    if "checkpoint" not in state or state["declared"].get("checkpoint", {}).get("url"):
+        return None
+    return str(state["checkpoint"].get("url", _VOLUME_URL))
+
+
+def _script(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[str, Any] | None:
+    for volume in pod["volumes"]:
+        if (files := volume.get("configMap")) is not None:
+            items = {each["key"]: each["path"] for each in files["items"]}
+            entry = container["command"][-1].removeprefix(f"{SCRIPT}/")
+            return {"name": files["name"], "entry": entry, "items": items}
+    return None
+
+
+def _input_volumes(
+    pod: Mapping[str, Any], fetching: Mapping[str, Any]
+) -> dict[str, dict[str, str]] | None:
+    claims = {
+        each["name"]: each["persistentVolumeClaim"]["claimName"]
+        for each in pod["volumes"]
+        if "persistentVolumeClaim" in each
+    }
+    names = {each["mountPath"]: each["name"] for each in fetching["volumeMounts"]}
+    listed = (json.loads(each) for each in fetching["args"])
+    found = {
+        each["name"]: {
+            "claim": claims[names[each["mounted"][1]]],
+            "mountPath": each["mounted"][0],
+        }
+        for each in listed
+        if "mounted" in each
+    }
+    return found or None

@@ -70,12 +70,10 @@ def train(
     """
     runs, costs = dict[str, Run](), context.costs
     cache = _data_cache(jobs, context)
-    ordered = plan.ordered(jobs)
-    waits = plan.waits(ordered, context.capacity)
-    room = plan.summary(ordered, waits, context.capacity)
-    if room and (any(waits.values()) or pulumi.runtime.is_dry_run()):
+    schedule = plan.Schedule(jobs, context.capacity)
+    if (room := str(schedule)) and (any(schedule.waits.values()) or pulumi.runtime.is_dry_run()):
         pulumi.log.info(room)
-    for declared in ordered:
+    for declared in schedule.ordered:
         job = adapt(declared, context.cluster)
         before = {name: runs[name] for name in plan.prerequisites(job)}
         script = scripts.get(job.name)
@@ -85,7 +83,7 @@ def train(
             _submission(job, script, context, before, keeps_data=cache is not None),
             # Known once the runs whose room it needs have ended.
             kubeconfig=once_ended(
-                [runs[name].result for name in waits[job.name]], context.cluster.kubeconfig
+                [runs[name].result for name in schedule.waits[job.name]], context.cluster.kubeconfig
             ),
             cost=_only_known(asdict(costs[job.name])) if job.name in costs else None,
             pulls=context.cluster.refused_pulls,

@@ -68,7 +68,7 @@ def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConf
             config.problems.extend(job)
     config.problems.extend(_dependency_problems(config.jobs, section, key))
     for name, job in CATALOG.items():
-        reasons = [found.reason for _, found in rules.judge(job, around)]
+        reasons = [found.reason for _, found in rules.mistakes(job, around)]
         if name not in section and reasons:
             config.skipped[name] = reasons[0]
     return config
@@ -124,7 +124,7 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
         # Only the rules for elastic jobs look into a build, and a context may be large.
         if not wrong and job.elastic is not None and job.build is not None:
             around = replace(around, files=sources.read_build(image))
-    for rule, finding in rules.judge(job, around):
+    for rule, finding in rules.mistakes(job, around):
         config.problems.append(rule.problem(finding, key))
 
 

@@ -2,7 +2,9 @@
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 
 from clusters.capacity import Capacity
 from jobs.model.job import TrainingJob
@@ -13,23 +15,6 @@ from jobs.model.replicas import Share, roles, share
 def prerequisites(job: TrainingJob) -> tuple[str, ...]:
     """Return the jobs that must have succeeded before `job` starts."""
     return tuple(dict.fromkeys((*job.depends_on, *(each.job for each in job.inputs.values()))))
-
-
-def ordered(jobs: Sequence[TrainingJob]) -> list[TrainingJob]:
-    """Return each job after those that it needs, otherwise in the order in which they are.
-
-    Those with an image of their own come last, which may take minutes to build.
-
-    Raises:
-        StopIteration: no such order exists.
-    """
-    rest = sorted(jobs, key=lambda job: bool(job.build or job.requirements))
-    found = list[TrainingJob]()
-    while rest:
-        later = {job.name for job in rest}
-        found.append(next(job for job in rest if later.isdisjoint(prerequisites(job))))
-        rest.remove(found[-1])
-    return found
 
 
 def not_run(
@@ -80,31 +65,6 @@ def fits(requests: Iterable[Share], capacity: Capacity) -> bool:
     return True
 
 
-def waits(jobs: Sequence[TrainingJob], capacity: Capacity | None) -> dict[str, tuple[str, ...]]:
-    """Return for each of the `ordered` jobs those that must have ended before it fits.
-
-    Whatever runs beside a job then, the cluster has room for all of it. It is the first jobs that
-    are waited for. All of them count, as some may not have to be trained at all. Where it is not
-    known what the cluster has, none is, and the scheduler decides.
-    """
-    found: dict[str, tuple[str, ...]] = {}
-    ended: dict[str, frozenset[str]] = {}
-    """By job, all that have surely ended when it starts."""
-    for number, job in enumerate(jobs):
-        over = _and_before(prerequisites(job), ended)
-        waited = []
-        while capacity is not None:
-            beside = [other for other in jobs[:number] if other.name not in over]
-            if not beside or fits((s for each in [*beside, job] for s in shares(each)), capacity):
-                break
-            waited.append(beside[0].name)
-            over |= _and_before([beside[0].name], ended)
-        implied = _and_before(prerequisites(job), ended).union(*(ended[name] for name in waited))
-        found[job.name] = tuple(name for name in waited if name not in implied)
-        ended[job.name] = over
-    return found
-
-
 def _and_before(names: Iterable[str], ended: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """Return the jobs of these names, and all that end before one of them starts."""
     return frozenset().union(*({name} | ended[name] for name in names))
@@ -122,24 +82,80 @@ def described(requests: Sequence[Share]) -> str:
     return f"{pods} with {', '.join(parts)}{total}"
 
 
-def summary(
-    jobs: Sequence[TrainingJob], waits: Mapping[str, Sequence[str]], capacity: Capacity | None
-) -> str:
-    """Return what `ordered` jobs need, what the cluster has, and in which turns they run.
+@dataclass(frozen=True)
+class Schedule:
+    """The order in which a stack's jobs run.
 
-    What is not known is left out. Turns are such as "a, b; then c".
+    Args:
+        jobs: As they are declared.
+        capacity: What the cluster has for them; None where that is not known.
     """
-    parts = []
-    if len(jobs) > 1:
-        requests = [share for job in jobs for share in shares(job)]
-        parts.append(f"the {len(jobs)} jobs of the stack need {described(requests)}")
-    if capacity is not None:
-        parts.append(f"the cluster has {capacity}")
-    if any(waits.values()):
-        turn: dict[str, int] = {}
-        for job in jobs:
-            before = (*waits[job.name], *prerequisites(job))
-            turn[job.name] = 1 + max((turn[name] for name in before), default=0)
-        groups = ([job for job in turn if turn[job] == each] for each in sorted({*turn.values()}))
-        parts.append(f"they run in turns: {'; then '.join(', '.join(group) for group in groups)}")
-    return "; ".join(parts)
+
+    jobs: Sequence[TrainingJob]
+    capacity: Capacity | None
+
+    @cached_property
+    def ordered(self) -> list[TrainingJob]:
+        """Each job after those that it needs, otherwise in the order in which they are.
+
+        Those with an image of their own come last, which may take minutes to build.
+
+        Raises:
+            StopIteration: no such order exists.
+        """
+        rest = sorted(self.jobs, key=lambda job: bool(job.build or job.requirements))
+        found = list[TrainingJob]()
+        while rest:
+            later = {job.name for job in rest}
+            found.append(next(job for job in rest if later.isdisjoint(prerequisites(job))))
+            rest.remove(found[-1])
+        return found
+
+    @cached_property
+    def waits(self) -> dict[str, tuple[str, ...]]:
+        """For each job those that must have ended before it fits.
+
+        Whatever runs beside a job then, the cluster has room for all of it. It is the first jobs
+        that are waited for. All of them count, as some may not have to be trained at all. Where it
+        is not known what the cluster has, none is, and the scheduler decides.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        ended: dict[str, frozenset[str]] = {}
+        """By job, all that have surely ended when it starts."""
+        for number, job in enumerate(self.ordered):
+            over = _and_before(prerequisites(job), ended)
+            waited = []
+            while self.capacity is not None:
+                beside = [other for other in self.ordered[:number] if other.name not in over]
+                together = (share for each in [*beside, job] for share in shares(each))
+                if not beside or fits(together, self.capacity):
+                    break
+                waited.append(beside[0].name)
+                over |= _and_before([beside[0].name], ended)
+            before = _and_before(prerequisites(job), ended)
+            implied = before.union(*(ended[name] for name in waited))
+            found[job.name] = tuple(name for name in waited if name not in implied)
+            ended[job.name] = over
+        return found
+
+    def __str__(self) -> str:
+        """Describe what the jobs need, what the cluster has, and in which turns they run.
+
+        What is not known is left out. Turns are such as "a, b; then c".
+        """
+        parts = []
+        if len(self.jobs) > 1:
+            requests = [share for job in self.jobs for share in shares(job)]
+            parts.append(f"the {len(self.jobs)} jobs of the stack need {described(requests)}")
+        if self.capacity is not None:
+            parts.append(f"the cluster has {self.capacity}")
+        if any(self.waits.values()):
+            turn: dict[str, int] = {}
+            for job in self.ordered:
+                before = (*self.waits[job.name], *prerequisites(job))
+                turn[job.name] = 1 + max((turn[name] for name in before), default=0)
+            turns = sorted({*turn.values()})
+            groups = ([job for job in turn if turn[job] == each] for each in turns)
+            listed = "; then ".join(", ".join(group) for group in groups)
+            parts.append(f"they run in turns: {listed}")
+        return "; ".join(parts)

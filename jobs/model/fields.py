@@ -18,14 +18,14 @@ class Effect(Enum):
     """What another value of a job's field does to a run that is there."""
 
     TRAINS = "trains again"
-    """It can alter the result."""
-    CONTENT = "trains again if the program differs"
+    """It can alter the result. Values are as in docs/jobs.md's table."""
+    CONTENT = "if its content differs"
     """It names a file or an image: what is in that counts, which may be the same."""
-    IN_PLACE = "changes the job in place"
+    IN_PLACE = "in place"
     """The PyTorchJob and its pods get it, and nothing is trained."""
-    WAITS = "counts for the wait"
+    WAITS = "for the wait"
     """The process that waits heeds it, in this attempt or the next; nothing is trained."""
-    JUDGES = "judges the result again"
+    JUDGES = "judged again"
     """The gate, or the check before anything is created, heeds it; the run does not know it."""
 
 

@@ -46,7 +46,7 @@ class Obstacles:
             return
         self._events_at = now
         events = self._events()
-        self._see_events(events)
+        see_events(run, events)
         for warning in warnings(self._lasting(events, _PLACING_SECONDS)):
             self.warn(warning)
         if run.pulls is not None and run.refused_pulls:
@@ -59,20 +59,6 @@ class Obstacles:
             # An account that may only submit sees the scheduler's events all the same.
             with suppress(ApiException, Unreachable):
                 self._see_room(waiting)
-
-    def _see_events(self, events: Sequence[Object]) -> None:
-        """See in events of the job and its pods which nodes are coming, and what is refused."""
-        run = self.run
-        waiting = {each.uid for each in run.replicas.values() if each.unschedulable is not None}
-        about = [event for event in events if event["involvedObject"].get("uid") in waiting]
-        run.growth = autoscaler.growth(about)
-        for event in events:
-            if event.get("reason") == "FailedCreatePod":
-                message = str(event.get("message", ""))
-                refused = any(word in message for word in _REFUSED)
-                pods = [each.pod for each in run.replicas.values() if each.active]
-                if refused and not may_fit_quota(message, pods):
-                    run.refusal = message
 
     def _see_room(self, waiting: Sequence[Replica]) -> None:
         """See whether any node could ever fit them, and why an autoscaler adds none."""
@@ -116,3 +102,17 @@ class Obstacles:
         if self.run.nodes:
             with suppress(ApiException, Unreachable):
                 self.run.see_nodes(self.api.nodes())
+
+
+def see_events(run: RunState, events: Sequence[Object]) -> None:
+    """Let a run see in events of its job and pods which nodes are coming, and what is refused."""
+    waiting = {each.uid for each in run.replicas.values() if each.unschedulable is not None}
+    about = [event for event in events if event["involvedObject"].get("uid") in waiting]
+    run.growth = autoscaler.growth(about)
+    for event in events:
+        if event.get("reason") == "FailedCreatePod":
+            message = str(event.get("message", ""))
+            refused = any(word in message for word in _REFUSED)
+            pods = [each.pod for each in run.replicas.values() if each.active]
+            if refused and not may_fit_quota(message, pods):
+                run.refusal = message

@@ -6,7 +6,7 @@ from jobs.model.job import TrainingJob
 from jobs.rules import containers, distributed, nodes
 from jobs.rules.rule import Finding, Rule, Surroundings
 
-__all__ = ["RULES", "Rule", "Surroundings", "judge"]
+__all__ = ["RULES", "Rule", "Surroundings", "mistakes"]
 
 RULES: Sequence[Rule] = [
     each
@@ -16,7 +16,7 @@ RULES: Sequence[Rule] = [
 ]
 
 
-def judge(job: TrainingJob, around: Surroundings) -> list[tuple[Rule, Finding]]:
+def mistakes(job: TrainingJob, around: Surroundings) -> list[tuple[Rule, Finding]]:
     """Return everything that the rules find in a job."""
     found = ((rule, finding) for rule in RULES for finding in rule.find(job, around))
     # What is wrong with Master and Workers alike is reported once.

@@ -25,7 +25,7 @@ from jobs.run.patch import patch_in_place
 from jobs.run.preview import alters_result, describe, show, validate_admission
 from jobs.run.submit import remove
 from jobs.run.takeover import upgraded
-from jobs.run.train import train
+from jobs.run.train import Training
 
 
 class PyTorchJobHandler(Handler):
@@ -70,7 +70,7 @@ class PyTorchJobHandler(Handler):
             RuntimeError: it could not be submitted.
         """
         api, submission = _api(inputs), Submission.from_inputs(inputs)
-        job, cost = submission.job, inputs.get("cost")
+        job, cost, logs = submission.job, inputs.get("cost"), archive.of_urn(context.urn)
         limits = Limits(
             total=job.timeout,
             start=job.start_timeout,
@@ -79,7 +79,8 @@ class PyTorchJobHandler(Handler):
             pulls=RefusedPulls.from_inputs(inputs),
         )
         try:
-            result = train(api, submission, provenance(inputs), limits, context)
+            training = Training(api, submission, provenance(inputs), limits, logs, context)
+            result = training.to_the_end()
         except (ApiException, Unreachable) as error:
             raise RuntimeError(
                 f"PyTorchJob {api.name} was not submitted: {api_message(error)}"

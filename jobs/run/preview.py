@@ -36,6 +36,9 @@ def alters_result(
 ) -> list[Change]:
     """Return changes of a run's inputs, of which those that can alter its result replace it."""
     before, now = (_decisive(each) for each in (state, inputs))
+    if inputs.get("artifacts") is UNKNOWN:
+        # Whether they are others shows when the jobs before this one have run.
+        now["artifacts"] = before.get("artifacts", {})
     paths = [each.path for each in differences(before, now)]
     return [
         replace(change, replace=any(_within(change.path, path) for path in paths))

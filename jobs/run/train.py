@@ -1,23 +1,24 @@
 """Trains a job to its end: submits it, waits, and tries again as its retries allow."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 
 from core.context import Context
 from core.kube import api_message
-from jobs.api.client import JobApi
+from jobs.api.client import JobApi, Object
 from jobs.model.pytorchjob import run_of
 from jobs.model.submission import Submission
 from jobs.observe.outcome import refused
 from jobs.observe.verdict import Limits
 from jobs.observe.wait import Wait
-from jobs.records import archive
+from jobs.records.archive import Archive
 from jobs.records.history import History, Record
 from jobs.result import RunResult
 from jobs.run import retry
+from jobs.run.retry import Attempt
 from jobs.run.submit import submit
 
 _RETURN_SECONDS = 120.0
@@ -25,50 +26,79 @@ _RETURN_SECONDS = 120.0
 _REFUSALS = frozenset({400, 403, 404, 413, 422})
 
 
-def train(
-    api: JobApi,
-    submission: Submission,
-    facts: Mapping[str, Any],
-    limits: Limits,
-    context: Context,
-) -> RunResult:
-    """Submit the job, as often as `retries` allows for what `retryOn` names, and wait.
+@dataclass(frozen=True)
+class Training:
+    """All attempts at one run.
 
-    A refusal by the API server is a result, too. `facts` are what trains it
-    (`jobs.records.provenance`).
-
-    Raises:
-        ApiException: the API server could not take it.
-        Unreachable: no answer came.
-        InterruptedWait: see `Wait.to_the_end`.
+    Args:
+        api: The job on its cluster.
+        submission: What is submitted.
+        facts: What trains it (`jobs.records.provenance`).
+        limits: What an attempt may take.
+        logs: Where its logs and its history are kept.
+        context: The row of the run.
     """
-    job, logs = submission.job, archive.of_urn(context.urn)
-    history = History(logs)
-    before: list[retry.Attempt] = []
-    while True:
-        try:
-            patient = api.retrying(_RETURN_SECONDS) if before else api
-            live = submit(patient, submission, facts, context, before)
-        except ApiException as error:
-            if error.status not in _REFUSALS:
-                raise
-            result = refused(api_message(error), job.world_size)
-            return replace(result, attempts=before or None)
-        before = retry.earlier(live)
-        attempt, run_id = retry.named(len(before) + 1, job.retries), str(run_of(live))
-        logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
+
+    api: JobApi
+    submission: Submission
+    facts: Mapping[str, Any]
+    limits: Limits
+    logs: Archive
+    context: Context
+
+    def to_the_end(self) -> RunResult:
+        """Submit the job, as often as `retries` allows for what `retryOn` names, and wait.
+
+        A refusal by the API server is a result, too.
+
+        Raises:
+            ApiException: the API server could not take it.
+            Unreachable: no answer came.
+            InterruptedWait: see `Wait.to_the_end`.
+        """
+        job = self.submission.job
+        before: list[Attempt] = []
+        while True:
+            try:
+                live = self._submit(before)
+            except ApiException as error:
+                if error.status not in _REFUSALS:
+                    raise
+                result = refused(api_message(error), job.world_size)
+                return replace(result, attempts=before or None)
+            before = retry.earlier(live)
+            attempt = retry.named(len(before) + 1, job.retries)
+            result = self._wait(live, before, f"{attempt}: " if job.retries > 0 else "")
+            reason = retry.curable(result, job.retry_on or ("lostNode",))
+            if reason is None or len(before) >= job.retries:
+                return result
+            before = retry.with_ended(before, result, reason)
+            # Should this process be killed now, the remaining job records its attempt.
+            self.api.patch({"metadata": {"annotations": retry.annotations(before)}})
+            is_lost = result.failure is not None and result.failure.disruption
+            word = "was lost" if is_lost else "failed"
+            self.context.warn(f"{attempt} {word}: {before[-1]['reason']}. Submitting it again")
+
+    def _submit(self, before: Sequence[Attempt]) -> Object:
+        api = self.api.retrying(_RETURN_SECONDS) if before else self.api
+        return submit(api, self.submission, self.facts, self.context, before)
+
+    def _wait(self, live: Object, before: Sequence[Attempt], prefix: str) -> RunResult:
+        """Return how an attempt ended, and record it; `prefix` begins its row."""
+        run_id, history = str(run_of(live)), History(self.logs)
+        self.logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
         begun = str(live["metadata"].get("creationTimestamp"))
-        history.begin(Record(run_id=run_id, submitted=begun, provenance=facts))
-        prefix = f"{attempt}: " if job.retries > 0 else ""
-        kept = logs.run(run_id)
-        wait = Wait(api, live, limits, api.age(live), context, job.on_cancel, kept, prefix)
+        history.begin(Record(run_id=run_id, submitted=begun, provenance=self.facts))
+        wait = Wait(
+            self.api,
+            live,
+            self.limits,
+            self.api.age(live),
+            self.context,
+            self.submission.job.on_cancel,
+            self.logs.run(run_id),
+            prefix,
+        )
         result = retry.complete(wait.to_the_end(), before)
         history.end(run_id, result.as_map())
-        reason = retry.curable(result, job.retry_on or ("lostNode",))
-        if reason is None or len(before) >= job.retries:
-            return result
-        before = retry.with_ended(before, result, reason)
-        # Should this process be killed now, the remaining job records its attempt.
-        api.patch({"metadata": {"annotations": retry.annotations(before)}})
-        word = "failed" if result.failure is None or not result.failure.disruption else "was lost"
-        context.warn(f"{attempt} {word}: {before[-1]['reason']}. The job is submitted anew")
+        return result

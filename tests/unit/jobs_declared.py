@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobs.model.job import TrainingJob
-from jobs.model.parts import Build, Elastic, JobInput, Limits, Master, SecretKey, Toleration, Volume
 from jobs.model.manifest import manifest
+from jobs.model.parts import Build, Elastic, JobInput, Limits, Master, SecretKey, Toleration, Volume
 from jobs.model.submission import Submission
 from jobs.model.volumes import Script
 

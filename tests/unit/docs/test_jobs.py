@@ -12,8 +12,7 @@ from pydantic.alias_generators import to_camel
 from clusters.capacity import Capacity
 from jobs.config import KEYS, read
 from jobs.model.job import TrainingJob
-from jobs.model.parts import Elastic
-from jobs.model.parts import HYPERPARAMETERS, MODULES
+from jobs.model.parts import HYPERPARAMETERS, MODULES, Elastic
 from jobs.model.program import DEFAULT_ENTRY
 from jobs.model.pytorchjob import manifest
 from jobs.rules import Surroundings

@@ -10,7 +10,7 @@ from jobs.adapt import FALLBACK_SECONDS, GROWN_SECONDS, may_grow, on_gpu_nodes, 
 from jobs.config import CATALOG
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Toleration
-from jobs.model.pytorchjob import manifest
+from tests.unit.jobs_declared import rendered
 
 SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
 POOL = GpuPool(
@@ -29,8 +29,8 @@ def own(**fields: Any) -> TrainingJob:
 
 
 def pod(job: TrainingJob) -> dict[str, Any]:
-    rendered = manifest(job, namespace="n", service_account="a", trainer_image="trainer")
-    found: dict[str, Any] = rendered["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
+    worker = rendered(job)["spec"]["pytorchReplicaSpecs"]["Worker"]
+    found: dict[str, Any] = worker["template"]["spec"]
     return found
 
 

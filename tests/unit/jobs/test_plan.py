@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jobs.config import _dependency_problems, lost_inputs
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Build, JobInput
-from jobs.plan import not_run, ordered, prerequisites
+from jobs.plan import Schedule, not_run, prerequisites
 
 KEY = "slipway:jobs"
 OUTPUTS = {"outputs": "abfs://results/mine"}
@@ -91,20 +91,20 @@ def test_where_a_stack_keeps_no_files_an_input_is_of_a_job_with_outputs() -> Non
 
 def test_each_starts_after_those_that_it_needs_otherwise_in_their_order() -> None:
     jobs = [job("e", "d"), job("a"), job("d", "b"), job("b"), job("c")]
-    assert [each.name for each in ordered(jobs)] == ["a", "b", "d", "e", "c"]
+    assert [each.name for each in Schedule(jobs, None).ordered] == ["a", "b", "d", "e", "c"]
 
 
 def test_jobs_whose_images_are_built_let_the_others_go_first() -> None:
     built = TrainingJob(name="a", build=Build(context="/mine"))
     jobs = [built, job("b"), job("c", "a"), job("d")]
-    assert [each.name for each in ordered(jobs)] == ["b", "d", "a", "c"]
+    assert [each.name for each in Schedule(jobs, None).ordered] == ["b", "d", "a", "c"]
 
 
 @given(st.permutations(range(6)), st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5))))
 def test_an_order_is_one_of_all_jobs(place: list[int], pairs: set[tuple[int, int]]) -> None:
     before = {n: [f"j{m}" for m, other in pairs if other == n and m < n] for n in range(6)}
     jobs = [job(f"j{n}", *before[n]) for n in place]
-    found = ordered(jobs)
+    found = Schedule(jobs, None).ordered
     assert sorted(each.name for each in found) == sorted(each.name for each in jobs)
     for number, each in enumerate(found):
         assert set(prerequisites(each)) <= {other.name for other in found[:number]}

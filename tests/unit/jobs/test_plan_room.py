@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from clusters.capacity import Capacity
 from clusters.embedded import cluster
-from jobs import plan
 from jobs.config import CATALOG
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Master
-from jobs.plan import fits, prerequisites, shares
+from jobs.plan import Schedule, fits, prerequisites, shares
 
 GIB = 2**30
 
@@ -54,24 +53,24 @@ def test_a_job_fits_when_all_of_its_pods_find_a_node(
 
 def test_jobs_run_side_by_side_while_there_is_room() -> None:
     small = [job(name, cpu="400m") for name in ("a", "b", "c", "d")]
-    assert plan.waits(small, room("2")) == {"a": (), "b": (), "c": ("a",), "d": ("a", "b")}
-    assert plan.waits(small[:3], room("3")) == {"a": (), "b": (), "c": ()}
+    assert Schedule(small, room("2")).waits == {"a": (), "b": (), "c": ("a",), "d": ("a", "b")}
+    assert Schedule(small[:3], room("3")).waits == {"a": (), "b": (), "c": ()}
 
 
 def test_a_job_waits_for_as_many_as_it_needs_the_room_of() -> None:
     jobs = [job("a", cpu="500m"), job("b", cpu="500m"), job("c", cpu="900m"), job("d", cpu="500m")]
-    assert plan.waits(jobs, room("2")) == {"a": (), "b": (), "c": ("a", "b"), "d": ("c",)}
+    assert Schedule(jobs, room("2")).waits == {"a": (), "b": (), "c": ("a", "b"), "d": ("c",)}
 
 
 def test_what_a_job_needs_has_made_room_for_it_already() -> None:
     jobs = [job("a", cpu="900m"), job("b", cpu="900m", depends_on=("a",))]
-    assert plan.waits(jobs, room("2")) == {"a": (), "b": ()}
+    assert Schedule(jobs, room("2")).waits == {"a": (), "b": ()}
 
 
 def test_without_a_known_capacity_nothing_waits() -> None:
     jobs = [job("a", cpu="99"), job("b", cpu="99")]
-    assert plan.waits(jobs, None) == {"a": (), "b": ()}
-    assert plan.waits([], room()) == {}
+    assert Schedule(jobs, None).waits == {"a": (), "b": ()}
+    assert Schedule([], room()).waits == {}
 
 
 @st.composite
@@ -89,7 +88,7 @@ def _jobs(draw: st.DrawFn) -> list[TrainingJob]:
 def test_whatever_ends_when_each_starts_and_there_is_room(
     jobs: list[TrainingJob], order: Random
 ) -> None:
-    waits = plan.waits(jobs, room("2"))
+    waits = Schedule(jobs, room("2")).waits
     waiting, running, ended = list(jobs), list[TrainingJob](), set[str]()
     while waiting or running:
         ready = [each for each in waiting if {*prerequisites(each), *waits[each.name]} <= ended]
@@ -122,5 +121,6 @@ def test_this_machine_has_less_for_jobs_than_it_has() -> None:
 
 def test_the_order_of_jobs_that_run_in_turns_is_told_on_one_line() -> None:
     jobs = [job("a"), job("b"), job("c"), job("d", depends_on=("c",))]
-    waits = {"a": (), "b": (), "c": ("a",), "d": ("b",)}
-    assert plan.summary(jobs, waits, None).endswith("; they run in turns: a, b; then c; then d")
+    schedule = Schedule(jobs, None)
+    schedule.__dict__["waits"] = {"a": (), "b": (), "c": ("a",), "d": ("b",)}
+    assert str(schedule).endswith("; they run in turns: a, b; then c; then d")

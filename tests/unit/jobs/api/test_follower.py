@@ -11,9 +11,10 @@ from kubernetes.client.exceptions import ApiException
 
 from jobs.api import follower
 from jobs.api.client import JobApi, Unreachable
-from jobs.api.follower import LIVE, Container, Follower, containers
+from jobs.api.follower import LIVE, Container, Follower
 from jobs.api.lines import Cursor, Line
 from jobs.model.pytorchjob import Topology
+from jobs.observe.replica import containers, starts_in
 from tests.unit.jobs_objects import RUNNING, ended, pod, waiting
 
 
@@ -104,7 +105,7 @@ def _taken() -> Taken:
 @pytest.fixture(name="following")
 def _following(logs: Logs, taken: Taken, monkeypatch: pytest.MonkeyPatch) -> Follower:
     monkeypatch.setattr(follower, "_PAUSE_SECONDS", 0.05)
-    return Follower(cast("JobApi", logs), taken)
+    return Follower(cast("JobApi", logs), taken, starts_in)
 
 
 def until(holds: Callable[[], bool]) -> None:

@@ -5,46 +5,46 @@ from typing import Any
 
 import pytest
 
-from core.handler import UNKNOWN, Change
+from core.handler import UNKNOWN
 from jobs.config import CATALOG, declare
 from jobs.model.job import TrainingJob
-from jobs.model.kept import VOLUME_URL, checkpoints, resuming
 from jobs.model.parts import Checkpoint, Limits
-from jobs.model.pytorchjob import manifest
-from jobs.run.changes import is_in_place
-from jobs.run.resource import run_properties
+from jobs.model.places import VOLUME_URL
+from tests.unit.jobs_declared import rendered, submitted
 
 MNIST = replace(CATALOG["mnist-gloo"], checkpoint=Checkpoint(every="500 steps"))
 
 
-def submitted(job: TrainingJob, place: str | None = VOLUME_URL, image: Any = "trainer:1") -> Any:
-    rendered = manifest(
-        job, namespace="slipway-jobs", service_account="slipway-job", trainer_image=image
-    )
-    return resuming(rendered, checkpoints(job, place))["spec"]["pytorchReplicaSpecs"]
+def pods(job: TrainingJob, place: str | None = VOLUME_URL, image: Any = "trainer:1") -> list[Any]:
+    """Return the pods of the Master and of the Workers."""
+    specs = rendered(job, image, place=place)["spec"]["pytorchReplicaSpecs"]
+    return [each["template"]["spec"] for each in specs.values()]
 
 
 def variables(job: TrainingJob, place: str | None = VOLUME_URL, image: Any = "trainer:1") -> Any:
-    """Return the variables of the Master, or of an elastic job's Workers."""
-    specs = submitted(job, place, image)
-    [container] = next(iter(specs.values()))["template"]["spec"]["containers"]
+    """Return the variables of the Master."""
+    [container] = pods(job, place, image)[0]["containers"]
     return {each["name"]: each.get("value") for each in container["env"]}
 
 
 def test_every_pod_finds_the_jobs_directory_on_the_stacks_volume() -> None:
-    for replicas in submitted(MNIST).values():
-        pod = replicas["template"]["spec"]
+    for pod in pods(MNIST):
         assert pod["volumes"][-1]["persistentVolumeClaim"] == {"claimName": "slipway-kept"}
         assert pod["containers"][0]["volumeMounts"][-1]["mountPath"] == "/opt/kept"
-        assert pod["terminationGracePeriodSeconds"] == 30
+    times = [pod["terminationGracePeriodSeconds"] for pod in pods(MNIST)]
+    assert times == [60, 30], "rank 0 copies its other files as well"
     found = variables(MNIST)
     assert found["SLIPWAY_CHECKPOINT_DIR"].startswith("/opt/kept/checkpoints/mnist-gloo/")
     assert found["SLIPWAY_CHECKPOINT_EVERY"] == "500 steps"
     assert found["SLIPWAY_CHECKPOINT_KEEP"] == "2"
 
 
-def test_where_nothing_is_kept_nothing_is_written() -> None:
-    assert "SLIPWAY_CHECKPOINT_DIR" not in variables(MNIST, None)
+@pytest.mark.parametrize(
+    ("job", "place"), [(MNIST, None), (replace(MNIST, checkpoint=None), VOLUME_URL)]
+)
+def test_where_nothing_is_kept_nothing_is_written(job: TrainingJob, place: str | None) -> None:
+    assert "SLIPWAY_CHECKPOINT" not in str(pods(job, place))
+    assert submitted(job, place=place).digest() == submitted(MNIST, place=VOLUME_URL).digest()
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_in_a_store_they_have_the_same_folder_and_pods_a_directory_of_their_own(
     folder = variables(MNIST)["SLIPWAY_CHECKPOINT_DIR"].removeprefix("/opt/kept")
     assert found["SLIPWAY_CHECKPOINT_DIR"] == f"/work{folder}"
     assert found["SLIPWAY_CHECKPOINT_URL"] == f"{(url or place or '').rstrip('/')}{folder}"
-    for replicas in submitted(job, place).values():
-        pod = replicas["template"]["spec"]
+    for pod in pods(job, place):
         assert pod["terminationGracePeriodSeconds"] == 60, "time to copy the last one"
-        assert "slipway-kept" not in str(pod["volumes"])
+    _, worker = pods(job, place)
+    assert "slipway-kept" not in str(worker["volumes"])
 
 
 def test_a_url_with_a_password_is_refused() -> None:
@@ -77,16 +77,12 @@ def test_a_url_with_a_password_is_refused() -> None:
 
 
 def test_how_often_files_are_copied_is_no_part_of_what_is_trained() -> None:
-    job = TrainingJob(name="mine", image="example.org/own:1", command=("x",), outputs_every=60)
-    rendered = manifest(job, namespace="n", service_account="s", trainer_image="i")
-    properties = run_properties(job, rendered)
-    assert properties["outputsEvery"] == 60
-    assert is_in_place(Change("outputsEvery", "update"))
-    assert "SLIPWAY_OUTPUTS_EVERY" not in str(rendered)
-    complete = resuming(rendered, None, properties["outputsEvery"])
-    for replicas in complete["spec"]["pytorchReplicaSpecs"].values():
+    job = TrainingJob(name="mine", image="example.org/own:1", command=("x",))
+    often = replace(job, outputs_every=60)
+    assert submitted(often).digest() == submitted(job).digest()
+    for pod in pods(often, None):
         variable = {"name": "SLIPWAY_OUTPUTS_EVERY", "value": "60"}
-        assert variable in replicas["template"]["spec"]["containers"][0]["env"]
+        assert variable in pod["containers"][0]["env"]
 
 
 @pytest.mark.parametrize(
@@ -126,16 +122,6 @@ def test_another_image_begins_anew_and_one_that_is_not_built_yet_is_not_known() 
     assert other != variables(MNIST)["SLIPWAY_CHECKPOINT_DIR"]
     unknown = variables(MNIST, image=UNKNOWN)["SLIPWAY_CHECKPOINT_DIR"]
     assert unknown == "/opt/kept/checkpoints/mnist-gloo/<known later>"
-
-
-def test_a_job_without_it_is_submitted_as_it_was_declared() -> None:
-    plain = replace(MNIST, checkpoint=None)
-    rendered = manifest(
-        plain, namespace="slipway-jobs", service_account="slipway-job", trainer_image="trainer:1"
-    )
-    assert resuming(rendered, checkpoints(plain, VOLUME_URL)) == rendered
-    assert "checkpoint" not in run_properties(plain, rendered)
-    assert "checkpoint" not in run_properties(MNIST, rendered, None), "nothing is kept"
 
 
 @pytest.mark.parametrize(

@@ -7,22 +7,18 @@ import pytest
 from pydantic import ValidationError
 
 from jobs.config import declare
-from jobs.model.inputs import filled
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Data, JobInput, Volume
-from jobs.model.pytorchjob import manifest
+from tests.unit.jobs_declared import rendered
 
 SHA = "a" * 64
 URL = Data(url="https://example.org/pictures.tar", sha256=SHA)
 
 
 def pod(keeps: bool = False, **fields: Any) -> dict[str, Any]:
-    job = TrainingJob(name="mine", **{"script": None, "module": "mnist", "data": URL, **fields})
-    made = manifest(
-        job, namespace="n", service_account="s", trainer_image="trainer:1", keeps_data=keeps
-    )
-    spec = filled(made, {"model": {"sha256": "1"}})["spec"]["pytorchReplicaSpecs"]["Master"]
-    found: dict[str, Any] = spec["template"]["spec"]
+    job = TrainingJob(name="mine", **{"module": "mnist", "data": URL, **fields})
+    complete = rendered(job, keeps_data=keeps, artifacts={"model": {"sha256": "1"}})
+    found: dict[str, Any] = complete["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
     return found
 
 

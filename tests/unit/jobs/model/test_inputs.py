@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from core.handler import UNKNOWN, compare
-from jobs.model.inputs import filled, found, other_volumes, require
+from core.handler import UNKNOWN
+from jobs.model.inputs import found, other_volumes
 from jobs.model.job import TrainingJob
-from jobs.model.kept import keeping
 from jobs.model.parts import Build, JobInput, SecretKey, Volume
-from jobs.model.pytorchjob import manifest
-from jobs.run.changes import is_other_content
+from jobs.model.places import VOLUME_URL
+from tests.unit.jobs_declared import rendered, submitted
 
 TRAINER, OWN = "localhost/slipway-trainer:1", "example.org/mine:1"
 RESULT = {
@@ -38,18 +37,11 @@ def training(**fields: Any) -> TrainingJob:
     return TrainingJob(name="train", module="mnist", **fields)
 
 
-def pods(job: TrainingJob, volumes: dict[str, Volume] | None = None) -> list[dict[str, Any]]:
-    """Return the specs of the pods that the job has in the end."""
-    rendered = manifest(
-        job,
-        namespace="n",
-        service_account="s",
-        trainer_image="built:1",
-        fetch_image=TRAINER,
-        other_volumes=volumes or {},
-    )
-    specs = filled(rendered, FOUND)["spec"]["pytorchReplicaSpecs"].values()
-    return [spec["template"]["spec"] for spec in specs]
+def pods(job: TrainingJob, **others: Any) -> list[dict[str, Any]]:
+    """Return the specs of the job's pods."""
+    complete = rendered(job, "built:1", **{"fetch_image": TRAINER, "artifacts": FOUND, **others})
+    roles = complete["spec"]["pytorchReplicaSpecs"].values()
+    return [each["template"]["spec"] for each in roles]
 
 
 def fetching(pod: dict[str, Any]) -> dict[str, Any]:
@@ -65,14 +57,14 @@ def test_where_an_artifact_is_and_what_it_has_to_be_is_in_the_result_of_its_job(
 def test_an_artifact_that_is_not_there_is_told_with_those_that_are() -> None:
     other = job(inputs={"model": JobInput(job="train", artifact="net.pt")})
     with pytest.raises(RuntimeError) as raised:
-        require(found(other, {"train": RESULT}))
+        pods(other, artifacts=found(other, {"train": RESULT}))
     said = str(raised.value)
     assert said.startswith(
         "input model: job train succeeded but left no artifact net.pt; its result has "
         "artifacts.json, nets/net.pt."
     )
     with pytest.raises(RuntimeError, match="its result has none"):
-        require(found(other, {"train": {"state": "Succeeded"}}))
+        pods(other, artifacts=found(other, {"train": {"state": "Succeeded"}}))
 
 
 def test_every_pod_has_its_inputs_fetched_before_its_program_starts() -> None:
@@ -139,9 +131,8 @@ def test_pod_security_restricted_admits_it_and_the_pod_asks_for_no_more() -> Non
 
 def test_nothing_in_a_files_name_is_taken_for_a_variable() -> None:
     strange = job(inputs={"model": JobInput(job="train", artifact="$(HOME) $.pt")})
-    rendered = manifest(strange, namespace="n", service_account="s", trainer_image=TRAINER)
-    whole = filled(rendered, {"model": {"url": "file:///r/$(HOME) $.pt", "sha256": "1"}})
-    pod = whole["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    artifacts = {"model": {"url": "file:///r/$(HOME) $.pt", "sha256": "1"}}
+    pod, *_ = pods(strange, artifacts=artifacts)
     (argument,) = fetching(pod)["args"]
     assert "$(" not in argument.replace("$$", "")
     assert json.loads(argument.replace("$$", "$"))["artifact"] == "$(HOME) $.pt"
@@ -175,15 +166,7 @@ def test_a_job_without_outputs_has_left_its_files_on_the_stacks_volume_where_the
     lent = {"model": other("slipway-kept", "/opt/kept")}
     assert other_volumes(job(), others, has_volume=True) == lent
     assert other_volumes(job(), others, has_volume=False) == {}
-    rendered = manifest(
-        job(),
-        namespace="n",
-        service_account="s",
-        trainer_image=TRAINER,
-        other_volumes=lent,
-    )
-    kept = keeping(rendered, "file:///opt/kept/outputs/evaluate")
-    pod = kept["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    pod, *_ = pods(job(), input_volumes=lent, place=VOLUME_URL)
     assert str(pod["volumes"]).count("slipway-kept") == 2, "one volume, by its name and claim"
     mount = {"name": "slipway-kept", "mountPath": "/opt/inputs/model", "readOnly": True}
     assert mount in fetching(pod)["volumeMounts"]
@@ -192,7 +175,7 @@ def test_a_job_without_outputs_has_left_its_files_on_the_stacks_volume_where_the
 def test_a_lent_volume_is_mounted_where_its_input_is_fetched_alone_and_read_only() -> None:
     borrowed = {"model": other("train-results", "/results")}
     own = {"results": Volume(size="1Gi", mount_path="/results")}
-    for pod in pods(job(volumes=own), borrowed):
+    for pod in pods(job(volumes=own), input_volumes=borrowed):
         (volume,) = (each for each in pod["volumes"] if each["name"].startswith("lent-"))
         assert volume["persistentVolumeClaim"] == {"claimName": "train-results"}
         mount = {"name": volume["name"], "mountPath": "/opt/inputs/model", "readOnly": True}
@@ -208,11 +191,7 @@ def test_a_claim_is_one_volume_of_the_pod_however_many_inputs_lie_in_it() -> Non
     taken = {name: JobInput(job="train", artifact="nets/net.pt") for name in ("model", "again")}
     borrowed = dict.fromkeys(taken, other("team", "/results"))
     for volumes, count in (({}, 1), ({"mine": Volume(claim="team", mount_path="/mnt/a")}, 0)):
-        rendered = manifest(
-            job(inputs=taken, volumes=volumes),
-            namespace="n", service_account="s", trainer_image=TRAINER, other_volumes=borrowed,
-        )  # fmt: skip
-        pod = rendered["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+        pod, *_ = pods(job(inputs=taken, volumes=volumes), input_volumes=borrowed)
         assert len([each for each in pod["volumes"] if each["name"].startswith("lent-")]) == count
         names = {each["name"] for each in pod["volumes"]}
         mounts = fetching(pod)["volumeMounts"]
@@ -225,16 +204,14 @@ def test_a_claim_is_one_volume_of_the_pod_however_many_inputs_lie_in_it() -> Non
     [
         ({"url": "file:///results/r/nets/net.pt", "sha256": "2"}, True),
         ({"url": "file:///results/later/nets/net.pt", "sha256": "1"}, False),
-        ({"missing": "there is none"}, False),
-        (UNKNOWN, False),
     ],
 )
 def test_only_another_content_is_another_input(now: object, other: bool) -> None:
-    changes = compare({"artifacts": FOUND}, {"artifacts": {"model": now}})
-    assert changes
-    assert any(map(is_other_content, changes)) == other
+    before, after = (submitted(job(), artifacts=each) for each in (FOUND, {"model": now}))
+    assert (before.digest() != after.digest()) == other
 
 
-def test_as_long_as_nothing_is_known_of_it_an_input_is_no_other_one() -> None:
-    (change,) = compare({"artifacts": FOUND}, {"artifacts": UNKNOWN})
-    assert not is_other_content(change)
+def test_in_a_preview_an_input_may_not_be_known_yet() -> None:
+    for pod in pods(job(), artifacts=UNKNOWN):
+        (told,) = map(json.loads, fetching(pod)["args"])
+        assert not {"url", "sha256"} & told.keys()

@@ -15,10 +15,8 @@ from core import toolchain
 from jobs.config import CATALOG
 from jobs.model import program
 from jobs.model.job import TrainingJob
-from jobs.model.parts import Build, Elastic, Limits, Master, SecretKey, Volume
-from jobs.model.parts import MODULES
-from jobs.model.pytorchjob import manifest
-from jobs.model.pytorchjob import Topology
+from jobs.model.parts import MODULES, Build, Elastic, Limits, Master, SecretKey, Volume
+from jobs.model.pytorchjob import Topology, manifest
 from jobs.model.volumes import Script
 from jobs.run.submit import spec_hash
 from tests.unit.jobs_declared import IMAGE, jobs, rendered

@@ -6,8 +6,8 @@ import pytest
 
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Volume
-from jobs.model.pytorchjob import manifest
 from jobs.model.volumes import claims, host_volumes
+from tests.unit.jobs_declared import rendered
 
 
 def job(**volumes: Volume) -> TrainingJob:
@@ -19,8 +19,7 @@ def made(found: TrainingJob) -> list[dict[str, Any]]:
 
 
 def claims_in_pod(found: TrainingJob) -> set[str]:
-    rendered = manifest(found, namespace="n", service_account="s", trainer_image="i")
-    pod = rendered["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
+    pod = rendered(found)["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
     return {
         each["persistentVolumeClaim"]["claimName"]
         for each in pod["volumes"]

@@ -84,9 +84,9 @@ def spoken(api: Ranks, expected: int, tmp_path: Path, **fields: Any) -> list[str
         deadline = time.monotonic() + 5
         while len(heard.lines) < expected:
             assert time.monotonic() < deadline, heard.lines
-            feed.take_in(0.1)
+            feed.process(0.1)
         feed.finish(5)
-        feed.take_in(0.1)
+        feed.process(0.1)
     api.there.clear()
     return heard.lines
 
@@ -124,7 +124,7 @@ def test_pods_of_another_job_of_that_name_are_not_listened_to(tmp_path: Path) ->
     run = Archive(tmp_path / "mine").run("mine-1")
     with Feed(cast("JobApi", api), RunState(submitted()), run, pytest.fail) as feed:
         for _ in range(5):
-            feed.take_in(0.1)
+            feed.process(0.1)
         feed.finish(5)
     api.there.clear()
     assert kept(tmp_path) == {1: ["mine-worker-0 0"]}

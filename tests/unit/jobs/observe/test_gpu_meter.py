@@ -13,7 +13,7 @@ from jobs.api.client import JobApi
 from jobs.observe import gpu_meter
 from jobs.observe.gpu_meter import GpuMeter
 from jobs.observe.run_state import RunState
-from jobs.observe.verdict import Limits, judge
+from jobs.observe.verdict import Limits, end_of
 from jobs.observe.wait import Wait
 from jobs.records.archive import Run
 from tests.unit.fake_api import FakeApi, served
@@ -81,7 +81,7 @@ def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_node
     monkeypatch.setattr("jobs.observe.gpu_use.IDLE_SECONDS", 0.05)
     told: list[str] = []
     until(lambda: run.idle, meter(api, run, told))
-    end = judge(run, 0, LIMITS)
+    end = end_of(run, 0, LIMITS)
     assert end is not None
     assert "at 87 % at most: rank 0 (mine-master-0)" in end.reason
     assert paths(api) == {
@@ -122,7 +122,7 @@ def test_what_cannot_be_measured_is_told_once_and_ends_nothing(
     assert words in line
     assert "`minGpuUtilization` of mine" in line
     assert "docs/gpus.md#idle-gpus" in line
-    assert judge(run, 0, LIMITS) is None
+    assert end_of(run, 0, LIMITS) is None
 
 
 def test_a_look_stops_asking_after_a_time(

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 import yaml
 
+from clusters.refused_pulls import AZURE_LATE_ROLES
 from core import kube
 from jobs.api.client import JobApi
-from jobs.observe.obstacles import Obstacles
+from jobs.observe.obstacles import Obstacles, see_events
 from jobs.observe.run_state import RunState
-from jobs.observe.verdict import Limits, judge
+from jobs.observe.verdict import Limits, end_of
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import REFUSED_LOGIN, job, pod
 
@@ -57,44 +58,44 @@ NOT_MADE = about(
 @pytest.fixture
 def tracked() -> RunState:
     """A job of two ranks, neither of which has a node."""
-    made = RunState(job("Created"))
+    made = RunState(job("Created"), AZURE_LATE_ROLES)
     made.see_pods([homeless(0), homeless(1)])
     return made
 
 
 def test_its_row_says_that_a_node_is_being_made(tracked: RunState) -> None:
     assert tracked.status == "2 ranks: 2 waiting for a node"
-    tracked.see_events([MADE])
+    see_events(tracked, [MADE])
     assert tracked.status == "2 ranks: 2 waiting for a node that is being made"
 
 
 def test_what_never_fits_today_is_waited_for_while_a_node_is_being_made(tracked: RunState) -> None:
     tracked.shortage = NEVER
-    assert judge(tracked, 1, LIMITS) is not None
-    tracked.see_events([MADE])
-    assert judge(tracked, 1, LIMITS) is None
+    assert end_of(tracked, 1, LIMITS) is not None
+    see_events(tracked, [MADE])
+    assert end_of(tracked, 1, LIMITS) is None
 
 
 def test_what_the_autoscaler_refuses_is_no_node_to_come(tracked: RunState) -> None:
     tracked.shortage = NEVER
-    tracked.see_events([NOT_MADE])
+    see_events(tracked, [NOT_MADE])
     assert tracked.status == "2 ranks: 2 waiting for a node"
-    end = judge(tracked, 1, LIMITS)
+    end = end_of(tracked, 1, LIMITS)
     assert end is not None
     assert end.state == "CannotStart"
 
 
 def test_a_start_that_is_overdue_tells_what_the_autoscaler_said(tracked: RunState) -> None:
-    tracked.see_events([NOT_MADE])
+    see_events(tracked, [NOT_MADE])
     tracked.setbacks = ["aks-gpu-vmss: QUOTA_EXCEEDED"]
-    end = judge(tracked, 61, LIMITS)
+    end = end_of(tracked, 61, LIMITS)
     assert end is not None
     assert "no node is made for it: 1 max node group size reached" in end.reason
     assert "aks-gpu-vmss: QUOTA_EXCEEDED" in end.reason
 
 
 def test_what_was_said_of_other_pods_says_nothing_of_this_job(tracked: RunState) -> None:
-    tracked.see_events([MADE | {"involvedObject": {"kind": "Pod", "uid": "of-another-job"}}])
+    see_events(tracked, [MADE | {"involvedObject": {"kind": "Pod", "uid": "of-another-job"}}])
     assert tracked.growth is None
 
 
@@ -137,7 +138,7 @@ def test_who_may_not_look_into_the_autoscalers_namespace_still_sees_the_rest(
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", refused, status=403)
     told = looked(api, tracked)
     assert any("no node is made for it" in line for line in told)
-    assert judge(tracked, 1, LIMITS) is None
+    assert end_of(tracked, 1, LIMITS) is None
 
 
 def test_what_no_node_could_ever_fit_ends_the_run_where_no_autoscaler_may_add_one(
@@ -151,10 +152,10 @@ def test_what_no_node_could_ever_fit_ends_the_run_where_no_autoscaler_may_add_on
     }
     tracked.see_pods([large])
     looked(api, tracked)
-    assert judge(tracked, 1, LIMITS) is None, "the autoscaler may add a larger one"
+    assert end_of(tracked, 1, LIMITS) is None, "the autoscaler may add a larger one"
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", {"items": []})
     looked(api, tracked)
-    end = judge(tracked, 1, LIMITS)
+    end = end_of(tracked, 1, LIMITS)
     assert end is not None
     assert "it asks for 8 cores, and no node has more than 2 cores" in end.reason
 

@@ -66,7 +66,9 @@ def test_what_a_message_lacks_comes_from_the_log_of_its_replica() -> None:
     run.see_pods([pod(0, state=ended(0, json.dumps(cut)))])
     whole = {"epoch_metrics": {"a": [1, 2]}, "accuracy": 0.97}
     for read, history in (({0: whole}, [1, 2]), ({0: {}}, [2])):
-        found = result(End("Succeeded", ""), run, "2026-01-01T01:00:00Z", whole=read.__getitem__)
+        found = result(
+            End("Succeeded", ""), run, "2026-01-01T01:00:00Z", full_message=read.__getitem__
+        )
         assert (found.accuracy, found.epoch_metrics) == (0.97, {"a": history})
 
 
@@ -149,7 +151,7 @@ def test_the_latest_pod_of_a_rank_speaks_for_it() -> None:
 
 
 def test_a_job_that_was_not_admitted_has_a_result_too() -> None:
-    found = refused("admission webhook denied the request", job(workers=3)).as_map()
+    found = refused("admission webhook denied the request", 4).as_map()
     assert found["state"] == "CannotStart"
     assert "admission webhook denied" in found["reason"]
     assert found["world_size"] == 4

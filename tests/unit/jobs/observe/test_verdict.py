@@ -5,17 +5,18 @@ from typing import Any
 
 import pytest
 
+from clusters.refused_pulls import AZURE_LATE_ROLES
 from jobs.model.pytorchjob import Topology
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
-from jobs.observe.verdict import Limits, is_stuck, judge
+from jobs.observe.verdict import Limits, end_of, is_stuck
 from tests.unit.jobs_objects import REFUSED_LOGIN, RUNNING, ended, job, pod, summary, waiting
 
 LIMITS = Limits(total=600, start=60)
 
 
 def tracker(*pods: dict[str, Any], of: dict[str, Any] | None = None) -> RunState:
-    tracked = RunState(job("Created"))
+    tracked = RunState(job("Created"), AZURE_LATE_ROLES)
     if of is not None:
         tracked.topology = Topology.of_object(of)
         tracked.see_jobs([of])
@@ -29,12 +30,12 @@ def done(rank: int) -> dict[str, Any]:
 
 def test_a_running_job_has_no_end() -> None:
     running = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING), of=job("Created", "Running"))
-    assert judge(running, 300, LIMITS) is None
+    assert end_of(running, 300, LIMITS) is None
     assert running.status == "2 ranks: 2 running"
 
 
 def test_it_succeeds_once_the_operator_says_so_and_every_rank_exited_with_0() -> None:
-    end = judge(tracker(done(0), done(1), of=job("Created", "Succeeded")), 10, LIMITS)
+    end = end_of(tracker(done(0), done(1), of=job("Created", "Succeeded")), 10, LIMITS)
     assert end is not None
     assert end.state == "Succeeded"
 
@@ -42,16 +43,16 @@ def test_it_succeeds_once_the_operator_says_so_and_every_rank_exited_with_0() ->
 def test_ranks_that_end_after_rank_0_are_waited_for_but_not_for_ever() -> None:
     """The operator calls a job Succeeded when rank 0 is done."""
     tracked = tracker(done(0), pod(1, state=RUNNING), of=job("Succeeded"))
-    assert judge(tracked, 100, LIMITS) is None
-    assert judge(tracked, 129, LIMITS) is None
-    end = judge(tracked, 131, LIMITS)
+    assert end_of(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 129, LIMITS) is None
+    end = end_of(tracked, 131, LIMITS)
     assert end is not None
     assert end.state == "Failed"
     assert "rank 1 did not end" in end.reason
 
 
 def test_a_rank_that_fails_beside_a_successful_master_fails_the_run() -> None:
-    end = judge(tracker(done(0), pod(1, state=ended(3)), of=job("Succeeded")), 10, LIMITS)
+    end = end_of(tracker(done(0), pod(1, state=ended(3)), of=job("Succeeded")), 10, LIMITS)
     assert end is not None
     assert end.state == "Failed"
     assert "rank 1 (mine-worker-0) exited with code 3" in end.reason
@@ -62,9 +63,9 @@ def test_a_failed_pod_that_no_operator_acts_on_ends_the_run() -> None:
     lost = pod(1, state=ended(137), phase="Failed")
     lost["status"] |= {"reason": "Evicted", "message": "The node was low on resource: memory."}
     tracked = tracker(pod(0, state=RUNNING), lost, of=job("Running"))
-    assert judge(tracked, 100, LIMITS) is None
-    assert judge(tracked, 159, LIMITS) is None
-    end = judge(tracked, 160, LIMITS)
+    assert end_of(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 159, LIMITS) is None
+    end = end_of(tracked, 160, LIMITS)
     assert end is not None
     assert end.state == "Failed"
     assert end.reason == (
@@ -83,10 +84,10 @@ def test_a_run_ends_once_its_node_is_lost_for_good_and_a_retry_may_cure_that() -
     tracked = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING), of=job("Running"))
     for at, ready, ends in ((1, "Unknown", False), (25, "True", False), (30, "False", False)):
         tracked.see_nodes([node("node", ready)])
-        assert (judge(tracked, at, LIMITS) is not None) is ends
+        assert (end_of(tracked, at, LIMITS) is not None) is ends
     assert "node node, where pod mine-master-0 ran, is gone or not Ready" in tracked.status
-    assert judge(tracked, 59, LIMITS) is None
-    end = judge(tracked, 60, LIMITS)
+    assert end_of(tracked, 59, LIMITS) is None
+    end = end_of(tracked, 60, LIMITS)
     assert end is not None
     assert (end.state, end.reason) == ("Failed", "it lost a node for more than 30 s")
     assert tracked.goes_on
@@ -112,28 +113,28 @@ def test_a_node_that_goes_when_a_program_has_failed_by_itself_is_no_excuse() -> 
 def test_an_elastic_run_outlives_a_node() -> None:
     tracked = elastic(*(worker(index, state=RUNNING) for index in range(3)))
     tracked.see_nodes([])
-    assert judge(tracked, 1, LIMITS) is None
-    assert judge(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 1, LIMITS) is None
+    assert end_of(tracked, 100, LIMITS) is None
 
 
 def test_a_failed_pod_that_is_replaced_or_of_an_elastic_job_ends_nothing() -> None:
     lost = pod(1, state=ended(137), phase="Failed")
     tracked = tracker(pod(0, state=RUNNING), lost, of=job("Running"))
-    assert judge(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 100, LIMITS) is None
     tracked.see_pods([pod(1, state=RUNNING, created="2026-01-01T00:02:00Z")])
-    assert judge(tracked, 400, LIMITS) is None
+    assert end_of(tracked, 400, LIMITS) is None
     leaves = {**lost, "metadata": {**lost["metadata"], "deletionTimestamp": "now"}}
     for tracked in (
         tracker(pod(0, state=RUNNING), leaves, of=job("Running")),
         tracker(pod(0, state=RUNNING), lost, of=job("Running", elastic=True)),
     ):
-        assert judge(tracked, 100, LIMITS) is None
-        assert judge(tracked, 400, LIMITS) is None
+        assert end_of(tracked, 100, LIMITS) is None
+        assert end_of(tracked, 400, LIMITS) is None
 
 
 def test_a_rank_that_failed_once_and_then_succeeded_is_forgiven() -> None:
     again = pod(1, state=ended(0, summary(1)), last=ended(1), restarts=1)
-    end = judge(tracker(done(0), again, of=job("Succeeded")), 10, LIMITS)
+    end = end_of(tracker(done(0), again, of=job("Succeeded")), 10, LIMITS)
     assert end is not None
     assert end.state == "Succeeded"
 
@@ -144,7 +145,7 @@ def test_the_first_rank_to_fail_is_named_and_not_those_that_followed() -> None:
         pod(1, state=ended(3, finished="2026-01-01T00:00:19Z")),
         of=job("Failed", message="2 replicas failed"),
     )
-    end = judge(tracked, 10, LIMITS)
+    end = end_of(tracked, 10, LIMITS)
     assert end is not None
     assert end.reason == "rank 1 (mine-worker-0) exited with code 3"
 
@@ -178,7 +179,7 @@ def test_a_failure_is_known_before_the_operator_knows_and_after_the_pod_is_gone(
     ]
     tracked.see_pods([])
     tracked.see_jobs([job("Failed", message="backoff limit")])
-    end = judge(tracked, 10, LIMITS)
+    end = end_of(tracked, 10, LIMITS)
     assert end is not None
     assert end.reason == "rank 1 (mine-worker-0) exited with code 3"
 
@@ -206,7 +207,7 @@ def test_how_a_rank_ended_is_told_in_words(terminated: dict[str, Any], words: st
 
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"])
 def test_an_image_that_cannot_be_had_ends_the_run_at_once(reason: str) -> None:
-    end = judge(tracker(pod(0, state=waiting(reason, "not found"), phase="Pending")), 1, LIMITS)
+    end = end_of(tracker(pod(0, state=waiting(reason, "not found"), phase="Pending")), 1, LIMITS)
     assert end is not None
     assert end.state == "CannotStart"
     assert "example.org/mine:1" in end.reason
@@ -223,19 +224,19 @@ def test_a_login_that_a_new_role_may_still_allow_is_waited_for_and_not_for_ever(
     """Azure applies a role after up to ten minutes, which is more than the limit for the start."""
     limits = Limits(total=3600, start=60)
     tracked = tracker(refused(0), refused(1), of=job("Created"))
-    assert judge(tracked, 5, limits) is None
-    assert judge(tracked, 900, limits) is None
-    end = judge(tracked, 906, limits)
+    assert end_of(tracked, 5, limits) is None
+    assert end_of(tracked, 900, limits) is None
+    end = end_of(tracked, 906, limits)
     assert end is not None
     assert (end.state, "401 Unauthorized" in end.reason) == ("CannotStart", True)
 
 
 def test_ranks_have_their_usual_time_to_start_once_their_login_is_no_longer_refused() -> None:
     tracked = tracker(refused(0), refused(1), of=job("Created"))
-    assert judge(tracked, 300, LIMITS) is None
+    assert end_of(tracked, 300, LIMITS) is None
     tracked.see_pods([pod(0, state=RUNNING), pod(1, phase="Pending")])
-    assert judge(tracked, 359, LIMITS) is None
-    end = judge(tracked, 361, LIMITS)
+    assert end_of(tracked, 359, LIMITS) is None
+    end = end_of(tracked, 361, LIMITS)
     assert end is not None
     assert "not all ranks started" in end.reason
 
@@ -253,14 +254,14 @@ def test_ranks_have_their_usual_time_to_start_once_their_login_is_no_longer_refu
 )
 def test_a_name_that_does_not_exist_ends_a_run_at_once_beside_a_refused_login(message: str) -> None:
     missing = pod(1, state=waiting("ErrImagePull", message), phase="Pending")
-    end = judge(tracker(refused(0), missing), 1, LIMITS)
+    end = end_of(tracker(refused(0), missing), 1, LIMITS)
     assert end is not None
     assert (end.state, message in end.reason) == ("CannotStart", True)
 
 
 def test_the_image_of_an_init_container_counts_too() -> None:
     blocked = pod(1, init=waiting("ErrImagePull"), state=waiting("PodInitializing"))
-    end = judge(tracker(blocked), 1, LIMITS)
+    end = end_of(tracker(blocked), 1, LIMITS)
     assert end is not None
     assert "tcp-wait:1" in end.reason
 
@@ -268,7 +269,7 @@ def test_the_image_of_an_init_container_counts_too() -> None:
 def test_a_container_that_fails_before_the_program_is_named() -> None:
     failed = pod(1, init=ended(2), phase="Failed", restart_policy="Never")
     tracked = tracker(pod(0, state=RUNNING), failed, of=job("Failed", message="pod failed"))
-    end = judge(tracked, 1, LIMITS)
+    end = end_of(tracked, 1, LIMITS)
     assert end is not None
     assert end.state == "CannotStart"
     assert end.reason == "rank 1 (mine-worker-0): container tcp-wait exited with code 2"
@@ -291,13 +292,13 @@ def test_an_init_container_that_failed_is_known_while_it_is_tried_again() -> Non
 
 def test_a_crash_loop_ends_a_run_that_has_not_trained_yet() -> None:
     looping = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=2)
-    end = judge(tracker(looping), 1, LIMITS)
+    end = end_of(tracker(looping), 1, LIMITS)
     assert end is not None
     assert end.state == "Failed", "as when the operator is the first to say so"
     assert end.reason == "rank 1 (mine-worker-0) exited with code 1"
     trained = tracker(looping)
     trained.progress.see(json.dumps({"event": "epoch", "epoch": 1}))
-    assert judge(trained, 1, LIMITS) is None
+    assert end_of(trained, 1, LIMITS) is None
 
 
 def test_an_init_container_that_failed_is_no_matter_once_the_program_runs() -> None:
@@ -310,10 +311,10 @@ def test_an_init_container_that_failed_twice_ends_the_run_before_the_kubelet_cal
     None
 ):
     once = pod(1, init=ended(1))
-    assert judge(tracker(once), 1, LIMITS) is None
+    assert end_of(tracker(once), 1, LIMITS) is None
     twice = pod(1, init=ended(1))
     twice["status"]["initContainerStatuses"][0]["restartCount"] = 1
-    end = judge(tracker(once, twice), 1, LIMITS)
+    end = end_of(tracker(once, twice), 1, LIMITS)
     assert end is not None
     assert end.reason == "rank 1 (mine-worker-0): container tcp-wait fails again and again"
 
@@ -327,8 +328,8 @@ def test_a_run_without_a_node_is_shown_and_ends_after_its_start_limit() -> None:
     }
     tracked = tracker(pod(0, conditions=[full], phase="Pending"))
     assert tracked.status == "2 ranks: 1 waiting for a node, 1 to be created"
-    assert judge(tracked, 59, LIMITS) is None
-    end = judge(tracked, 61, LIMITS)
+    assert end_of(tracked, 59, LIMITS) is None
+    end = end_of(tracked, 61, LIMITS)
     assert end is not None
     assert end.state == "CannotStart"
     assert "Insufficient memory" in end.reason
@@ -336,7 +337,7 @@ def test_a_run_without_a_node_is_shown_and_ends_after_its_start_limit() -> None:
 
 
 def test_pods_that_were_never_made_are_not_waited_for_beyond_the_start_limit() -> None:
-    end = judge(tracker(), 61, LIMITS)
+    end = end_of(tracker(), 61, LIMITS)
     assert end is not None
     assert end.state == "CannotStart"
     assert "2 pods to be created" in end.reason
@@ -344,11 +345,11 @@ def test_pods_that_were_never_made_are_not_waited_for_beyond_the_start_limit() -
 
 def test_the_start_limit_is_over_once_every_rank_has_run() -> None:
     tracked = tracker(pod(0, state=RUNNING), pod(1, state=waiting("x"), last=ended(1), restarts=1))
-    assert judge(tracked, 599, LIMITS) is None
+    assert end_of(tracked, 599, LIMITS) is None
 
 
 def test_a_run_ends_at_its_limit() -> None:
-    end = judge(tracker(pod(0, state=RUNNING), pod(1, state=RUNNING)), 601, LIMITS)
+    end = end_of(tracker(pod(0, state=RUNNING), pod(1, state=RUNNING)), 601, LIMITS)
     assert end is not None
     assert end.state == "TimedOut"
     assert "600 s" in end.reason
@@ -357,7 +358,7 @@ def test_a_run_ends_at_its_limit() -> None:
 
 def test_the_operators_own_deadline_is_a_timeout_and_no_failure() -> None:
     message = "Job mine has failed because it was active longer than specified deadline"
-    end = judge(tracker(pod(0, state=RUNNING), of=job("Failed", message=message)), 1, LIMITS)
+    end = end_of(tracker(pod(0, state=RUNNING), of=job("Failed", message=message)), 1, LIMITS)
     assert end is not None
     assert end.state == "TimedOut"
 
@@ -365,7 +366,7 @@ def test_the_operators_own_deadline_is_a_timeout_and_no_failure() -> None:
 def test_a_job_deleted_by_somebody_else_ends_the_wait() -> None:
     tracked = tracker(pod(0, state=RUNNING))
     tracked.see_jobs([])
-    end = judge(tracked, 1, LIMITS)
+    end = end_of(tracked, 1, LIMITS)
     assert end is not None
     assert end.state == "Failed"
     assert "deleted" in end.reason
@@ -375,7 +376,7 @@ def test_a_new_job_of_the_same_name_is_not_this_run() -> None:
     tracked = tracker()
     tracked.see_jobs([job("Succeeded", uid="another")])
     tracked.see_pods([pod(0, state=ended(0), owner="another")])
-    end = judge(tracked, 1, LIMITS)
+    end = end_of(tracked, 1, LIMITS)
     assert end is not None
     assert end.state == "Failed"
     assert tracked.replicas == {}
@@ -417,7 +418,7 @@ def test_a_replica_that_is_made_again_late_has_started_before() -> None:
     tracked = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING))
     again = pod(1, state=waiting("ContainerCreating"), created="2026-01-01T00:05:00Z")
     tracked.see_pods([again])
-    assert judge(tracked, 61, LIMITS) is None
+    assert end_of(tracked, 61, LIMITS) is None
 
 
 def test_of_several_processes_the_one_that_told_is_named() -> None:
@@ -426,7 +427,7 @@ def test_of_several_processes_the_one_that_told_is_named() -> None:
     tracked = RunState(submitted)
     tracked.see_pods([pod(1, state=ended(1, told))])
     assert tracked.status == "4 ranks, 2 in each pod: 1 failed, 1 to be created"
-    end = judge(tracked, 10, LIMITS)
+    end = end_of(tracked, 10, LIMITS)
     assert end is not None
     assert end.reason == "rank 3 (mine-worker-0) exited with code 1"
 
@@ -447,15 +448,15 @@ def test_an_elastic_job_goes_on_when_a_replica_is_lost() -> None:
     assert [str(failure) for failure in tracked.failures] == [
         "rank 0 (mine-worker-0) exited with code 137 (SIGKILL)"
     ]
-    assert judge(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 100, LIMITS) is None
 
 
 def test_an_elastic_job_has_succeeded_when_it_says_so_and_nobody_runs_any_more() -> None:
     finished = [worker(1, state=ended(0)), worker(2, state=ended(0))]
     tracked = elastic(worker(0, state=RUNNING), *finished, conditions=("Succeeded",))
-    assert judge(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 100, LIMITS) is None
     tracked.see_pods([worker(0, state=ended(137))])
-    end = judge(tracked, 101, LIMITS)
+    end = end_of(tracked, 101, LIMITS)
     assert end is not None
     assert end.state == "Succeeded"
 
@@ -466,7 +467,7 @@ def test_an_elastic_job_that_bears_no_more_losses_names_the_last() -> None:
         worker(1, state=ended(1, finished="2026-01-01T00:00:50Z")),
         conditions=("Failed",),
     )
-    end = judge(tracked, 100, LIMITS)
+    end = end_of(tracked, 100, LIMITS)
     assert end is not None
     assert end.reason == "rank 1 (mine-worker-1) exited with code 1"
 
@@ -475,7 +476,7 @@ def test_a_crash_loop_does_not_end_a_job_that_has_made_a_step() -> None:
     looping = worker(1, state=waiting("CrashLoopBackOff"), last=ended(137), restarts=2)
     tracked = elastic(looping)
     tracked.progress.see(json.dumps({"event": "step", "step": 3}))
-    assert judge(tracked, 10, LIMITS) is None
+    assert end_of(tracked, 10, LIMITS) is None
 
 
 def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() -> None:
@@ -484,10 +485,10 @@ def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() 
     tracked = RunState(submitted)
     looping = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=2)
     tracked.see_pods([pod(0, state=RUNNING), looping])
-    assert judge(tracked, 10, LIMITS) is None
+    assert end_of(tracked, 10, LIMITS) is None
     used = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=3)
     tracked.see_pods([pod(0, state=RUNNING), used])
-    end = judge(tracked, 10, LIMITS)
+    end = end_of(tracked, 10, LIMITS)
     assert end is not None
     assert end.state == "Failed"
 
@@ -513,7 +514,7 @@ GONE = "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waitin
 
 def test_who_its_peers_waited_for_in_vain_is_named() -> None:
     tracked = tracker(pod(0, state=ended(1, GONE)), pod(1, state=RUNNING), of=job("Failed"))
-    end = judge(tracked, 10, LIMITS)
+    end = end_of(tracked, 10, LIMITS)
     assert end is not None
     assert end.reason == (
         "rank 1 (mine-worker-0) did not answer its peers: "
@@ -526,7 +527,7 @@ def test_who_its_peers_waited_for_in_vain_is_named() -> None:
 def test_where_several_went_on_none_is_accused() -> None:
     tracked = RunState(job("Failed", workers=2))
     tracked.see_pods([pod(0, state=ended(1, GONE)), *(pod(n, state=RUNNING) for n in (1, 2))])
-    end = judge(tracked, 10, LIMITS)
+    end = end_of(tracked, 10, LIMITS)
     assert end is not None
     assert end.reason == f"rank 0 (mine-master-0) exited with code 1: {GONE}"
     assert [each.number for each in tracked.hanging] == [1, 2]
@@ -542,7 +543,7 @@ def test_those_that_failed_after_the_cause_are_counted_by_replica() -> None:
 
 def test_a_rank_0_that_ended_too_early_is_told_with_those_it_took_along() -> None:
     first = pod(0, state=ended(0, finished="2026-01-01T00:00:50Z"))
-    end = judge(tracker(first, pod(1, state=ended(1, GONE)), of=job("Succeeded")), 10, LIMITS)
+    end = end_of(tracker(first, pod(1, state=ended(1, GONE)), of=job("Succeeded")), 10, LIMITS)
     assert end is not None
     assert end.reason == (
         "rank 0 (mine-master-0) exited with code 0 before the other ranks were done, and took "

@@ -24,12 +24,7 @@ def git(repository: Path, *arguments: str) -> str:
 
 
 def inputs(**declared: Any) -> dict[str, Any]:
-    pod = {
-        "containers": [{"name": "pytorch", "image": "example.org/mine@sha256:1"}],
-        "volumes": [{"name": "tmp", "emptyDir": {}}],
-    }
-    specs = {"Master": {"template": {"spec": pod}}}
-    return {"declared": declared, "manifest": {"spec": {"pytorchReplicaSpecs": specs}}}
+    return {"job": declared, "image": "example.org/mine@sha256:1"}
 
 
 def test_a_clean_commit_is_the_revision_and_a_change_makes_it_dirty(repository: Path) -> None:
@@ -90,7 +85,4 @@ def test_the_revision_of_a_script_is_that_of_its_own_directory(
 
 @pytest.mark.usefixtures("repository")
 def test_a_scripts_content_is_known_by_its_config_map() -> None:
-    known = inputs()
-    pod = known["manifest"]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
-    pod["volumes"].append({"name": "script", "configMap": {"name": "mine-ab12"}})
-    assert provenance(known)["files"] == ["mine-ab12"]
+    assert provenance({**inputs(), "script": {"name": "mine-ab12"}})["files"] == ["mine-ab12"]

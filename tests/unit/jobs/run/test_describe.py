@@ -10,11 +10,9 @@ from core.handler import UNKNOWN, Change, compare
 from jobs.config import CATALOG
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Build, Checkpoint
-from jobs.model.pytorchjob import manifest
 from jobs.model.volumes import Script
-from jobs.run.changes import is_in_place
-from jobs.run.preview import describe
-from jobs.run.resource import run_properties
+from jobs.run.preview import alters_result, describe
+from tests.unit.jobs_declared import submitted
 
 MNIST = CATALOG["mnist-gloo"]
 OWN = TrainingJob(name="own", image="example.org/mine:1", command=("train", "--lr", "0.1"))
@@ -24,22 +22,15 @@ SCRIPT = TrainingJob(name="own", script="train.py")
 
 def inputs(job: TrainingJob, image: object = "trainer:1", content: str = "1") -> dict[str, Any]:
     """Return what the program asks for."""
-    script = Script("own", "train.py", {"train.py": content.encode()})
-    rendered = manifest(
-        job,
-        namespace="slipway-jobs",
-        service_account="slipway-job",
-        trainer_image=image,  # type: ignore[arg-type]
-        script=script if job.script is not None else None,
-    )
-    return {"kubeconfig": "kubeconfig", **run_properties(job, rendered)}
+    script = Script("own", "train.py", {"train.py": content.encode()}).mounted
+    submission = submitted(job, image, script=None if job.script is None else script)
+    return {"kubeconfig": "kubeconfig", **submission.inputs()}
 
 
 def said(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     """Return the words for a change after a success."""
     state = {**before, "result": {"state": "Succeeded"}}
-    changes = [replace(each, replace=not is_in_place(each)) for each in compare(state, now)]
-    return describe(changes, state, now)
+    return describe(alters_result(compare(state, now), state, now), state, now)
 
 
 @pytest.mark.parametrize(
@@ -127,17 +118,6 @@ def test_a_failure_is_why_it_trains_again(image: str) -> None:
     assert ("the trainer's image changed; " in line) == (image == "trainer:2")
 
 
-def test_what_slipway_renders_otherwise_is_told_once_for_all_roles() -> None:
-    now = inputs(MNIST)
-    for replicas in now["manifest"]["spec"]["pytorchReplicaSpecs"].values():
-        replicas["restartPolicy"] = "Never"
-        replicas["template"]["spec"]["enableServiceLinks"] = True
-    assert said(inputs(MNIST), now) == (
-        "trains again: Master.restartPolicy OnFailure → Never; enableServiceLinks false → true; "
-        "Worker.restartPolicy OnFailure → Never"
-    )
-
-
 def test_many_changes_are_cut_short() -> None:
     now = replace(MNIST, workers=1, seed=2, epochs=3, momentum=0.5, batch_size=1, learning_rate=1.0)
     line = said(inputs(MNIST), inputs(now))
@@ -174,7 +154,7 @@ def test_it_says_whether_a_job_with_checkpoints_resumes(
 ) -> None:
     before = {**inputs(RESUMED), "result": {"state": state, "reason": "why"}}
     now = inputs(job, image)
-    changes = [replace(each, replace=not is_in_place(each)) for each in compare(before, now)]
+    changes = alters_result(compare(before, now), before, now)
     failed = [Change("result", replace=True, drift=True)] if state == "Failed" else []
     told = describe([*changes, *failed], before, now)
     assert told is not None

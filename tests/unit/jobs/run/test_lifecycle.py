@@ -3,7 +3,7 @@
 import copy
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -14,14 +14,14 @@ from core.handler import UNKNOWN
 from jobs.config import CATALOG
 from jobs.cost import TrainingCost
 from jobs.model.names import RUN_LABEL
-from jobs.model.pytorchjob import manifest
+from jobs.model.places import VOLUME_URL
 from jobs.observe.verdict import Limits
 from jobs.records.archive import Archive
 from jobs.records.history import History, Record
 from jobs.result import RunResult
-from jobs.run import lifecycle
+from jobs.run import lifecycle, train
 from jobs.run.lifecycle import PyTorchJobHandler
-from jobs.run.resource import run_properties
+from tests.unit.jobs_declared import IMAGE, submitted
 from tests.unit.row import Row
 
 
@@ -39,16 +39,8 @@ class Quiet:
     def warn(self, message: str) -> None: ...
 
 
-MANIFEST = manifest(
-    CATALOG["mnist-gloo"],
-    namespace="slipway-jobs",
-    service_account="slipway-job",
-    trainer_image="localhost/slipway-trainer:1",
-)
-INPUTS: Mapping[str, Any] = {
-    "kubeconfig": "kubeconfig",
-    **run_properties(CATALOG["mnist-gloo"], MANIFEST),
-}
+SUBMISSION = submitted(CATALOG["mnist-gloo"], place=VOLUME_URL)
+INPUTS: Mapping[str, Any] = {"kubeconfig": "kubeconfig", **SUBMISSION.inputs()}
 SUCCEEDED = {"state": "Succeeded", "reason": "", "accuracy": 0.97}
 
 
@@ -80,11 +72,10 @@ def test_a_run_that_did_not_succeed_is_trained_again_by_a_plain_up(state: str) -
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("manifest/metadata/name", "other"),
-        ("manifest/metadata/namespace", "other"),
-        ("manifest/spec/pytorchReplicaSpecs/Worker/replicas", 2),
-        ("manifest/spec/pytorchReplicaSpecs/Worker/restartPolicy", "Never"),
-        ("manifest/spec/pytorchReplicaSpecs/Master/template", {}),
+        ("job/workers", 2),
+        ("job/restartPolicy", "Never"),
+        ("job/env", {"A": "1"}),
+        ("image", "localhost/slipway-trainer:2"),
         ("namespace", "other"),
     ],
 )
@@ -98,12 +89,14 @@ def test_what_can_alter_the_result_trains_again(path: str, value: object) -> Non
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("manifest/metadata/labels/team", "vision"),
-        ("manifest/metadata/annotations", {"note": "x"}),
-        ("manifest/spec/runPolicy/ttlSecondsAfterFinished", 60),
-        ("manifest/spec/runPolicy/backoffLimit", 5),
-        ("timeoutSeconds", 60),
-        ("minGpuUtilization", 20),
+        ("job/labels", {"team": "vision"}),
+        ("job/annotations", {"note": "x"}),
+        ("job/ttlSecondsAfterFinished", 60),
+        ("job/backoffLimit", 5),
+        ("job/timeout", 60),
+        ("job/pullSecrets", ["registry"]),
+        ("place", "abfs://files/slipway"),
+        ("tracking", {"kind": "wandb"}),
         ("kubeconfig", "renewed"),
     ],
 )
@@ -114,10 +107,7 @@ def test_what_cannot_alter_the_result_is_changed_in_place(path: str, value: obje
 
 
 def test_an_image_that_is_not_known_yet_trains_again() -> None:
-    inputs = copy.deepcopy(dict(INPUTS))
-    for spec in inputs["manifest"]["spec"]["pytorchReplicaSpecs"].values():
-        spec["template"]["spec"]["containers"][0]["image"] = UNKNOWN
-    assert set(diff(inputs).values()) == {True}
+    assert set(diff({**INPUTS, "image": UNKNOWN}).values()) == {True}
 
 
 def test_a_refresh_keeps_the_result_without_asking_the_cluster() -> None:
@@ -135,9 +125,8 @@ def test_another_price_is_no_change() -> None:
 def test_a_change_that_trains_again_says_what_that_costs() -> None:
     row = Row()
     state = {**INPUTS, "result": {**SUCCEEDED, "duration_seconds": 600.4}}
-    quicker = run_properties(replace(CATALOG["mnist-gloo"], timeout=60), MANIFEST)
-    PyTorchJobHandler().diff(state, {**INPUTS, **quicker, "cost": COST}, row)
-    again = {**changed("manifest/metadata/name", "other"), "cost": COST}
+    PyTorchJobHandler().diff(state, {**changed("job/timeout", 60), "cost": COST}, row)
+    again = {**changed("job/workers", 2), "cost": COST}
     PyTorchJobHandler().diff(state, again, row)
     in_place, trains = row.said
     assert "costs" not in in_place
@@ -159,12 +148,14 @@ def test_what_a_run_may_take_and_what_its_nodes_cost_reach_the_wait(
             return RunResult(state="Succeeded", duration_seconds=1)
 
     labelled = {"metadata": {"labels": {RUN_LABEL: "mine-1"}}}
-    monkeypatch.setattr(lifecycle, "submit", lambda *_, **__: labelled)
-    monkeypatch.setattr(lifecycle, "Wait", Waited)
+    monkeypatch.setattr(train, "submit", lambda *_, **__: labelled)
+    monkeypatch.setattr(train, "Wait", Waited)
     monkeypatch.setattr(lifecycle, "_api", lambda _: MagicMock())
     monkeypatch.setattr(lifecycle, "archive", MagicMock())
-    for more in ({}, {"minGpuUtilization": 20.0, "cost": COST}):
-        PyTorchJobHandler().create({**INPUTS, **more}, Quiet())
+    watched = {**changed("job/minGpuUtilization", 20), "cost": COST}
+    watched["job"] |= {"gpus": 1}
+    for inputs in (dict(INPUTS), watched):
+        PyTorchJobHandler().create(inputs, Quiet())
     unset, limited = given
     assert (unset.gpu_utilization, unset.cost) == (None, None)
     assert (limited.total, limited.start, limited.gpu_utilization) == (3600, 300, 20)
@@ -186,14 +177,14 @@ def test_what_trains_a_run_is_remembered_before_it_and_its_result_after(
     kept = Archive(tmp_path)
     made = "2026-01-01T00:00:00Z"
     labelled = {"metadata": {"labels": {RUN_LABEL: "mine-1"}, "creationTimestamp": made}}
-    monkeypatch.setattr(lifecycle, "submit", lambda *_, **__: labelled)
-    monkeypatch.setattr(lifecycle, "Wait", Waited)
+    monkeypatch.setattr(train, "submit", lambda *_, **__: labelled)
+    monkeypatch.setattr(train, "Wait", Waited)
     monkeypatch.setattr(lifecycle, "_api", lambda _: MagicMock())
-    monkeypatch.setattr(lifecycle, "archive", MagicMock(of=lambda _: kept))
+    monkeypatch.setattr(lifecycle, "archive", MagicMock(of_urn=lambda _: kept))
     _, outputs = PyTorchJobHandler().create(dict(INPUTS), Quiet())
     [before], [after] = remembered, History(kept).records()
     assert isinstance(before, Record)
     assert (before.run_id, before.submitted, before.result) == ("mine-1", made, None)
-    assert before.provenance["image"] == "localhost/slipway-trainer:1"
+    assert before.provenance["image"] == IMAGE
     assert before.provenance["settings"]["epochs"] == 1
     assert after.result == outputs["result"]

@@ -11,13 +11,14 @@ from clusters.capacity import Capacity
 from core.fields import cores
 from core.handler import SECRET, UNKNOWN
 from jobs.config import CATALOG
-from jobs.model.pytorchjob import manifest
-from jobs.plan import described, requested, summary
+from jobs.model.manifest import manifest
+from jobs.plan import Schedule, described, shares
 from jobs.run.lifecycle import PyTorchJobHandler
-from jobs.run.preview import ask, render
+from jobs.run.preview import render, validate_admission
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.images.objects import Listener
-from tests.unit.jobs.run.test_lifecycle import INPUTS, MANIFEST
+from tests.unit.jobs.run.test_lifecycle import INPUTS, SUBMISSION
+from tests.unit.jobs_declared import rendered
 
 JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"
 
@@ -32,29 +33,22 @@ def inputs(kubeconfig: object, **others: Any) -> dict[str, Any]:
     return {**copy.deepcopy(dict(INPUTS)), "kubeconfig": kubeconfig, **others}
 
 
-def image(found: dict[str, Any], value: object) -> dict[str, Any]:
-    """Give every container of the run's manifest another image."""
-    for replicas in found["manifest"]["spec"]["pytorchReplicaSpecs"].values():
-        replicas["template"]["spec"]["containers"][0]["image"] = value
-    return found
-
-
 def test_a_cluster_that_is_not_there_yet_is_not_asked() -> None:
-    assert "its cluster does not exist yet" in ask(inputs(UNKNOWN))
+    assert "its cluster does not exist yet" in validate_admission(inputs(UNKNOWN))
 
 
 @pytest.mark.parametrize("status", [201, 409])
 def test_a_job_is_admitted_also_when_there_is_one_of_its_name(status: int, api: FakeApi) -> None:
     api.says("POST", JOBS, {"message": "already exists"}, status)
-    assert ask(inputs(api.kubeconfig)) == "the API server admits it"
+    assert validate_admission(inputs(api.kubeconfig)) == "the API server admits it"
     ((method, path, body),) = api.asked
     assert (method, path) == ("POST", f"{JOBS}?dryRun=All")
-    assert body == MANIFEST
+    assert body == yaml.safe_load(yaml.safe_dump(manifest(SUBMISSION)))
 
 
 def test_what_is_not_known_yet_is_asked_for_with_a_stand_in(api: FakeApi) -> None:
     api.says("POST", JOBS, {}, 201)
-    ask(image(inputs(api.kubeconfig), UNKNOWN))
+    validate_admission(inputs(api.kubeconfig, image=UNKNOWN))
     sent = yaml.safe_dump(api.asked[0][2])
     assert "image: not-known-yet" in sent
 
@@ -63,7 +57,7 @@ def test_what_is_not_known_yet_is_asked_for_with_a_stand_in(api: FakeApi) -> Non
 def test_a_refusal_is_raised_in_the_servers_words(status: int, api: FakeApi) -> None:
     api.says("POST", JOBS, {"message": "spec.x: Required value"}, status)
     with pytest.raises(RuntimeError, match=r"mnist-gloo would be refused: spec.x: Required value"):
-        ask(inputs(api.kubeconfig))
+        validate_admission(inputs(api.kubeconfig))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +68,10 @@ def test_what_cannot_be_judged_yet_is_told_and_no_refusal(
     status: int, words: str, api: FakeApi
 ) -> None:
     api.says("POST", JOBS, {"message": words}, status)
-    assert ask(inputs(api.kubeconfig)) == f"the API server could not judge it: {words}"
+    assert (
+        validate_admission(inputs(api.kubeconfig))
+        == f"not validated, the API server could not judge it: {words}"
+    )
 
 
 @pytest.mark.parametrize("kubeconfig", ["{}", None])
@@ -82,16 +79,18 @@ def test_an_api_server_that_does_not_answer_is_no_refusal(kubeconfig: str | None
     if kubeconfig is None:
         with served(FakeApi()) as gone:
             kubeconfig = gone.kubeconfig
-    assert "was not asked" in ask(inputs(kubeconfig))
+    assert validate_admission(inputs(kubeconfig)).startswith(
+        "not validated"
+    )  # _admission(inputs(kubeconfig))
 
 
 def test_secrets_and_what_is_not_known_yet_are_shown_as_such() -> None:
-    found = image(inputs(UNKNOWN), UNKNOWN)
-    container = found["manifest"]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"][
+    unknown = rendered(CATALOG["mnist-gloo"], UNKNOWN)
+    (container, *_) = unknown["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"][
         "containers"
-    ][0]
+    ]
     container["env"] = [{"name": "TOKEN", "value": SECRET}]
-    shown = render(found["manifest"])
+    shown = render(unknown)
     assert "image: <known later>" in shown
     assert "value: <secret>" in shown
     assert shown.startswith(
@@ -100,7 +99,8 @@ def test_secrets_and_what_is_not_known_yet_are_shown_as_such() -> None:
 
 
 def test_what_is_shown_is_the_manifest() -> None:
-    assert yaml.safe_load(render(MANIFEST)) == yaml.safe_load(yaml.safe_dump(MANIFEST))
+    complete = rendered(CATALOG["mnist-gloo"])
+    assert yaml.safe_load(render(complete)) == yaml.safe_load(yaml.safe_dump(complete))
 
 
 @pytest.mark.parametrize("result", ["Succeeded", "Failed"])
@@ -109,7 +109,7 @@ def test_a_success_is_not_given_up_for_a_run_that_would_be_refused(
 ) -> None:
     api.says("POST", JOBS, {"message": "spec.x: Required value"}, 422)
     old = {**inputs(api.kubeconfig), "result": {"state": result}}
-    new, handler = image(inputs(api.kubeconfig), "another"), PyTorchJobHandler()
+    new, handler = inputs(api.kubeconfig, image="another"), PyTorchJobHandler()
     changes = handler.diff(old, new, Listener())
     assert any(change.replace for change in changes) is (result == "Failed")
     if result == "Failed":
@@ -124,23 +124,17 @@ def test_a_success_is_not_given_up_for_a_run_that_would_be_refused(
 
 
 def test_needs_count_every_pod_and_gpus() -> None:
-    gpus = manifest(
-        CATALOG["mnist-nccl"],
-        namespace="n",
-        service_account="s",
-        trainer_image="i",
-    )
-    assert described(requested(gpus)) == "2 pods with 4 cores, 2 GiB, 2 x nvidia.com/gpu in total"
+    needed = described(shares(CATALOG["mnist-nccl"]))
+    assert needed == "2 pods with 4 cores, 2 GiB, 2 x nvidia.com/gpu in total"
 
 
 def test_the_needs_of_all_jobs_stand_against_what_the_cluster_has() -> None:
     capacity = Capacity(cpu=cores("1900m"), memory=4 * 2**30, gpus=0, nodes=1)
     both = [CATALOG["mnist-gloo"], CATALOG["cifar-gloo"]]
-    waits = {"mnist-gloo": (), "cifar-gloo": ("mnist-gloo",)}
-    assert summary(both, waits, capacity) == (
+    assert str(Schedule(both, capacity)) == (
         "the 2 jobs of the stack need 6 pods with 3.2 cores, 5 GiB in total; the cluster has "
         "1 node with 1.9 cores, 4 GiB for jobs; they run in turns: mnist-gloo; then cifar-gloo"
     )
     alone = "the cluster has 1 node with 1.9 cores, 4 GiB for jobs"
-    assert summary(both[:1], {}, capacity) == alone
-    assert summary(both[:1], {}, None) == ""
+    assert str(Schedule(both[:1], capacity)) == alone
+    assert str(Schedule(both[:1], None)) == ""

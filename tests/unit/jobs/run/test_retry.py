@@ -2,18 +2,23 @@
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
 
 from jobs.api.client import JobApi
 from jobs.model.names import RUN_LABEL
+from jobs.observe.verdict import Limits
+from jobs.records.archive import Archive
 from jobs.result import RunResult
-from jobs.run import lifecycle, retry
+from jobs.run import retry
 from jobs.run.submit import submit
+from jobs.run.train import Training
 from tests.unit.images.objects import Listener
-from tests.unit.jobs.run.test_lifecycle import INPUTS, MANIFEST, Quiet
+from tests.unit.jobs.run.test_lifecycle import SUBMISSION, Quiet
 
 SUCCEEDED: dict[str, Any] = {"state": "Succeeded", "reason": ""}
 LOST: dict[str, Any] = {
@@ -104,12 +109,13 @@ def train(
             run_id = cluster.job["metadata"]["labels"][RUN_LABEL]
             return RunResult.of({**end, "run_id": run_id})
 
-    monkeypatch.setattr(lifecycle, "Wait", Ended)
-    inputs = {**INPUTS, **fields}
-    monkeypatch.setattr("jobs.records.archive.Archive.keep", lambda *_: None)
+    monkeypatch.setattr("jobs.run.train.Wait", Ended)
+    submission = replace(SUBMISSION, job=replace(SUBMISSION.job, **fields))
     context = Listener() if row is None else row
-    context.urn = "urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::mnist-gloo"
-    result = lifecycle._train(cast("JobApi", cluster), inputs, context).as_map()
+    logs = MagicMock(spec=Archive, directory=Path("/proc/nowhere"))
+    limits = Limits(total=60, start=60)
+    training = Training(cast("JobApi", cluster), submission, {}, limits, logs, context)
+    result = training.to_the_end().as_map()
     assert coming == []
     return result
 
@@ -135,7 +141,7 @@ def test_a_lost_job_is_submitted_anew_and_its_attempt_is_kept(
     assert labels == ["1", "2"]
     assert retry.earlier(cluster.submitted[1]) == result["attempts"]
     assert row.lines[0] == (
-        "attempt 1 of 3 was lost: pod mnist-gloo-worker-0 was evicted. The job is submitted anew"
+        "attempt 1 of 3 was lost: pod mnist-gloo-worker-0 was evicted. Submitting it again"
     )
 
 
@@ -164,7 +170,13 @@ def test_its_own_failure_is_tried_again_where_that_is_asked_for(
 ) -> None:
     cluster, row = Cluster(), Listener()
     result = train(
-        cluster, BROKEN, SUCCEEDED, monkeypatch=monkeypatch, retries=1, retryOn=retry_on, row=row
+        cluster,
+        BROKEN,
+        SUCCEEDED,
+        monkeypatch=monkeypatch,
+        retries=1,
+        retry_on=tuple(retry_on),
+        row=row,
     )
     [attempt] = result["attempts"]
     assert attempt["reason"] == "rank 1 was killed: out of memory"
@@ -174,7 +186,7 @@ def test_its_own_failure_is_tried_again_where_that_is_asked_for(
 def test_a_lost_node_is_not_tried_again_where_a_retry_is_for_failures_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    own: dict[str, Any] = {"retries": 2, "retryOn": ["ownFailure"]}
+    own: dict[str, Any] = {"retries": 2, "retry_on": ("ownFailure",)}
     assert train(Cluster(), LOST, monkeypatch=monkeypatch, **own)["state"] == "Failed"
 
 
@@ -183,7 +195,7 @@ def test_a_run_that_timed_out_or_could_not_start_did_not_fail_itself(
     state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end = {"state": state, "reason": "why", "failure": {}}
-    own: dict[str, Any] = {"retries": 2, "retryOn": ["ownFailure"]}
+    own: dict[str, Any] = {"retries": 2, "retry_on": ("ownFailure",)}
     assert "attempts" not in train(Cluster(), end, monkeypatch=monkeypatch, **own)
 
 
@@ -201,7 +213,7 @@ def test_attempts_are_known_to_whoever_goes_on_with_a_second_one_that_still_runs
 ) -> None:
     cluster = Cluster()
     before = _ONE_LOST
-    submit(cast("JobApi", cluster), MANIFEST, Quiet(), before)
+    submit(cast("JobApi", cluster), SUBMISSION, {}, Quiet(), before)
     result = train(cluster, SUCCEEDED, monkeypatch=monkeypatch, retries=2)
     assert result["attempts"] == before
     assert len(cluster.submitted) == 1
@@ -211,7 +223,7 @@ def test_attempts_are_known_to_whoever_finds_the_job_that_was_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = Cluster()
-    submit(cast("JobApi", cluster), MANIFEST, Quiet())
+    submit(cast("JobApi", cluster), SUBMISSION, {}, Quiet())
     cluster.end("Failed")
     cluster.patch({"metadata": {"annotations": retry.annotations(_ONE_LOST)}})
     result = train(cluster, SUCCEEDED, monkeypatch=monkeypatch, retries=2)
@@ -221,9 +233,8 @@ def test_attempts_are_known_to_whoever_finds_the_job_that_was_lost(
 
 def test_the_attempts_of_another_declaration_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
-    other = copy.deepcopy(MANIFEST)
-    other["spec"]["nprocPerNode"] = "2"
-    submit(cast("JobApi", cluster), other, Quiet(), _ONE_LOST)
+    other = replace(SUBMISSION, job=replace(SUBMISSION.job, epochs=2))
+    submit(cast("JobApi", cluster), other, {}, Quiet(), _ONE_LOST)
     cluster.end("Failed")
     assert "attempts" not in train(cluster, SUCCEEDED, monkeypatch=monkeypatch, retries=2)
 

@@ -1,14 +1,13 @@
 """What a job is submitted with, besides what its declaration renders."""
 
-import copy
 from datetime import datetime
 from typing import Any, cast
 
 from jobs.api.client import JobApi
 from jobs.model.names import RUN_LABEL
-from jobs.run.submit import HASH_LABEL, remove, spec_hash, submit
+from jobs.run.submit import HASH_LABEL, remove, submit
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.jobs.run.test_lifecycle import MANIFEST, Quiet
+from tests.unit.jobs.run.test_lifecycle import SUBMISSION, Quiet
 
 
 class Empty:
@@ -24,7 +23,7 @@ class Empty:
 
 
 def submitted() -> dict[str, Any]:
-    return submit(cast("JobApi", Empty()), MANIFEST, Quiet())
+    return submit(cast("JobApi", Empty()), SUBMISSION, {}, Quiet())
 
 
 def test_a_job_and_its_pods_have_the_same_run_id_and_every_submission_another() -> None:
@@ -37,11 +36,8 @@ def test_a_job_and_its_pods_have_the_same_run_id_and_every_submission_another() 
     assert second["metadata"]["labels"][RUN_LABEL] != run
 
 
-def test_the_manifest_itself_and_its_hash_stay_the_same() -> None:
-    before = copy.deepcopy(MANIFEST)
-    job = submitted()
-    assert before == MANIFEST
-    assert job["metadata"]["labels"][HASH_LABEL] == spec_hash(MANIFEST)
+def test_its_label_has_the_hash_of_what_can_alter_the_result() -> None:
+    assert submitted()["metadata"]["labels"][HASH_LABEL] == SUBMISSION.digest()
 
 
 def test_a_jobs_age_is_by_the_api_servers_clock_which_may_be_another() -> None:

@@ -1,0 +1,116 @@
+"""Which pods of a job keep its files, how they know where it is tracked, and what it trains."""
+
+import copy
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from jobs.model.job import TrainingJob
+from jobs.model.manifest import manifest
+from jobs.model.parts import Elastic
+from jobs.model.places import VOLUME_URL, mount
+from jobs.model.submission import Submission
+
+SERVER = {"kind": "mlflow", "url": "http://mlflow:5000", "address": "http://localhost:5000"}
+TRACKING = {**SERVER, "experiment": "dev/mine"}
+
+
+def submission(
+    place: str | None = None, tracking: Mapping[str, str] | None = None, **fields: Any
+) -> Submission:
+    job = TrainingJob(name="mine", image="example.org/own:1", command=("run",), **fields)
+    return Submission(job=job, image=job.image, place=place, tracking=tracking)
+
+
+def pods(submitted: Submission, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the pods of each role."""
+    specs = manifest(submitted, facts=facts)["spec"]["pytorchReplicaSpecs"]
+    return {role: each["template"]["spec"] for role, each in specs.items()}
+
+
+def variables(pod: Mapping[str, Any]) -> dict[str, Any]:
+    (container,) = pod["containers"]
+    return {each["name"]: each.get("value") for each in container["env"]}
+
+
+def keepers(found: Mapping[str, Any]) -> list[str]:
+    """Return the roles whose pods are told where to keep files."""
+    return [role for role, pod in found.items() if "SLIPWAY_KEPT" in variables(pod)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "roles"),
+    [
+        ({"workers": 2}, ["Master"]),
+        ({"workers": 0}, ["Master"]),
+        ({"workers": 3, "elastic": Elastic(min_replicas=2)}, ["Worker"]),
+    ],
+)
+def test_rank_0_keeps_its_files_or_whoever_may_become_it(
+    fields: dict[str, Any], roles: list[str]
+) -> None:
+    assert keepers(pods(submission(VOLUME_URL, **fields))) == roles
+    assert keepers(pods(submission(**fields))) == []
+
+
+def test_it_has_the_volume_where_the_url_leads_and_time_to_copy() -> None:
+    found = pods(submission(VOLUME_URL))
+    master = found["Master"]
+    assert variables(master)["SLIPWAY_KEPT"] == "file:///opt/kept/outputs/mine"
+    claim = {"claimName": "slipway-kept"}
+    assert {"name": "slipway-kept", "persistentVolumeClaim": claim} in master["volumes"]
+    mounts = master["containers"][0]["volumeMounts"]
+    assert {"name": "slipway-kept", "mountPath": "/opt/kept"} in mounts
+    assert master["terminationGracePeriodSeconds"] == 60
+    assert found["Worker"]["terminationGracePeriodSeconds"] == 10
+
+
+def test_a_store_of_a_cloud_takes_no_volume() -> None:
+    found = pods(submission("abfs://artifacts@account.dfs.core.windows.net/slipway"))
+    assert keepers(found) == ["Master"]
+    assert "slipway-kept" not in str(found["Master"]["volumes"])
+
+
+def test_outputs_of_the_jobs_own_are_kept_nowhere_else() -> None:
+    assert keepers(pods(submission(VOLUME_URL, outputs="abfs://results/mine"))) == []
+
+
+def test_a_pod_has_the_volume_once_whoever_else_needs_it() -> None:
+    master = pods(submission(VOLUME_URL))["Master"]
+    again = copy.deepcopy(master)
+    mount(again)
+    assert again == master
+
+
+def test_every_pod_knows_the_server_the_experiment_and_what_trains() -> None:
+    facts = {"revision": "abc-dirty", "settings": {"epochs": 2}}
+    for pod in pods(submission(tracking=TRACKING), facts).values():
+        env = variables(pod)
+        assert env["SLIPWAY_TRACKING"] == "mlflow"
+        assert env["SLIPWAY_TRACKING_URL"] == "http://mlflow:5000"
+        assert env["SLIPWAY_TRACKING_ADDRESS"] == "http://localhost:5000"
+        assert env["SLIPWAY_TRACKING_EXPERIMENT"] == "dev/mine"
+        assert json.loads(env["SLIPWAY_TRACKING_FACTS"]) == facts
+
+
+def test_a_run_that_is_not_tracked_is_as_ever() -> None:
+    assert pods(submission(), {"revision": "abc"}) == pods(submission())
+
+
+def test_without_a_server_and_facts_which_may_not_be_known_yet_the_rest_is_told() -> None:
+    tracking = {"kind": "wandb", "experiment": "dev/mine"}
+    env = variables(pods(submission(tracking=tracking))["Master"])
+    assert {name: value for name, value in env.items() if name.startswith("SLIPWAY_TRACKING")} == {
+        "SLIPWAY_TRACKING": "wandb",
+        "SLIPWAY_TRACKING_EXPERIMENT": "dev/mine",
+    }
+
+
+@pytest.mark.parametrize("others", [{"place": VOLUME_URL}, {"tracking": TRACKING}])
+def test_where_files_are_kept_and_runs_tracked_is_no_part_of_what_is_trained(
+    others: dict[str, Any],
+) -> None:
+    assert pods(submission(**others)) != pods(submission())
+    assert submission(**others).digest() == submission().digest()

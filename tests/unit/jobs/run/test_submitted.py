@@ -1,0 +1,124 @@
+"""What a preview shows, what the API server judges and what is submitted are one object.
+
+And what another value of a field does to it is what the field's type says.
+"""
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+
+from core.paths import CHECKOUT
+from infra.provider.engine import plain_map, wrap_map
+from jobs.api.client import JobApi
+from jobs.config import KEYS, declare
+from jobs.model.fields import Effect
+from jobs.model.job import EFFECTS, TrainingJob
+from jobs.model.manifest import manifest
+from jobs.model.places import VOLUME_URL
+from jobs.model.pytorchjob import CHANGEABLE, Parts
+from jobs.model.submission import Submission
+from jobs.records.provenance import provenance
+from jobs.run.lifecycle import PyTorchJobHandler
+from jobs.run.preview import validate_admission
+from jobs.run.submit import submit
+from tests.unit.fake_api import FakeApi, served
+from tests.unit.jobs_declared import jobs, submitted
+from tests.unit.row import Row
+
+_JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"
+_PAGES = ("jobs.md", "own-job.md", "resources.md", "files.md", "data.md", "gpus.md", "runs.md")
+_OF_THE_RUN = ("slipway.dev/run", "slipway.dev/spec-hash", "slipway.dev/attempt")
+_BASES: dict[str, dict[str, Any]] = {
+    "mnist-gloo": {},
+    "mnist-nccl": {},
+    "script": {"script": "examples/tracked/plain.py", "retries": 1},
+    "built": {"build": {"context": "examples/another"}},
+    "image": {"image": "example.org/mine:1", "command": ["train"]},
+}
+
+
+def documented_values() -> dict[str, list[Any]]:
+    """Return the values that a field has in the documentation's examples, by the field."""
+    found: dict[str, list[Any]] = {}
+    for page in _PAGES:
+        text = (CHECKOUT / "docs" / page).read_text()
+        for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL):
+            document = yaml.safe_load(block)
+            for declared in document.get("config", {}).get("slipway:jobs", document).values():
+                for field, value in (declared if isinstance(declared, dict) else {}).items():
+                    found.setdefault(field, []).append(value)
+    return found
+
+
+VALUES = documented_values()
+
+
+def inputs_of(name: str, declared: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a run's inputs as they come from the engine; None for what is no job."""
+    job = declare(name, declared, name)
+    if not isinstance(job, TrainingJob):
+        return None
+    known = {**submitted(job, place=VOLUME_URL).inputs(), "kubeconfig": "k"}
+    return plain_map(wrap_map(json.loads(json.dumps(known))))
+
+
+def unchangeable(value: Any, parts: Parts | None = CHANGEABLE) -> Any:
+    """Return what of a manifest a live job can't get any more."""
+    if not isinstance(value, dict):
+        return value
+    below = {key: None if parts is None else parts.get(key, parts.get("*")) for key in value}
+    return {key: unchangeable(each, below[key]) for key, each in value.items() if below[key] != {}}
+
+
+@pytest.mark.parametrize("field", KEYS)
+def test_another_value_of_a_field_does_what_its_type_says(field: str) -> None:
+    """Each value of the documentation is given to jobs of every kind that may have it."""
+    effect, judged = EFFECTS[field], 0
+    for name, base in _BASES.items():
+        for value in VALUES[field]:
+            before, now = inputs_of(name, base), inputs_of(name, {**base, field: value})
+            if before is None or now is None or (before == now and field in base):
+                continue
+            judged += 1
+            state = {**before, "result": {"state": "Succeeded"}}
+            changes = PyTorchJobHandler().diff(state, now, Row())
+            old, new = (Submission.from_inputs(each) for each in (before, now))
+            trains = any(change.replace for change in changes)
+            assert trains == (old.digest() != new.digest())
+            if effect is Effect.TRAINS:
+                assert trains or before == now, (name, value)
+            elif effect is not Effect.CONTENT:
+                assert not trains, (name, value, changes)
+            if effect is Effect.IN_PLACE:
+                assert unchangeable(manifest(old)) == unchangeable(manifest(new)), (name, value)
+            if effect is Effect.JUDGES:
+                assert before == now, "the inputs of a run have nothing of its gate"
+    assert judged > 0
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(job=jobs)
+def test_the_api_server_judges_what_is_submitted(job: TrainingJob) -> None:
+    artifacts = {name: {"url": "u", "sha256": "5" * 64} for name in job.inputs}
+    tracking = {"kind": "mlflow", "url": "http://u", "experiment": f"dev/{job.name}"}
+    submission = submitted(job, place=VOLUME_URL, artifacts=artifacts or None, tracking=tracking)
+    with served(FakeApi()) as api:
+        api.says("POST", _JOBS, {}, 201)
+        inputs = {**submission.inputs(), "kubeconfig": api.kubeconfig}
+        validate_admission(inputs)
+        submit(
+            JobApi.connect(api.kubeconfig, "slipway-jobs", job.name),
+            submission,
+            provenance(inputs),
+            Row(),
+        )
+    judged, made = (body for method, _, body in api.asked if method == "POST")
+    for label in _OF_THE_RUN:
+        del made["metadata"]["labels"][label]
+    for role in made["spec"]["pytorchReplicaSpecs"].values():
+        del role["template"]["metadata"]["labels"]["slipway.dev/run"]
+    assert judged == made

@@ -1,4 +1,4 @@
-"""Lines of a container's log, with the times at which its node took them. Pure."""
+"""Lines of a container's log, and times as nodes, the API server and ranks report them. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,6 +12,9 @@ LONGEST = 256 * 1024
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/cri-client/pkg/logs/logs.go
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}(Z|[+-]\d\d:\d\d)")
 _AGO = timedelta(seconds=1)
+
+NEVER = datetime.min.replace(tzinfo=UTC)
+"""Before anything that happened."""
 
 
 class Line(NamedTuple):
@@ -82,3 +85,19 @@ def _in_utc(stamp: str) -> str:
     """Return the same time in UTC; Python's own times have six digits."""
     moment = datetime.fromisoformat(stamp[:19] + stamp[29:]).astimezone(UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}{stamp[19:29]}Z"
+
+
+def moment(text: str) -> datetime:
+    """Return a time that was reported; the beginning of time when it is missing."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return NEVER
+
+
+def seconds_between(first: object, last: object) -> float | None:
+    """Return the seconds between two times that were reported; None where one is none."""
+    begun, ended = moment(str(first)), moment(str(last))
+    if NEVER in (begun, ended) or begun.tzinfo is None or ended.tzinfo is None:
+        return None
+    return (ended - begun).total_seconds()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from jobs.api.times import moment
+from jobs.api.lines import moment
 
 _SIGNAL_BASE = 128
 # torch marks the lines of a traceback with the rank.

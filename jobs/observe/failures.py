@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any
 
 from core.manifests import condition, holds
-from jobs.api.times import NEVER, moment
+from jobs.api.lines import NEVER, moment
 from jobs.model.names import CONTAINER
 from jobs.observe.exits import Exit
 from jobs.observe.replica import Replica

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from jobs.api.times import moment
+from jobs.api.lines import moment
 from jobs.model.pytorchjob import Topology, run_of
 from jobs.observe import pytorchjob
 from jobs.observe.exits import Exit

@@ -7,7 +7,7 @@ from typing import Any
 
 from core.manifests import condition
 from jobs.api.follower import Container
-from jobs.api.times import moment
+from jobs.api.lines import moment
 from jobs.model.names import CONTAINER, GPU, INPUTS_CONTAINER
 from jobs.model.pytorchjob import Topology, run_of
 from jobs.observe.exits import Exit, short_id

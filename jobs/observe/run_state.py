@@ -7,11 +7,11 @@ from typing import Any
 
 from clusters.autoscaler import Growth
 from clusters.refused_pulls import RefusedPulls
-from jobs.api.times import moment
+from jobs.api.lines import moment
 from jobs.model.pytorchjob import Topology
 from jobs.observe import failures
 from jobs.observe.failures import Disruption, Failure, Origin, disruption
-from jobs.observe.gpu_use import Gpu, GpuUse
+from jobs.observe.gpus import Gpu, GpuUse
 from jobs.observe.progress import Progress
 from jobs.observe.pytorchjob import is_of, is_replica, message_of
 from jobs.observe.replica import Replica
@@ -191,6 +191,14 @@ class RunState:
         """Take in the cluster's nodes."""
         left = (each.pod for each in self.replicas.values() if each.active)
         self.lost_node = failures.lost_node(left, nodes)
+
+    def running_on_gpus(self) -> dict[str, str]:
+        """Return the nodes of the pods that run with GPUs, by name; none before all have started.
+
+        Those that started first wait for the others, without using their GPUs.
+        """
+        pods = self.replicas.values() if self.all_started else ()
+        return {each.name: str(each.node) for each in pods if each.running and each.gpus}
 
     def see_gpus(self, at: float, measured: Mapping[Gpu, float], least: float) -> None:
         """Take in the utilization of GPUs by pod name; see `GpuUse.see`."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from clusters.refused_pulls import RefusedPulls
 from jobs.cost import TrainingCost
-from jobs.observe import gpu_use
+from jobs.observe import gpus
 from jobs.observe.pytorchjob import backoff_limit, is_past_deadline
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState, counted
@@ -193,7 +193,7 @@ def _idle(run: RunState, limits: Limits) -> End | None:
         wasted += f", {limits.cost.of_nodes(nodes / total, seconds)}"
     reason = (
         f"{len(idle)} of {counted(total, 'GPU')} stayed below {limits.gpu_utilization:g} % for "
-        f"{gpu_use.IDLE_SECONDS / 60:g} minutes, at {max(each.highest for each in idle):g} % at "
+        f"{gpus.IDLE_SECONDS / 60:g} minutes, at {max(each.highest for each in idle):g} % at "
         f"most: {who}{more}. That wasted {wasted}"
     )
     return End("TimedOut", reason, _USE_GPUS)

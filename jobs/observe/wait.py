@@ -1,25 +1,26 @@
 """Wait for the end of a run, and show on the way what it does."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal
 
 from core.context import Context
 from jobs.api.client import JobApi
 from jobs.observe.failures import Origin
 from jobs.observe.feed import Feed
-from jobs.observe.gpu_meter import GpuMeter
+from jobs.observe.gpus import GpuMeter
 from jobs.observe.log_ends import LogEnds
 from jobs.observe.obstacles import Obstacles
 from jobs.observe.outcome import details, result
 from jobs.observe.progress import Progress
+from jobs.observe.pytorchjob import conditions
 from jobs.observe.run_state import RunState
-from jobs.observe.timeline import of_end, of_run
 from jobs.observe.verdict import Limits, end_of, is_stuck
 from jobs.records.archive import Run
-from jobs.records.timeline import Timeline
+from jobs.records.timeline import Entry, Kind, Timeline, entry
 from jobs.result import End, RunResult
 
 _TICK_SECONDS = 0.5
@@ -28,6 +29,7 @@ _SETTLE_SECONDS = 5.0
 """How long after its followers' failures the one that caused them may be reported."""
 _NODE_SECONDS = 60.0  # how long after them a node that they lost may still be Ready
 _STACKS_SECONDS = 5.0
+_MOST_EVENTS = 500  # of Kubernetes, in a timeline
 _LOGS_SECONDS = 30.0  # how long what is missing of the logs may take at the end
 _SILENCE_SECONDS = 120.0
 """How long the API server may be away, while a component is restarted for example."""
@@ -53,14 +55,18 @@ class Wait:
     _reported: int = 0
 
     def __post_init__(self) -> None:
-        self._run = RunState(self.job, self.limits.pulls)
+        run = self._run = RunState(self.job, self.limits.pulls)
         self._row = _Row(self.context, self.prefix)
         self._logs = LogEnds(self._run, self.kept)
         self._timeline = Timeline(self.kept.timeline)
         self._obstacles = Obstacles(self.api, self._run, self._warn_once)
         least = self.limits.gpu_utilization
         self._gpus = (
-            None if least is None else GpuMeter(self.api, self._run, least, self._warn_once)
+            None
+            if least is None
+            else GpuMeter(
+                self.api, run.running_on_gpus, partial(run.see_gpus, least=least), self._warn_once
+            )
         )
 
     def to_the_end(self) -> RunResult:
@@ -138,7 +144,7 @@ class Wait:
 
     def _report(self) -> None:
         """Show a failure at once unless it followed another one."""
-        self._timeline.add(of_run(self._run))
+        self._timeline.add(entries_of_run(self._run))
         new = self._run.failures[self._reported :]
         self._reported += len(new)
         for failed in new:
@@ -153,7 +159,7 @@ class Wait:
     def _conclude(self, end: End) -> RunResult:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         failure, events = None, self._obstacles.events()
-        self._timeline.add(of_end(end, now, events))
+        self._timeline.add(entries_of_end(end, now, events))
         if end.state != "Succeeded":
             self._obstacles.see_nodes()
             silent = self._logs.silent()
@@ -204,3 +210,38 @@ class _Row:
             return
         self._shown, self._milestone, self._shown_at = line, milestone, now
         self.context.status(f"{self.prefix}{line}")
+
+
+def entries_of_end(end: End, at: str, events: Iterable[Mapping[str, Any]]) -> list[Entry]:
+    """Return how a run ended, after Kubernetes' latest events about it."""
+    found = sorted(map(_of_event, events), key=lambda each: each["time"])
+    return [*found[-_MOST_EVENTS:], entry(at, "end", end.state, end.reason)]
+
+
+def entries_of_run(run: RunState) -> Iterator[Entry]:
+    """Yield what has been seen of a run so far."""
+    job = f"PyTorchJob {run.job['metadata'].get('name')}"
+    for each in conditions(run.job):
+        text = f"{each['type']}: {each.get('message') or each.get('reason') or ''}"
+        yield entry(each.get("lastTransitionTime"), "condition", job, text)
+    for replica in run.replicas.values():
+        if replica.running:
+            text = f"started again ({replica.restarts})" if replica.restarts else "started"
+            yield entry(replica.running_since, "container", str(replica), text)
+        for ended in replica.exits:
+            if ended.code == 0:
+                yield entry(ended.finished, "container", str(replica), str(ended))
+    for failed in run.failures:
+        yield entry(failed.finished, "failure", str(failed.replica), str(failed))
+    for lost in filter(None, (run.disruption, run.lost_node)):
+        yield entry(lost.at, "failure", job, lost.text)
+
+
+def _of_event(event: Mapping[str, Any]) -> Entry:
+    about, count = event["involvedObject"], event.get("count") or 1
+    times = ("lastTimestamp", "eventTime", "firstTimestamp")
+    at = next((event[name] for name in times if event.get(name)), None)
+    message = str(event.get("message", "")).strip()
+    text = f"{event.get('reason')}: {message}" + (f" ({count} times)" if count > 1 else "")
+    kind: Kind = "warning" if event.get("type") == "Warning" else "event"
+    return entry(at, kind, f"{about.get('kind')} {about.get('name')}", text)

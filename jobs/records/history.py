@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from core.files import write
-from jobs.api.times import seconds_between
+from jobs.api.lines import seconds_between
 from jobs.records.archive import Archive, Run
 from jobs.records.events import Event, events_of, figure, numbers
 from jobs.records.recording import make_private

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from core.process import json_map
-from jobs.api.times import NEVER, moment
+from jobs.api.lines import NEVER, moment
 
 _MOST = 5000
 """Entries that are kept: those of a thousand replicas that start, end and are restarted once."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jobs.api.times import moment
+from jobs.api.lines import moment
 from jobs.model.pytorchjob import run_of
 from jobs.result import RunResult
 

@@ -14,7 +14,7 @@ from core.context import Context
 from core.manifests import MANAGED_BY, held
 from core.wait import NotYet, until
 from jobs.api.client import JobApi, Object, Unreachable
-from jobs.api.times import moment
+from jobs.api.lines import moment
 from jobs.model.manifest import manifest
 from jobs.model.names import RUN_LABEL
 from jobs.model.pytorchjob import Topology

@@ -16,6 +16,11 @@ import yaml
 from google.protobuf.json_format import MessageToDict
 from pulumi.runtime import mocks
 
+from infra.provider.engine import plain_map, wrap_map
+from jobs.model import pytorchjob
+from jobs.model.manifest import manifest as submitted
+from jobs.model.submission import Submission
+
 PROJECT = "slipway"
 _MARK, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 KUBELOGIN = f"""\
@@ -34,7 +39,7 @@ users:
         --client-id, {"8" * 8}-client, --tenant-id, {"7" * 8}-tenant, --login, devicecode]
 """
 """A kubeconfig as AKS hands it out: the user types a code into a browser."""
-_OUTPUTS: Mapping[str, Mapping[str, Any]] = {
+OUTPUTS: Mapping[str, Mapping[str, Any]] = {
     "slipway:clusters:Embedded": {
         "kubeconfig": "a kubeconfig",
         "containerdAddress": "/run/containerd.sock",
@@ -147,7 +152,7 @@ class _Mocks(mocks.Mocks):
         named = {"name": args.name} if args.typ.startswith("azure-native:") else {}
         if args.typ.endswith(":UserAssignedIdentity"):
             named |= {"clientId": f"{args.name}-client", "principalId": f"{args.name}-principal"}
-        outputs = dict(_OUTPUTS.get(args.typ, {}))
+        outputs = dict(OUTPUTS.get(args.typ, {}))
         if args.inputs.get("operation") == "listAdminKubeconfig":
             outputs["kubeconfig"] = "an admin's"
         return f"{args.name}-id", {**named, **args.inputs, **outputs}
@@ -240,6 +245,22 @@ def executed(main: Callable[[], None], stack: str) -> Program:
 
     asyncio.run(run())
     return monitor.program
+
+
+def manifest(run: Declared) -> dict[str, Any]:
+    """Return the PyTorchJob that a run submits."""
+    return submitted(Submission.from_inputs(plain_map(wrap_map(run.inputs))))
+
+
+def templates(run: Declared) -> dict[str, Mapping[str, Any]]:
+    """Return the templates of a run's pods: of `master`, unless it is elastic, and `worker`."""
+    return pytorchjob.templates(manifest(run))
+
+
+def variables(run: Declared) -> dict[str, Any]:
+    """Return the values of rank 0's environment variables; None for those of a Secret."""
+    (container,) = next(iter(templates(run).values()))["spec"]["containers"]
+    return {each["name"]: each.get("value") for each in container["env"]}
 
 
 def secret(value: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import yaml
 
 from core import toolchain
 from tests.doubles import recorded_az, recorded_kubelogin
-from tests.program.declared import Declared, Program, declare, untranslated
+from tests.program.declared import Declared, Program, declare, templates, untranslated
 
 ME, GROUP = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 CLUSTER = "azure-native:containerservice:ManagedCluster"
@@ -223,10 +223,9 @@ def test_regular_nodes_that_take_over_are_a_pool_of_their_own_that_is_grown_last
 def test_jobs_and_the_device_plugin_run_on_spot_nodes_and_on_those_that_take_over(
     falling_back: Program,
 ) -> None:
-    manifest = falling_back.one("slipway:jobs:PyTorchJob").inputs["manifest"]
-    replicas = manifest["spec"]["pytorchReplicaSpecs"].values()
-    plugin = falling_back.one("kubernetes:apps/v1:DaemonSet").inputs
-    for pod in [each["template"]["spec"] for each in (*replicas, plugin["spec"])]:
+    of_jobs = templates(falling_back.one("slipway:jobs:PyTorchJob")).values()
+    plugin = falling_back.one("kubernetes:apps/v1:DaemonSet").inputs["spec"]["template"]
+    for pod in [each["spec"] for each in (*of_jobs, plugin)]:
         assert pod["nodeSelector"] == {"slipway-pool": "gpu"}
         assert {each["key"] for each in pod["tolerations"]} == {
             "sku",
@@ -570,7 +569,5 @@ def test_a_stack_on_this_machine_never_loads_azures_sdk(root: Path) -> None:
 def test_jobs_are_that_identity_to_azure(spot: Program) -> None:
     account = spot.one("kubernetes:core/v1:ServiceAccount", "slipway-job").inputs["metadata"]
     assert account["annotations"]["azure.workload.identity/client-id"] == "azure-jobs-client"
-    job = spot.one("slipway:jobs:PyTorchJob").inputs["manifest"]["spec"]["pytorchReplicaSpecs"]
-    for replica in job.values():
-        labels = replica["template"]["metadata"]["labels"]
-        assert labels["azure.workload.identity/use"] == "true"
+    for template in templates(spot.one("slipway:jobs:PyTorchJob")).values():
+        assert template["metadata"]["labels"]["azure.workload.identity/use"] == "true"

@@ -13,7 +13,7 @@ import yaml
 from clusters.existing.look import Found
 from clusters.pools import DEVICE_PLUGIN as PLUGIN
 from tests.program.addresses import public
-from tests.program.declared import Declared, Program, declare, secret, untranslated
+from tests.program.declared import Declared, Program, declare, secret, templates, untranslated
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "stacks" / "azure-stack.yaml"
 PROVIDER = "pulumi:providers:azure-native"
@@ -381,8 +381,8 @@ def test_azure_is_asked_for_at_its_own_control_plane(declared: Declare, program:
 
 def test_an_image_that_was_mirrored_is_run_from_the_private_registry(declared: Declare) -> None:
     run = declared(jobs={"mine": MINE}, **AWAY).one("slipway:jobs:PyTorchJob")
-    for replicas in run.inputs["manifest"]["spec"]["pytorchReplicaSpecs"].values():
-        [container] = replicas["template"]["spec"]["containers"]
+    for template in templates(run).values():
+        [container] = template["spec"]["containers"]
         assert container["image"] == MIRROR
 
 
@@ -522,8 +522,8 @@ def test_a_job_with_pull_secrets_of_its_own_keeps_the_private_registrys(
     registry = {"server": f"{REGISTRY}/slipway", "credentials": str(logins)}
     jobs = {"mnist-gloo": {"pullSecrets": ["hub"]}}
     run = declared(registry=registry, jobs=jobs).one("slipway:jobs:PyTorchJob")
-    for replicas in run.inputs["manifest"]["spec"]["pytorchReplicaSpecs"].values():
-        secrets = replicas["template"]["spec"]["imagePullSecrets"]
+    for template in templates(run).values():
+        secrets = template["spec"]["imagePullSecrets"]
         assert secrets == [{"name": "hub"}, {"name": "slipway-registry"}]
 
 

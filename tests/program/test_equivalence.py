@@ -10,7 +10,7 @@ import yaml
 
 from clusters import CLUSTERS
 from clusters.existing.look import Found
-from tests.program.declared import declare
+from tests.program.declared import declare, manifest
 from tests.program.equivalence import strays
 
 STACKS = Path(__file__).resolve().parents[2] / "stacks"
@@ -85,7 +85,7 @@ def rendered(
             yaml.safe_dump({"config": {"slipway:cluster": cluster, "slipway:jobs": jobs}})
         )
         program = declare(path, machine)
-        found[kind] = {run.name: run.inputs["manifest"] for run in program.of(RUN)}
+        found[kind] = {run.name: manifest(run) for run in program.of(RUN)}
     return found
 
 
@@ -117,13 +117,13 @@ def test_what_a_cluster_is_allowed_to_change_does_change(rendered: dict[str, Man
     assert here["tolerations"] != there["tolerations"]
 
 
-def pod(manifest: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = manifest["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+def pod(job: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
     return found
 
 
-def container(manifest: dict[str, Any]) -> dict[str, Any]:
-    (only,) = pod(manifest)["containers"]
+def container(job: dict[str, Any]) -> dict[str, Any]:
+    (only,) = pod(job)["containers"]
     found: dict[str, Any] = only
     return found
 
@@ -162,7 +162,7 @@ def container(manifest: dict[str, Any]) -> dict[str, Any]:
 def test_a_stray_difference_is_found(
     rendered: dict[str, Manifests], spoil: Callable[[dict[str, Any]], None], path: str
 ) -> None:
-    manifest = rendered["embedded"]["mnist-gloo"]
-    spoiled = copy.deepcopy(manifest)
+    sound = rendered["embedded"]["mnist-gloo"]
+    spoiled = copy.deepcopy(sound)
     spoil(spoiled)
-    assert path in strays(spoiled, manifest)
+    assert path in strays(spoiled, sound)

@@ -14,7 +14,7 @@ import yaml
 from clusters.existing import cluster as kind
 from clusters.existing.kubeconfig import Choice
 from clusters.existing.look import Deployed, Found
-from tests.program.declared import Program, declare, secret
+from tests.program.declared import Program, declare, secret, templates
 
 JOB, READY = "slipway:jobs:PyTorchJob", "slipway:infra:OperatorReady"
 SECRET = "kubernetes:core/v1:Secret"
@@ -77,9 +77,8 @@ def test_in_somebody_elses_namespace_the_network_policy_is_for_slipways_pods_alo
     assert in_the_cluster == [{"namespaceSelector": {}}]
     clouds_metadata = ["169.254.169.254/32", "168.63.129.16/32"]
     assert elsewhere[0]["ipBlock"] == {"cidr": "0.0.0.0/0", "except": clouds_metadata}
-    pods = program.one(JOB).inputs["manifest"]["spec"]["pytorchReplicaSpecs"]
-    for replicas in pods.values():
-        assert own["matchLabels"].items() <= replicas["template"]["metadata"]["labels"].items()
+    for template in templates(program.one(JOB)).values():
+        assert own["matchLabels"].items() <= template["metadata"]["labels"].items()
 
 
 def test_the_gate_knows_whose_operator_it_waits_for(declaring: Declaring) -> None:
@@ -138,8 +137,8 @@ def test_a_binding_comes_after_its_role_whose_rights_the_api_server_looks_up(
 def test_images_that_are_there_are_neither_built_nor_pushed(declaring: Declaring) -> None:
     program = declaring(Found(deployed=()))
     assert [each.type for each in program.resources if "slipway:images" in each.type] == []
-    pods = program.one(JOB).inputs["manifest"]["spec"]["pytorchReplicaSpecs"].values()
-    images = {each["template"]["spec"]["containers"][0]["image"] for each in pods}
+    pods = templates(program.one(JOB)).values()
+    images = {each["spec"]["containers"][0]["image"] for each in pods}
     assert images == {IMAGES["trainer"]}
 
 

@@ -9,7 +9,15 @@ import yaml
 
 from clusters import CLUSTERS
 from tests.program import pretended
-from tests.program.declared import Declared, Program, _Mocks, declare
+from tests.program.declared import (
+    Declared,
+    Program,
+    _Mocks,
+    declare,
+    manifest,
+    templates,
+    variables,
+)
 
 RUN, READY, IMAGE = "slipway:jobs:PyTorchJob", "slipway:infra:GpuReady", "slipway:images:Image"
 DAEMONS, NAMESPACES = "kubernetes:apps/v1:DaemonSet", "kubernetes:core/v1:Namespace"
@@ -34,15 +42,8 @@ def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declare:
     return run
 
 
-def container(run: Declared) -> dict[str, Any]:
-    found: dict[str, Any]
-    (found,) = pod(run)["containers"]
-    return found
-
-
 def pod(run: Declared) -> dict[str, Any]:
-    replicas = run.inputs["manifest"]["spec"]["pytorchReplicaSpecs"]
-    found: dict[str, Any] = replicas["Master"]["template"]["spec"]
+    found: dict[str, Any] = templates(run)["master"]["spec"]
     return found
 
 
@@ -91,19 +92,17 @@ def test_a_job_with_gpus_goes_to_the_pool_and_is_told_its_facts(declared: Declar
     run = declared({"mnist-nccl": {}}).one(RUN)
     assert pod(run)["nodeSelector"] == {"pool": "gpu"}
     assert pod(run)["tolerations"][0]["key"] == "sku"
-    told = {each["name"]: each.get("value") for each in container(run)["env"]}
-    assert told["NCCL_SOCKET_IFNAME"] == "=eth0"
-    assert run.inputs["startTimeoutSeconds"] == 1800
+    assert variables(run)["NCCL_SOCKET_IFNAME"] == "=eth0"
+    assert run.inputs["job"]["startTimeout"] == 1800
 
 
 def test_the_least_utilization_of_its_gpus_is_an_input_of_the_run_where_it_is_set(
     declared: Declare,
 ) -> None:
-    limited = declared({"mnist-nccl": {"minGpuUtilization": 20}}).one(RUN).inputs
-    assert limited["minGpuUtilization"] == 20
-    unset = declared({"mnist-nccl": {}}).one(RUN).inputs
-    assert limited["manifest"] == unset["manifest"]
-    assert not {"minGpuUtilization"} & {*unset, *unset["declared"]}
+    limited = declared({"mnist-nccl": {"minGpuUtilization": 20}}).one(RUN)
+    unset = declared({"mnist-nccl": {}}).one(RUN)
+    assert limited.inputs["job"] == {**unset.inputs["job"], "minGpuUtilization": 20}
+    assert manifest(limited) == manifest(unset)
 
 
 def test_the_image_with_cuda_is_made_only_for_jobs_with_gpus(declared: Declare) -> None:

@@ -10,7 +10,8 @@ import pulumi
 import pytest
 import yaml
 
-from tests.program.declared import Declared, Program, _Mocks, declare, secret
+from tests.program import declared as mocked
+from tests.program.declared import Declared, Program, _Mocks, declare, secret, templates
 
 RUN, GATE, IMAGE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "slipway:images:JobImage"
 TRAINER = "slipway:images:Image"
@@ -59,8 +60,7 @@ def configuration(jobs: dict[str, Any], directory: Path) -> Path:
 
 
 def pod(run: Declared) -> dict[str, Any]:
-    replicas = run.inputs["manifest"]["spec"]["pytorchReplicaSpecs"]
-    found: dict[str, Any] = replicas["Master"]["template"]["spec"]
+    found: dict[str, Any] = templates(run)["master"]["spec"]
     return found
 
 
@@ -245,8 +245,11 @@ def test_a_job_starts_after_those_that_it_needs_have_passed_their_gates(
 
 
 def test_a_run_has_the_artifacts_that_it_takes_and_the_volume_that_they_lie_in(
-    declared: Declare,
+    declared: Declare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    net = {"url": "file:///results/r/net.pt", "sha256": "1"}
+    left = {"state": "Succeeded", "accuracy": 0.98, "artifacts": {"net.pt": {**net, "bytes": 9}}}
+    monkeypatch.setitem(mocked.OUTPUTS, RUN, {"result": left})
     results = {"results": {"size": "1Gi", "mountPath": "/results"}}
     tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
     taken = {"net": {"job": "train", "artifact": "net.pt"}}
@@ -257,7 +260,7 @@ def test_a_run_has_the_artifacts_that_it_takes_and_the_volume_that_they_lie_in(
         }
     )
     run = program.one(RUN, "evaluate")
-    assert run.inputs["artifacts"]["net"].keys() == {"missing"}  # As the mocks' result has none.
+    assert run.inputs["artifacts"] == {"net": net}
     assert "artifacts" not in program.one(RUN, "train").inputs
     (fetching,) = pod(run)["initContainers"]
     assert fetching["image"] == "localhost/slipway-trainer:0"

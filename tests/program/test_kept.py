@@ -11,7 +11,7 @@ import yaml
 from clusters.existing import cluster as existing
 from clusters.existing.kubeconfig import Choice
 from clusters.existing.look import Found
-from tests.program.declared import Program, declare
+from tests.program.declared import Program, declare, variables
 
 JOB, CLAIM = "slipway:jobs:PyTorchJob", "slipway:jobs:Claim"
 VOLUME = "file:///opt/kept/outputs/mnist-gloo"
@@ -70,21 +70,21 @@ def test_on_one_node_every_job_keeps_its_files_on_a_volume(
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "10Gi"}},
     }
-    assert job.inputs["kept"] == VOLUME
+    assert variables(job)["SLIPWAY_KEPT"] == VOLUME
     assert claim.urn in program.needs(job)
     assert not claim.request.retainOnDelete, "it goes with the stack"
 
 
 def test_a_jobs_own_outputs_win(declaring: Declaring) -> None:
-    job = declaring({"kind": "embedded"}, job={"outputs": "abfs://c/f"}).one(JOB)
-    assert "kept" not in job.inputs
-    assert "abfs://c/f" in str(job.inputs["manifest"])
+    told = variables(declaring({"kind": "embedded"}, job={"outputs": "abfs://c/f"}).one(JOB))
+    assert "SLIPWAY_KEPT" not in told
+    assert told["SLIPWAY_OUTPUTS"] == "abfs://c/f"
 
 
 def test_a_stack_may_keep_nothing(declaring: Declaring) -> None:
     program = declaring({"kind": "embedded"}, {"keep": False})
     assert program.of(CLAIM) == []
-    assert "kept" not in program.one(JOB).inputs
+    assert "SLIPWAY_KEPT" not in variables(program.one(JOB))
 
 
 def test_on_several_nodes_nothing_is_kept_unless_all_of_them_can_use_the_volume(
@@ -93,7 +93,7 @@ def test_on_several_nodes_nothing_is_kept_unless_all_of_them_can_use_the_volume(
     cluster = {"kind": "kind", "workers": 2}
     program = declaring(cluster)
     assert program.of(CLAIM) == []
-    assert "kept" not in program.one(JOB).inputs
+    assert "SLIPWAY_KEPT" not in variables(program.one(JOB))
     (text,) = [each for each in said if "are not kept" in each]
     assert "2 nodes" in text
     assert "slipway:outputs" in text
@@ -104,7 +104,7 @@ def test_on_several_nodes_nothing_is_kept_unless_all_of_them_can_use_the_volume(
         "storageClassName": "nfs",
         "resources": {"requests": {"storage": "50Gi"}},
     }
-    assert program.one(JOB).inputs["kept"] == VOLUME
+    assert variables(program.one(JOB))["SLIPWAY_KEPT"] == VOLUME
 
 
 @pytest.mark.usefixtures("machine")
@@ -113,7 +113,7 @@ def test_on_aks_they_go_to_the_stacks_storage_account(declaring: Declaring) -> N
     program = declaring(cluster["config"]["slipway:cluster"])
     account = program.one("azure-native:storage:StorageAccount").inputs["accountName"]
     place = f"abfs://artifacts@{account}.dfs.core.windows.net/slipway/outputs/mnist-gloo"
-    assert program.one(JOB).inputs["kept"] == place
+    assert variables(program.one(JOB))["SLIPWAY_KEPT"] == place
     assert program.of(CLAIM) == []
 
 
@@ -153,14 +153,15 @@ def test_checkpoints_are_on_that_volume_and_left_out_with_a_warning_where_there_
     warned: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", lambda text, *_, **__: warned.append(text))
     job = {"checkpoint": {"every": "10 min"}}
-    [run] = declaring({"kind": "embedded"}, job=job).of(JOB)
-    assert run.inputs["checkpoint"] == {"every": "600 s", "keep": 2}
+    told = variables(declaring({"kind": "embedded"}, job=job).one(JOB))
+    assert told["SLIPWAY_CHECKPOINT_DIR"].startswith("/opt/kept/checkpoints/mnist-gloo/")
+    assert told["SLIPWAY_CHECKPOINT_EVERY"] == "600 s"
     assert warned == []
     job["checkpoint"]["url"] = "s3://bucket/mine"
-    [run] = declaring({"kind": "embedded"}, {"keep": False}, job).of(JOB)
-    assert run.inputs["checkpoint"]["url"] == "s3://bucket/mine"
+    told = variables(declaring({"kind": "embedded"}, {"keep": False}, job).one(JOB))
+    assert told["SLIPWAY_CHECKPOINT_URL"].startswith("s3://bucket/mine/")
     assert warned == []
     del job["checkpoint"]["url"]
-    [run] = declaring({"kind": "embedded"}, {"keep": False}, job).of(JOB)
-    assert "checkpoint" not in run.inputs
+    told = variables(declaring({"kind": "embedded"}, {"keep": False}, job).one(JOB))
+    assert "SLIPWAY_CHECKPOINT_DIR" not in told
     assert "job mnist-gloo: `checkpoint` is left out" in warned[0]

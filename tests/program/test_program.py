@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from core import toolchain
-from tests.program.declared import Declared, Program, declare, secret
+from tests.program.declared import Declared, Program, declare, secret, templates
 
 STACKS = sorted((Path(__file__).resolve().parents[2] / "stacks").glob("*.yaml"))
 JOB, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
@@ -152,8 +152,8 @@ def test_jobs_run_as_an_account_that_is_bound_to_no_role(program: Program) -> No
     }
     assert bound == {"training-operator", "slipway-submitter"}
     for job in program.of(JOB):
-        for replicas in job.inputs["manifest"]["spec"]["pytorchReplicaSpecs"].values():
-            assert replicas["template"]["spec"]["serviceAccountName"] == "slipway-job"
+        for template in templates(job).values():
+            assert template["spec"]["serviceAccountName"] == "slipway-job"
 
 
 def test_the_operator_serves_pytorchjobs_of_the_job_namespace_alone(program: Program) -> None:

@@ -66,7 +66,6 @@ def test_the_server_is_ready_before_a_job_runs_which_is_told_where_it_is(
         "address": "http://localhost:5000",
         "experiment": "mine/mnist-gloo",
     }
-    assert "SLIPWAY_TRACKING" not in str(job.inputs["manifest"]), "it would train again"
 
 
 def test_with_postgresql_its_password_is_made_once_and_is_a_secret(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from clusters.cluster import JOBS
-from jobs.observe import gpu_meter, gpu_use
+from jobs.observe import gpus
 from tests.engine.awaiting import await_true
 from tests.engine.gpu_stack import Node
 from tests.engine.job_programs import SLEEPING, python
@@ -55,8 +55,8 @@ def exporter(jobs: Jobs, image: str, metrics: str) -> Iterator[None]:
 def test_a_run_that_leaves_its_gpu_idle_ends_and_says_what_was_wasted(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_use, "IDLE_SECONDS", 1.5)
-    monkeypatch.setattr(gpu_meter, "LOOK_SECONDS", 0.5)
+    monkeypatch.setattr(gpus, "IDLE_SECONDS", 1.5)
+    monkeypatch.setattr(gpus, "LOOK_SECONDS", 0.5)
     pod = f"{job_name}-master-0"
     metrics = f'DCGM_FI_DEV_GPU_UTIL{{gpu="0",UUID="GPU-a",namespace="{JOBS}",pod="{pod}"}} 3\n'
     idle = python(trainer, SLEEPING, "600", workers=0, gpus=1, minGpuUtilization=20)

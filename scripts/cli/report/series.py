@@ -6,7 +6,7 @@ from math import isfinite, nan
 from statistics import median
 from typing import Any
 
-from jobs.api.times import seconds_between
+from jobs.api.lines import seconds_between
 from jobs.records.archive import Run
 from jobs.records.events import Event, events_of, figure, numbers
 from jobs.records.history import epochs

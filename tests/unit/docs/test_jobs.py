@@ -12,9 +12,10 @@ from pydantic.alias_generators import to_camel
 from clusters.capacity import Capacity
 from jobs.config import KEYS, read
 from jobs.model.job import TrainingJob
+from jobs.model.manifest import manifest
 from jobs.model.parts import HYPERPARAMETERS, MODULES, Elastic
 from jobs.model.program import DEFAULT_ENTRY
-from jobs.model.pytorchjob import manifest
+from jobs.model.submission import Submission
 from jobs.rules import Surroundings
 
 _DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -70,13 +71,8 @@ def rendered(example: dict[str, Any]) -> dict[str, Any]:
     assert wanted.problems == []
     job = wanted.jobs[-1]
     script = wanted.scripts.get(job.name)
-    return manifest(
-        job,
-        namespace="slipway-jobs",
-        service_account="slipway-job",
-        trainer_image="trainer",
-        script=script,
-    )
+    mounted = None if script is None else script.mounted
+    return manifest(Submission(job=job, image=job.image or "trainer", script=mounted))
 
 
 def places(job: dict[str, Any], where: str) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,14 +11,14 @@ import pytest
 
 from core import kube
 from jobs.api.client import JobApi
-from jobs.observe import gpu_meter
-from jobs.observe.gpu_meter import GpuMeter
+from jobs.observe import gpus
+from jobs.observe.gpus import GpuMeter
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import Limits, end_of
 from jobs.observe.wait import Wait
 from jobs.records.archive import Run
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.jobs.observe.test_gpu_use import LIMITS, METRICS, gpu_pod
+from tests.unit.jobs.observe.test_gpus import LIMITS, METRICS, gpu_pod
 from tests.unit.jobs.observe.test_wait import Running
 from tests.unit.jobs.run.test_lifecycle import Quiet
 from tests.unit.jobs_objects import job, pod
@@ -54,13 +55,14 @@ def run() -> RunState:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look again and again, and be as patient as two looks."""
-    monkeypatch.setattr(gpu_meter, "LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(gpu_meter, "PATIENCE_SECONDS", 0.04)
+    monkeypatch.setattr(gpus, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(gpus, "PATIENCE_SECONDS", 0.04)
 
 
 def meter(api: FakeApi, run: RunState, told: list[str]) -> GpuMeter:
     client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=30)
-    return GpuMeter(client, run, 90, told.append)
+    see = partial(run.see_gpus, least=90)
+    return GpuMeter(client, run.running_on_gpus, see, told.append)
 
 
 def until(holds: Callable[[], object], made: GpuMeter) -> None:
@@ -78,7 +80,7 @@ def paths(api: FakeApi) -> set[str]:
 def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_nodes(
     api: FakeApi, run: RunState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobs.observe.gpu_use.IDLE_SECONDS", 0.05)
+    monkeypatch.setattr("jobs.observe.gpus.IDLE_SECONDS", 0.05)
     told: list[str] = []
     until(lambda: run.idle, meter(api, run, told))
     end = end_of(run, 0, LIMITS)
@@ -128,7 +130,7 @@ def test_what_cannot_be_measured_is_told_once_and_ends_nothing(
 def test_a_look_stops_asking_after_a_time(
     api: FakeApi, run: RunState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_meter, "_MOST_SECONDS", -1.0)
+    monkeypatch.setattr(gpus, "_MOST_SECONDS", -1.0)
     told: list[str] = []
     until(lambda: told, meter(api, run, told))
     assert "exporter did not answer within -1 s on node node-0" in told[0]
@@ -138,7 +140,7 @@ def test_a_look_stops_asking_after_a_time(
 def test_an_exporter_that_starts_later_than_the_run_is_waited_for(
     api: FakeApi, run: RunState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_meter, "PATIENCE_SECONDS", 300)
+    monkeypatch.setattr(gpus, "PATIENCE_SECONDS", 300)
     told: list[str] = []
     made = meter(api, run, told)
     api.says("GET", METRICS_OF, {"message": "connection refused"}, 503)

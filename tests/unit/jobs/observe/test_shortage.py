@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobs.observe.shortage import may_fit_quota, never_fits
+from jobs.observe.obstacles import may_fit_quota, never_fits
 
 
 def node(cpu: str = "2", memory: str = "8Gi", **labels: str) -> dict[str, Any]:

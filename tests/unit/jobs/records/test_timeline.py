@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jobs.observe.run_state import RunState
-from jobs.observe.timeline import of_end, of_run
+from jobs.observe.wait import entries_of_end, entries_of_run
 from jobs.records import timeline
 from jobs.records.timeline import Timeline, entries
 from jobs.result import End
@@ -36,8 +36,10 @@ def shown(file: Path) -> list[tuple[str, str, str]]:
 def test_a_condition_keeps_the_time_at_which_it_began_to_hold(file: Path) -> None:
     created = ("Created", "True", "2026-01-01T00:00:01Z")
     written = Timeline(file)
-    written.add(of_run(run(created, ("Running", "True", "2026-01-01T00:00:05Z"))))
-    written.add(of_run(run(created, ("Running", "False", DONE), ("Succeeded", "True", DONE))))
+    written.add(entries_of_run(run(created, ("Running", "True", "2026-01-01T00:00:05Z"))))
+    written.add(
+        entries_of_run(run(created, ("Running", "False", DONE), ("Succeeded", "True", DONE)))
+    )
     assert shown(file) == [
         ("00:00:01", "condition", "Created: is Created"),
         ("00:00:05", "condition", "Running: is Running"),
@@ -48,13 +50,13 @@ def test_a_condition_keeps_the_time_at_which_it_began_to_hold(file: Path) -> Non
 def test_a_failure_a_restart_and_the_end_are_in_the_order_of_time(file: Path) -> None:
     seen, written = run(), Timeline(file)
     seen.see_pods([pod(0, state=RUNNING), pod(1, state=RUNNING)])
-    written.add(of_run(seen))
+    written.add(entries_of_run(seen))
     failed = ended(3, finished="2026-01-01T00:00:30Z")
     again = {"running": {"startedAt": "2026-01-01T00:00:40Z"}}
     seen.see_pods([pod(1, state=again, last=failed, restarts=1)])
-    written.add(of_run(seen))
+    written.add(entries_of_run(seen))
     event = {**warning("Back-off", at="2026-01-01T00:00:35Z"), "count": 3}
-    written.add(of_end(End("Failed", "rank 1 exited with code 3"), DONE, [event]))
+    written.add(entries_of_end(End("Failed", "rank 1 exited with code 3"), DONE, [event]))
     assert shown(file)[2:] == [
         ("00:00:30", "failure", "rank 1 (mine-worker-0) exited with code 3"),
         ("00:00:35", "warning", "Failed: Back-off (3 times)"),
@@ -66,12 +68,12 @@ def test_a_failure_a_restart_and_the_end_are_in_the_order_of_time(file: Path) ->
 
 def test_what_an_interrupted_process_wrote_is_not_written_again(file: Path) -> None:
     seen = run(("Created", "True", "2026-01-01T00:00:01Z"))
-    Timeline(file).add(of_run(seen))
+    Timeline(file).add(entries_of_run(seen))
     with file.open("a") as half:
         half.write('1\n{"time": "2026')
-    Timeline(file).add(of_run(seen))
+    Timeline(file).add(entries_of_run(seen))
     assert len(entries(file)) == 1
-    Timeline(file).add(of_run(run(("Running", "True", "2026-01-01T00:00:05Z"))))
+    Timeline(file).add(entries_of_run(run(("Running", "True", "2026-01-01T00:00:05Z"))))
     assert [text for *_, text in shown(file)] == ["Created: is Created", "Running: is Running"]
 
 
@@ -79,18 +81,18 @@ def test_a_long_run_does_not_fill_the_disk(file: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(timeline, "_MOST", 3)
     written = Timeline(file)
     for second in range(5):
-        written.add(of_run(run(("Running", "True", f"2026-01-01T00:00:0{second}Z"))))
+        written.add(entries_of_run(run(("Running", "True", f"2026-01-01T00:00:0{second}Z"))))
     assert len(entries(file)) == 3
 
 
 def test_a_disk_that_takes_nothing_fails_nothing() -> None:
     written = Timeline(Path("/proc/nowhere/timeline.jsonl"))
-    written.add(of_run(run(("Created", "True", DONE))))
-    written.add(of_end(End("Succeeded", ""), DONE, []))
+    written.add(entries_of_run(run(("Created", "True", DONE))))
+    written.add(entries_of_end(End("Succeeded", ""), DONE, []))
     assert entries(written.file) == []
 
 
 def test_an_event_without_any_time_comes_first_and_is_kept(file: Path) -> None:
     nameless: dict[str, Any] = {"involvedObject": {}, "reason": "Odd", "type": "Normal"}
-    Timeline(file).add(of_end(End("Succeeded", "done"), DONE, [nameless]))
+    Timeline(file).add(entries_of_end(End("Succeeded", "done"), DONE, [nameless]))
     assert shown(file) == [("", "event", "Odd: "), ("00:02:00", "end", "done")]

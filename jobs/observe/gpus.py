@@ -1,19 +1,32 @@
-"""Asks NVIDIA's DCGM exporter, now and then, how busy the GPUs of a run are."""
+"""How much a run's GPUs compute, as NVIDIA's DCGM exporter measures it now and then."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from kubernetes.client.exceptions import ApiException
 
 from core import kube
 from core.kube import Request, api_message
 from jobs.api.client import JobApi, Object, Unreachable
-from jobs.observe.gpu_use import METRIC, Gpu, utilization
-from jobs.observe.run_state import RunState
 
+IDLE_SECONDS = 600.0
+"""So long a program may load data or evaluate, for example."""
+_GAP_SECONDS = 120.0  # what a GPU did is unknown where it was not measured for so long
+METRIC = "DCGM_FI_DEV_GPU_UTIL"
+"""Per cent of the time in which a kernel ran on the GPU.
+
+https://docs.nvidia.com/deploy/nvml-api/structnvmlUtilization__t.html
+"""
+_SAMPLE = re.compile(rf"^{METRIC}{{(.*)}}\s+(\S+)", re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_MOST = 100.0
+
+Gpu = tuple[str, str]
+"""A pod, and which of its GPUs."""
 _EXPORTERS = ("app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter")
 """The labels of its Helm chart, and of NVIDIA's GPU operator.
 
@@ -32,18 +45,86 @@ _Look = tuple[float, Mapping[Gpu, float], str | None]
 """When a look began, the utilization of GPUs by pod name, and why it lacks some."""
 
 
+def utilization(metrics: str, namespace: str) -> dict[Gpu, float]:
+    """Return the utilization of the GPUs that pods of a namespace have, in per cent.
+
+    Prometheus's text format has a sample in each line; the exporter labels a GPU that a pod has.
+    https://prometheus.io/docs/instrumenting/exposition_formats/
+    https://github.com/NVIDIA/dcgm-exporter/blob/main/internal/pkg/transformation/kubernetes.go
+    """
+    found = {}
+    for sample in _SAMPLE.finditer(metrics):
+        labels = dict(_LABEL.findall(sample[1]))
+        value = _number(sample[2])
+        if labels.get("namespace") == namespace and "pod" in labels and value is not None:
+            found[labels["pod"], labels.get("UUID") or labels.get("gpu", "")] = value
+    return found
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    # What is not known is a huge number to DCGM.
+    return value if 0 <= value <= _MOST else None
+
+
+@dataclass(frozen=True)
+class Streak:
+    """A time in which each measurement of a GPU was below the limit, in seconds."""
+
+    since: float
+    latest: float
+    highest: float  # of the measurements, in per cent
+
+    @property
+    def seconds(self) -> float:
+        """How long it has lasted, as far as that was measured."""
+        return self.latest - self.since
+
+
+@dataclass
+class GpuUse:
+    """What was measured of a run's GPUs: by the pod's uid and which GPU it is."""
+
+    _streaks: dict[Gpu, Streak] = field(default_factory=dict)
+
+    def see(self, at: float, measured: Mapping[Gpu, float], least: float) -> None:
+        """Take in measurements in per cent, made at a time in seconds of any one clock.
+
+        Below `least` a GPU counts as idle.
+        """
+        for gpu, percent in measured.items():
+            before = self._streaks.pop(gpu, None)
+            if percent >= least:
+                continue
+            if before is None or at - before.latest > _GAP_SECONDS:
+                before = Streak(at, at, percent)
+            highest = max(before.highest, percent)
+            self._streaks[gpu] = replace(before, latest=at, highest=highest)
+
+    @property
+    def idle(self) -> dict[Gpu, Streak]:
+        """The GPUs that have been idle for too long."""
+        return {gpu: each for gpu, each in self._streaks.items() if each.seconds >= IDLE_SECONDS}
+
+
 @dataclass
 class GpuMeter:
-    """Measures the GPUs of one run, in threads of its own; below `least` per cent one is idle."""
+    """Measures the GPUs of one run, in threads of its own."""
 
     api: JobApi
-    run: RunState
-    least: float
+    running: Callable[[], Mapping[str, str]]
+    """Returns the nodes of the pods whose GPUs are measured, by name; none before it is time."""
+    see: Callable[[float, Mapping[Gpu, float]], None]
+    """Takes what was measured at a time, by the monotonic clock: per cent by pod name."""
     warn: Callable[[str], None]
     _found: _Look | None = None
     _thread: threading.Thread | None = None
     _begun: float = float("-inf")
     _warned: bool = False
+    _lacking_since: float | None = None
 
     def look(self) -> None:
         """Let the run see what was measured, and begin to measure when it is time; never wait."""
@@ -53,20 +134,20 @@ class GpuMeter:
             self._take_in(*self._found)
             self._found = None
         now = time.monotonic()
-        # Those that started first wait for the others, without using their GPUs.
-        if not self.run.all_started or now - self._begun < LOOK_SECONDS:
+        if now - self._begun < LOOK_SECONDS or not (pods := self.running()):
             return
-        running = [each for each in self.run.replicas.values() if each.running and each.gpus]
-        pods = {each.name: str(each.node) for each in running}
         self._begun = now
         # None keeps the process alive.
         self._thread = threading.Thread(target=self._measure, args=(now, pods), daemon=True)
         self._thread.start()
 
     def _take_in(self, at: float, measured: Mapping[Gpu, float], problem: str | None) -> None:
-        self.run.see_gpus(at, measured, self.least)
-        lacked = self.run.lasted("unmeasured GPUs", at, holds=problem is not None)
-        if lacked >= PATIENCE_SECONDS and not self._warned:
+        self.see(at, measured)
+        if problem is None:
+            self._lacking_since = None
+            return
+        self._lacking_since = at if self._lacking_since is None else self._lacking_since
+        if at - self._lacking_since >= PATIENCE_SECONDS and not self._warned:
             self._warned = True
             self.warn(
                 f"`minGpuUtilization` of {self.api.name} has no effect on GPUs that are not "

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jobs.cost import TrainingCost
-from jobs.observe.gpu_use import IDLE_SECONDS, utilization
+from jobs.observe.gpus import IDLE_SECONDS, utilization
 from jobs.observe.log_ends import LogEnds
 from jobs.observe.outcome import details
 from jobs.observe.run_state import RunState

@@ -1,4 +1,4 @@
-"""A training job as a value becomes a PyTorchJob that the operator and Pod Security admit."""
+"""What is submitted for a job is a PyTorchJob that the operator and Pod Security admit."""
 
 import base64
 import json
@@ -12,14 +12,16 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 
 from core import toolchain
+from infra.provider.engine import plain_map, wrap_map
 from jobs.config import CATALOG
 from jobs.model import program
-from jobs.model.job import TrainingJob
+from jobs.model.job import TrainingJob, declaration
+from jobs.model.manifest import manifest
 from jobs.model.parts import MODULES, Build, Elastic, Limits, Master, SecretKey, Volume
-from jobs.model.pytorchjob import Topology, manifest
+from jobs.model.pytorchjob import Topology
+from jobs.model.submission import Submission
 from jobs.model.volumes import Script
-from jobs.run.submit import spec_hash
-from tests.unit.jobs_declared import IMAGE, jobs, rendered
+from tests.unit.jobs_declared import IMAGE, jobs, rendered, submitted
 
 
 def replicas(job: TrainingJob) -> dict[str, Any]:
@@ -75,6 +77,15 @@ def test_the_same_job_always_gives_the_same_plain_document(job: TrainingJob) -> 
     assert json.loads(json.dumps(once)) == once
 
 
+@few
+@given(jobs)
+def test_the_inputs_of_a_run_submit_the_same_by_way_of_the_engine(job: TrainingJob) -> None:
+    before = submitted(job)
+    after = Submission.from_inputs(plain_map(wrap_map(before.inputs())))
+    assert manifest(after) == manifest(before)
+    assert after.digest() == before.digest()
+
+
 @pytest.fixture(scope="session")
 def validator(crd: dict[str, Any]) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(crd)
@@ -118,6 +129,7 @@ def test_a_run_counts_the_processes_that_the_job_asks_for(job: TrainingJob) -> N
     assert topology.replicas == job.replicas
     assert topology.elastic == (job.elastic is not None)
     assert topology.has_master == (job.elastic is None)
+    assert Topology.of_declared(declaration(job)) == topology
 
 
 @few
@@ -278,9 +290,8 @@ def test_arguments_of_ones_own_come_after_the_jobs_so_that_they_win() -> None:
 def test_a_script_is_started_by_the_launcher_in_its_folder() -> None:
     script = Script("mine", "a/b.py", {"a/b.py": b""})
     job = TrainingJob(name="mine", script="folder", args=("-v",))
-    found = manifest(job, namespace="n", service_account="s", trainer_image=IMAGE, script=script)[
-        "spec"
-    ]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    complete = rendered(job, script=script.mounted)
+    found = complete["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
     (only,) = found["containers"]
     assert only["command"][-1] == "/opt/script/a/b.py"
     assert only["args"] == ["-v"]
@@ -291,14 +302,9 @@ def test_a_script_is_started_by_the_launcher_in_its_folder() -> None:
     assert mount == {"name": "script", "mountPath": "/opt/script", "readOnly": True}
 
 
-def test_a_script_that_was_not_read_is_no_manifest() -> None:
-    with pytest.raises(ValueError, match="`script` goes with a job that has one"):
-        manifest(
-            TrainingJob(name="mine", script="train.py"),
-            namespace="n",
-            service_account="s",
-            trainer_image=IMAGE,
-        )
+def test_a_script_that_was_not_read_is_not_submitted() -> None:
+    with pytest.raises(ValueError, match="the files of its `script` and it go together"):
+        Submission(job=TrainingJob(name="mine", script="train.py"), image=IMAGE)
 
 
 def test_a_job_of_ones_own_runs_its_image_and_command() -> None:
@@ -460,7 +466,7 @@ def test_what_can_alter_the_result_alters_the_hash_and_nothing_else_does() -> No
         mnist(restart_policy="Never"),
         mnist(processes_per_node=2),
     ]
-    assert {spec_hash(rendered(job)) for job in same} == {spec_hash(rendered(base))}
-    hashes = {spec_hash(rendered(job)) for job in [base, *other]}
-    hashes.add(spec_hash(rendered(base, image="localhost/slipway-trainer:other")))
+    assert {submitted(job).digest() for job in same} == {submitted(base).digest()}
+    hashes = {submitted(job).digest() for job in [base, *other]}
+    hashes.add(submitted(base, "localhost/slipway-trainer:other").digest())
     assert len(hashes) == len(other) + 2

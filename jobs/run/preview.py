@@ -132,7 +132,7 @@ def _contents(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[s
         yield _worded(("namespace", state["namespace"], inputs["namespace"]))
     known, now = state.get("artifacts", {}), inputs.get("artifacts", {})
     for name in sorted(known.keys() & now.keys()) if now is not UNKNOWN else ():
-        if known[name].get("sha256") != now[name].get("sha256"):
+        if now[name].get("sha256") not in {None, known[name].get("sha256")}:
             yield f"input {name} is another file"
 
 

@@ -51,7 +51,8 @@ def submit(
         RuntimeError: a job of that name is not ours.
         TimeoutError: an old one does not go away.
     """
-    digest = submission.digest()
+    # Before anything is removed: it raises where files are missing.
+    digest, plain = submission.digest(), manifest(submission)
     # Readable, and short enough for a label.
     now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     run_id = f"{api.name}-{now}-{secrets.token_hex(2)}"
@@ -72,7 +73,7 @@ def submit(
         _refuse_foreign(api, existing)
         if _adoptable(existing, digest, pods=len(api.pods())):
             context.info(f"PyTorchJob {api.name} is there already: waiting for it")
-            patch_in_place(api, existing, manifest(submission), removing=False)
+            patch_in_place(api, existing, plain, removing=False)
             return existing
         if existing["metadata"]["labels"].get(HASH_LABEL) == digest:
             before = before or retry.earlier(existing)

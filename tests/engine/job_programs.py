@@ -118,6 +118,10 @@ for step in range(state["step"] + 1, 7):
 slipway.finish(accuracy=0.5, began_at=state["step"], attempts=len(starts))
 """
 """One rank of six steps, which fails after the second and the fourth and goes on from there."""
+REFUSED = {"a..b/team": "x"}
+"""Labels that only the API server refuses."""
+REFUSAL = "prefix part a lowercase RFC 1123 subdomain must consist of"
+"""What it says to them."""
 WITHOUT_END = "10000"
 """How far it counts that is to talk until it is told that it is enough."""
 

@@ -33,7 +33,7 @@ def declared() -> dict[str, Any]:
     return {
         "demo": "mnist-elastic",
         "args": ["--log-interval", "5", *limit],
-        "unchecked": {"min_accuracy": 0.93},
+        "minAccuracy": 0.93,
     }
 
 

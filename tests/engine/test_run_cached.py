@@ -43,13 +43,13 @@ def section(mark: str, script: Path, trainer: str) -> Section:
     scripted = {
         key: value for key, value in plain.items() if key not in {"image", "command", "args"}
     }
-    small = {"workers": 1, "cpu": "200m", "memory": "512Mi", "min_accuracy": None}
+    small = {"workers": 1, "cpu": "200m", "memory": "512Mi", "minAccuracy": 0}
     options = ["--limit-train", "300", "--limit-test", "100"]
     return {
         f"{mark}-plain": plain,
         f"{mark}-gone": plain,
         f"{mark}-script": {**scripted, "script": str(script)},
-        f"{mark}-demo": {"demo": "mnist-gloo", "args": options, "unchecked": small},
+        f"{mark}-demo": {"demo": "mnist-gloo", "args": options, **small},
     }
 
 
@@ -100,10 +100,9 @@ def test_another_learning_rate_script_or_label_is_told_in_words_by_preview_and_u
 ) -> None:
     demo, plain = f"{mark}-demo", f"{mark}-plain"
     script.write_text("print('two')\n")
-    faster = {**section[demo]["unchecked"], "learning_rate": 0.02}
     now = {
         **section,
-        demo: {**section[demo], "unchecked": faster},
+        demo: {**section[demo], "learningRate": 0.02},
         plain: {**section[plain], "labels": {"team": "speech"}},
     }
     words = {
@@ -116,7 +115,7 @@ def test_another_learning_rate_script_or_label_is_told_in_words_by_preview_and_u
     preview = module_stack.preview(**now)
     for name, line in words.items():
         assert _told(preview, name).count(line) == 1, preview.text
-    assert any(path.startswith("manifest.spec.") for path in preview.diff(demo)), preview
+    assert "job.learningRate" in preview.diff(demo), preview
     assert {name: jobs.uids(name) for name in section} == before
 
     up = module_stack.up(**now)

@@ -6,7 +6,7 @@ import secrets
 import pytest
 
 from tests.engine.cli_stack import Outcome
-from tests.engine.job_programs import FAILING, SLEEPING, TRACKED, python
+from tests.engine.job_programs import FAILING, REFUSAL, REFUSED, SLEEPING, TRACKED, python
 from tests.engine.pytorchjob_stack import JobStack
 
 MISSING = "localhost/there-is-no-such-image:1"
@@ -24,7 +24,7 @@ def fallen(module_stack: JobStack, mark: str, trainer: str) -> Outcome:
     declared = {
         f"{mark}-fails": python(trainer, FAILING),
         f"{mark}-missing": python(MISSING, SLEEPING, "0"),
-        f"{mark}-refused": python(trainer, SLEEPING, unchecked={"labels": {"team": "x" * 64}}),
+        f"{mark}-refused": python(trainer, SLEEPING, labels=REFUSED),
         f"{mark}-tells": python(trainer, TRACKED, workers=0),
     }
     return module_stack.attempt("up", environment=module_stack.environment(**declared))
@@ -40,7 +40,7 @@ def test_up_fails_and_tells_the_story_of_each_run_that_did_not_succeed(
     assert f"job {mark}-missing ended CannotStart" in said
     assert MISSING in said
     assert f"job {mark}-refused ended CannotStart: refused:" in said
-    assert "must be no more than 63" in said
+    assert REFUSAL in said
     assert "Traceback" not in said
 
 

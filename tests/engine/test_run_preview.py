@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.engine.cli_stack import Outcome
-from tests.engine.job_programs import SUMMARY, python
+from tests.engine.job_programs import REFUSAL, REFUSED, SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.stack import LiveStack
 
@@ -80,10 +80,10 @@ def test_a_preview_of_a_replacement_shows_everything_and_of_a_label_one_line(
 def test_a_preview_fails_with_the_servers_words_when_it_refuses_the_job(
     job_name: str, module_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:
-    too_long = _declared(trainer, unchecked={"labels": {"team": "x" * 64}})
-    said = module_stack.refused("preview", **{job_name: too_long})
+    refused = _declared(trainer, labels=REFUSED)
+    said = module_stack.refused("preview", **{job_name: refused})
     assert f"PyTorchJob slipway-jobs/{job_name} would be refused" in said
-    assert "must be no more than 63" in said
+    assert REFUSAL in said
     assert "Traceback" not in said
     assert jobs.uids(job_name) == []
 
@@ -93,10 +93,10 @@ def test_an_update_keeps_a_success_when_what_would_replace_it_is_refused(
 ) -> None:
     job_stack.train(job_name, **_declared(trainer, workers=0))
     result, uids = job_stack.output(job_name), jobs.uids(job_name)
-    refused = _declared(trainer, workers=1, unchecked={"labels": {"team": "x" * 64}})
+    refused = _declared(trainer, workers=1, labels=REFUSED)
     said = job_stack.train_in_vain(job_name, **refused)
     assert f"PyTorchJob slipway-jobs/{job_name} would be refused" in said
-    assert "must be no more than 63" in said
+    assert REFUSAL in said
     assert jobs.uids(job_name) == uids
     assert job_stack.output(job_name) == result
 

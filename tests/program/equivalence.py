@@ -20,6 +20,10 @@ ALLOWED = {
     rf"{_LABELS}\.azure\.workload\.identity/use": "who it is to Azure",
     # A private registry's.
     rf"{_POD}\.imagePullSecrets(\[.+)?": "who may pull the image",
+    # A volume or a store, where the cluster has one; what is kept is copied before the pod ends.
+    rf"{_CONTAINER}\.env\[SLIPWAY_KEPT\]\..+": "where files are kept",
+    rf"({_CONTAINER}\.volumeMounts|{_POD}\.volumes)\[slipway-kept\]\..+": "where files are kept",
+    rf"{_POD}\.terminationGracePeriodSeconds": "where files are kept",
     # A namespace that is there can be named.
     r"metadata\.namespace": "the namespace",
 }

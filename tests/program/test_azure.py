@@ -189,6 +189,11 @@ def test_how_many_nodes_there_are_is_the_autoscalers_business(spot: Program) -> 
     assert "agentPoolProfiles" in spot.one(CLUSTER).ignored
 
 
+def test_a_pull_that_a_new_role_may_still_allow_is_waited_for(spot: Program) -> None:
+    for waiting in ("slipway:infra:OperatorReady", "slipway:jobs:PyTorchJob"):
+        assert spot.one(waiting).inputs["refusedPulls"]["seconds"] == 900
+
+
 def test_a_node_that_nobody_needs_is_given_back(spot: Program) -> None:
     assert spot.one(CLUSTER).inputs["autoScalerProfile"]["scaleDownUnneededTime"] == "10m"
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from jobs.config import CATALOG, read
+from jobs.config import declare, read
 from jobs.model.job import TrainingJob
 from jobs.model.volumes import Script
 from jobs.rules import Surroundings
@@ -15,20 +15,17 @@ def read_jobs(
 ) -> tuple[list[TrainingJob], dict[str, Script]]:
     """Return the jobs of a section `slipway:jobs` and the scripts that they have, by job.
 
-    Besides what a stack's file may have, `demo` names an entry of the catalogue, and `unchecked`
-    has fields that are set without being checked: what only the API server refuses.
+    Besides what a stack's file may have, `demo` names the entry of the catalogue that a job with
+    another name is.
     """
-    known = {name: dict(each) for name, each in section.items()}
-    unchecked = {name: each.pop("unchecked", {}) for name, each in known.items()}
-    demos = {name: known.pop(name) for name in section if "demo" in known[name]}
-    wanted = read(known, "jobs", Surroundings())
+    own = {name: each for name, each in section.items() if "demo" not in each}
+    wanted = read(own, "jobs", Surroundings())
     assert wanted.problems == [], wanted.problems
-    jobs = [*wanted.jobs, *(_demo(name, each) for name, each in demos.items())]
-    for job in jobs:
-        for field, value in unchecked[job.name].items():
-            object.__setattr__(job, field, value)
-    return jobs, wanted.scripts
+    demos = [_demo(name, **each) for name, each in section.items() if "demo" in each]
+    return [*wanted.jobs, *demos], wanted.scripts
 
 
-def _demo(name: str, declared: Mapping[str, Any]) -> TrainingJob:
-    return replace(CATALOG[declared["demo"]], name=name, args=tuple(declared.get("args", ())))
+def _demo(name: str, demo: str, **fields: Any) -> TrainingJob:
+    found = declare(demo, fields, f"jobs.{name}")
+    assert isinstance(found, TrainingJob), found
+    return replace(found, name=name)

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusters.cluster import JOB_ACCOUNT, JOBS
+from clusters.cluster import JOBS
 from core.handler import Handler, Properties
 from infra.provider.engine import plain_map, wrap_map
 from jobs.model import volumes
 from jobs.model.job import TrainingJob
-from jobs.model.pytorchjob import manifest
+from jobs.model.places import VOLUME_URL
+from jobs.model.submission import Submission
 from jobs.run.gate import GateHandler, limits
 from jobs.run.lifecycle import PyTorchJobHandler
-from jobs.run.resource import run_properties
 from tests.engine.awaiting import COMMAND_SECONDS
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.declared import read_jobs
@@ -200,14 +200,14 @@ class Runs:
         if made := [*files, *volumes.host_volumes(job, JOBS), *claims]:
             self.jobs.kubectl("apply", "--filename", "-", given=_listed(made))
             self._objects += made
-        rendered = manifest(
-            job,
-            namespace=JOBS,
-            service_account=JOB_ACCOUNT,
-            trainer_image=job.image or self.trainer,
-            script=script,
+        submission = Submission(
+            job=job,
+            image=job.image or self.trainer,
+            script=None if script is None else script.mounted,
+            # The volume is there only where a test needs it.
+            place=None if job.checkpoint is None else VOLUME_URL,
         )
-        return job, _plain({**run_properties(job, rendered), "kubeconfig": self.kubeconfig})
+        return job, _plain({**submission.inputs(), "kubeconfig": self.kubeconfig})
 
     def _step(
         self, type_: str, handler: Handler, attempt: Attempt, name: str, inputs: Properties

@@ -1,7 +1,7 @@
 """What is trained once is kept: what changes in place, what trains again, and how it is told."""
 
 from tests.engine.awaiting import await_true
-from tests.engine.job_programs import FAILING, SLEEPING, SUMMARY, python
+from tests.engine.job_programs import FAILING, REFUSAL, REFUSED, SLEEPING, SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
 
@@ -86,10 +86,9 @@ def test_a_change_in_place_that_is_refused_is_told_in_plain_words(
     declared = python(trainer, SLEEPING, "0")
     runs.train(job_name, **declared)
     result = runs.output(job_name)
-    too_long = {"unchecked": {"labels": {"team": "x" * 64}}}
-    said = runs.train_in_vain(job_name, **declared, **too_long)
+    said = runs.train_in_vain(job_name, **declared, labels=REFUSED)
     assert f"PyTorchJob slipway-jobs/{job_name} was not changed" in said
-    assert "must be no more than 63" in said
+    assert REFUSAL in said
     assert "Nothing was trained" in said
     assert runs.train(job_name, **declared).steps == {}
     assert runs.output(job_name) == result

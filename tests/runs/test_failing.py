@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from tests.engine.awaiting import await_true
-from tests.engine.job_programs import FAILING, FOLLOWED, HUNGRY, SLEEPING, TRACKED, python
+from tests.engine.job_programs import (
+    FAILING,
+    FOLLOWED,
+    HUNGRY,
+    REFUSAL,
+    REFUSED,
+    SLEEPING,
+    TRACKED,
+    python,
+)
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
 
@@ -266,8 +275,7 @@ def test_pods_that_are_refused_end_the_run_at_once(
 def test_a_job_refused_by_the_webhook_has_a_result_too(
     job_name: str, runs: Runs, trainer: str
 ) -> None:
-    too_long = {"unchecked": {"labels": {"team": "x" * 64}}}
-    said = runs.train_in_vain(job_name, **python(trainer, SLEEPING, "0", **too_long))
+    said = runs.train_in_vain(job_name, **python(trainer, SLEEPING, "0", labels=REFUSED))
     assert f"job {job_name} ended CannotStart: refused:" in said
-    assert "must be no more than 63" in said
+    assert REFUSAL in said
     assert runs.output(job_name)["state"] == "CannotStart"

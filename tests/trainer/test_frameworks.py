@@ -11,8 +11,10 @@ import pytest
 
 from core.paths import CHECKOUT
 from jobs.model.job import TrainingJob
+from jobs.model.manifest import manifest
 from jobs.model.names import RUN_LABEL
-from jobs.model.pytorchjob import manifest
+from jobs.model.pytorchjob import templates
+from jobs.model.submission import Submission
 from tests import readme
 from tests.trainer.conftest import Opened, installed
 
@@ -40,9 +42,8 @@ def packages() -> Path:
 def _variables() -> list[str]:
     """Return the command and the variables of a pod, without what Kubernetes itself fills in."""
     job = TrainingJob(name="mine", image="localhost/mine:1", command=("true",), workers=1)
-    rendered = manifest(job, namespace="n", service_account="a", trainer_image="localhost/mine:1")
-    master = rendered["spec"]["pytorchReplicaSpecs"]["Master"]
-    variables = master["template"]["spec"]["containers"][0]["env"]
+    master = templates(manifest(Submission(job=job, image=job.image)))["master"]
+    variables = master["spec"]["containers"][0]["env"]
     run_id = f"metadata.labels['{RUN_LABEL}']"
     for each in variables:
         assert "value" in each or each["valueFrom"]["fieldRef"]["fieldPath"] == run_id

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.paths import CHECKOUT, cache_dir
-from jobs.model import tracked
+from jobs.model.places import tracking_variables
 from tests.trainer.conftest import Opened, installed
 
 _MLFLOW = CHECKOUT / "images/tracking/requirements.mlflow.lock"
@@ -75,7 +75,7 @@ class Ran:
 def _pod(name: str, args: Sequence[str], kind: str, port: int, **env: str) -> dict[str, Any]:
     url = f"http://127.0.0.1:{port}"
     place = {"kind": kind, "url": url, "address": "http://localhost:5000", "experiment": "dev/mine"}
-    variables = {"SLIPWAY_RUN_ID": f"run-{name}", **tracked.variables(place, _FACTS), **env}
+    variables = {"SLIPWAY_RUN_ID": f"run-{name}", **tracking_variables(place, _FACTS), **env}
     is_early = name in {"late", "down", "hanging"}
     return {"name": name, "args": args, "env": variables, "early": is_early}
 

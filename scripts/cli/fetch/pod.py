@@ -41,10 +41,13 @@ class FetchError(Exception):
 
 def manifest(inputs: Mapping[str, Any], image: str) -> dict[str, Any]:
     """Return the pod that reads the files of a job, by the inputs of its run."""
-    submission = Submission.from_inputs(inputs)
+    try:
+        submission = Submission.from_inputs(inputs)
+        # Rank 0's, which has the volume with the files.
+        template = next(iter(templates(submitted(submission)).values()))
+    except RuntimeError as error:
+        raise FetchError(f"the job is no longer allowed as it was declared: {error}") from error
     job = submission.job.name
-    # Rank 0's, which has the volume with the files.
-    template = next(iter(templates(submitted(submission)).values()))
     pod = dict(template["spec"])
     # Not its node selector: a node with GPUs would be made for it where there is none.
     for name in ("initContainers", "nodeSelector", "priorityClassName"):

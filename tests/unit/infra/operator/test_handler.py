@@ -1,10 +1,12 @@
 """The operator is ready once its webhook judges PyTorchJobs, and waiting for it has an end."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from clusters.refused_pulls import AZURE_LATE_ROLES, as_input
 from core.handler import UNKNOWN, Change
 from core.wait import NotYet
 from infra.operator import handler as operator_handler
@@ -183,10 +185,8 @@ def test_when_the_limit_is_over_the_error_tells_all_there_is_to_know(api: FakeAp
 
 
 @pytest.mark.usefixtures("quick")
-def test_an_image_refused_for_want_of_a_new_role_has_more_time(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("clusters.late_roles.SECONDS", 20)
+def test_an_image_refused_for_want_of_a_new_role_has_more_time(api: FakeApi) -> None:
+    policy = as_input(replace(AZURE_LATE_ROLES, seconds=20))
     state = {"waiting": {"reason": "ImagePullBackOff", "message": REFUSED_LOGIN}}
     status = {"phase": "Pending", "containerStatuses": [{"name": "op", "state": state}]}
     metadata = {"name": "op-1", "namespace": "kubeflow", "uid": "u1"}
@@ -198,7 +198,7 @@ def test_an_image_refused_for_want_of_a_new_role_has_more_time(
         return 200, rolled_out(readyReplicas=1 if any("role" in each for each in row.said) else 0)
 
     api.answers["GET", DEPLOYMENT] = rolling
-    OperatorReadyHandler().create(inputs(api), row)
+    OperatorReadyHandler().create({**inputs(api), **policy}, row)
     assert any("up to ten minutes" in each for each in row.said)
 
 

@@ -35,10 +35,10 @@ def test_only_what_asks_for_it_replaces() -> None:
 
 
 def test_paths_are_whole_and_their_properties_are_named() -> None:
-    found = response([Change("manifest.spec.workers")])
-    assert found.diffs == ["manifest"]
+    found = response([Change("job.limits.memory")])
+    assert found.diffs == ["job"]
     assert found.detailed_diff is not None
-    assert [*found.detailed_diff] == ["manifest.spec.workers"]
+    assert [*found.detailed_diff] == ["job.limits.memory"]
 
 
 def test_no_change_is_none() -> None:

@@ -30,7 +30,7 @@ def beside(mine: Record, other: Record, **require: Any) -> dict[str, str]:
 
 
 def job(result: Mapping[str, Any] | None = None) -> JobState:
-    return JobState("mine", {"namespace": "x", "declared": {"epochs": 1}}, result)
+    return JobState("mine", {"namespace": "x", "job": {"epochs": 1}}, result)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,7 @@ from scripts.cli.results import print_results
 from scripts.cli.state import StackState
 
 RUN, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
-MANIFEST = {"spec": {"pytorchReplicaSpecs": {"Master": {}, "Worker": {"replicas": 1}}}}
-INPUTS = {"namespace": "slipway-jobs", "manifest": MANIFEST}
+INPUTS = {"namespace": "slipway-jobs", "job": {"workers": 1}}
 SUCCESS = {
     "state": "Succeeded",
     "reason": "",

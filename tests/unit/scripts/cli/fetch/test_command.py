@@ -1,6 +1,7 @@
 """Which run's files are fetched, by what pod, and what there is to do where there are none."""
 
 import io
+import json
 import tarfile
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -9,41 +10,39 @@ from typing import Any
 import pytest
 
 from core import toolchain
+from core.paths import CHECKOUT
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Volume
-from jobs.model.pytorchjob import manifest
+from jobs.model.places import VOLUME_URL
 from scripts.cli import CommandError, fetch
 from scripts.cli.fetch import fetch_files, find, kept_files, pod
 from scripts.cli.state import JobState, StackState
+from tests.unit.jobs_declared import submitted
 
-PLACE = "file:///opt/kept/outputs/mine"
-LISTED = {"artifacts.json": {"url": f"{PLACE}/mine-1/artifacts.json", "sha256": "0", "bytes": 1}}
+KEPT = f"{VOLUME_URL}/outputs/mine"
+LISTED = {"artifacts.json": {"url": f"{KEPT}/mine-1/artifacts.json", "sha256": "0", "bytes": 1}}
 
 
-def job(result: Any, *, kept: str | None = PLACE, **fields: Any) -> JobState:
-    spec = TrainingJob(name="mine", **{"module": "mnist", **fields})
-    rendered = manifest(spec, namespace="n", service_account="s", trainer_image="trainer:1")
-    told = {"image": "image", "outputs": "outputs", "outputs_every": "outputsEvery"}
-    declared = {told[key]: value for key, value in fields.items() if key in told}
-    inputs = {"namespace": "n", "manifest": rendered, "declared": declared}
-    return JobState("mine", inputs | ({} if kept is None else {"kept": kept}), result)
+def job(result: Any, *, place: str | None = VOLUME_URL, **fields: Any) -> JobState:
+    declared = TrainingJob(name="mine", **{"module": "mnist", **fields})
+    return JobState("mine", submitted(declared, place=place).inputs(), result)
 
 
 def test_a_runs_folder_is_where_its_list_is_also_when_it_failed() -> None:
     known, url = kept_files(job({"run_id": "mine-1", "artifacts": LISTED}))
-    assert (known, url) == (LISTED, f"{PLACE}/mine-1")
+    assert (known, url) == (LISTED, f"{KEPT}/mine-1")
     failed = {"state": "Failed", "failure": {"artifacts": LISTED}}
-    assert kept_files(job(failed))[1] == f"{PLACE}/mine-1"
+    assert kept_files(job(failed))[1] == f"{KEPT}/mine-1"
 
 
 def test_an_image_of_ones_own_may_have_left_files_that_no_result_names() -> None:
     own: dict[str, Any] = {"module": None, "image": "example.org/own:1", "command": ("train",)}
     result = {"run_id": "mine-2"}
-    assert kept_files(job(result, **own))[1] == f"{PLACE}/mine-2"
+    assert kept_files(job(result, **own))[1] == f"{KEPT}/mine-2"
     assert kept_files(job(result, **own, outputs="s3://b/f"))[1] == "s3://b/f/mine-2"
-    assert kept_files(job(result, **own, kept=None))[1] is None
+    assert kept_files(job(result, **own, place=None))[1] is None
     assert kept_files(job(result))[1] is None, "the trainer's image names all that it kept"
-    assert kept_files(job(result, outputs_every=60))[1] == f"{PLACE}/mine-2", "but what was lost"
+    assert kept_files(job(result, outputs_every=60))[1] == f"{KEPT}/mine-2", "but what was lost"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ def test_where_there_is_nothing_to_fetch_the_next_step_is_named(
 def test_the_last_success_of_a_job_with_outputs_is_not_confused_with_its_last_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    state = StackState("k", jobs={"mine": job({"artifacts": LISTED}, kept=None)})
+    state = StackState("k", jobs={"mine": job({"artifacts": LISTED}, place=None)})
     monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     with pytest.raises(CommandError, match="RUN=succeeded is for files that the stack keeps"):
         fetch_files("dev", "mine", succeeded=True)
@@ -77,7 +76,7 @@ def test_the_last_success_of_a_job_with_outputs_is_not_confused_with_its_last_ru
 def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
     known = job(
         {},
-        kept=None,
+        place=None,
         outputs="file:///results",
         backend="nccl",
         gpus=2,
@@ -85,7 +84,7 @@ def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
         env={"KEY": "value", "PYTHONPATH": "/of/the/program"},
         volumes={"results": Volume(size="1Gi", mount_path="/results")},
     )
-    found = pod.manifest("mine", known.inputs, "trainer:2")
+    found = pod.manifest(known.inputs, "trainer:2")
     spec = found["spec"]
     (container,) = spec["containers"]
     assert container["image"] == "trainer:2"
@@ -102,11 +101,21 @@ def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
 
 
 def test_the_pod_has_the_stacks_volume_where_the_job_kept_its_files() -> None:
-    found = pod.manifest("mine", job({}).inputs, "trainer:2")
+    found = pod.manifest(job({}).inputs, "trainer:2")
     mounts = {
         each["name"]: each["mountPath"] for each in found["spec"]["containers"][0]["volumeMounts"]
     }
     assert mounts["slipway-kept"] == "/opt/kept"
+
+
+@pytest.mark.parametrize("name", ["imaged", "mnist-elastic", "mnist-gloo", "scripted"])
+def test_files_of_a_run_that_was_declared_until_november_2026_are_found(name: str) -> None:
+    old = json.loads((CHECKOUT / "tests/unit/jobs/run/runs_of_bea3486.json").read_text())
+    inputs = old["inputs"][name]
+    run = {"type": "slipway:jobs:PyTorchJob", "urn": f"::{name}", "inputs": inputs}
+    known = StackState.of({"deployment": {"resources": [run]}}).jobs[name]
+    assert known.kept == inputs["kept"]
+    assert "slipway-kept" in str(pod.manifest(known.inputs, "trainer:2")["spec"]["volumes"])
 
 
 def test_a_job_is_found_by_its_name() -> None:

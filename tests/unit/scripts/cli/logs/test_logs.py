@@ -383,8 +383,7 @@ SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"
 
 
 def export(kubeconfig: str) -> dict[str, Any]:
-    manifest: dict[str, Any] = {"spec": {"pytorchReplicaSpecs": {"Master": {}}}}
-    inputs = {"namespace": "slipway-jobs", "manifest": manifest}
+    inputs = {"namespace": "slipway-jobs", "job": {"workers": 0}}
     run = {"type": "slipway:jobs:PyTorchJob", "urn": "urn:pulumi:dev::slipway::t::mine"}
     cluster = {
         "type": "slipway:clusters:Embedded",

@@ -24,7 +24,6 @@ SUCCEEDED = {
     "exit_codes": {"0": 0, "1": 0},
     "artifacts": {"model.pt": {"url": "file:///x/model.pt", "sha256": "ab" * 32, "bytes": 1727}},
 }
-MANIFEST = {"spec": {"pytorchReplicaSpecs": {"Master": {}, "Worker": {"replicas": 1}}}}
 
 
 def entry(second: int, kind: str, text: str, about: str = "PyTorchJob mine") -> dict[str, str]:
@@ -42,7 +41,7 @@ HAPPENED = [
 
 def state(result: Mapping[str, Any] | None, *, gate: bool = True) -> JobState:
     """Return what the state has of dev's job `mine`."""
-    inputs = {"namespace": "slipway-jobs", "manifest": MANIFEST, "declared": SETTINGS}
+    inputs = {"namespace": "slipway-jobs", "job": SETTINGS}
     judged = {"job": "mine", "minAccuracy": 0.9, "result": result} if gate else None
     return JobState("mine", inputs, result, gate=judged)
 

@@ -4,9 +4,9 @@ import pytest
 import yaml
 
 from jobs.config import CATALOG, declare
+from jobs.model.job import declaration
 from jobs.model.pytorchjob import Topology
 from jobs.records import archive
-from jobs.run.resource import declared
 from scripts.cli.report import lines, page
 from scripts.cli.report.charts import charts
 from scripts.cli.report.content import as_yaml
@@ -46,7 +46,7 @@ def test_it_ends_with_what_repeats_the_run() -> None:
 @pytest.mark.parametrize("name", CATALOG)
 def test_the_settings_of_a_demo_declare_the_same_job(name: str) -> None:
     demo = CATALOG[name]
-    again = yaml.safe_load(as_yaml(name, declared(demo), None))["config"]["slipway:jobs"][name]
+    again = yaml.safe_load(as_yaml(name, declaration(demo), None))["config"]["slipway:jobs"][name]
     assert declare(name, again, f"slipway:jobs.{name}") == demo
 
 

@@ -232,7 +232,7 @@ def run_in_copy(run: Callable[[Scratch], Summary]) -> int:
     for number in _SIGNALS:
         signal.signal(number, _stop)
     try:
-        scratch = Scratch.of(CHECKOUT)
+        scratch = Scratch.copy_of(CHECKOUT)
     except KeyboardInterrupt as interruption:
         return _BY_SIGNAL + signal.Signals[str(interruption)]
     summary = run(scratch)

@@ -57,7 +57,7 @@ class Scratch:
         self.output, self.errors = directory / "output", directory / "errors"
 
     @classmethod
-    def of(cls, source: Path) -> Self:
+    def copy_of(cls, source: Path) -> Self:
         """Copy what git tracks in `source` and what it doesn't ignore, and commit the copy."""
         scratch = cls(Path(tempfile.mkdtemp(prefix="slw-")))
         try:

@@ -19,6 +19,7 @@ from jobs.observe.exits import NEVER, moment
 from jobs.observe.progress import figure, numbers, reported
 from jobs.records.archive import Archive, Log, Run
 from jobs.records.recording import make_private
+from jobs.result import RunResult
 
 MOST = 200
 """Runs of a job that are remembered: the latest."""
@@ -44,6 +45,11 @@ class Record:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     result: Mapping[str, Any] | None = None
     epochs: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def run_result(self) -> RunResult | None:
+        """Its result; None without one."""
+        return None if self.result is None else RunResult.from_map(self.result)
 
 
 @dataclass(frozen=True)

@@ -123,13 +123,11 @@ def remembered(stack: str, job: JobState) -> list[Record]:
     Of one that another machine waited for, that is what the state has.
     """
     records = History(archive.of_job(stack, job.name)).records()
-    run_id = str((job.result or {}).get("run_id", ""))
-    if job.result is not None and all(each.run_id != run_id for each in records):
-        provenance = {"settings": job.inputs.get("declared") or {}}
-        started = str(job.result.get("started", ""))
-        records.append(
-            Record(run_id=run_id, submitted=started, provenance=provenance, result=job.result)
-        )
+    if (result := job.result) is not None:
+        run_id, started = result.run_id or "", result.started or ""
+        if all(each.run_id != run_id for each in records):
+            by, known = {"settings": job.declared}, result.as_map()
+            records.append(Record(run_id=run_id, submitted=started, provenance=by, result=known))
     return sorted(records, key=lambda record: record.run_id)
 
 
@@ -153,7 +151,7 @@ def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, A
     by_other = [_figures(each, target) for each in others.values()]
     names = list(dict.fromkeys(name for each in (own, *by_other) for name in each))
     everyone = (mine, *others.values())
-    states = [str((each.result or {}).get("state")) for each in everyone]
+    states = [str(each.run_result and each.run_result.state) for each in everyone]
     failed = [["state", *states]] if set(states) != {"Succeeded"} else []
     rows = failed + [
         [name, _shown(own.get(name))]
@@ -166,8 +164,8 @@ def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, A
 
 
 def _figures(record: Record, target: float | None) -> dict[str, float]:
-    result, epochs = record.result or {}, record.epochs
-    found = {name: figure(result.get(name)) for name in _FROM_RESULT}
+    result, epochs = record.run_result, record.epochs
+    found = {name: figure(getattr(result, name, None)) for name in _FROM_RESULT}
     if target is not None:
         times = (
             each.get("elapsed_seconds") for each in epochs if each.get("accuracy", 0) >= target
@@ -179,7 +177,7 @@ def _figures(record: Record, target: float | None) -> dict[str, float]:
     for each in epochs:
         parts.update(each.get("seconds_in") or {})
     found[_BACKWARD] = parts["backward"] / parts.total() if parts.total() else None
-    found |= numbers(result.get("metrics"))
+    found |= numbers(result and result.metrics)
     return {name: value for name, value in found.items() if value is not None}
 
 

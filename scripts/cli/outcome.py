@@ -22,7 +22,7 @@ class Outcome:
 
     job: str
     state: str  # its result's, or `running`, `interrupted` or `no result`
-    result: Mapping[str, Any] | None = None
+    result: RunResult | None = None
     gate: Verdict = ""  # empty for one that did not succeed
     missed: tuple[str, ...] = ()  # each limit that it missed, and by how much
     note: str = ""  # why it has no result, or what becomes of it
@@ -32,7 +32,8 @@ class Outcome:
         """The same for programs to read; empty values are left out."""
         details = {"gate": self.gate, "missed": list(self.missed), "note": self.note}
         kept = {key: value for key, value in details.items() if value}
-        return {"state": self.state, **kept, "result": self.result}
+        result = None if self.result is None else _sorted(self.result.as_map())
+        return {"state": self.state, **kept, "result": result}
 
 
 def outcomes(
@@ -67,15 +68,22 @@ def outcomes(
     return found
 
 
-def _ended(job: JobState, result: Mapping[str, Any], declared: TrainingJob | None) -> Outcome:
-    state = str(result.get("state"))
-    if state != "Succeeded":
-        return Outcome(job.name, state, result)
+def _ended(job: JobState, result: RunResult, declared: TrainingJob | None) -> Outcome:
+    if not result.succeeded:
+        return Outcome(job.name, result.state, result)
     if job.passed:
-        return Outcome(job.name, state, result, "passed")
+        return Outcome(job.name, result.state, result, "passed")
     judged = {} if declared is None else limits(declared)
-    misses = tuple(missed(judged, RunResult.of(result)))
-    return Outcome(job.name, state, result, "missed" if misses else "not judged", misses)
+    misses = tuple(missed(judged, result))
+    return Outcome(job.name, result.state, result, "missed" if misses else "not judged", misses)
+
+
+def _sorted(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with its keys in the order in which a state has them."""
+    return {
+        key: _sorted(each) if isinstance(each, Mapping) else each
+        for key, each in sorted(result.items())
+    }
 
 
 def _not_run(jobs: Sequence[TrainingJob], state: StackState) -> dict[str, str]:
@@ -85,6 +93,6 @@ def _not_run(jobs: Sequence[TrainingJob], state: StackState) -> dict[str, str]:
     from jobs.plan import not_run  # noqa: PLC0415 - it takes a second
 
     ended: dict[str, str | None] = {job.name: None for job in jobs}
-    ended |= {name: str(job.result["state"]) for name, job in state.jobs.items() if job.result}
+    ended |= {name: job.result.state for name, job in state.jobs.items() if job.result}
     passed = {name: name in state.jobs and state.jobs[name].passed for name in ended}
     return not_run(jobs, ended, passed)

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import yaml
 from rich import box
@@ -15,15 +15,12 @@ from rich.table import Table
 
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
 from jobs.observe.progress import duration
-from jobs.result import RunResult, explain
+from jobs.result import explain
 from scripts.cli import CommandError
 from scripts.cli.backend import exists, locks
 from scripts.cli.config import check, jobs_of, load_settings, no_job
 from scripts.cli.outcome import Outcome, outcomes
-from scripts.cli.state import files_left, read_state
-
-if TYPE_CHECKING:  # It takes a second to import.
-    pass
+from scripts.cli.state import read_state
 
 Format = Literal["text", "json"]
 
@@ -90,7 +87,7 @@ def print_results(
         print(_document(found[job]))
         if left := _files(found[job]):
             print(f"\n{left}; `make fetch JOB={job} STACK={stack}` copies and checks them")
-        if "tracking" in (found[job].result or {}):
+        if (result := found[job].result) is not None and result.tracking is not None:
             print(f"\nits page on the tracking server: `make ui JOB={job} STACK={stack}`")
     else:
         _print_table(found)
@@ -119,30 +116,28 @@ def _print_table(found: Mapping[str, Outcome]) -> None:
 
 
 def _cells(outcome: Outcome) -> list[str]:
-    result = outcome.result or {}
-    attempts = len(result.get("attempts", [])) + 1
+    first = [outcome.job, outcome.state, outcome.gate or "-"]
+    if (result := outcome.result) is None:
+        return first + ["-"] * (len(_COLUMNS) - len(first))
+    seconds, completed = result.duration_seconds, result.completed
     return [
-        outcome.job,
-        outcome.state,
-        outcome.gate or "-",
-        _figure(result.get("accuracy"), "{:.4f}"),
-        _figure(result.get("loss"), "{:.4f}"),
-        _figure(result.get("samples_seen"), "{:,}"),
-        _figure(result.get("world_size"), "{}"),
-        "-" if "duration_seconds" not in result else duration(result["duration_seconds"]),
-        str(attempts) if result else "-",
-        _moment(result.get("completed")),
+        *first,
+        _figure(result.accuracy, "{:.4f}"),
+        _figure(result.loss, "{:.4f}"),
+        _figure(result.samples_seen, "{:,}"),
+        _figure(result.world_size, "{}"),
+        "-" if seconds is None else duration(seconds),
+        str(len(result.attempts or ()) + 1),
+        "-" if completed is None else f"{_utc(completed):%Y-%m-%d %H:%M}",
     ]
 
 
-def _figure(value: Any, form: str) -> str:
-    return form.format(value) if isinstance(value, int | float) else "-"
+def _figure(value: float | None, form: str) -> str:
+    return "-" if value is None else form.format(value)
 
 
-def _moment(text: object) -> str:
-    if not isinstance(text, str):
-        return "-"
-    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M}"
+def _utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def _style(outcome: Outcome) -> str:
@@ -156,7 +151,7 @@ def _story(outcome: Outcome) -> str:
     if outcome.result is None or outcome.note:
         return f"job {outcome.job}: {outcome.state}; {outcome.note}"
     if outcome.state != "Succeeded":
-        return explain(outcome.job, RunResult.of(outcome.result))
+        return explain(outcome.job, outcome.result)
     if outcome.missed:
         missed = "; ".join(outcome.missed)
         return (
@@ -170,10 +165,10 @@ def _story(outcome: Outcome) -> str:
 
 def _files(outcome: Outcome) -> str:
     """Return where the files of a job's last run are; empty where it left none."""
-    known = files_left(outcome.result)
-    if "artifacts.json" not in known:
+    result = outcome.result
+    if result is None or "artifacts.json" not in result.files:
         return ""
-    url = known["artifacts.json"]["url"].rpartition("/")[0]
+    url = result.files["artifacts.json"]["url"].rpartition("/")[0]
     volume = f" (volume {KEPT_CLAIM})" if url.startswith(f"file://{KEPT_DIRECTORY}/") else ""
     return f"files: in {url}{volume}"
 
@@ -181,9 +176,7 @@ def _files(outcome: Outcome) -> str:
 def _document(outcome: Outcome) -> str:
     """Return all that is known of one job, with what its story holds in the story alone."""
     document, story = outcome.document, _story(outcome)
-    if outcome.result is not None and "failure" in outcome.result:
-        failure = outcome.result["failure"]
-        rest = {key: value for key, value in failure.items() if key not in _IN_STORY}
-        document = {**document, "result": {**outcome.result, "failure": rest}}
+    for key in _IN_STORY:
+        ((document["result"] or {}).get("failure") or {}).pop(key, None)
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=_PIPE_WIDTH)
     return f"{text}\n{story}" if story else text.rstrip("\n")

@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jobs.model.topology import Topology
+from jobs.result import RunResult
 from scripts.cli.backend import Cli, exists, exported, name_of, rows
 
 _NAMESPACE = "slipway:infra:JobNamespace$kubernetes:core/v1:Namespace::"
@@ -17,7 +19,7 @@ class JobState:
     """One job.
 
     Args:
-        inputs: Of its run, as it was declared last.
+        inputs: Of its run, as it was declared last; only this module reads them.
         result: Of its last run that has ended; None without one.
         operation: What an update that is on, or was interrupted, does with the run: `creating`,
             or `replacing` where it ended before the new run had a result.
@@ -26,7 +28,7 @@ class JobState:
 
     name: str
     inputs: Mapping[str, Any]
-    result: Mapping[str, Any] | None = None
+    result: RunResult | None = None
     operation: str | None = None
     gate: Mapping[str, Any] | None = None
 
@@ -36,9 +38,36 @@ class JobState:
         return str(self.inputs["namespace"])
 
     @property
+    def declared(self) -> Mapping[str, Any]:
+        """Its declaration, as an entry of a stack's file has it."""
+        return self.inputs.get("declared") or {}
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """Its PyTorchJob, without what is added when it is submitted."""
+        manifest: Mapping[str, Any] = self.inputs["manifest"]
+        return manifest
+
+    @property
+    def topology(self) -> Topology:
+        """Its replicas, processes and ranks."""
+        return Topology.of(self.manifest)
+
+    @property
+    def image(self) -> str:
+        """What its pods run."""
+        (first, *_) = self.manifest["spec"]["pytorchReplicaSpecs"].values()
+        return str(first["template"]["spec"]["containers"][0]["image"])
+
+    @property
+    def kept(self) -> str | None:
+        """The URL at which the stack keeps its files; None where it has `outputs` of its own."""
+        return self.inputs.get("kept")
+
+    @property
     def passed(self) -> bool:
         """Whether the gate has let this result pass."""
-        return self.gate is not None and self.gate.get("result") == self.result
+        return self.gate is not None and _result(self.gate.get("result")) == self.result
 
 
 @dataclass(frozen=True)
@@ -56,7 +85,7 @@ class StackState:
         return self.jobs.keys() == set(names) and all(job.passed for job in self.jobs.values())
 
     @classmethod
-    def of(cls, export: Mapping[str, Any]) -> "StackState":
+    def from_export(cls, export: Mapping[str, Any]) -> "StackState":
         """Return what `pulumi stack export` printed."""
         resources, pending = rows(export, "resources"), rows(export, "pending_operations")
         found = {each.name: each for each in _jobs(resources, pending)}
@@ -90,10 +119,10 @@ def read_state(stack: str, *, secrets: bool = False) -> StackState:
     Only the CLI can decrypt `secrets`; without them the kubeconfig is None.
     """
     if not secrets:
-        return StackState.of(exported(stack))
+        return StackState.from_export(exported(stack))
     if not exists(stack):
         return StackState()
-    return StackState.of(json.loads(Cli(stack).query("stack", "export", "--show-secrets")))
+    return StackState.from_export(json.loads(Cli(stack).query("stack", "export", "--show-secrets")))
 
 
 def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
@@ -117,13 +146,11 @@ def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
         if "manifest" in inputs:
             result = _plain(_outputs(runs[name]).get("result")) if name in runs else None
             gate = _plain(gates[name]["inputs"]) if name in gates else None
-            yield JobState(name, inputs, result, operation, gate)
+            yield JobState(name, inputs, _result(result), operation, gate)
 
 
-def files_left(result: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return the files that a run has left, also one that failed; empty for none."""
-    run = result or {}
-    return run.get("artifacts") or (run.get("failure") or {}).get("artifacts") or {}
+def _result(recorded: Mapping[str, Any] | None) -> RunResult | None:
+    return None if recorded is None else RunResult.from_map(recorded)
 
 
 def _outputs(resource: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -95,8 +95,8 @@ def _settings(stack: str) -> Tracking:
 
 def _page(state: StackState, job: str) -> str:
     """Return the page of a job's last run, as its result has it; empty without one."""
-    result = (state.jobs[job].result if job else None) or {}
-    return str(result.get("tracking") or "")
+    result = state.jobs[job].result if job else None
+    return "" if result is None else result.tracking or ""
 
 
 def _require_free(port: int, stack: str) -> None:

@@ -70,7 +70,7 @@ def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
     for tool in tools:
         origin = "built from its Go module" if tool.name in built else "from its Go module"
         path = {**built, **copied}[tool.name]
-        made[tool.name] = Entry.of(path, module.version, origin, tool.stamp)
+        made[tool.name] = Entry.from_file(path, module.version, origin, tool.stamp)
     return made
 
 

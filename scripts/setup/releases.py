@@ -142,7 +142,7 @@ def _fetch(file: File, tools: Sequence[Tool], steps: Steps) -> Entries:
                 _unpack(packed, file.member.format(tool=tool.name), path)
             path.chmod(0o755)
             path = path.replace(bin_dir / tool.name)
-            made[tool.name] = Entry.of(path, file.version, origin, tool.stamp)
+            made[tool.name] = Entry.from_file(path, file.version, origin, tool.stamp)
     record.trust(file.address, checksum)
     return made
 

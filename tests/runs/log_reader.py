@@ -76,14 +76,14 @@ def read(
         NoLogs: there are none.
     """
     out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err), reading_state(StackState.of(export)):
+    with redirect_stdout(out), redirect_stderr(err), reading_state(StackState.from_export(export)):
         print_logs("test", job, rank, follow=follow)
     return out.getvalue().splitlines(), err.getvalue()
 
 
 def results(export: Export, *wanted: TrainingJob, is_busy: bool = False) -> str:
     """Return what `make results` prints, given the jobs that the stack's file asks for."""
-    found = outcomes(StackState.of(export), wanted, is_busy=is_busy)
+    found = outcomes(StackState.from_export(export), wanted, is_busy=is_busy)
     with redirect_stdout(io.StringIO()) as out:
         print_results("test", found, {})
     return out.getvalue()
@@ -152,7 +152,7 @@ def main(export: str, job: str, rank: str, follow: str) -> int:
     """Print logs as the command does."""
     # Whatever started the tests may have it ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    state = StackState.of(json.loads(Path(export).read_text()))
+    state = StackState.from_export(json.loads(Path(export).read_text()))
     number = int(rank) if rank else None
     try:
         with suppress(KeyboardInterrupt), reading_state(state):

@@ -11,11 +11,12 @@ from typing import Any
 from kubernetes.config import ConfigException
 
 from core import kube
+from jobs.result import RunResult
 from scripts.cli import CommandError, echo
 from scripts.cli.config import check, no_job
 from scripts.cli.fetch import pod
 from scripts.cli.fetch.files import LIST, Received, receive
-from scripts.cli.state import JobState, StackState, files_left, read_state
+from scripts.cli.state import JobState, StackState, read_state
 
 _SEND = ("python3", "-m", "slipway_trainer.tar")
 _SUCCEEDED = "succeeded"
@@ -38,12 +39,11 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
         CommandError: the run left none, or not all of them could be had; with what to do.
     """
     state = read_state(stack, secrets=True)
-    declared = find(stack, state, job)
-    known, url = kept_files(declared)
-    result = declared.result or {}
-    run_id = str(result.get("run_id"))
+    declared, result = find(stack, state, job)
+    known, url = kept_files(declared, result)
+    run_id = str(result.run_id)
     if succeeded:
-        if (place := declared.inputs.get("kept")) is None:
+        if (place := declared.kept) is None:
             raise CommandError(
                 f"RUN={_SUCCEEDED} is for files that the stack keeps, and those of {job} are not: "
                 "with `outputs` every run's folder stays at its destination (docs/files.md)."
@@ -54,13 +54,14 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
         raise CommandError(
             f"The last run of {job} left no files that were kept. Its program has to write them "
             f"into SLIPWAY_OUTPUT_DIR (docs/files.md); `make rerun JOB={job} STACK={stack}` trains "
-            f"it again.{'' if result.get('state') == 'Succeeded' else other}"
+            f"it again.{'' if result.succeeded else other}"
         )
     directory = Path(to or f"outputs/{job}/{run_id}")
     echo(f"Copying the files of {job}'s run {run_id} from {url}.")
     try:
         kubeconfig = str(state.kubeconfig)
-        reader = pod.manifest(job, declared.inputs, _image(state, declared))
+        # Either has slipway_trainer in it.
+        reader = pod.manifest(declared, state.trainer or declared.image)
         # Where the files come to be there is room for them; it has no name there.
         room = next(each for each in directory.absolute().parents if each.is_dir())
         with TemporaryFile(dir=room) as fetched:
@@ -78,41 +79,34 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
     return directory
 
 
-def find(stack: str, state: StackState, job: str) -> JobState:
-    """Return a job that has a result, in a stack whose cluster is known; or raise what there is."""
+def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:
+    """Return a job and its result, in a stack whose cluster is known; or raise what there is."""
     if job not in state.jobs:
         raise CommandError(no_job(stack, job, state.jobs))
     if state.kubeconfig is None:
         raise CommandError(f"Stack {stack} has no cluster, in which its jobs' files would be.")
-    if state.jobs[job].result is None:
+    found = state.jobs[job]
+    if found.result is None:
         raise CommandError(f"Job {job} has no result yet; `make results STACK={stack}` says more.")
-    return state.jobs[job]
+    return found, found.result
 
 
-def kept_files(job: JobState) -> tuple[Mapping[str, Mapping[str, Any]], str | None]:
+def kept_files(
+    job: JobState, result: RunResult
+) -> tuple[Mapping[str, Mapping[str, Any]], str | None]:
     """Return the files that a job's result names, and the URL of its run's folder, None without.
 
     An image without slipway_trainer names none, nor does a run that was lost while it copied them;
     where they would be follows from its outputs.
     """
-    result, known = job.result or {}, files_left(job.result)
+    known = result.files
     if LIST in known:
         return known, str(known[LIST]["url"]).removesuffix(f"/{LIST}")
-    declared = job.inputs.get("declared") or {}
-    place = declared.get("outputs") or job.inputs.get("kept")
-    may_be_there = declared.keys() & {"image", "build", "outputsEvery"}
-    if place is None or not may_be_there or "run_id" not in result:
+    place = job.declared.get("outputs") or job.kept
+    may_be_there = job.declared.keys() & {"image", "build", "outputsEvery"}
+    if place is None or not may_be_there or result.run_id is None:
         return known, None
-    return known, f"{place.rstrip('/')}/{result['run_id']}"
-
-
-def _image(state: StackState, job: JobState) -> str:
-    """Return an image with slipway_trainer in it: the stack's own, or else the job's."""
-    if state.trainer is not None:
-        return state.trainer
-    specs = job.inputs["manifest"]["spec"]["pytorchReplicaSpecs"]
-    (first, *_) = specs.values()
-    return str(first["template"]["spec"]["containers"][0]["image"])
+    return known, f"{place.rstrip('/')}/{result.run_id}"
 
 
 def _report(found: Received, directory: Path, job: str, stack: str) -> None:

@@ -26,6 +26,7 @@ from jobs.model.kept import keeping
 from jobs.model.names import CONTAINER
 from jobs.model.pytorchjob import OF_THE_PROGRAM
 from scripts.cli.kubeconfig import kubectl
+from scripts.cli.state import JobState
 
 LABEL = "slipway.dev/fetch"
 """On the pod: the job whose files it reads."""
@@ -38,9 +39,9 @@ class FetchError(Exception):
     """Why the files can't be read in the cluster."""
 
 
-def manifest(job: str, declared: Mapping[str, Any], image: str) -> dict[str, Any]:
-    """Return the pod that reads the files of a job, by the inputs of its run."""
-    complete = keeping(declared["manifest"], declared.get("kept"))
+def manifest(job: JobState, image: str) -> dict[str, Any]:
+    """Return the pod that reads the files of a job; its image has slipway_trainer in it."""
+    complete = keeping(job.manifest, job.kept)
     specs = complete["spec"]["pytorchReplicaSpecs"]
     template = specs.get("Master", specs.get("Worker"))["template"]
     pod = copy.deepcopy(template["spec"])
@@ -68,10 +69,10 @@ def manifest(job: str, declared: Mapping[str, Any], image: str) -> dict[str, Any
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": f"fetch-{job}-{secrets.token_hex(3)}",
+            "name": f"fetch-{job.name}-{secrets.token_hex(3)}",
             "namespace": complete["metadata"]["namespace"],
             # With them a cloud gives it the job's identity.
-            "labels": {**template["metadata"]["labels"], LABEL: job},
+            "labels": {**template["metadata"]["labels"], LABEL: job.name},
             "annotations": template["metadata"]["annotations"],
         },
         "spec": {

@@ -80,7 +80,7 @@ def archived(stack: str, state: StackState, job: str, rank: int | None) -> Targe
         return None
     runs = archive.of_job(stack, job).runs()
     topology = kept_topology(runs)
-    latest = declared.result.get("run_id")
+    latest = declared.result.run_id
     if topology is None or runs[-1].id != latest or not all(run.is_complete for run in runs):
         return None
     return Target(job, topology, runs, replicas_of(job, topology, rank))

@@ -8,7 +8,6 @@ from typing import Any
 import yaml
 
 from jobs.config import KEYS
-from jobs.model.topology import Topology
 from jobs.observe.progress import duration
 from jobs.records import archive
 from jobs.records.archive import Run
@@ -21,7 +20,7 @@ from scripts.cli.outcome import Outcome
 from scripts.cli.report import charts, series
 from scripts.cli.report.charts import Chart
 from scripts.cli.report.lines import Line, most, newest
-from scripts.cli.state import JobState, files_left
+from scripts.cli.state import JobState
 
 _SHOWN_ELSEWHERE = frozenset({"state", "reason", "run_id", "artifacts", "failure", "attempts"})
 _DIGITS = 12
@@ -54,24 +53,24 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
     records, runs = remembered(stack, state), kept.runs()
     run_id = _latest(records, runs, outcome.result)
     record = next((each for each in records if each.run_id == run_id), None)
-    if outcome.result is not None and outcome.result.get("run_id") not in {None, run_id}:
+    if outcome.result is not None and outcome.result.run_id not in {None, run_id}:
         # The state still has the run before.
-        last = None if record is None else record.result
-        reached = "going on, or interrupted" if last is None else str(last["state"])
+        last = None if record is None else record.run_result
+        reached = "going on, or interrupted" if last is None else last.state
         outcome = replace(outcome, state=reached, result=last, gate="", missed=())
     result = outcome.result
     latest = kept.run(run_id)
-    topology = latest.topology or Topology.of(state.inputs["manifest"])
+    topology = latest.topology or state.topology
     found = _series(latest, record, result)
     happened = [entry for run in runs for entry in entries(run.timeline)]
-    settings = state.inputs.get("declared") if record is None else record.provenance.get("settings")
+    settings = state.declared if record is None else record.provenance.get("settings")
     return Section(
         job=state.name,
         run_id=run_id,
         outcome=outcome,
-        story=_story(state.name, result) or outcome.note,
-        figures=dict(_figures(result or {})),
-        files=files_left(result),
+        story=outcome.note if result is None or result.succeeded else explain(state.name, result),
+        figures={} if result is None else dict(_figures(result)),
+        files={} if result is None else result.files,
         charts=[*charts.charts(found)],
         timeline=charts.timeline(happened) if happened else None,
         comparison=of_job(stack, state),
@@ -103,31 +102,23 @@ def command(stack: str, job: str, record: Record | None) -> str:
     return f"git checkout {commit}{note}\n{again}"
 
 
-def _latest(
-    records: Sequence[Record], runs: Sequence[Run], result: Mapping[str, Any] | None
-) -> str:
+def _latest(records: Sequence[Record], runs: Sequence[Run], result: RunResult | None) -> str:
     """Return the id of the latest run of which anything is known; ids have the time."""
     known = [*(each.run_id for each in records[-1:]), *(each.id for each in runs[-1:])]
-    return max([*known, str((result or {}).get("run_id", ""))])
+    return max([*known, (result and result.run_id) or ""])
 
 
-def _series(run: Run, record: Record | None, result: Mapping[str, Any] | None) -> series.Series:
+def _series(run: Run, record: Record | None, result: RunResult | None) -> series.Series:
     known = [] if record is None else record.epochs
     found = series.of_logs(run, known)
     if found.curves:
         return found
-    return series.of_record(known, (result or {}).get("epoch_metrics") or {})
+    return series.of_record(known, (result and result.epoch_metrics) or {})
 
 
-def _story(job: str, result: Mapping[str, Any] | None) -> str:
-    if result is None or result.get("state") == "Succeeded":
-        return ""
-    return explain(job, RunResult.of(result))
-
-
-def _figures(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _figures(result: RunResult) -> Iterator[tuple[str, str]]:
     """Yield the fields of a result (docs/results.md) that are values, or maps of values."""
-    for name, value in result.items():
+    for name, value in sorted(result.as_map().items()):
         if name in _SHOWN_ELSEWHERE:
             continue
         inner = value.items() if isinstance(value, Mapping) else [("", value)]
@@ -139,17 +130,25 @@ def _figures(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _row(record: Record) -> dict[str, str]:
     """Return what a table shows of a run: what trained it, and what came of it."""
-    by, result = record.provenance, record.result or {}
+    by, result = record.provenance, record.run_result
     revision, dirty, _ = str(by.get("revision", "")).partition("-dirty")
-    seconds, accuracy = result.get("duration_seconds"), result.get("accuracy")
-    return {
+    row = {
         "run": record.run_id,
         "submitted": record.submitted,
-        "state": str(result.get("state", "not ended, or not waited for")),
-        "accuracy": "" if accuracy is None else f"{accuracy:.4f}",
-        "took": "" if seconds is None else duration(seconds),
+        "state": "not ended, or not waited for",
+        "accuracy": "",
+        "took": "",
         "revision": revision[:_DIGITS] + dirty,
-        "image": str(result.get("image") or by.get("image") or ""),
-        "data": json.dumps(by["data"]) if by.get("data") else str(result.get("dataset") or ""),
+        "image": str(by.get("image") or ""),
+        "data": json.dumps(by["data"]) if by.get("data") else "",
         "settings": json.dumps(by.get("settings") or {}),
     }
+    if result is not None:
+        row["state"] = result.state
+        row["image"] = result.image or row["image"]
+        row["data"] = row["data"] or result.dataset or ""
+        if result.accuracy is not None:
+            row["accuracy"] = f"{result.accuracy:.4f}"
+        if result.duration_seconds is not None:
+            row["took"] = duration(result.duration_seconds)
+    return row

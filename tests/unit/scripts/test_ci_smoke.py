@@ -39,7 +39,7 @@ def scratch(tmp_path: Path) -> Iterator[Scratch]:
     }.items():
         (checkout / name).write_text(text)
     subprocess.run(["git", "init", "--quiet"], cwd=checkout, check=True)
-    copy = Scratch.of(checkout)
+    copy = Scratch.copy_of(checkout)
     yield copy
     copy.remove()
 

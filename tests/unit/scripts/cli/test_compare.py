@@ -10,6 +10,7 @@ import pytest
 from jobs.config import CATALOG
 from jobs.model.parts import Bounds
 from jobs.records.history import Record
+from jobs.result import RunResult
 from jobs.run.gate import limits
 from scripts.cli import CommandError, compare
 from scripts.cli.compare import BASELINE, baseline, compared, of_job, with_limits
@@ -30,7 +31,8 @@ def beside(mine: Record, other: Record, **require: Any) -> dict[str, str]:
 
 
 def job(result: Mapping[str, Any] | None = None) -> JobState:
-    return JobState("mine", {"namespace": "x", "declared": {"epochs": 1}}, result)
+    ended = None if result is None else RunResult.from_map(result)
+    return JobState("mine", {"namespace": "x", "declared": {"epochs": 1}}, ended)
 
 
 @pytest.mark.parametrize(

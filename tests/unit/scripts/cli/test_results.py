@@ -60,7 +60,7 @@ def pending(name: str, type_: str = "creating") -> dict[str, Any]:
 
 
 def state(*resources: dict[str, Any], pending: tuple[dict[str, Any], ...] = ()) -> StackState:
-    return StackState.of(
+    return StackState.from_export(
         {"deployment": {"resources": list(resources), "pending_operations": list(pending)}}
     )
 

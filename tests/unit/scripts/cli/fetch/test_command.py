@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -12,6 +13,7 @@ from core import toolchain
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Volume
 from jobs.model.pytorchjob import manifest
+from jobs.result import RunResult
 from scripts.cli import CommandError, fetch
 from scripts.cli.fetch import fetch_files, find, kept_files, pod
 from scripts.cli.state import JobState, StackState
@@ -26,24 +28,30 @@ def job(result: Any, *, kept: str | None = PLACE, **fields: Any) -> JobState:
     told = {"image": "image", "outputs": "outputs", "outputs_every": "outputsEvery"}
     declared = {told[key]: value for key, value in fields.items() if key in told}
     inputs = {"namespace": "n", "manifest": rendered, "declared": declared}
-    return JobState("mine", inputs | ({} if kept is None else {"kept": kept}), result)
+    ended = None if result is None else RunResult.from_map({"state": "Succeeded", **result})
+    return JobState("mine", inputs | ({} if kept is None else {"kept": kept}), ended)
+
+
+def files_of(known: JobState) -> tuple[Mapping[str, Any], str | None]:
+    assert known.result is not None
+    return kept_files(known, known.result)
 
 
 def test_a_runs_folder_is_where_its_list_is_also_when_it_failed() -> None:
-    known, url = kept_files(job({"run_id": "mine-1", "artifacts": LISTED}))
+    known, url = files_of(job({"run_id": "mine-1", "artifacts": LISTED}))
     assert (known, url) == (LISTED, f"{PLACE}/mine-1")
     failed = {"state": "Failed", "failure": {"artifacts": LISTED}}
-    assert kept_files(job(failed))[1] == f"{PLACE}/mine-1"
+    assert files_of(job(failed))[1] == f"{PLACE}/mine-1"
 
 
 def test_an_image_of_ones_own_may_have_left_files_that_no_result_names() -> None:
     own: dict[str, Any] = {"module": None, "image": "example.org/own:1", "command": ("train",)}
     result = {"run_id": "mine-2"}
-    assert kept_files(job(result, **own))[1] == f"{PLACE}/mine-2"
-    assert kept_files(job(result, **own, outputs="s3://b/f"))[1] == "s3://b/f/mine-2"
-    assert kept_files(job(result, **own, kept=None))[1] is None
-    assert kept_files(job(result))[1] is None, "the trainer's image names all that it kept"
-    assert kept_files(job(result, outputs_every=60))[1] == f"{PLACE}/mine-2", "but what was lost"
+    assert files_of(job(result, **own))[1] == f"{PLACE}/mine-2"
+    assert files_of(job(result, **own, outputs="s3://b/f"))[1] == "s3://b/f/mine-2"
+    assert files_of(job(result, **own, kept=None))[1] is None
+    assert files_of(job(result))[1] is None, "the trainer's image names all that it kept"
+    assert files_of(job(result, outputs_every=60))[1] == f"{PLACE}/mine-2", "but what was lost"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +93,7 @@ def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
         env={"KEY": "value", "PYTHONPATH": "/of/the/program"},
         volumes={"results": Volume(size="1Gi", mount_path="/results")},
     )
-    found = pod.manifest("mine", known.inputs, "trainer:2")
+    found = pod.manifest(known, "trainer:2")
     spec = found["spec"]
     (container,) = spec["containers"]
     assert container["image"] == "trainer:2"
@@ -102,7 +110,7 @@ def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
 
 
 def test_the_pod_has_the_stacks_volume_where_the_job_kept_its_files() -> None:
-    found = pod.manifest("mine", job({}).inputs, "trainer:2")
+    found = pod.manifest(job({}), "trainer:2")
     mounts = {
         each["name"]: each["mountPath"] for each in found["spec"]["containers"][0]["volumeMounts"]
     }
@@ -111,7 +119,7 @@ def test_the_pod_has_the_stacks_volume_where_the_job_kept_its_files() -> None:
 
 def test_a_job_is_found_by_its_name() -> None:
     known = job({"run_id": "mine-1"})
-    assert find("dev", StackState("k", jobs={"mine": known}), "mine") is known
+    assert find("dev", StackState("k", jobs={"mine": known}), "mine") == (known, known.result)
 
 
 def test_after_a_failure_the_run_before_it_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:

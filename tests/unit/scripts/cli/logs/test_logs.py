@@ -13,6 +13,7 @@ from jobs.api.lines import Cursor, Line
 from jobs.model.topology import Topology
 from jobs.records import archive
 from jobs.records.recording import Recording
+from jobs.result import RunResult
 from scripts.cli.logs import NoLogs, archived, print_logs
 from scripts.cli.logs.cluster import find, has_ended, shown_containers
 from scripts.cli.logs.lines import LogLine, Printer, joined, merged
@@ -131,7 +132,7 @@ def test_without_a_cluster_it_is_the_archive_attempt_after_attempt(
 
 def ended_state(run_id: str, **fields: Any) -> StackState:
     """What is known of a run that has ended, without the secrets."""
-    return state(mine=JobState("mine", {}, result={"run_id": run_id}, **fields))
+    return state(mine=JobState("mine", {}, RunResult(state="Succeeded", run_id=run_id), **fields))
 
 
 def test_a_run_that_has_ended_and_is_kept_to_its_end_needs_neither_cluster_nor_secrets(
@@ -231,7 +232,7 @@ def test_a_cluster_that_does_not_answer_is_named_when_nothing_is_kept(
     monkeypatch.setattr("scripts.cli.logs.cluster._ANSWER_SECONDS", 0)
     with served(FakeApi()) as gone:
         kubeconfig = gone.kubeconfig
-    there = StackState.of(export(kubeconfig))
+    there = StackState.from_export(export(kubeconfig))
     with pytest.raises(NoLogs, match="its cluster does not answer"):
         find("dev", there, "mine", None)
     keep("mine-1", (0, "a", [line(1, "x")]))
@@ -408,8 +409,8 @@ def test_the_kubeconfig_is_that_of_the_clusters_resource(
     outputs: dict[str, Any], kubeconfig: str | None
 ) -> None:
     resources = [{"type": "a", "urn": "::a", "outputs": outputs}]
-    assert StackState.of({"deployment": {"resources": resources}}).kubeconfig == kubeconfig
-    assert StackState.of({"deployment": {"resources": None}}).kubeconfig is None
+    assert StackState.from_export({"deployment": {"resources": resources}}).kubeconfig == kubeconfig
+    assert StackState.from_export({"deployment": {"resources": None}}).kubeconfig is None
 
 
 def test_containers_of_another_run_are_not_this_ones(api: FakeApi) -> None:
@@ -428,4 +429,4 @@ def test_a_namespace_that_the_stack_has_not_made_is_known_by_the_gate_of_its_ope
         "type": "slipway:infra:OperatorReady",
         "inputs": {"jobNamespace": "team-a"},
     }
-    assert StackState.of({"deployment": {"resources": [ready]}}).namespace == "team-a"
+    assert StackState.from_export({"deployment": {"resources": [ready]}}).namespace == "team-a"

@@ -8,8 +8,8 @@ from pkgutil import resolve_name
 
 from core import toolchain
 from core.process import CommandFailed
-from scripts.cli import CommandError
 from scripts.cli.backend import INTERRUPTED
+from scripts.cli.terminal import CommandError
 from scripts.environment import PassphraseLost, applied, prepare, shell
 
 _EXPECTED = (CommandError, CommandFailed, PassphraseLost, toolchain.ToolMissing)
@@ -20,12 +20,12 @@ _FUNCTIONS = {
     "rerun": "commands:rerun",
     "down": "down:down",
     "kubeconfig": "kubeconfig:merge",
-    "results": "results:show",
-    "logs": "logs:show",
-    "fetch": "fetch:fetch",
+    "results": "runs.results:show",
+    "logs": "runs.logs:show",
+    "fetch": "runs.fetch:fetch",
     "ui": "ui:show",
-    "report": "report:report",
-    "compare": "compare:compare",
+    "report": "runs.report:report",
+    "compare": "runs.compare:compare",
 }
 """Each command imports what it needs itself: importing all of them takes a second."""
 _CHANGING = frozenset({"up", "preview", "rerun", "down"})

@@ -18,7 +18,7 @@ import yaml
 from core import toolchain
 from core.paths import CHECKOUT
 from core.process import run
-from scripts.cli import CommandError
+from scripts.cli.terminal import CommandError
 from scripts.environment import backend
 
 _QUERY_LIMIT = 120  # seconds; these only read or write the stack's file

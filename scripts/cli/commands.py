@@ -7,10 +7,10 @@ from typing import Any
 
 from core.context import SUMMARY_VARIABLE
 from core.problem import meant
-from scripts.cli import CommandError, echo
 from scripts.cli.backend import INTERRUPTED, QUIET, Cli, exists, exported, name_of, rows
 from scripts.cli.config import check, ensure_own
 from scripts.cli.recovery import recover
+from scripts.cli.terminal import CommandError, echo
 
 _UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs", QUIET)
 """No question, so no preview, which would take as long as an update does; and no outputs, of which
@@ -80,7 +80,7 @@ def _update(cli: Cli, *options: str) -> int:
             "`make up` waits for them."
         )
     else:
-        from scripts.cli import results  # noqa: PLC0415 - of no use to a preview
+        from scripts.cli.runs import results  # noqa: PLC0415 - of no use to a preview
 
         results.summarize(cli.stack)
     return code

@@ -16,9 +16,10 @@ from core.process import CommandFailed
 from core.toolchain import ToolMissing
 from infra import settings
 from jobs.records import archive
-from scripts.cli import CommandError, backend, echo
+from scripts.cli import backend
 from scripts.cli.config import check, cluster_of, own, template
 from scripts.cli.recovery import orphans, recover, repair_files
+from scripts.cli.terminal import CommandError, echo
 
 _DESTROY = ("destroy", "--yes", "--skip-preview", backend.QUIET)
 _WAIT_SECONDS = 10.0

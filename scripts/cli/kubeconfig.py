@@ -13,9 +13,9 @@ from typing import Any
 import yaml
 
 from core import files, process, toolchain
-from scripts.cli import CommandError
 from scripts.cli.config import check
 from scripts.cli.state import read_state
+from scripts.cli.terminal import CommandError
 
 
 def merge(stack: str) -> int:

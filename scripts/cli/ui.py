@@ -15,10 +15,10 @@ from typing import NoReturn
 from core.validation import check as validate
 from infra.tracking.manifests import NAME, PORT
 from infra.tracking.settings import KEY, Tracking
-from scripts.cli import CommandError
 from scripts.cli.config import check, no_job, own, tracking_of
 from scripts.cli.kubeconfig import kubectl
 from scripts.cli.state import StackState, read_state
+from scripts.cli.terminal import CommandError
 
 _WANDB = "https://wandb.ai"
 _PAUSE_SECONDS = 0.5

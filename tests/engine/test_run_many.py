@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from jobs.model.job import TrainingJob
-from scripts.cli import fetch
-from scripts.cli.fetch import fetch_files
+from scripts.cli.runs import fetch
+from scripts.cli.runs.fetch import fetch_files
 from scripts.cli.state import StackState
 from tests.engine.cli_stack import Outcome
 from tests.engine.job_programs import SUMMARY, python

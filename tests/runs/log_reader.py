@@ -27,9 +27,8 @@ from core.paths import CHECKOUT
 from jobs.model.job import TrainingJob
 from jobs.records import archive
 from jobs.records.archive import Log
-from scripts.cli.logs import NoLogs, print_logs
-from scripts.cli.outcome import outcomes
-from scripts.cli.results import print_results
+from scripts.cli.runs.logs import NoLogs, print_logs
+from scripts.cli.runs.results import outcomes, print_results
 from scripts.cli.state import StackState
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.pytorchjob_stack import Jobs
@@ -64,7 +63,7 @@ def texts(lines: list[str]) -> list[str]:
 
 def reading_state(state: StackState) -> AbstractContextManager[object]:
     """Give the command this state instead of that in Pulumi's backend."""
-    return mock.patch("scripts.cli.logs.read_state", return_value=state)
+    return mock.patch("scripts.cli.runs.logs.read_state", return_value=state)
 
 
 def read(

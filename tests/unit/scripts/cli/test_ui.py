@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from jobs.result import RunResult
-from scripts.cli import CommandError, config, ui
+from scripts.cli import config, ui
 from scripts.cli.state import JobState, StackState
+from scripts.cli.terminal import CommandError
 
 PAGE = "http://localhost:5000/#/experiments/1/runs/abc"
 

@@ -1,12 +1,23 @@
-"""What the report has of each job: its latest run, and what trained all of its runs."""
+"""`make report JOB=… TO=…`: a page to look at, complete in one file, without any server.
 
+It has each job's latest run, and what trained all of its runs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+from core.files import write
+from core.paths import use_extra
 from jobs.config import KEYS
 from jobs.observe.progress import duration
 from jobs.records import archive
@@ -15,12 +26,16 @@ from jobs.records.history import Record
 from jobs.records.timeline import entries
 from jobs.result import RunResult, explain
 from jobs.run.gate import LIMITS
-from scripts.cli.compare import Comparison, of_job, remembered
-from scripts.cli.outcome import Outcome
-from scripts.cli.report import charts, series
-from scripts.cli.report.charts import Chart
-from scripts.cli.report.lines import Line, most, newest
-from scripts.cli.state import JobState
+from scripts.cli.backend import exists, locks
+from scripts.cli.config import check, load_settings, no_job
+from scripts.cli.runs import charts, report_data
+from scripts.cli.runs.charts import Chart
+from scripts.cli.runs.compare import Comparison, of_job, remembered, with_limits
+from scripts.cli.runs.report_data import Line, most_lines, newest_lines
+from scripts.cli.runs.results import Outcome, outcomes
+from scripts.cli.state import JobState, read_state
+from scripts.cli.terminal import CommandError, echo
+from scripts.setup import bootstrap
 
 _SHOWN_ELSEWHERE = frozenset({"state", "reason", "run_id", "artifacts", "failure", "attempts"})
 _DIGITS = 12
@@ -47,6 +62,76 @@ class Section:
     command: str
 
 
+def report(stack: str, job: str, to: str) -> int:
+    """Write the report on a stack's jobs, or on one of them; exits with 0.
+
+    Raises:
+        CommandError: the stack or the job has no run, or the file can't be written.
+    """
+    check(stack)
+    sections = read(stack, job)
+    bootstrap.add_extra(bootstrap.REPORT, Path(sys.prefix))
+    use_extra(bootstrap.REPORT)
+    file = Path(to or "report.html")
+    try:
+        # It has what the jobs printed, which may hold secrets.
+        write(file, page(stack, sections), mode=0o600)
+    except OSError as error:
+        reason = error.strerror or error
+        raise CommandError(f"{file} can't be written: {reason}. Name another: TO=…") from error
+    echo(f"{file.resolve()}: open it in a browser.")
+    return 0
+
+
+def read(stack: str, job: str = "") -> list[Section]:
+    """Return what is known of the stack's jobs that have a run, or of one of them."""
+    state = read_state(stack) if exists(stack) else None
+    if state is None or not state.jobs:
+        raise CommandError(
+            f"Stack {stack} has no runs to report on; `make up STACK={stack}` trains its jobs."
+        )
+    if job and job not in state.jobs:
+        raise CommandError(no_job(stack, job, state.jobs))
+    settings = load_settings(stack)
+    declared = () if settings is None else settings.jobs
+    found = outcomes(state, declared, is_busy=bool(locks(stack)))
+    return [
+        section(stack, with_limits(each, declared), found[name])
+        for name, each in state.jobs.items()
+        if job in {"", name}
+    ]
+
+
+def page(stack: str, sections: Sequence[Section]) -> str:
+    """Return the page; the extra `report` has to be installed."""
+    import jinja2  # noqa: PLC0415 - of the extra
+
+    # Not imported: its modules that build figures take a second.
+    spec = importlib.util.find_spec("plotly")
+    library = Path(str(spec and spec.origin)).parent / "package_data" / "plotly.min.js"
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_function"] = _as_json
+    return environment.get_template("report.html.j2").render(
+        stack=stack,
+        sections=sections,
+        made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        # Nothing in it may end the element that it stands in.
+        plotly=library.read_text(encoding="utf-8").replace("</script", r"<\/script"),
+    )
+
+
+def _as_json(value: Any, **options: Any) -> str:
+    """Return JSON that browsers read, too: NaN is null, which plotly draws as a gap."""
+    strict = json.loads(json.dumps(value), parse_constant=lambda _: None)
+    return json.dumps(strict, **options)
+
+
 def section(stack: str, state: JobState, outcome: Outcome) -> Section:
     """Return what the report has of a job whose run has been declared."""
     kept = archive.of_job(stack, state.name)
@@ -61,7 +146,7 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
     result = outcome.result
     latest = kept.run(run_id)
     topology = latest.topology or state.topology
-    found = _series(latest, record, result)
+    found = _numbers(latest, record, result)
     happened = [entry for run in runs for entry in entries(run.timeline)]
     settings = state.declared if record is None else record.provenance.get("settings")
     return Section(
@@ -76,8 +161,8 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
         comparison=of_job(stack, state),
         history=[_row(each) for each in reversed(records)],
         ranks=range(topology.world_size),
-        lines=newest(runs, topology),
-        most_lines=most(topology),
+        lines=newest_lines(runs, topology),
+        most_lines=most_lines(topology),
         settings=as_yaml(state.name, settings or {}, state.gate),
         command=command(stack, state.name, record),
     )
@@ -108,12 +193,12 @@ def _latest(records: Sequence[Record], runs: Sequence[Run], result: RunResult | 
     return max([*known, (result and result.run_id) or ""])
 
 
-def _series(run: Run, record: Record | None, result: RunResult | None) -> series.Series:
+def _numbers(run: Run, record: Record | None, result: RunResult | None) -> report_data.Series:
     known = [] if record is None else record.epochs
-    found = series.of_logs(run, known)
+    found = report_data.of_logs(run, known)
     if found.curves:
         return found
-    return series.of_record(known, (result and result.epoch_metrics) or {})
+    return report_data.of_record(known, (result and result.epoch_metrics) or {})
 
 
 def _figures(result: RunResult) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Literal
 
-from rich.console import Console
 from rich.table import Table
 
 from core.paths import CHECKOUT
@@ -19,15 +18,14 @@ from jobs.observe.progress import figure, numbers
 from jobs.records import archive
 from jobs.records.history import History, Record
 from jobs.run.gate import limits
-from scripts.cli import CommandError
 from scripts.cli.backend import exists
 from scripts.cli.config import check, load_settings, no_job
 from scripts.cli.state import JobState, read_state
+from scripts.cli.terminal import CommandError, console
 
 BASELINE = "baseline"
 _EARLIER = 3
 """Runs before this one that are compared unless one is named."""
-_PIPE_WIDTH = 200
 _SAME = 0.0005  # of a figure
 _LEGEND = "Better, worse, more and less: this run, the first one, beside each other one."
 _CODE = {"files": "another script", "image": "another image"}
@@ -79,11 +77,10 @@ def compare(stack: str, job: str, other: str) -> int:
         table.add_column(column, overflow="fold")
     for row in found.rows:
         table.add_row(*row)
-    width = None if Console().is_terminal else _PIPE_WIDTH
-    console = Console(width=width, highlight=False, markup=False, emoji=False)
-    console.print(table)
+    out = console()
+    out.print(table)
     for note in found.notes:
-        console.print(note, soft_wrap=True)
+        out.print(note, soft_wrap=True)
     return 0
 
 

@@ -7,13 +7,13 @@ from jobs.config import CATALOG, declare
 from jobs.model.topology import Topology
 from jobs.records import archive
 from jobs.run.resource import declared
-from scripts.cli.report import lines, page
-from scripts.cli.report.charts import charts
-from scripts.cli.report.content import as_yaml
-from scripts.cli.report.series import Curve, Series
+from scripts.cli.runs import report_data
+from scripts.cli.runs.charts import charts
+from scripts.cli.runs.report import as_yaml, page
+from scripts.cli.runs.report_data import Curve, Series
 from tests.unit.archived_run import COMMIT, line, made, rank_log, remembered
-from tests.unit.scripts.cli.report import made_page
-from tests.unit.scripts.cli.report.made_page import RUN, SUCCEEDED, job
+from tests.unit.scripts.cli.runs import made_page
+from tests.unit.scripts.cli.runs.made_page import RUN, SUCCEEDED, job
 
 LATER = "mine-20260109-000000-ffff"
 
@@ -94,7 +94,7 @@ def test_a_job_of_which_nothing_is_known_has_a_page_all_the_same() -> None:
 def test_lines_of_several_processes_in_a_pod_are_of_the_rank_that_they_name() -> None:
     log = line(1, "[rank1]: Traceback") + line(2, "downloading") + rank_log(1)
     run = made([log], topology=Topology(1, processes=2))
-    shown = lines.newest([run], Topology(1, processes=2))
+    shown = report_data.newest_lines([run], Topology(1, processes=2))
     spans = {each.text[:12]: each.ranks for each in shown}
     assert spans["[rank1]: Tra"] == "1"
     assert spans["downloading"] == "0-1"
@@ -102,10 +102,10 @@ def test_lines_of_several_processes_in_a_pod_are_of_the_rank_that_they_name() ->
 
 
 def test_the_newest_lines_of_each_rank_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "_MOST", 0)
-    monkeypatch.setattr(lines, "_FEWEST", 2)
+    monkeypatch.setattr(report_data, "_MOST_LINES", 0)
+    monkeypatch.setattr(report_data, "_FEWEST_LINES", 2)
     run = made([line(1, "a") + line(2, "b") + line(5, "c"), line(3, "d")])
-    found = lines.newest([run], Topology(2))
+    found = report_data.newest_lines([run], Topology(2))
     assert [each.text for each in found] == ["b", "d", "c"]
 
 

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobs.result import RunResult
-from scripts.cli.outcome import Outcome
-from scripts.cli.report import page
-from scripts.cli.report.content import Section, section
+from scripts.cli.runs.report import Section, page, section
+from scripts.cli.runs.results import Outcome
 from scripts.cli.state import JobState
 from tests.unit.archived_run import BEGAN, made, rank_log, remembered
 

@@ -10,7 +10,7 @@ from html import escape
 from math import isfinite
 from typing import Any
 
-from scripts.cli.report.series import ALL, Curve, Series
+from scripts.cli.runs.report_data import ALL, Curve, Series
 
 _EACH = 8
 """So many ranks have a line each; of more, their spread is drawn and one of them by choice."""

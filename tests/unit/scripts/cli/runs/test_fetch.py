@@ -14,9 +14,10 @@ from jobs.model.job import TrainingJob
 from jobs.model.parts import Volume
 from jobs.model.pytorchjob import manifest
 from jobs.result import RunResult
-from scripts.cli import CommandError, fetch
-from scripts.cli.fetch import fetch_files, find, kept_files, pod
+from scripts.cli.runs import fetch, reader_pod
+from scripts.cli.runs.fetch import fetch_files, find, kept_files
 from scripts.cli.state import JobState, StackState
+from scripts.cli.terminal import CommandError
 
 PLACE = "file:///opt/kept/outputs/mine"
 LISTED = {"artifacts.json": {"url": f"{PLACE}/mine-1/artifacts.json", "sha256": "0", "bytes": 1}}
@@ -93,7 +94,7 @@ def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
         env={"KEY": "value", "PYTHONPATH": "/of/the/program"},
         volumes={"results": Volume(size="1Gi", mount_path="/results")},
     )
-    found = pod.manifest(known, "trainer:2")
+    found = reader_pod.manifest(known, "trainer:2")
     spec = found["spec"]
     (container,) = spec["containers"]
     assert container["image"] == "trainer:2"
@@ -110,7 +111,7 @@ def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
 
 
 def test_the_pod_has_the_stacks_volume_where_the_job_kept_its_files() -> None:
-    found = pod.manifest(job({}), "trainer:2")
+    found = reader_pod.manifest(job({}), "trainer:2")
     mounts = {
         each["name"]: each["mountPath"] for each in found["spec"]["containers"][0]["volumeMounts"]
     }
@@ -137,7 +138,7 @@ def reads(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> list
     monkeypatch.setattr(toolchain, "path", lambda _name: program)
     metadata = {"metadata": {"name": "fetch-mine", "namespace": "n"}}
     with TemporaryFile() as fetched:
-        pod.output("a: kubeconfig", metadata, ["send", "url"], fetched)
+        reader_pod.output("a: kubeconfig", metadata, ["send", "url"], fetched)
         fetched.seek(0)
         with tarfile.open(fileobj=fetched, mode="r:") as tar:
             return tar.getnames()
@@ -161,7 +162,7 @@ def test_a_command_that_fails_in_the_pod_is_told_by_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = "echo why >&2; echo command terminated with exit code 1 >&2; exit 1"
-    with pytest.raises(pod.FetchError, match=r"^they can't be read: why$"):
+    with pytest.raises(reader_pod.FetchError, match=r"^they can't be read: why$"):
         reads(tmp_path, monkeypatch, script)
     with pytest.raises(tarfile.ReadError):
         reads(tmp_path, monkeypatch, "exit 0")

@@ -13,10 +13,10 @@ from jobs.api.lines import Cursor
 from jobs.model.topology import Topology
 from jobs.records import archive
 from jobs.records.archive import Log, Run
-from scripts.cli import CommandError
 from scripts.cli.config import check, jobs_of
-from scripts.cli.logs.lines import LogLine, Printer, joined, merged
+from scripts.cli.runs.log_lines import LogLine, Printer, joined, merged
 from scripts.cli.state import StackState, read_state
+from scripts.cli.terminal import CommandError
 
 if TYPE_CHECKING:  # Kubernetes' client takes a second to import.
     from jobs.api.client import JobApi
@@ -63,11 +63,11 @@ def print_logs(stack: str, job: str, rank: int | None = None, *, follow: bool = 
         with ThreadPoolExecutor() as pool:
             state = pool.submit(read_state, stack, secrets=True)
             # Kubernetes' client takes a second to import, and the CLI another one.
-            from scripts.cli.logs import cluster  # noqa: PLC0415
+            from scripts.cli.runs import cluster_logs  # noqa: PLC0415
 
-        target = cluster.find(stack, state.result(), job, rank, jobs_of(stack))
+        target = cluster_logs.find(stack, state.result(), job, rank, jobs_of(stack))
         printer = Printer(target.names, raw=rank is not None)
-        cluster.show(target, printer, stack, follow=follow)
+        cluster_logs.show(target, printer, stack, follow=follow)
     if printer.run is None:
         results = f"make results JOB={job} STACK={stack}"
         printer.note(f"there is no output; `{results}` shows how the job ended")

@@ -1,13 +1,19 @@
-"""The numbers that a run's ranks reported, as curves: from their logs, or what is left of them."""
+"""What a run's ranks reported, from their logs: numbers as curves, and the newest lines.
 
-from collections.abc import Mapping, Sequence
+Where the logs have gone, what is left of the numbers.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite, nan
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobs.observe.progress import figure, numbers
-from jobs.records.archive import Run
+from jobs.model.topology import Topology
+from jobs.observe.progress import figure, numbers, reported
+from jobs.records.archive import Log, Run
 from jobs.records.history import Event, epochs, events, seconds_between
 
 ALL = -1
@@ -20,6 +26,11 @@ _FEWEST, _MOST = 25, 400
 _KINDS = ("step", "validation", "epoch", "metrics")
 _FOUND = ("accuracy", "top5_accuracy", "test_loss")
 _RATE = "samples_per_second"
+_MOST_LINES, _FEWEST_LINES, _OF_ONE = 20_000, 20, 1000
+"""Lines of all ranks together, and at least and at most of one log."""
+_LONGEST = 2000
+_TAIL = 4 * 2**20
+_BY_TORCH = re.compile(r"\[rank(\d+)\]:")
 
 
 @dataclass
@@ -152,3 +163,40 @@ class _Rank:
 
     def _add(self, name: str, x: float, value: float, axis: str = "epoch") -> None:
         self.series.curve(name, axis).add(self.rank, x, value)
+
+
+class Line(NamedTuple):
+    """A line, and whose it may be: several processes share a pod's log."""
+
+    time: str
+    ranks: str  # "1", or "2-3"
+    text: str
+
+
+def most_lines(topology: Topology) -> int:
+    """Return how many lines of one log are shown: the newest."""
+    return max(_FEWEST_LINES, min(_OF_ONE, _MOST_LINES // topology.replicas))
+
+
+def newest_lines(runs: Sequence[Run], topology: Topology) -> list[Line]:
+    """Return the newest lines of the runs' logs, in the order of time."""
+    logs = [log for run in runs for log in run.logs()]
+    found = (deque(_lines(log, topology), maxlen=most_lines(topology)) for log in logs)
+    return sorted((line for lines in found for line in lines), key=lambda line: line.time)
+
+
+def _lines(log: Log, topology: Topology) -> Iterator[Line]:
+    span, first = topology.span(log.replica), topology.first_rank(log.replica)
+    for line in log.lines(_TAIL):
+        rank = _rank_of(line.text)
+        ranks = str(rank) if rank in range(first, first + topology.processes) else span
+        text = line.text if len(line.text) <= _LONGEST else f"{line.text[:_LONGEST]}…"
+        yield Line(line.stamp, ranks, text)
+
+
+def _rank_of(text: str) -> int | None:
+    """Return the rank that a line names itself: as an event, or before it as torch does."""
+    if (found := _BY_TORCH.match(text)) is not None:
+        return int(found[1])
+    rank = reported(text).get("rank")
+    return rank if isinstance(rank, int) else None

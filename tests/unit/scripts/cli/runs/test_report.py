@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from scripts.cli import CommandError, report
+from scripts.cli.runs import report
 from scripts.cli.state import StackState
+from scripts.cli.terminal import CommandError
 from scripts.setup import bootstrap
 from tests.unit.archived_run import made, rank_log
-from tests.unit.scripts.cli.report import made_page
-from tests.unit.scripts.cli.report.made_page import SUCCEEDED
+from tests.unit.scripts.cli.runs import made_page
+from tests.unit.scripts.cli.runs.made_page import SUCCEEDED
 
 
 @pytest.fixture(autouse=True)

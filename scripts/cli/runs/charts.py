@@ -96,72 +96,63 @@ def label(rank: int) -> str:
 
 
 def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
-    title = _TITLES.get(curve.name, curve.name)
     ranks, places = sorted(curve.by_rank), curve.places
     choices: list[str] = []
     if len(ranks) <= _EACH:
-        data = [_line(curve, rank, places, number) for number, rank in enumerate(ranks)]
         names = [*map(label, ranks)]
         values = [[curve.by_rank[rank].get(x) for rank in ranks] for x in places]
+        data = [_of_rank(curve, rank, places, number) for number, rank in enumerate(ranks)]
     else:
+        names, choices = [*_SPREAD], [label(rank) for rank in ranks]
         spread = [curve.spread(x) for x in places]
-        names, values = [*_SPREAD], [[*each] for each in spread]
+        values = [[*each] for each in spread]
+        least, middle, greatest = (
+            _line(name, places, [each[index] for each in spread], 0)
+            for index, name in enumerate(_SPREAD)
+        )
+        border = {"mode": "lines", "line": {"width": 1, "color": _COLORS[0], "dash": "dot"}}
+        area = {"fill": "tonexty", "fillcolor": "rgba(0,114,178,0.2)"}
         # The area is between a trace and the one before it.
-        data = [
-            _of_all(_SPREAD[index], places, [each[index] for each in spread], fill=index == 0)
-            for index in (2, 0, 1)
-        ]
-        data += [{**_line(curve, rank, places, 1), "visible": False} for rank in ranks]
-        choices = [label(rank) for rank in ranks]
+        data = [greatest | border, least | border | area]
+        data += [middle | {"line": {"width": 3, "color": _COLORS[0]}}]
+        data += [_of_rank(curve, rank, places, 1) | {"visible": False} for rank in ranks]
     rows = [[_number(x), *map(_number, each)] for x, each in zip(places, values, strict=True)]
     layout = _layout(curve.axis, escape(curve.name), showlegend=len(data) > 1)
-    figure = {"data": data, "layout": layout}
     every = (value for points in curve.by_rank.values() for value in points.values())
     if not all(map(isfinite, every)):
         notes = [*notes, "Some values are no finite numbers (NaN): the lines have gaps there."]
+    figure, title = {"data": data, "layout": layout}, _TITLES.get(curve.name, curve.name)
     return Chart(title, figure, [curve.axis, *names], rows, choices, notes)
 
 
-def _line(curve: Curve, rank: int, places: Sequence[float], number: int) -> dict[str, Any]:
+def _of_rank(curve: Curve, rank: int, places: Sequence[float], number: int) -> dict[str, Any]:
     points = curve.by_rank[rank]
     xs = [x for x in places if x in points]
-    look = {"color": _COLORS[number % len(_COLORS)], "dash": _DASHES[number % len(_DASHES)]}
+    return _line(label(rank), xs, [points[x] for x in xs], number)
+
+
+def _line(name: str, x: Sequence[float], y: Sequence[float], number: int) -> dict[str, Any]:
+    dash = _DASHES[number % len(_DASHES)]
     return {
-        "type": "scatter", "name": label(rank), "x": xs, "y": [points[x] for x in xs],
-        "mode": _mode(len(xs)), "text": [_number(points[x]) for x in xs[:1]],
-        "textposition": "top center",
-        "line": {"width": 2, **look}, "marker": {"size": 7, **_mark(number)},
+        "type": "scatter", "name": name, "x": x, "y": y, "mode": _mode(len(x)),
+        "text": [*map(_number, y[:1])], "textposition": "top center",
+        "line": {"width": 2, "color": _COLORS[number % len(_COLORS)], "dash": dash},
+        "marker": {"size": 7, **_mark(number)},
     }  # fmt: skip
-
-
-def _of_all(
-    name: str, places: Sequence[float], values: Sequence[float], *, fill: bool
-) -> dict[str, Any]:
-    is_median = name == "median"
-    line = {"color": _COLORS[0], "width": 3 if is_median else 1}
-    line |= {} if is_median else {"dash": "dot"}
-    mode = _mode(len(places)) if is_median else "lines"
-    area = {"fill": "tonexty", "fillcolor": "rgba(0,114,178,0.2)"} if fill else {}
-    marker = {"size": 7, **_mark(0)}
-    common = {"type": "scatter", "name": name, "x": [*places], "y": [*values]}
-    return {**common, "mode": mode, "line": line, "marker": marker, **area}
 
 
 def _phases(epochs: Sequence[Mapping[str, Any]]) -> Chart:
     shown = [epoch for epoch in epochs if epoch.get("seconds_in")][-_BARS:]
     names = list(dict.fromkeys(name for epoch in shown for name in epoch["seconds_in"]))
-    values = {name: [epoch["seconds_in"].get(name, 0.0) for epoch in shown] for name in names}
-    data = [
-        {
-            "type": "bar", "name": escape(name), "y": values[name],
+    data = []
+    for number, name in enumerate(names):
+        pattern = {"shape": _PATTERNS[number % len(_PATTERNS)], "solidity": 0.3}
+        data.append({
+            "type": "bar", "name": escape(name),
             "x": [f"epoch {epoch['epoch']}" for epoch in shown],
-            "marker": {
-                "color": _COLORS[number % len(_COLORS)],
-                "pattern": {"shape": _PATTERNS[number % len(_PATTERNS)], "solidity": 0.3},
-            },
-        }
-        for number, name in enumerate(names)
-    ]  # fmt: skip
+            "y": [epoch["seconds_in"].get(name, 0.0) for epoch in shown],
+            "marker": {"color": _COLORS[number % len(_COLORS)], "pattern": pattern},
+        })  # fmt: skip
     layout = {**_layout("", "seconds", showlegend=True), "barmode": "stack"}
     rows = [
         [str(epoch["epoch"]), *(_number(epoch["seconds_in"].get(name)) for name in names)]
@@ -181,10 +172,7 @@ def _mode(points: int) -> str:
 
 
 def _mark(number: int) -> dict[str, str]:
-    return {
-        "symbol": _MARKS[number % len(_MARKS)],
-        "color": _COLORS[number % len(_COLORS)],
-    }
+    return {"symbol": _MARKS[number % len(_MARKS)], "color": _COLORS[number % len(_COLORS)]}
 
 
 def _layout(x: str, y: str, *, height: int = 340, showlegend: bool) -> dict[str, Any]:

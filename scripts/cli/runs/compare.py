@@ -18,7 +18,6 @@ from jobs.observe.progress import figure, numbers
 from jobs.records import archive
 from jobs.records.history import History, Record
 from jobs.run.gate import limits
-from scripts.cli.backend import exists
 from scripts.cli.config import check, load_settings, no_job
 from scripts.cli.state import JobState, read_state
 from scripts.cli.terminal import CommandError, console
@@ -62,13 +61,12 @@ def compare(stack: str, job: str, other: str) -> int:
         CommandError: no run of the job has ended, or there is no such other one.
     """
     check(stack)
-    jobs = read_state(stack).jobs if exists(stack) else {}
+    jobs = read_state(stack).jobs
     if job not in jobs:
         raise CommandError(no_job(stack, job, jobs))
     state = jobs[job]
-    if state.gate is None:  # it was missed
-        settings = load_settings(stack)
-        state = with_limits(state, () if settings is None else settings.jobs)
+    if state.gate is None and (settings := load_settings(stack)) is not None:  # it was missed
+        state = with_limits(state, settings.jobs)
     found = of_job(stack, state, other)
     if found is None:
         raise CommandError(f"No run of {job} has ended yet; `make up STACK={stack}` trains it.")
@@ -92,20 +90,19 @@ def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
     ended = [record for record in remembered(stack, job) if record.result is not None]
     if not ended:
         return None
-    mine, known = ended[-1], {record.run_id: record for record in ended[:-1]}
-    machine = ""
-    chosen = dict(list(known.items())[-_EARLIER:][::-1])
-    if (reference := baseline(job.name)) is not None:
-        machine, record = reference
-        known[BASELINE] = record
-        chosen = {BASELINE: record, **chosen}
-    if other:
-        if other not in known:
-            raise CommandError(f"WITH={other} is no run of {job.name}; {choices(other, known)}")
-        chosen = {other: known[other]}
-    found = compared(mine, chosen, (job.gate or {}).get("require") or {})
-    note = [f"Baseline: {machine}"] if BASELINE in chosen else []
-    return Comparison(found.columns, found.rows, [*note, *found.notes])
+    *earlier, mine = ended
+    known = {record.run_id: record for record in earlier}
+    chosen = [*reversed(known)][:_EARLIER]
+    machine, reference = baseline(job.name) or ("", None)
+    if reference is not None:
+        known[BASELINE] = reference
+        chosen = [BASELINE, *chosen]
+    if other and other not in known:
+        raise CommandError(f"WITH={other} is no run of {job.name}; {choices(other, known)}")
+    others = {name: known[name] for name in ([other] if other else chosen)}
+    found = compared(mine, others, (job.gate or {}).get("require") or {})
+    notes = [f"Baseline: {machine}", *found.notes] if BASELINE in others else found.notes
+    return replace(found, notes=notes)
 
 
 def with_limits(state: JobState, declared: Sequence[TrainingJob]) -> JobState:
@@ -141,20 +138,16 @@ def baseline(job: str) -> tuple[str, Record] | None:
 
 def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, Any]) -> Comparison:
     """Return a run's figures beside those of others, which are by name; `require` is its gate's."""
-    reached = [best for each in (mine, *others.values()) if (best := _best(each)) is not None]
-    # What all of them reached.
-    target = min(reached) if len(reached) == len(others) + 1 else None
-    own = _figures(mine, target)
-    by_other = [_figures(each, target) for each in others.values()]
-    names = list(dict.fromkeys(name for each in (own, *by_other) for name in each))
     everyone = (mine, *others.values())
+    reached = [best for each in everyone if (best := _best(each)) is not None]
+    # What all of them reached.
+    target = min(reached) if len(reached) == len(everyone) else None
+    own, *by_other = (_figures(each, target) for each in everyone)
     states = [str(each.run_result and each.run_result.state) for each in everyone]
-    failed = [["state", *states]] if set(states) != {"Succeeded"} else []
-    rows = failed + [
-        [name, _shown(own.get(name))]
-        + [_beside(name, own.get(name), each.get(name), require) for each in by_other]
-        for name in names
-    ]
+    rows = [["state", *states]] if set(states) != {"Succeeded"} else []
+    for name in dict.fromkeys(name for each in (own, *by_other) for name in each):
+        beside = (_beside(name, own.get(name), each.get(name), require) for each in by_other)
+        rows.append([name, _shown(own.get(name)), *beside])
     notes = [note for name, each in others.items() if (note := _differs(name, mine, each))]
     legend = [_LEGEND] if others else []
     return Comparison(["figure", mine.run_id, *others], rows, [*legend, *notes])
@@ -164,10 +157,8 @@ def _figures(record: Record, target: float | None) -> dict[str, float]:
     result, epochs = record.run_result, record.epochs
     found = {name: figure(getattr(result, name, None)) for name in _FROM_RESULT}
     if target is not None:
-        times = (
-            each.get("elapsed_seconds") for each in epochs if each.get("accuracy", 0) >= target
-        )
-        found[f"{_TIME_TO} {target:.4g}"] = next(times, None)
+        there = (each for each in epochs if each.get("accuracy", 0) >= target)
+        found[f"{_TIME_TO} {target:.4g}"] = next(there, {}).get("elapsed_seconds")
     rates = [each["samples_per_second"] for each in epochs if "samples_per_second" in each]
     found[_RATE] = fmean(rates) if rates else None
     parts = Counter[str]()

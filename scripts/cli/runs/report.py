@@ -136,7 +136,9 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
     """Return what the report has of a job whose run has been declared."""
     kept = archive.of_job(stack, state.name)
     records, runs = remembered(stack, state), kept.runs()
-    run_id = _latest(records, runs, outcome.result)
+    # Of the latest run of which anything is known; ids have the time.
+    ids = [*(each.run_id for each in records[-1:]), *(each.id for each in runs[-1:])]
+    run_id = max([*ids, (outcome.result and outcome.result.run_id) or ""])
     record = next((each for each in records if each.run_id == run_id), None)
     if outcome.result is not None and outcome.result.run_id not in {None, run_id}:
         # The state still has the run before.
@@ -185,12 +187,6 @@ def command(stack: str, job: str, record: Record | None) -> str:
     commit, dirty, _ = str(revision).partition("-dirty")
     note = "  # and the changes that were not committed" if dirty else ""
     return f"git checkout {commit}{note}\n{again}"
-
-
-def _latest(records: Sequence[Record], runs: Sequence[Run], result: RunResult | None) -> str:
-    """Return the id of the latest run of which anything is known; ids have the time."""
-    known = [*(each.run_id for each in records[-1:]), *(each.id for each in runs[-1:])]
-    return max([*known, (result and result.run_id) or ""])
 
 
 def _numbers(run: Run, record: Record | None, result: RunResult | None) -> report_data.Series:

@@ -141,8 +141,9 @@ class _Rank:
             steps = None
             self._reports += 1
         self._steps = steps or 1
-        axis = "epoch" if steps else "report number"
-        x = epoch - 1 + (float(step or 0) + 1) / steps if steps else float(self._reports)
+        axis, x = "report number", float(self._reports)
+        if steps:
+            axis, x = "epoch", epoch - 1 + (float(step or 0) + 1) / steps
         if (loss := figure(event.get("loss"))) is not None:
             self._add("loss", x, loss, axis)
         before, self._before = self._before, event
@@ -154,9 +155,8 @@ class _Rank:
 
     def _see_metrics(self, event: Event) -> None:
         self._reports += 1
-        axis = next(
-            (name for name in ("step", "epoch") if figure(event.get(name))), "report number"
-        )
+        known = (name for name in ("step", "epoch") if figure(event.get(name)))
+        axis = next(known, "report number")
         x = figure(event.get(axis)) or float(self._reports)
         for name, value in numbers(event.get("metrics")).items():
             self._add(name, x, value, axis)

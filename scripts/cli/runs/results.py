@@ -53,8 +53,9 @@ class Outcome:
         """The same for programs to read; empty values are left out."""
         details = {"gate": self.gate, "missed": list(self.missed), "note": self.note}
         kept = {key: value for key, value in details.items() if value}
-        result = None if self.result is None else _sorted(self.result.as_map())
-        return {"state": self.state, **kept, "result": result}
+        # In the order in which a state has its keys.
+        text = json.dumps(self.result and self.result.as_map(), sort_keys=True)
+        return {"state": self.state, **kept, "result": json.loads(text)}
 
 
 def outcomes(
@@ -75,36 +76,26 @@ def outcomes(
             if jobs and name not in declared:
                 gone = "it is no longer in the stack's file, and the next `make up` removes it"
                 found[name] = replace(found[name], note=gone)
-            continue
-        if known is not None and known.operation is not None and is_busy:
-            reached, note = "running", "`make logs` follows it"
-        elif known is not None and known.operation is not None:
-            reached, note = "interrupted", "the next `make up` continues its run"
-        elif is_busy:
-            reached, note = "no result", "it has not started yet"
-        else:
+        elif known is None or known.operation is None:
             waits = "`make up` trains it, or waits for its run where one is still going on"
-            reached, note = "no result", reasons.get(name, waits)
-        found[name] = Outcome(name, reached, note=note)
+            note = "it has not started yet" if is_busy else reasons.get(name, waits)
+            found[name] = Outcome(name, "no result", note=note)
+        elif is_busy:
+            found[name] = Outcome(name, "running", note="`make logs` follows it")
+        else:
+            note = "the next `make up` continues its run"
+            found[name] = Outcome(name, "interrupted", note=note)
     return found
 
 
 def _ended(job: JobState, result: RunResult, declared: TrainingJob | None) -> Outcome:
+    outcome = Outcome(job.name, result.state, result)
     if not result.succeeded:
-        return Outcome(job.name, result.state, result)
+        return outcome
     if job.passed:
-        return Outcome(job.name, result.state, result, "passed")
-    judged = {} if declared is None else limits(declared)
-    misses = tuple(missed(judged, result))
-    return Outcome(job.name, result.state, result, "missed" if misses else "not judged", misses)
-
-
-def _sorted(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result with its keys in the order in which a state has them."""
-    return {
-        key: _sorted(each) if isinstance(each, Mapping) else each
-        for key, each in sorted(result.items())
-    }
+        return replace(outcome, gate="passed")
+    misses = () if declared is None else tuple(missed(limits(declared), result))
+    return replace(outcome, gate="missed" if misses else "not judged", missed=misses)
 
 
 def _not_run(jobs: Sequence[TrainingJob], state: StackState) -> dict[str, str]:

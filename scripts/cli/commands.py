@@ -50,13 +50,14 @@ def rerun(stack: str, job: str) -> int:
     """Updates the stack, and replaces the run of one job, and so the gate that judges it."""
     check(stack)
     runs = run_urns(exported(stack))
+    if not runs:
+        raise CommandError(
+            f"Stack {stack} has no runs to repeat; `make up STACK={stack}` trains its jobs."
+        )
     if job not in runs:
-        refusal = f"Stack {stack} has no runs to repeat; `make up STACK={stack}` trains its jobs."
-        if runs:
-            what = f"Stack {stack} has no run of job {job!r}.{meant(job, runs)}"
-            what = what if job else "Say which job to train again: JOB=NAME."
-            refusal = f"{what} Its runs: {', '.join(sorted(runs))}."
-        raise CommandError(refusal)
+        what = f"Stack {stack} has no run of job {job!r}.{meant(job, runs)}"
+        what = what if job else "Say which job to train again: JOB=NAME."
+        raise CommandError(f"{what} Its runs: {', '.join(sorted(runs))}.")
     cli = prepared(stack)
     echo(f"Training {job} again.")
     return _update(cli, "--replace", runs[job])

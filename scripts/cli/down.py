@@ -81,14 +81,13 @@ def _destroy_resources(cli: backend.Cli) -> int:
 def _remove_cluster(stack: str, what: str) -> int:
     """Removes the stack's own cluster if it exists, whether or not the state contains it."""
     own, directory = _own_cluster(stack), _cluster_directory(stack)
-    if own is None or directory is None:
-        return 0
-    echo(f"Removing {what} {directory}.")
-    try:
-        own.remove(directory)
-    except (RuntimeError, OSError, ToolMissing) as error:
-        echo(str(error))
-        return 1
+    if own is not None and directory is not None:
+        echo(f"Removing {what} {directory}.")
+        try:
+            own.remove(directory)
+        except (RuntimeError, OSError, ToolMissing) as error:
+            echo(str(error))
+            return 1
     return 0
 
 

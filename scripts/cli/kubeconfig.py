@@ -45,16 +45,14 @@ def named(kubeconfig: str, name: str) -> str:
     context = _part(document, "contexts", "context", document["current-context"])
     cluster = _part(document, "clusters", "cluster", context["cluster"])
     user = _part(document, "users", "user", context["user"])
-    return yaml.safe_dump(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": name, "cluster": cluster}],
-            "users": [{"name": name, "user": user}],
-            "contexts": [{"name": name, "context": {**context, "cluster": name, "user": name}}],
-        },
-        sort_keys=False,
-    )
+    named = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": {**context, "cluster": name, "user": name}}],
+    }
+    return yaml.safe_dump(named, sort_keys=False)
 
 
 @contextmanager

@@ -94,9 +94,8 @@ class StackState:
         kubeconfigs = (_plain(_outputs(each).get("kubeconfig")) for each in resources)
         namespaces = [name_of(each) for each in resources if _NAMESPACE in each["urn"]]
         # An existing namespace is no resource of the stack.
-        namespaces += [
-            each["inputs"]["jobNamespace"] for each in resources if each["type"] == _READY
-        ]
+        ready = [each["inputs"] for each in resources if each["type"] == _READY]
+        namespaces += [each["jobNamespace"] for each in ready]
         namespaces += [job.namespace for job in found.values()]
         trainers = {
             name_of(each): _outputs(each).get("reference")

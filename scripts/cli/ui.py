@@ -78,8 +78,7 @@ def elsewhere(settings: Tracking, stack: str, job: str, page: str) -> str:
 
 def _settings(stack: str) -> Tracking:
     """Return where the stack's file has runs tracked; raise where it says nothing, or wrongly."""
-    written = tracking_of(stack)
-    file = own(stack).name
+    written, file = tracking_of(stack), own(stack).name
     if written is None:
         raise CommandError(
             f"Runs of {stack} are tracked nowhere. To have MLflow in its cluster, add this line to "
@@ -113,7 +112,7 @@ def _require_free(port: int, stack: str) -> None:
 
 
 def _forward(
-    kubeconfig: str, namespace: str, port: int, stack: str, ready: Callable[[], None]
+    kubeconfig: str, namespace: str, port: int, stack: str, ready: Callable[[], object]
 ) -> None:
     """Forward a port of this machine to the server until Ctrl-C or SIGTERM; raise if it can't.
 
@@ -127,7 +126,7 @@ def _forward(
             line = [*command, "port-forward", "--namespace", namespace, *ports]
             while (words := _forwarded(line, ready)) is None:
                 time.sleep(_PAUSE_SECONDS)
-                ready = _nothing
+                ready = str  # it was announced before
     finally:
         signal.signal(signal.SIGTERM, before)
     raise CommandError(
@@ -136,7 +135,7 @@ def _forward(
     )
 
 
-def _forwarded(line: Sequence[str], ready: Callable[[], None]) -> str | None:
+def _forwarded(line: Sequence[str], ready: Callable[[], object]) -> str | None:
     """Run kubectl to its end; return None if it was ready before, otherwise what it complained."""
     is_ready = False
     with TemporaryFile("w+") as complaints:
@@ -153,10 +152,6 @@ def _forwarded(line: Sequence[str], ready: Callable[[], None]) -> str | None:
                 process.terminate()
         complaints.seek(0)
         return None if is_ready else complaints.read().strip() or "kubectl gives no reason"
-
-
-def _nothing() -> None:
-    """Announce nothing: it was announced before."""
 
 
 def _interrupt(*_: object) -> NoReturn:

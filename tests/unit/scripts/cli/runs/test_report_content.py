@@ -113,7 +113,7 @@ def test_a_figure_that_is_named_like_markup_is_shown_as_its_name() -> None:
     harm = '<a href="https://example.org">x</a>'
     series = Series(curves={harm: Curve(harm, by_rank={0: {1: 1.0}})})
     [chart] = charts(series)
-    assert "<a" not in str(chart.figure)
+    assert "<a" not in str((chart.axes, chart.data))
     made([rank_log(0)])
     assert harm not in page("dev", [job({**SUCCEEDED, "metrics": {harm: 1.0}})])
 

@@ -41,10 +41,6 @@ class Curve:
     axis: str = "epoch"
     by_rank: dict[int, dict[float, float]] = field(default_factory=dict)
 
-    def add(self, rank: int, x: float, y: float) -> None:
-        """Add a point; one that was there, before a restart for example, is replaced."""
-        self.by_rank.setdefault(rank, {})[x] = y
-
     @property
     def places(self) -> list[float]:
         """Where on the x axis ranks have points, thinned out evenly; first and last stay."""
@@ -74,9 +70,13 @@ class Series:
     epochs: Sequence[Mapping[str, Any]] = ()
     is_cut: bool = False
 
-    def curve(self, name: str, axis: str = "epoch") -> Curve:
-        """Return a figure's curve, which is empty at first."""
-        return self.curves.setdefault(name, Curve(name, axis))
+    def add(self, name: str, rank: int, x: float, value: object, axis: str = "epoch") -> None:
+        """Add a point to a figure's curve if the value is a number.
+
+        One that was there, before a restart for example, is replaced.
+        """
+        if (y := figure(value)) is not None:
+            self.curves.setdefault(name, Curve(name, axis)).by_rank.setdefault(rank, {})[x] = y
 
 
 def of_logs(run: Run, known: Sequence[Mapping[str, Any]] = ()) -> Series:
@@ -99,11 +99,10 @@ def of_record(known: Sequence[Mapping[str, Any]], histories: Mapping[str, Any]) 
     found = Series(epochs=known)
     for epoch in known:
         for name in ("loss", "accuracy", _RATE):
-            if (value := figure(epoch.get(name))) is not None:
-                found.curve(name).add(ALL, epoch["epoch"], value)
+            found.add(name, ALL, epoch["epoch"], epoch.get(name))
     for name, values in histories.items():
         for number, value in enumerate(values, 1):
-            found.curve(name).add(ALL, number, value)
+            found.add(name, ALL, number, value)
     return found
 
 
@@ -121,19 +120,19 @@ class _Rank:
         kind, epoch = event["event"], event.get("epoch")
         if kind == "metrics":
             self._see_metrics(event)
-        elif isinstance(epoch, int):
-            if kind == "step":
-                self._see_step(event, epoch)
-            elif kind == "epoch":
-                self._before = None
-                if (loss := figure(event.get("rank_loss"))) is not None and self._steps is None:
-                    self._add("loss", epoch, loss)
-            elif self.rank == 0:
-                done = figure(event.get("step"))
-                x = epoch - 1 + min(1.0, done / self._steps) if done and self._steps else epoch
-                for name in _FOUND:
-                    if (value := figure(event.get(name))) is not None:
-                        self.series.curve(name).add(ALL, x, value)
+        elif not isinstance(epoch, int):
+            return
+        elif kind == "step":
+            self._see_step(event, epoch)
+        elif kind == "epoch":
+            self._before = None
+            if self._steps is None:
+                self.series.add("loss", self.rank, epoch, event.get("rank_loss"))
+        elif self.rank == 0:
+            done = figure(event.get("step"))
+            x = epoch - 1 + min(1.0, done / self._steps) if done and self._steps else epoch
+            for name in _FOUND:
+                self.series.add(name, ALL, x, event.get(name))
 
     def _see_step(self, event: Event, epoch: int) -> None:
         steps, step = event.get("steps"), figure(event.get("step"))
@@ -144,14 +143,13 @@ class _Rank:
         axis, x = "report number", float(self._reports)
         if steps:
             axis, x = "epoch", epoch - 1 + (float(step or 0) + 1) / steps
-        if (loss := figure(event.get("loss"))) is not None:
-            self._add("loss", x, loss, axis)
+        self.series.add("loss", self.rank, x, event.get("loss"), axis)
         before, self._before = self._before, event
         if before is not None and before.get("epoch") == epoch:
             seconds = seconds_between(before.get("time"), event.get("time"))
             samples = (figure(event.get("samples")) or 0) - (figure(before.get("samples")) or 0)
             if seconds is not None and seconds > 0 and samples > 0:
-                self._add(_RATE, x, samples / seconds, axis)
+                self.series.add(_RATE, self.rank, x, samples / seconds, axis)
 
     def _see_metrics(self, event: Event) -> None:
         self._reports += 1
@@ -159,10 +157,7 @@ class _Rank:
         axis = next(known, "report number")
         x = figure(event.get(axis)) or float(self._reports)
         for name, value in numbers(event.get("metrics")).items():
-            self._add(name, x, value, axis)
-
-    def _add(self, name: str, x: float, value: float, axis: str = "epoch") -> None:
-        self.series.curve(name, axis).add(self.rank, x, value)
+            self.series.add(name, self.rank, x, value, axis)
 
 
 class Line(NamedTuple):

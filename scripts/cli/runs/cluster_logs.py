@@ -21,8 +21,7 @@ from jobs.records import archive
 from jobs.records.archive import Archive, Run
 from jobs.records.recording import Recording
 from scripts.cli.config import no_job
-from scripts.cli.runs.log_lines import Printer
-from scripts.cli.runs.logs import NoLogs, Target, kept_topology, print_runs, replicas_of
+from scripts.cli.runs.logs import NoLogs, Printer, Target, kept_topology, print_runs, replicas_of
 from scripts.cli.state import StackState
 
 _FETCH_SECONDS = 60.0

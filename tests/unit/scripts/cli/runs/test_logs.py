@@ -15,8 +15,7 @@ from jobs.records import archive
 from jobs.records.recording import Recording
 from jobs.result import RunResult
 from scripts.cli.runs.cluster_logs import find, has_ended, shown_containers
-from scripts.cli.runs.log_lines import LogLine, Printer, joined, merged
-from scripts.cli.runs.logs import NoLogs, archived, print_logs
+from scripts.cli.runs.logs import LogLine, NoLogs, Printer, archived, joined, merged, print_logs
 from scripts.cli.state import JobState, StackState
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting

@@ -133,5 +133,4 @@ def bookkeeping(*parts: str) -> Path:
 
 def project() -> str:
     """Return what Pulumi.yaml calls the project."""
-    name: str = yaml.safe_load((CHECKOUT / "Pulumi.yaml").read_text())["name"]
-    return name
+    return str(yaml.safe_load((CHECKOUT / "Pulumi.yaml").read_text())["name"])

@@ -137,7 +137,7 @@ def _nothing(
     known = {*state.jobs, *archive.jobs(stack), *declared_jobs}
     if job not in known:
         no_cluster = f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
-        return f"{no_job(stack, job, known)}{no_cluster if state.kubeconfig is None else ''}"
+        return no_job(stack, job, known) + (no_cluster if state.kubeconfig is None else "")
     if trouble:
         return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"
     declared = state.jobs.get(job)

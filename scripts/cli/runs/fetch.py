@@ -140,20 +140,17 @@ def _report(found: Received, directory: Path, job: str, stack: str) -> None:
     there = f", {len(found.present)} were there already" if found.present else ""
     echo(f"{directory}: {count} files with {found.bytes:,} bytes{there}.")
     if found.unchecked:
-        echo(
-            f"Not checked, because the result of {job} has no checksums of them: "
-            f"{', '.join(found.unchecked)}."
+        names = ", ".join(found.unchecked)
+        echo(f"Not checked, because the result of {job} has no checksums of them: {names}.")
+    wrong = [f"\n  {name}: changed since the run, and not copied" for name in found.changed]
+    wrong += [f"\n  {name}: missing" for name in found.missing]
+    if wrong:
+        raise CommandError(
+            f"Not all files are those that the run of {job} left:{''.join(wrong)}\n"
+            f"`make rerun JOB={job} STACK={stack}` trains it again, which leaves them anew."
         )
-    if not found.changed and not found.missing:
-        if not found.unchecked:
-            echo("Each has the sha256 with which the run left it.")
-        return
-    changed = (f"\n  {name}: changed since the run, and not copied" for name in found.changed)
-    missing = (f"\n  {name}: missing" for name in found.missing)
-    raise CommandError(
-        f"Not all files are those that the run of {job} left:{''.join([*changed, *missing])}\n"
-        f"`make rerun JOB={job} STACK={stack}` trains it again, which leaves them anew."
-    )
+    if not found.unchecked:
+        echo("Each has the sha256 with which the run left it.")
 
 
 def receive(fetched: IO[bytes], to: Path, known: Mapping[str, Mapping[str, Any]]) -> Received:
@@ -216,10 +213,9 @@ def _put(source: BufferedReader, path: Path) -> int:
     try:
         with part.open("wb") as file:
             shutil.copyfileobj(source, file)
-        part.rename(path)
+        return part.rename(path).stat().st_size
     finally:
         part.unlink(missing_ok=True)
-    return path.stat().st_size
 
 
 def _digest(path: Path) -> str:

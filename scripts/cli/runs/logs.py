@@ -194,12 +194,11 @@ class Printer:
         """By replica, what its lines begin with."""
         width = max((len(name) for name in self.names.values()), default=0)
         colors = Console(file=self.out).color_system is not None and "NO_COLOR" not in os.environ
-        labels = {}
+        system, labels = ColorSystem.STANDARD if colors else None, {}
         for replica, name in self.names.items():
-            label = f"[{name}]"
-            style = Style(color=_COLORS[replica % len(_COLORS)]) if colors else Style()
-            shown = style.render(label, color_system=ColorSystem.STANDARD if colors else None)
-            labels[replica] = shown + " " * (width - len(name) + 1)
+            style = Style(color=_COLORS[replica % len(_COLORS)])
+            label = style.render(f"[{name}]", color_system=system)
+            labels[replica] = label + " " * (width - len(name) + 1)
         return labels
 
     def print(self, entry: LogLine) -> None:

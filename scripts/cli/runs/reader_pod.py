@@ -49,11 +49,10 @@ def manifest(job: JobState, image: str) -> dict[str, Any]:
     for name in ("initContainers", "nodeSelector", "priorityClassName"):
         pod.pop(name, None)
     (container,) = (each for each in pod["containers"] if each["name"] == CONTAINER)
-    needed = {
-        each["name"]
-        for each in pod["volumes"]
-        if "persistentVolumeClaim" in each or each["name"] == "tmp"
-    }
+    volumes = [
+        each for each in pod["volumes"] if each["name"] == "tmp" or "persistentVolumeClaim" in each
+    ]
+    needed = {each["name"] for each in volumes}
     container |= {
         "name": "fetch",
         "image": image,
@@ -78,7 +77,7 @@ def manifest(job: JobState, image: str) -> dict[str, Any]:
         "spec": {
             **pod,
             "containers": [container],
-            "volumes": [each for each in pod["volumes"] if each["name"] in needed],
+            "volumes": volumes,
             "restartPolicy": "Never",
             "activeDeadlineSeconds": _LIMIT_SECONDS,
             "terminationGracePeriodSeconds": 0,

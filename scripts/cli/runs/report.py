@@ -192,9 +192,8 @@ def command(stack: str, job: str, record: Record | None) -> str:
 def _numbers(run: Run, record: Record | None, result: RunResult | None) -> report_data.Series:
     known = [] if record is None else record.epochs
     found = report_data.of_logs(run, known)
-    if found.curves:
-        return found
-    return report_data.of_record(known, (result and result.epoch_metrics) or {})
+    metrics = (result and result.epoch_metrics) or {}
+    return found if found.curves else report_data.of_record(known, metrics)
 
 
 def _figures(result: RunResult) -> Iterator[tuple[str, str]]:

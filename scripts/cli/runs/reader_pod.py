@@ -6,7 +6,6 @@ also after the job's pods are gone. It asks for little, for no GPU, and ends its
 
 from __future__ import annotations
 
-import copy
 import secrets
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +43,7 @@ def manifest(job: JobState, image: str) -> dict[str, Any]:
     complete = keeping(job.manifest, job.kept)
     specs = complete["spec"]["pytorchReplicaSpecs"]
     template = specs.get("Master", specs.get("Worker"))["template"]
-    pod = copy.deepcopy(template["spec"])
+    pod = template["spec"]
     # Not its node selector: a node with GPUs would be made for it where there is none.
     for name in ("initContainers", "nodeSelector", "priorityClassName"):
         pod.pop(name, None)

@@ -38,7 +38,6 @@ from scripts.cli.terminal import CommandError, echo
 from scripts.setup import bootstrap
 
 _SHOWN_ELSEWHERE = frozenset({"state", "reason", "run_id", "artifacts", "failure", "attempts"})
-_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -50,11 +49,10 @@ class Section:
     outcome: Outcome
     story: str
     figures: Mapping[str, str]
-    files: Mapping[str, Mapping[str, Any]]
     charts: Sequence[Chart]
     timeline: Chart | None
     comparison: Comparison | None
-    history: Sequence[Mapping[str, str]]
+    history: Sequence[Record]
     ranks: Sequence[int]
     lines: Sequence[Line]
     most_lines: int
@@ -117,6 +115,7 @@ def page(stack: str, sections: Sequence[Section]) -> str:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_function"] = _as_json
+    environment.filters |= {"json": json.dumps, "duration": duration}
     return environment.get_template("report.html.j2").render(
         stack=stack,
         sections=sections,
@@ -157,11 +156,10 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
         outcome=outcome,
         story=outcome.note if result is None or result.succeeded else explain(state.name, result),
         figures={} if result is None else dict(_figures(result)),
-        files={} if result is None else result.files,
         charts=[*charts.charts(found)],
         timeline=charts.timeline(happened) if happened else None,
         comparison=of_job(stack, state),
-        history=[_row(each) for each in reversed(records)],
+        history=records[::-1],
         ranks=range(topology.world_size),
         lines=newest_lines(runs, topology),
         most_lines=most_lines(topology),
@@ -206,29 +204,3 @@ def _figures(result: RunResult) -> Iterator[tuple[str, str]]:
             if isinstance(each, str | int | float):
                 shown = f"{each:.6g}" if isinstance(each, float) else str(each)
                 yield f"{name} {key}".rstrip(), shown
-
-
-def _row(record: Record) -> dict[str, str]:
-    """Return what a table shows of a run: what trained it, and what came of it."""
-    by, result = record.provenance, record.run_result
-    revision, dirty, _ = str(by.get("revision", "")).partition("-dirty")
-    row = {
-        "run": record.run_id,
-        "submitted": record.submitted,
-        "state": "not ended, or not waited for",
-        "accuracy": "",
-        "took": "",
-        "revision": revision[:_DIGITS] + dirty,
-        "image": str(by.get("image") or ""),
-        "data": json.dumps(by["data"]) if by.get("data") else "",
-        "settings": json.dumps(by.get("settings") or {}),
-    }
-    if result is not None:
-        row["state"] = result.state
-        row["image"] = result.image or row["image"]
-        row["data"] = row["data"] or result.dataset or ""
-        if result.accuracy is not None:
-            row["accuracy"] = f"{result.accuracy:.4f}"
-        if result.duration_seconds is not None:
-            row["took"] = duration(result.duration_seconds)
-    return row

@@ -1,5 +1,8 @@
 """The report has a job's latest run, whether it ended, goes on, or has lost its logs."""
 
+import re
+from html import unescape
+
 import pytest
 import yaml
 
@@ -11,7 +14,7 @@ from scripts.cli.runs import report_data
 from scripts.cli.runs.charts import charts
 from scripts.cli.runs.report import as_yaml, page
 from scripts.cli.runs.report_data import Curve, Series
-from tests.unit.archived_run import COMMIT, line, made, rank_log, remembered
+from tests.unit.archived_run import COMMIT, at, line, made, rank_log, remembered
 from tests.unit.scripts.cli.runs import made_page
 from tests.unit.scripts.cli.runs.made_page import RUN, SUCCEEDED, job
 
@@ -19,15 +22,13 @@ LATER = "mine-20260109-000000-ffff"
 
 
 def test_every_run_is_named_with_what_trained_it_newest_first() -> None:
-    text = made_page.usual()
-    found = job()
-    assert [row["run"] for row in found.history] == [RUN, made_page.EARLIER]
-    assert found.history[0]["revision"] == COMMIT[:12]
-    assert (
-        found.history[0]["settings"]
-        == '{"name": "mine", "script": "train.py", "epochs": 2, "workers": 1}'
-    )
-    assert made_page.EARLIER in text
+    table = made_page.usual().partition("<h3>What trained it</h3>")[2].partition("</table>")[0]
+    rows = [re.findall("<td.*?>(.*?)</td>", row) for row in table.split("<tr>")[2:]]
+    assert [row[0] for row in rows] == [RUN, made_page.EARLIER]
+    settings = '{"name": "mine", "script": "train.py", "epochs": 2, "workers": 1}'
+    assert [unescape(cell) for cell in rows[0][1:]] == [
+        at(0), "Succeeded", "0.9200", "20 s", COMMIT[:12], "example.org/mine:1", "", settings,
+    ]  # fmt: skip
 
 
 def test_it_ends_with_what_repeats_the_run() -> None:

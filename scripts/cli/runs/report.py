@@ -26,7 +26,7 @@ from jobs.records.history import Record
 from jobs.records.timeline import entries
 from jobs.result import RunResult, explain
 from jobs.run.gate import LIMITS
-from scripts.cli.backend import exists, locks
+from scripts.cli.backend import locks
 from scripts.cli.config import check, load_settings, no_job
 from scripts.cli.runs import charts, report_data
 from scripts.cli.runs.charts import Chart
@@ -83,8 +83,8 @@ def report(stack: str, job: str, to: str) -> int:
 
 def read(stack: str, job: str = "") -> list[Section]:
     """Return what is known of the stack's jobs that have a run, or of one of them."""
-    state = read_state(stack) if exists(stack) else None
-    if state is None or not state.jobs:
+    state = read_state(stack)
+    if not state.jobs:
         raise CommandError(
             f"Stack {stack} has no runs to report on; `make up STACK={stack}` trains its jobs."
         )

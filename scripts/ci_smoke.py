@@ -140,8 +140,7 @@ def run_steps(
         for command in before:
             step = _run_step(scratch, command, until - time.monotonic())
             if command.trains and step.status != TIMED_OUT:
-                jobs = _jobs(scratch, stack)
-                step = _judged(step, jobs)
+                step, jobs = _with_jobs(scratch, stack, step)
             steps.append(judge(step))
             if steps[-1].status:
                 break
@@ -172,21 +171,20 @@ def _run_step(scratch: Scratch, command: Command, limit: float) -> Step:
     return Step(command.name, f"exit status {finished.code}", finished.seconds, FAILED)
 
 
-def _judged(step: Step, jobs: dict[str, Any]) -> Step:
-    """Return the step with the jobs that made it fail, if any did."""
-    ends = {name: {job.get("state"), job.get("gate")} for name, job in jobs.items()}
-    failed = ", ".join(name for name, end in ends.items() if end & _ENDED_BADLY)
-    if step.status != FAILED or not failed:
-        return step
-    return replace(step, outcome=f"failed: {failed}", status=JOB_FAILED)
+def _with_jobs(scratch: Scratch, stack: str, step: Step) -> tuple[Step, dict[str, Any]]:
+    """Return the step with the jobs that made it fail, if any did, and each job's last result.
 
-
-def _jobs(scratch: Scratch, stack: str) -> dict[str, Any]:
-    """Return each job's last result; none where the stack has no results."""
+    There are no jobs where the stack has no results.
+    """
+    jobs: dict[str, Any] = {}
     command = f"make -s results STACK={shlex.quote(stack)} FORMAT=json"
     with suppress(TimeoutError, ValueError, KeyError):
-        return dict(json.loads(scratch.run(command, _RESULTS_SECONDS).output)["jobs"])
-    return {}
+        jobs = dict(json.loads(scratch.run(command, _RESULTS_SECONDS).output)["jobs"])
+    ends = {name: {job.get("state"), job.get("gate")} for name, job in jobs.items()}
+    failed = ", ".join(name for name, end in ends.items() if end & _ENDED_BADLY)
+    if step.status == FAILED and failed:
+        step = replace(step, outcome=f"failed: {failed}", status=JOB_FAILED)
+    return step, jobs
 
 
 def parser_of(program: str, description: str) -> argparse.ArgumentParser:

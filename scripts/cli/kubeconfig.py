@@ -85,8 +85,7 @@ def _merged(added: str, file: Path) -> str:
     """Return both as kubectl merges them: of two entries by one name the first one counts."""
     with tempfile.TemporaryDirectory(prefix="slipway-kubeconfig-") as directory:
         first = Path(directory, "config")
-        first.touch(mode=0o600)
-        first.write_text(added)
+        files.write(first, added, mode=0o600)
         paths = f"{first}{os.pathsep}{file}"
         try:
             # Not --flatten: files that the user's own entries name stay outside of the kubeconfig.

@@ -11,8 +11,8 @@ const marks = ["circle", "square", "diamond", "cross", "x", "triangle-up", "star
 const patterns = ["", "/", "x", "-", "|", "+", ".", "\\"];
 const few = 60; // points that each have a mark, without which a single one could not be seen
 
-const of = (list, number) => list[number % list.length];
-const mark = (number) => ({ symbol: of(marks, number), color: of(colors, number) });
+const pick = (list, number) => list[number % list.length];
+const mark = (number) => ({ symbol: pick(marks, number), color: pick(colors, number) });
 
 function line({ x }, number) {
   return {
@@ -20,7 +20,7 @@ function line({ x }, number) {
     // Alone, its axis does not show how much it is.
     mode: x.length === 1 ? "markers+text" : x.length <= few ? "lines+markers" : "lines",
     textposition: "top center",
-    line: { width: 2, color: of(colors, number), dash: of(dashes, number) },
+    line: { width: 2, color: pick(colors, number), dash: pick(dashes, number) },
     marker: { size: 7, ...mark(number) },
   };
 }
@@ -38,8 +38,8 @@ const looks = {
     ][number] ?? { ...line(trace, 1), visible: false };
   },
   bar(_, number) {
-    const pattern = { shape: of(patterns, number), solidity: 0.3 };
-    return { type: "bar", marker: { color: of(colors, number), pattern } };
+    const pattern = { shape: pick(patterns, number), solidity: 0.3 };
+    return { type: "bar", marker: { color: pick(colors, number), pattern } };
   },
   event(_, number) {
     const hovertemplate = "%{x}<br>%{text}<extra></extra>";

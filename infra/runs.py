@@ -174,7 +174,7 @@ def _only_known(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _short(result: dict[str, Any] | None) -> dict[str, Any] | None:
-    known = None if result is None else RunResult.of(result)
+    known = None if result is None else RunResult.from_map(result)
     if known is None or known.failure is None:
         return result
     # The gate's error and `make results` show these; the outputs would repeat them.

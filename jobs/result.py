@@ -163,7 +163,7 @@ class RunResult(TrainingReport):
     tracking: str | None = None
 
     @classmethod
-    def of(cls, known: Mapping[str, Any]) -> RunResult:
+    def from_map(cls, known: Mapping[str, Any]) -> RunResult:
         """Return the result that a state's or an output's map holds; other keys are left out."""
         failure = known.get("failure")
         details = None if failure is None else FailureDetails(**_fields(FailureDetails, failure))
@@ -173,6 +173,11 @@ class RunResult(TrainingReport):
     def succeeded(self) -> bool:
         """Whether the run came to a good end."""
         return self.state == "Succeeded"
+
+    @property
+    def files(self) -> Mapping[str, Mapping[str, Any]]:
+        """The files that the run has left, also one that failed; empty for none."""
+        return self.artifacts or (self.failure and self.failure.artifacts) or {}
 
     def as_map(self) -> dict[str, Any]:
         """Return the result as a state holds it: without what is not known."""

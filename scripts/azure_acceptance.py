@@ -13,13 +13,13 @@ nowhere.
 was reached. 125: a job failed. 128 and the signal's number: stopped.
 """
 
-import argparse
 import json
 import math
 import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +33,11 @@ from scripts.azure_requests import CHANGES, requests
 from scripts.ci_smoke import (
     FAILED,
     Command,
-    Plan,
     Step,
     Summary,
     input_file,
     output_file,
+    parser_of,
     run_in_copy,
     run_steps,
 )
@@ -128,70 +128,52 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[Summary,
     """
     file = scratch.checkout / "stacks" / f"{STACK}.yaml"
     file.write_text(yaml.safe_dump({"config": dict(config)}))
-    asked: dict[str, list[dict[str, Any]]] = {}
-
-    def recorded(command: Command) -> Command:
-        record = scratch.directory / f"{command.name}.requests"
-        line = f"export PULUMI_DEBUG_GRPC={shlex.quote(str(record))}; {command.line}"
-        return replace(command, line=line)
-
-    def take(name: str) -> list[dict[str, Any]]:
-        record = scratch.directory / f"{name}.requests"
-        if record.exists():
-            asked[name] = [*requests(record.read_text(errors="replace").splitlines(), name)]
-            record.unlink()
-        return asked.get(name, [])
-
-    def judge(step: Step) -> Step:
-        """Fail the second `up` if it has changed anything."""
-        changed = [each for each in take(step.name) if each["method"] in CHANGES]
-        if step.name != AGAIN or step.status or not changed:
-            return step
-        names = ", ".join(f"{each['type']} {each['name']}" for each in changed)
-        return replace(step, outcome=f"changed {names}", status=FAILED)
-
     up, smoke, down = (Command.of_make(name, STACK) for name in ("up", "smoke", "down"))
     up, down = replace(up, limit=_UP_SECONDS), replace(down, limit=DOWN_SECONDS)
     refresh = f'eval "$(make -s env)" && pulumi refresh --yes --skip-preview --stack {STACK}'
-    commands = [up, Command("refresh", refresh, _REFRESH_SECONDS), replace(up, name=AGAIN), smoke]
-    plan = Plan([*map(recorded, commands)], recorded(down), judge)
+    again = replace(up, name=AGAIN)
+    commands = [up, Command("refresh", refresh, _REFRESH_SECONDS), again, smoke, down]
+    records = {each.name: scratch.directory / f"{each.name}.requests" for each in commands}
+
+    def recorded(command: Command) -> Command:
+        record = shlex.quote(str(records[command.name]))
+        return replace(command, line=f"export PULUMI_DEBUG_GRPC={record}; {command.line}")
+
+    def asked(name: str) -> list[dict[str, Any]]:
+        known = records[name].exists()
+        lines = records[name].read_text(errors="replace").splitlines() if known else []
+        return [*requests(lines, name)]
+
+    def judge(step: Step) -> Step:
+        """Fail the second `up` if it has changed anything."""
+        if step.name != AGAIN or step.status:
+            return step
+        changed = [each for each in asked(AGAIN) if each["method"] in CHANGES]
+        names = ", ".join(f"{each['type']} {each['name']}" for each in changed)
+        return replace(step, outcome=f"changed {names}", status=FAILED) if changed else step
+
     try:
-        summary = run_steps(scratch, STACK, cap.seconds, plan)
+        summary = run_steps(scratch, STACK, cap.seconds, [*map(recorded, commands)], judge)
+        calls = [each for name in records for each in asked(name)]
     finally:
-        for command in (*commands, down):  # one that was stopped is not judged
-            take(command.name)
+        for record in records.values():
+            record.unlink(missing_ok=True)
     spent = cap.hourly * sum(step.seconds for step in summary.steps) / 3600
     costs = {"currency": cap.currency, "max": f"{cap.most:g}", "hourly": f"{cap.hourly:.3f}"}
     costs["nodes"] = f"{spent:.3f}"
-    calls = [each for step in asked.values() for each in step]
     document = {**json.loads(summary.json()), "cost": costs, "requests": calls}
     return summary, json.dumps(document, indent=1)
 
 
 def main() -> int:
     """Run the command and return its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="scripts/azure-acceptance",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--settings",
-        type=input_file,
-        default=CHECKOUT / "Pulumi.azure.yaml",
-        metavar="FILE",
-        help="a stack of the kind aks with your own values; by default Pulumi.azure.yaml",
-    )
-    parser.add_argument(
-        "--max-cost",
-        type=float,
-        default=5.0,
-        metavar="AMOUNT",
-        help="what its nodes may cost, in the price table's currency; by default 5",
-    )
-    parser.add_argument(
-        "--report", type=output_file, required=True, metavar="FILE", help="write the report there"
-    )
+    parser = parser_of("scripts/azure-acceptance", __doc__)
+    option, own = partial(parser.add_argument, metavar="FILE"), CHECKOUT / "Pulumi.azure.yaml"
+    what = "a stack of the kind aks with your own values; by default Pulumi.azure.yaml"
+    option("--settings", type=input_file, default=own, help=what)
+    what = "what its nodes may cost, in the price table's currency; by default 5"
+    option("--max-cost", type=float, default=5.0, metavar="AMOUNT", help=what)
+    option("--report", type=output_file, required=True, help="write the report there")
     arguments = parser.parse_args()
     try:
         document = yaml.safe_load(arguments.settings.read_text())

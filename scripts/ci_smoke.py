@@ -19,7 +19,7 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -39,7 +39,7 @@ _LIMITS = {"up": 45 * 60.0, "smoke": 10 * 60.0, "down": 10 * 60.0}
 _RESULTS_SECONDS = 60.0
 _CALLED_FROM = "CI_SMOKE_CALLED_FROM"
 """The variable with the caller's directory, which relative paths begin at."""
-_ENDED_BADLY = frozenset({"Failed", "TimedOut", "CannotStart"})
+_ENDED_BADLY = frozenset({"Failed", "TimedOut", "CannotStart", "missed"})
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -70,18 +70,6 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The commands of a run, up to the first that fails, and `down` after them in any case.
-
-    `judge` takes each step that has ended, and returns how it ended.
-    """
-
-    commands: Sequence[Command]
-    down: Command
-    judge: Callable[[Step], Step] = lambda step: step
-
-
-@dataclass(frozen=True)
 class Summary:
     """The steps that were run, each job's results, and JUnit's XML of the smoke checks, if any."""
 
@@ -107,8 +95,8 @@ class Summary:
     def junit(self) -> ET.ElementTree:
         """Return it in JUnit's XML: a suite of the steps, then that of the smoke checks."""
         suites = ET.Element("testsuites")
-        failed = sum(1 for step in self.steps if step.status)
-        counts = {"tests": str(len(self.steps)), "failures": str(failed)}
+        failed = [step for step in self.steps if step.status]
+        counts = {"tests": str(len(self.steps)), "failures": str(len(failed))}
         suite = ET.SubElement(suites, "testsuite", {"name": f"stack {self.stack}", **counts})
         for step in self.steps:
             about = {"classname": self.stack, "name": step.name, "time": f"{step.seconds:.1f}"}
@@ -129,26 +117,31 @@ class Summary:
 
 
 def run_steps(
-    scratch: Scratch, stack: str, timeout: float = math.inf, plan: Plan | None = None
+    scratch: Scratch,
+    stack: str,
+    timeout: float = math.inf,
+    commands: Sequence[Command] | None = None,
+    judge: Callable[[Step], Step] = lambda step: step,
 ) -> Summary:
-    """Run each step of a plan, by default up and smoke, until one fails; then always `down`.
+    """Run commands, by default up, smoke and down, until one fails; the last, `down`, always.
 
-    All steps before `down`, which has its own limit, have `timeout` seconds.
+    All steps before it, which has its own limit, have `timeout` seconds. `judge` takes each step
+    that has ended, and returns how it ended.
     """
     steps: list[Step] = []
     jobs: dict[str, Any] = {}
     checks = scratch.directory / "checks.xml"
-    if plan is None:
-        smoke = Command.of_make("smoke", stack, f"JUNIT={checks}")
-        plan = Plan([Command.of_make("up", stack), smoke], Command.of_make("down", stack))
+    if commands is None:
+        options = {"smoke": f"JUNIT={checks}"}
+        commands = [Command.of_make(name, stack, options.get(name, "")) for name in _LIMITS]
+    *before, down = commands
     until = time.monotonic() + timeout
     try:
-        for command in plan.commands:
+        for command in before:
             step = _run_step(scratch, command, until - time.monotonic())
             if command.trains and step.status != TIMED_OUT:
-                jobs = _jobs(scratch, stack)
-                step = _judged(step, jobs)
-            steps.append(plan.judge(step))
+                step, jobs = _with_jobs(scratch, stack, step)
+            steps.append(judge(step))
             if steps[-1].status:
                 break
     except KeyboardInterrupt as interruption:
@@ -157,7 +150,7 @@ def run_steps(
     finally:
         # A second Ctrl-C must not leave a cluster behind.
         handlers = {number: signal.signal(number, signal.SIG_IGN) for number in _SIGNALS}
-        steps.append(plan.judge(_run_step(scratch, plan.down, math.inf)))
+        steps.append(judge(_run_step(scratch, down, math.inf)))
         for number, handler in handlers.items():
             signal.signal(number, handler)
     written = None
@@ -178,24 +171,26 @@ def _run_step(scratch: Scratch, command: Command, limit: float) -> Step:
     return Step(command.name, f"exit status {finished.code}", finished.seconds, FAILED)
 
 
-def _judged(step: Step, jobs: dict[str, Any]) -> Step:
-    """Return the step with the jobs that made it fail, if any did."""
-    failed = [
-        name
-        for name, job in jobs.items()
-        if job.get("gate") == "missed" or job.get("state") in _ENDED_BADLY
-    ]
-    if step.status != FAILED or not failed:
-        return step
-    return Step(step.name, f"failed: {', '.join(failed)}", step.seconds, JOB_FAILED)
+def _with_jobs(scratch: Scratch, stack: str, step: Step) -> tuple[Step, dict[str, Any]]:
+    """Return the step with the jobs that made it fail, if any did, and each job's last result.
 
-
-def _jobs(scratch: Scratch, stack: str) -> dict[str, Any]:
-    """Return each job's last result; none where the stack has no results."""
+    There are no jobs where the stack has no results.
+    """
+    jobs: dict[str, Any] = {}
     command = f"make -s results STACK={shlex.quote(stack)} FORMAT=json"
     with suppress(TimeoutError, ValueError, KeyError):
-        return dict(json.loads(scratch.run(command, _RESULTS_SECONDS).output)["jobs"])
-    return {}
+        jobs = dict(json.loads(scratch.run(command, _RESULTS_SECONDS).output)["jobs"])
+    ends = {name: {job.get("state"), job.get("gate")} for name, job in jobs.items()}
+    failed = ", ".join(name for name, end in ends.items() if end & _ENDED_BADLY)
+    if step.status == FAILED and failed:
+        step = replace(step, outcome=f"failed: {failed}", status=JOB_FAILED)
+    return step, jobs
+
+
+def parser_of(program: str, description: str) -> argparse.ArgumentParser:
+    """Return a command line's parser, which shows the description as it is written."""
+    form = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(prog=program, description=description, formatter_class=form)
 
 
 def input_file(text: str) -> Path:
@@ -232,7 +227,7 @@ def run_in_copy(run: Callable[[Scratch], Summary]) -> int:
     for number in _SIGNALS:
         signal.signal(number, _stop)
     try:
-        scratch = Scratch.of(CHECKOUT)
+        scratch = Scratch.copy_of(CHECKOUT)
     except KeyboardInterrupt as interruption:
         return _BY_SIGNAL + signal.Signals[str(interruption)]
     summary = run(scratch)
@@ -246,11 +241,7 @@ def run_in_copy(run: Callable[[Scratch], Summary]) -> int:
 
 def main() -> int:
     """Run the command and return its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="scripts/ci-smoke",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("scripts/ci-smoke", __doc__)
     stacks = sorted(file.stem for file in (CHECKOUT / "stacks").glob("*.yaml"))
     parser.add_argument("stack", choices=stacks, help="a stack with a file in stacks/")
     parser.add_argument("--timeout", type=_seconds, default=math.inf, help="such as 20m")

@@ -113,8 +113,7 @@ def exports(given: Mapping[str, str]) -> dict[str, str]:
 
 def applied(given: Mapping[str, str]) -> dict[str, str]:
     """The complete environment for a child process."""
-    everything = {**given, **exports(given)}
-    unset = _unset(given)
+    unset, everything = _unset(given), {**given, **exports(given)}
     return {name: value for name, value in everything.items() if name not in unset}
 
 

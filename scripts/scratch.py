@@ -57,17 +57,17 @@ class Scratch:
         self.output, self.errors = directory / "output", directory / "errors"
 
     @classmethod
-    def of(cls, source: Path) -> Self:
+    def copy_of(cls, source: Path) -> Self:
         """Copy what git tracks in `source` and what it doesn't ignore, and commit the copy."""
         scratch = cls(Path(tempfile.mkdtemp(prefix="slw-")))
         try:
-            scratch.fill(source)
+            scratch._fill(source)
         except BaseException:
             scratch.remove()
             raise
         return scratch
 
-    def fill(self, source: Path) -> None:
+    def _fill(self, source: Path) -> None:
         """Copy the files and commit them, so that `git status` shows subsequent changes."""
         self.state_home.mkdir()
         listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -78,14 +78,12 @@ class Scratch:
             if file.is_symlink() or file.is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(file, target, follow_symlinks=False)
-        for arguments in (
-            ["init", "--quiet"],
-            ["add", "--all"],
-            ["config", "user.name", "scratch"],
-            ["config", "user.email", "scratch@localhost"],
-            ["commit", "--quiet", "--no-gpg-sign", "--message", "A copy to try things in"],
-        ):
-            subprocess.run(["git", *arguments], cwd=self.checkout, check=True)
+        script = """
+            git init --quiet && git add --all
+            git config user.name scratch && git config user.email scratch@localhost
+            git commit --quiet --no-gpg-sign --message 'A copy to try things in'
+        """
+        subprocess.run(["bash", "-e", "-c", script], cwd=self.checkout, check=True)
 
     def environment(self) -> dict[str, str]:
         """Return the caller's environment without what points to the caller's own checkout."""

@@ -19,6 +19,7 @@ from jobs.api.lines import seconds_between
 from jobs.records.archive import Archive, Run
 from jobs.records.events import Event, events_of, figure, numbers
 from jobs.records.recording import make_private
+from jobs.result import RunResult
 
 MOST = 200
 """Runs of a job that are remembered: the latest."""
@@ -42,6 +43,11 @@ class Record:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     result: Mapping[str, Any] | None = None
     epochs: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def run_result(self) -> RunResult | None:
+        """Its result; None without one."""
+        return None if self.result is None else RunResult.from_map(self.result)
 
 
 @dataclass(frozen=True)

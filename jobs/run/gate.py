@@ -45,7 +45,7 @@ class GateHandler(Handler):
         if inputs.get("result") is None:
             # With PULUMI_CONTINUE_ON_ERROR the engine goes on after an error.
             raise RuntimeError(f"job {job} has no result: its run did not come to an end")
-        result = RunResult.of(inputs["result"])
+        result = RunResult.from_map(inputs["result"])
         if not result.succeeded:
             raise RuntimeError(explain(job, result) + _earlier(result))
         misses = list(missed(inputs, result))

@@ -5,29 +5,33 @@ import os
 import sys
 from contextlib import nullcontext
 from pkgutil import resolve_name
+from typing import Any
 
 from core import toolchain
 from core.process import CommandFailed
-from scripts.cli import CommandError
 from scripts.cli.backend import INTERRUPTED
+from scripts.cli.terminal import CommandError
 from scripts.environment import PassphraseLost, applied, prepare, shell
 
 _EXPECTED = (CommandError, CommandFailed, PassphraseLost, toolchain.ToolMissing)
 """What can go wrong without a fault in this program: the text alone is shown."""
-_FUNCTIONS = {
-    "up": "commands:up",
-    "preview": "commands:preview",
-    "rerun": "commands:rerun",
-    "down": "down:down",
-    "kubeconfig": "kubeconfig:merge",
-    "results": "results:show",
-    "logs": "logs:show",
-    "fetch": "fetch:fetch",
-    "ui": "ui:show",
-    "report": "report:report",
-    "compare": "compare:compare",
+_COMMANDS = {
+    "up": ("commands:up",),
+    "preview": ("commands:preview",),
+    "rerun": ("commands:rerun", "job"),
+    "down": ("down:down",),
+    "kubeconfig": ("kubeconfig:merge",),
+    "results": ("runs.results:show", "job", "format"),
+    "logs": ("runs.logs:show", "job", "rank", "follow"),
+    "fetch": ("runs.fetch:fetch", "job", "to", "run"),
+    "ui": ("ui:show", "job", "port"),
+    "report": ("runs.report:report", "job", "to"),
+    "compare": ("runs.compare:compare", "job", "other"),
 }
-"""Each command imports what it needs itself: importing all of them takes a second."""
+"""Each command's function, and its arguments after the stack.
+
+Each imports what it needs itself: importing all of them takes a second.
+"""
 _CHANGING = frozenset({"up", "preview", "rerun", "down"})
 
 
@@ -60,7 +64,7 @@ def _run(command: str, **arguments: object) -> int:
     if command in _CHANGING:
         lock = resolve_name("scripts.cli.recovery:alone")(arguments["stack"])
     with lock:
-        code: int = resolve_name(f"scripts.cli.{_FUNCTIONS[command]}")(**arguments)
+        code: int = resolve_name(f"scripts.cli.{_COMMANDS[command][0]}")(**arguments)
     return code
 
 
@@ -68,24 +72,19 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m scripts.cli", description=__doc__)
     subcommands = parser.add_subparsers(dest="command", required=True)
     subcommands.add_parser("env", help="print the environment for a shell to evaluate")
-    for name in _FUNCTIONS:
+    options: dict[str, dict[str, Any]] = {
+        "format": {"choices": ("text", "json")},
+        "to": {"nargs": "?", "default": ""},
+        "run": {"nargs": "?", "default": "", "choices": ("", "succeeded")},
+        "port": {"type": _port},
+        "other": {"nargs": "?", "default": ""},
+        "rank": {"nargs": "?", "type": _rank},
+        "follow": {"nargs": "?", "default": "1", "choices": ("0", "1")},
+    }
+    for name, (_, *arguments) in _COMMANDS.items():
         subcommand = subcommands.add_parser(name)
-        subcommand.add_argument("stack")
-        if name in {"rerun", "results", "logs", "fetch", "report", "compare", "ui"}:
-            subcommand.add_argument("job")
-        if name == "results":
-            subcommand.add_argument("format", choices=("text", "json"))
-        if name in {"fetch", "report"}:
-            subcommand.add_argument("to", nargs="?", default="")
-        if name == "fetch":
-            subcommand.add_argument("run", nargs="?", default="", choices=("", "succeeded"))
-        if name == "ui":
-            subcommand.add_argument("port", type=_port)
-        if name == "compare":
-            subcommand.add_argument("other", nargs="?", default="")
-        if name == "logs":
-            subcommand.add_argument("rank", nargs="?", type=_rank)
-            subcommand.add_argument("follow", nargs="?", choices=("0", "1"), default="1")
+        for argument in ("stack", *arguments):
+            subcommand.add_argument(argument, **options.get(argument, {}))
     return parser
 
 

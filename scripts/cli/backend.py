@@ -18,7 +18,7 @@ import yaml
 from core import toolchain
 from core.paths import CHECKOUT
 from core.process import run
-from scripts.cli import CommandError
+from scripts.cli.terminal import CommandError
 from scripts.environment import backend
 
 _QUERY_LIMIT = 120  # seconds; these only read or write the stack's file
@@ -133,5 +133,4 @@ def bookkeeping(*parts: str) -> Path:
 
 def project() -> str:
     """Return what Pulumi.yaml calls the project."""
-    name: str = yaml.safe_load((CHECKOUT / "Pulumi.yaml").read_text())["name"]
-    return name
+    return str(yaml.safe_load((CHECKOUT / "Pulumi.yaml").read_text())["name"])

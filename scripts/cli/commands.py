@@ -7,10 +7,10 @@ from typing import Any
 
 from core.context import SUMMARY_VARIABLE
 from core.problem import meant
-from scripts.cli import CommandError, echo
 from scripts.cli.backend import INTERRUPTED, QUIET, Cli, exists, exported, name_of, rows
 from scripts.cli.config import check, ensure_own
 from scripts.cli.recovery import recover
+from scripts.cli.terminal import CommandError, echo
 
 _UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs", QUIET)
 """No question, so no preview, which would take as long as an update does; and no outputs, of which
@@ -50,13 +50,14 @@ def rerun(stack: str, job: str) -> int:
     """Updates the stack, and replaces the run of one job, and so the gate that judges it."""
     check(stack)
     runs = run_urns(exported(stack))
+    if not runs:
+        raise CommandError(
+            f"Stack {stack} has no runs to repeat; `make up STACK={stack}` trains its jobs."
+        )
     if job not in runs:
-        refusal = f"Stack {stack} has no runs to repeat; `make up STACK={stack}` trains its jobs."
-        if runs:
-            what = f"Stack {stack} has no run of job {job!r}.{meant(job, runs)}"
-            what = what if job else "Say which job to train again: JOB=NAME."
-            refusal = f"{what} Its runs: {', '.join(sorted(runs))}."
-        raise CommandError(refusal)
+        what = f"Stack {stack} has no run of job {job!r}.{meant(job, runs)}"
+        what = what if job else "Say which job to train again: JOB=NAME."
+        raise CommandError(f"{what} Its runs: {', '.join(sorted(runs))}.")
     cli = prepared(stack)
     echo(f"Training {job} again.")
     return _update(cli, "--replace", runs[job])
@@ -80,7 +81,7 @@ def _update(cli: Cli, *options: str) -> int:
             "`make up` waits for them."
         )
     else:
-        from scripts.cli import results  # noqa: PLC0415 - of no use to a preview
+        from scripts.cli.runs import results  # noqa: PLC0415 - of no use to a preview
 
         results.summarize(cli.stack)
     return code

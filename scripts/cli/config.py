@@ -16,8 +16,8 @@ import yaml
 
 from core.paths import CHECKOUT
 from core.problem import meant, quote
-from scripts.cli import CommandError
 from scripts.cli.backend import exists
+from scripts.cli.terminal import CommandError
 
 if TYPE_CHECKING:
     from infra.settings import Settings

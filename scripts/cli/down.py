@@ -16,9 +16,10 @@ from core.process import CommandFailed
 from core.toolchain import ToolMissing
 from infra import settings
 from jobs.records import archive
-from scripts.cli import CommandError, backend, echo
+from scripts.cli import backend
 from scripts.cli.config import check, cluster_of, own, template
 from scripts.cli.recovery import orphans, recover, repair_files
+from scripts.cli.terminal import CommandError, echo
 
 _DESTROY = ("destroy", "--yes", "--skip-preview", backend.QUIET)
 _WAIT_SECONDS = 10.0
@@ -80,14 +81,13 @@ def _destroy_resources(cli: backend.Cli) -> int:
 def _remove_cluster(stack: str, what: str) -> int:
     """Removes the stack's own cluster if it exists, whether or not the state contains it."""
     own, directory = _own_cluster(stack), _cluster_directory(stack)
-    if own is None or directory is None:
-        return 0
-    echo(f"Removing {what} {directory}.")
-    try:
-        own.remove(directory)
-    except (RuntimeError, OSError, ToolMissing) as error:
-        echo(str(error))
-        return 1
+    if own is not None and directory is not None:
+        echo(f"Removing {what} {directory}.")
+        try:
+            own.remove(directory)
+        except (RuntimeError, OSError, ToolMissing) as error:
+            echo(str(error))
+            return 1
     return 0
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import yaml
 
 from core import files, process, toolchain
-from scripts.cli import CommandError
 from scripts.cli.config import check
 from scripts.cli.state import read_state
+from scripts.cli.terminal import CommandError
 
 
 def merge(stack: str) -> int:
@@ -45,16 +45,14 @@ def named(kubeconfig: str, name: str) -> str:
     context = _part(document, "contexts", "context", document["current-context"])
     cluster = _part(document, "clusters", "cluster", context["cluster"])
     user = _part(document, "users", "user", context["user"])
-    return yaml.safe_dump(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": name, "cluster": cluster}],
-            "users": [{"name": name, "user": user}],
-            "contexts": [{"name": name, "context": {**context, "cluster": name, "user": name}}],
-        },
-        sort_keys=False,
-    )
+    named = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": {**context, "cluster": name, "user": name}}],
+    }
+    return yaml.safe_dump(named, sort_keys=False)
 
 
 @contextmanager
@@ -87,8 +85,7 @@ def _merged(added: str, file: Path) -> str:
     """Return both as kubectl merges them: of two entries by one name the first one counts."""
     with tempfile.TemporaryDirectory(prefix="slipway-kubeconfig-") as directory:
         first = Path(directory, "config")
-        first.touch(mode=0o600)
-        first.write_text(added)
+        files.write(first, added, mode=0o600)
         paths = f"{first}{os.pathsep}{file}"
         try:
             # Not --flatten: files that the user's own entries name stay outside of the kubeconfig.

@@ -19,7 +19,8 @@ from urllib.parse import quote
 
 from core import files
 from core.paths import CHECKOUT, state_dir
-from scripts.cli import CommandError, backend, echo
+from scripts.cli import backend
+from scripts.cli.terminal import CommandError, echo
 
 _WRITING_SECONDS = 2.0
 """Writing one of these files takes less: what is half-written after this was abandoned."""

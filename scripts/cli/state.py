@@ -7,6 +7,7 @@ from typing import Any
 
 from jobs.model.names import outputs_url
 from jobs.model.pytorchjob import Topology
+from jobs.result import RunResult
 from jobs.run.takeover import upgraded
 from scripts.cli.backend import Cli, exists, exported, name_of, rows
 
@@ -20,7 +21,7 @@ class JobState:
     """One job.
 
     Args:
-        inputs: Of its run, as it was declared last.
+        inputs: Of its run, as it was declared last; only this module reads them.
         result: Of its last run that has ended; None without one.
         operation: What an update that is on, or was interrupted, does with the run: `creating`,
             or `replacing` where it ended before the new run had a result.
@@ -29,7 +30,7 @@ class JobState:
 
     name: str
     inputs: Mapping[str, Any]
-    result: Mapping[str, Any] | None = None
+    result: RunResult | None = None
     operation: str | None = None
     gate: Mapping[str, Any] | None = None
 
@@ -46,18 +47,23 @@ class JobState:
 
     @property
     def topology(self) -> Topology:
-        """The replicas and ranks that it was declared with last."""
+        """Its replicas, processes and ranks."""
         return Topology.of_declared(self.declared)
 
     @property
+    def image(self) -> str:
+        """What its pods run."""
+        return str(self.inputs["image"])
+
+    @property
     def kept(self) -> str | None:
-        """Where the stack keeps the files of its runs; None for nowhere, or with `outputs`."""
+        """The URL at which the stack keeps its files; None where it has `outputs` of its own."""
         return outputs_url(self.inputs.get("place"), self.name, self.declared.get("outputs"))
 
     @property
     def passed(self) -> bool:
         """Whether the gate has let this result pass."""
-        return self.gate is not None and self.gate.get("result") == self.result
+        return self.gate is not None and _result(self.gate.get("result")) == self.result
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ class StackState:
         return self.jobs.keys() == set(names) and all(job.passed for job in self.jobs.values())
 
     @classmethod
-    def of(cls, export: Mapping[str, Any]) -> "StackState":
+    def from_export(cls, export: Mapping[str, Any]) -> "StackState":
         """Return what `pulumi stack export` printed."""
         resources, pending = rows(export, "resources"), rows(export, "pending_operations")
         found = {each.name: each for each in _jobs(resources, pending)}
@@ -84,9 +90,8 @@ class StackState:
         kubeconfigs = (_plain(_outputs(each).get("kubeconfig")) for each in resources)
         namespaces = [name_of(each) for each in resources if _NAMESPACE in each["urn"]]
         # An existing namespace is no resource of the stack.
-        namespaces += [
-            each["inputs"]["jobNamespace"] for each in resources if each["type"] == _READY
-        ]
+        ready = [each["inputs"] for each in resources if each["type"] == _READY]
+        namespaces += [each["jobNamespace"] for each in ready]
         namespaces += [job.namespace for job in found.values()]
         trainers = {
             name_of(each): _outputs(each).get("reference")
@@ -109,10 +114,10 @@ def read_state(stack: str, *, secrets: bool = False) -> StackState:
     Only the CLI can decrypt `secrets`; without them the kubeconfig is None.
     """
     if not secrets:
-        return StackState.of(exported(stack))
+        return StackState.from_export(exported(stack))
     if not exists(stack):
         return StackState()
-    return StackState.of(json.loads(Cli(stack).query("stack", "export", "--show-secrets")))
+    return StackState.from_export(json.loads(Cli(stack).query("stack", "export", "--show-secrets")))
 
 
 def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
@@ -136,13 +141,11 @@ def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
         if "job" in inputs:
             result = _plain(_outputs(runs[name]).get("result")) if name in runs else None
             gate = _plain(gates[name]["inputs"]) if name in gates else None
-            yield JobState(name, inputs, result, operation, gate)
+            yield JobState(name, inputs, _result(result), operation, gate)
 
 
-def files_left(result: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return the files that a run has left, also one that failed; empty for none."""
-    run = result or {}
-    return run.get("artifacts") or (run.get("failure") or {}).get("artifacts") or {}
+def _result(recorded: Mapping[str, Any] | None) -> RunResult | None:
+    return None if recorded is None else RunResult.from_map(recorded)
 
 
 def _outputs(resource: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -15,10 +15,10 @@ from typing import NoReturn
 from core.validation import check as validate
 from infra.tracking.manifests import NAME, PORT
 from infra.tracking.settings import KEY, Tracking
-from scripts.cli import CommandError
 from scripts.cli.config import check, no_job, own, tracking_of
 from scripts.cli.kubeconfig import kubectl
 from scripts.cli.state import StackState, read_state
+from scripts.cli.terminal import CommandError
 
 _WANDB = "https://wandb.ai"
 _PAUSE_SECONDS = 0.5
@@ -78,8 +78,7 @@ def elsewhere(settings: Tracking, stack: str, job: str, page: str) -> str:
 
 def _settings(stack: str) -> Tracking:
     """Return where the stack's file has runs tracked; raise where it says nothing, or wrongly."""
-    written = tracking_of(stack)
-    file = own(stack).name
+    written, file = tracking_of(stack), own(stack).name
     if written is None:
         raise CommandError(
             f"Runs of {stack} are tracked nowhere. To have MLflow in its cluster, add this line to "
@@ -95,8 +94,8 @@ def _settings(stack: str) -> Tracking:
 
 def _page(state: StackState, job: str) -> str:
     """Return the page of a job's last run, as its result has it; empty without one."""
-    result = (state.jobs[job].result if job else None) or {}
-    return str(result.get("tracking") or "")
+    result = state.jobs[job].result if job else None
+    return "" if result is None else result.tracking or ""
 
 
 def _require_free(port: int, stack: str) -> None:
@@ -113,7 +112,7 @@ def _require_free(port: int, stack: str) -> None:
 
 
 def _forward(
-    kubeconfig: str, namespace: str, port: int, stack: str, ready: Callable[[], None]
+    kubeconfig: str, namespace: str, port: int, stack: str, ready: Callable[[], object]
 ) -> None:
     """Forward a port of this machine to the server until Ctrl-C or SIGTERM; raise if it can't.
 
@@ -127,7 +126,7 @@ def _forward(
             line = [*command, "port-forward", "--namespace", namespace, *ports]
             while (words := _forwarded(line, ready)) is None:
                 time.sleep(_PAUSE_SECONDS)
-                ready = _nothing
+                ready = str  # it was announced before
     finally:
         signal.signal(signal.SIGTERM, before)
     raise CommandError(
@@ -136,7 +135,7 @@ def _forward(
     )
 
 
-def _forwarded(line: Sequence[str], ready: Callable[[], None]) -> str | None:
+def _forwarded(line: Sequence[str], ready: Callable[[], object]) -> str | None:
     """Run kubectl to its end; return None if it was ready before, otherwise what it complained."""
     is_ready = False
     with TemporaryFile("w+") as complaints:
@@ -153,10 +152,6 @@ def _forwarded(line: Sequence[str], ready: Callable[[], None]) -> str | None:
                 process.terminate()
         complaints.seek(0)
         return None if is_ready else complaints.read().strip() or "kubectl gives no reason"
-
-
-def _nothing() -> None:
-    """Announce nothing: it was announced before."""
 
 
 def _interrupt(*_: object) -> NoReturn:

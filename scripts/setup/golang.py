@@ -17,13 +17,8 @@ from scripts.setup.tools import GoModule, Tool, numbers
 
 _BUILD_LIMIT = 3600.0  # seconds; the longest takes five minutes on two cores that are its own
 _DOWNLOAD_LIMIT = 1800.0  # seconds
-_BUILD = (
-    "build",
-    "-trimpath",
-    "-buildvcs=false",
-    # What only a debugger reads the linker strips, so that the compiler need not write it.
-    "-gcflags=all=-dwarf=false",
-)
+# What only a debugger reads the linker strips, so that the compiler need not write it.
+_BUILD = ("build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false")
 _ROOMY = 12 * 2**30
 """Bytes of free memory from which on two builds run in parallel, with less garbage collection."""
 _WITH_GARBAGE = {"GOGC": "off", "GOMEMLIMIT": "2GiB"}
@@ -68,9 +63,9 @@ def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
         return {tool.name: Problem(tool.name, str(error), remedy) for tool in tools}
     made = {}
     for tool in tools:
-        origin = "built from its Go module" if tool.name in built else "from its Go module"
+        origin = f"{'built ' if tool.name in built else ''}from its Go module"
         path = {**built, **copied}[tool.name]
-        made[tool.name] = Entry.of(path, module.version, origin, tool.stamp)
+        made[tool.name] = Entry.from_file(path, module.version, origin, tool.stamp)
     return made
 
 
@@ -111,8 +106,7 @@ def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> d
     bin_dir.mkdir(parents=True, exist_ok=True)
     fresh = cache_dir() / "build" / module.name
     shutil.rmtree(fresh, ignore_errors=True)
-    packages = [module.packages[name] for name in names]
-    seldom = module.unoptimized
+    packages, seldom = [module.packages[name] for name in names], module.unoptimized
     flags = [] if seldom is None else [f"-gcflags={seldom}=-dwarf=false -N -l"]
     steps.run(
         f"Building {', '.join(names)} {module.version}",

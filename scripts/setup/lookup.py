@@ -38,7 +38,7 @@ def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | Problem
     if tool.accepts is None:
         by_hand = cache_dir() / "bin" / tool.name
         if tool.module is None and by_hand.is_file():
-            return Entry.of(by_hand, "-", "put there by hand", tool.stamp)
+            return Entry.from_file(by_hand, "-", "put there by hand", tool.stamp)
         return _without(tool, "it can't print its version, so one on PATH is not used")
     refused = []
     for program in _programs(tool.name):
@@ -54,7 +54,7 @@ def fitting(tool: Tool, path: Path, version: str | None, origin: str) -> Entry |
     if version is None or tool.accepts is None or version not in tool.accepts:
         why = f"{path} is version {version or 'unknown'}, needed is {tool.accepts}"
         return _without(tool, why)
-    return Entry.of(path, version, origin, tool.stamp)
+    return Entry.from_file(path, version, origin, tool.stamp)
 
 
 def version_of(program: Path, *arguments: str) -> str | None:
@@ -107,7 +107,7 @@ def _find_beside(tool: Tool, leader: Entry | None) -> Entry | Problem:
     program = Path(os.path.realpath(leader.path)).parent / tool.name
     if not os.access(program, os.X_OK):
         return _without(tool, f"not beside {leader.path}")
-    return Entry.of(program, leader.version, leader.origin, tool.stamp)
+    return Entry.from_file(program, leader.version, leader.origin, tool.stamp)
 
 
 def _without(tool: Tool, why: str) -> Problem:

@@ -39,7 +39,7 @@ class Entry:
     modified: int
 
     @classmethod
-    def of(cls, path: Path, version: str, origin: str, stamp: str) -> "Entry":
+    def from_file(cls, path: Path, version: str, origin: str, stamp: str) -> "Entry":
         """Return the entry for a file or directory as it is now."""
         stat = path.stat()
         return cls(str(path), version, origin, stamp, stat.st_size, stat.st_mtime_ns)
@@ -47,7 +47,7 @@ class Entry:
     def holds(self, stamp: str) -> bool:
         """Return whether the file is still the one that was recorded, and still what is needed."""
         try:
-            return self == Entry.of(Path(self.path), self.version, self.origin, stamp)
+            return self == Entry.from_file(Path(self.path), self.version, self.origin, stamp)
         except OSError:
             return False
 

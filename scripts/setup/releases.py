@@ -57,16 +57,15 @@ def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
     fetched = {file: pool.submit(_fetch, file, held, steps) for file, held in files.items()}
     pool.shutdown(wait=False)
     entries: Entries = {}
-    refused: dict[str, list[str]] = {}
+    refused: dict[str, dict[str, None]] = {}
     for file, future in fetched.items():
         try:
             entries |= future.result()
         except Refused as why:
             built = "" if files[file][0].module is None else " It is built instead."
-            refused.setdefault(f"{why}.{built}", []).append(file.host)
-    for reason, hosts in refused.items():
-        sites = ", ".join(dict.fromkeys(hosts))
-        steps.console.print(f"No release from {sites}: {reason}", markup=False)
+            refused.setdefault(f"{why}.{built}", {})[file.host] = None
+    for reason, sites in refused.items():
+        steps.console.print(f"No release from {', '.join(sites)}: {reason}", markup=False)
     return entries
 
 
@@ -92,18 +91,15 @@ def published(address: str, checksums: str) -> str:
     with _answer(checksums, _ANSWER_SECONDS) as answer:
         text = answer.text
     name = address.rpartition("/")[2]
-    for line in text.splitlines():
-        found = _CHECKSUM.fullmatch(line.strip())
-        if found is None or found["file"] not in {None, name}:
-            continue
-        before = record.checksums().get(address, found["checksum"])
-        if found["checksum"] != before:
-            raise Refused(
-                f"the checksum of {address} was {before} when it was first used, and is "
-                f"{found['checksum']} now"
-            )
-        return before
-    raise Refused(f"{checksums} has no SHA-256 checksum of {name}")
+    lines = (_CHECKSUM.fullmatch(line.strip()) for line in text.splitlines())
+    found = next((each for each in lines if each and each["file"] in {None, name}), None)
+    if found is None:
+        raise Refused(f"{checksums} has no SHA-256 checksum of {name}")
+    now = found["checksum"]
+    if (before := record.checksums().get(address, now)) != now:
+        was = f"the checksum of {address} was {before} when it was first used"
+        raise Refused(f"{was}, and is {now} now")
+    return now
 
 
 def save(address: str, checksum: str, file: Path, steps: Steps) -> None:
@@ -136,13 +132,12 @@ def _fetch(file: File, tools: Sequence[Tool], steps: Steps) -> Entries:
         save(file.address, checksum, packed, steps)
         made, origin = {}, f"{record.RELEASE}{file.host}"
         for tool in tools:
-            path = packed
+            path = packed if file.member is None else Path(fresh, tool.name)
             if file.member is not None:
-                path = Path(fresh, tool.name)
                 _unpack(packed, file.member.format(tool=tool.name), path)
             path.chmod(0o755)
             path = path.replace(bin_dir / tool.name)
-            made[tool.name] = Entry.of(path, file.version, origin, tool.stamp)
+            made[tool.name] = Entry.from_file(path, file.version, origin, tool.stamp)
     record.trust(file.address, checksum)
     return made
 

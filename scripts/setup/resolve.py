@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from clusters.cluster import Kind
@@ -65,10 +65,8 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
 
 def table(entries: Entries) -> Table:
     """Return tool, version, and where it came from."""
-    result = Table(title="Tools", caption=_LEGEND, caption_justify="left")
-    result.add_column("tool", no_wrap=True)
-    result.add_column("version", no_wrap=True)
-    result.add_column("where it came from")
+    columns = (Column("tool", no_wrap=True), Column("version", no_wrap=True), "where it came from")
+    result = Table(*columns, title="Tools", caption=_LEGEND, caption_justify="left")
     for name, entry in sorted(entries.items()):
         origin = entry.origin
         if not Path(entry.path).is_relative_to(cache_dir()):
@@ -79,11 +77,8 @@ def table(entries: Entries) -> Table:
 
 def changed(before: Entries, after: Entries) -> bool:
     """Return whether a tool has been added or has another version or origin."""
-    shown, known = (
-        {(name, each.version, each.origin) for name, each in entries.items()}
-        for entries in (after, before)
-    )
-    return not shown <= known
+    shown = {(name, each.version, each.origin) for name, each in after.items()}
+    return not shown <= {(name, each.version, each.origin) for name, each in before.items()}
 
 
 def resolve(
@@ -128,15 +123,12 @@ class _Resolver:
         packaged = [tool for tool in self.missing() if tool.package is not None or tool.unpacked]
         fetching, compiling = ThreadPoolExecutor(2), ThreadPoolExecutor(golang.at_once())
         try:
-            installed = fetching.submit(lambda: self.note(apt.provide(packaged, self.steps)))
+            running = [fetching.submit(lambda: self.note(apt.provide(packaged, self.steps)))]
             released = [t for t in self.missing() if t.module is None or not build]
             self.note(releases.fetch(released, self.steps))
-            by_module: dict[GoModule, list[Tool]] = {}
-            for tool in self.missing():
-                if tool.module is not None:
-                    by_module.setdefault(tool.module, []).append(tool)
-            running = [installed]
-            for module, tools in by_module.items():
+            missing = self.missing()
+            for module in dict.fromkeys(each.module for each in missing if each.module is not None):
+                tools = [each for each in missing if each.module is module]
                 fetched = fetching.submit(golang.download, module, self.steps)
                 running.append(compiling.submit(self._build, module, tools, fetched))
             for future in running:

@@ -38,9 +38,8 @@ class Range:
     below: str | None = None
 
     def __contains__(self, version: str) -> bool:
-        if numbers(version) < numbers(self.minimum):
-            return False
-        return self.below is None or numbers(version) < numbers(self.below)
+        is_below = self.below is None or numbers(version) < numbers(self.below)
+        return is_below and numbers(version) >= numbers(self.minimum)
 
     def __str__(self) -> str:
         upper = "" if self.below is None else f", below {self.below}"
@@ -65,14 +64,9 @@ class Release:
     def addresses(self, version: str, tool: str) -> tuple[str, str]:
         """Return where the file is for this machine, and its publisher's checksums."""
         machine = MACHINES.get(platform.machine(), platform.machine())
-        values = {
-            "version": version,
-            "number": version.removeprefix("v"),
-            "system": sys.platform,
-            "machine": machine,
-            "cpu": machine.replace("amd64", "x64"),
-            "tool": tool,
-        }
+        values = {"version": version, "number": version.removeprefix("v"), "tool": tool}
+        values |= {"system": sys.platform, "machine": machine}
+        values["cpu"] = machine.replace("amd64", "x64")
         address = self.address.format(**values)
         return address, self.checksums.format(address=address, **values)
 
@@ -109,12 +103,8 @@ class GoModule:
     @cached_property
     def digest(self) -> str:
         """Changes with anything that the built program depends on."""
-        parts = (
-            self.packages,
-            self.stamp,
-            self.copies,
-            *filter(None, (self.tag, self.unoptimized)),
-        )
+        kept = filter(None, (self.tag, self.unoptimized))
+        parts = (self.packages, self.stamp, self.copies, *kept)
         digest = hashlib.sha256(repr(parts).encode())
         for file in sorted(self.directory.glob("*")):
             digest.update(file.name.encode() + file.read_bytes())
@@ -139,13 +129,9 @@ class GoModule:
 
     @property
     def ldflags(self) -> str:
-        major, _, rest = self.version.lstrip("v").partition(".")
-        values = {
-            "version": self.version,
-            "number": self.version.lstrip("v"),
-            "major": major,
-            "minor": rest.partition(".")[0],
-        }
+        number = self.version.lstrip("v")
+        major, minor, *_ = [*number.split("."), ""]
+        values = {"version": self.version, "number": number, "major": major, "minor": minor}
         stamps = (f"-X {name}={value.format(**values)}" for name, value in self.stamp.items())
         return " ".join(["-s", "-w", *stamps])
 

@@ -101,7 +101,7 @@ def main() -> int:
         shutil.copytree(cache_dir(), Path(cache, "slipway"), symlinks=True, copy_function=os.link)
         copies = {
             "before": (_at(arguments.base), Path(cache)),
-            "now": (Scratch.of(CHECKOUT), cache_dir().parent),
+            "now": (Scratch.copy_of(CHECKOUT), cache_dir().parent),
         }
         try:
             costs = _measured(copies, arguments.rounds, arguments.first_ups)
@@ -121,7 +121,7 @@ def _at(commit: str) -> Scratch:
             ["-C", directory, "checkout", "--quiet", "--detach", commit],
         ):
             subprocess.run(["git", *command], check=True)
-        return Scratch.of(Path(directory))
+        return Scratch.copy_of(Path(directory))
 
 
 def _with_cache(cache: Path, command: str) -> str:

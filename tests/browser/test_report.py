@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from scripts.cli.report import page
+from scripts.cli.runs.report import page
 from tests.browser.chromium import Tab, opened
 from tests.unit.archived_run import event, line, made, rank_log
-from tests.unit.scripts.cli.report import made_page
+from tests.unit.scripts.cli.runs import made_page
 
 _DRAWN = "document.querySelectorAll('.drawing .main-svg').length > 0"
 _TRACES = """[...document.querySelectorAll('figure')].map(figure => [

@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def document(record: Record) -> dict[str, Any]:
-    """Return a baseline: what `scripts.cli.compare.baseline` reads."""
+    """Return a baseline: what `scripts.cli.runs.compare.baseline` reads."""
     result = record.result or {}
     by = {key: value for key, value in record.provenance.items() if key != "image"}
     kept = {key: result[key] for key in _KEPT if result.get(key) is not None}

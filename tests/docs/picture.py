@@ -35,7 +35,7 @@ def record() -> str:
     Raises:
         subprocess.CalledProcessError: it has failed.
     """
-    scratch = Scratch.of(CHECKOUT)
+    scratch = Scratch.copy_of(CHECKOUT)
     try:
         typed = f'script --quiet --return --command "{_TYPED}" typescript'
         finished = scratch.run(typed, _LIMIT_SECONDS)

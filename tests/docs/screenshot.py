@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from core.paths import CHECKOUT
-from scripts.cli.report import page, read
+from scripts.cli.runs.report import page, read
 from tests.browser.chromium import opened
 
 PICTURE = CHECKOUT / "docs" / "report.png"

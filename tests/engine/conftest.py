@@ -22,7 +22,7 @@ from tests.engine.stack import LiveStack
 @contextmanager
 def _own_stack(root: Path) -> Iterator[LiveStack]:
     """Yield a stack that is not up yet; whatever happens, leave nothing of it behind."""
-    stack = LiveStack(Scratch.of(root))
+    stack = LiveStack(Scratch.copy_of(root))
     stack.take_baseline()
     try:
         yield stack

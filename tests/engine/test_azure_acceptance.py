@@ -28,7 +28,7 @@ _UNTIL_IT_WAITS = 60  # seconds that `up` has until the cap
 @pytest.fixture
 def scratch(root: Path) -> Iterator[Scratch]:
     """A user's checkout."""
-    made = Scratch.of(root)
+    made = Scratch.copy_of(root)
     yield made
     made.remove()
 

@@ -20,7 +20,7 @@ _GONE = "Nothing of ci is left: 0 processes"
 @pytest.fixture
 def scratch(root: Path) -> Iterator[Scratch]:
     """A user's checkout."""
-    made = Scratch.of(root)
+    made = Scratch.copy_of(root)
     yield made
     made.remove()
 

@@ -8,9 +8,10 @@ import pytest
 import yaml
 
 from core.paths import cache_dir
-from scripts.cli import CommandError, kubeconfig
+from scripts.cli import kubeconfig
 from scripts.cli.kubeconfig import explanation, merge, own
 from scripts.cli.state import StackState
+from scripts.cli.terminal import CommandError
 
 
 def document(name: str, server: str, **user: Any) -> dict[str, Any]:

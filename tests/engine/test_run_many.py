@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from jobs.model.job import TrainingJob
-from scripts.cli import fetch
-from scripts.cli.fetch import fetch_files
+from scripts.cli.runs import fetch
+from scripts.cli.runs.fetch import fetch_files
 from scripts.cli.state import StackState
 from tests.engine.cli_stack import Outcome
 from tests.engine.job_programs import SUMMARY, python
@@ -411,7 +411,7 @@ def test_a_job_that_names_no_place_keeps_its_files_and_they_are_fetched_when_its
     left = first.outputs[name]["artifacts"]
     assert left["net.pt"]["url"].startswith(f"file:///opt/kept/outputs/{name}/{name}-")
     many.jobs.remove(name)
-    state = replace(StackState.of(third.state), kubeconfig=kubeconfig)
+    state = replace(StackState.from_export(third.state), kubeconfig=kubeconfig)
     monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     to = fetch_files("test", name, str(tmp_path / "new"))
     assert (to / "net.pt").read_text() == "one"

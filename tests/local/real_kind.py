@@ -168,7 +168,7 @@ class RealKind:
 @contextmanager
 def real_kind(root: Path) -> Iterator[RealKind]:
     """Yield such a stack, not up yet; whatever happens, leave nothing of it behind."""
-    scratch = Scratch.of(root)
+    scratch = Scratch.copy_of(root)
     network = scratch.directory / "network"
     network.touch()
     subprocess.run(["unshare", f"--net={network}", "ip", "link", "set", "lo", "up"], check=True)

@@ -27,9 +27,8 @@ from core.paths import CHECKOUT
 from jobs.model.job import TrainingJob
 from jobs.records import archive
 from jobs.records.archive import Log
-from scripts.cli.logs import NoLogs, print_logs
-from scripts.cli.outcome import outcomes
-from scripts.cli.results import print_results
+from scripts.cli.runs.logs import NoLogs, print_logs
+from scripts.cli.runs.results import outcomes, print_results
 from scripts.cli.state import StackState
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.pytorchjob_stack import Jobs
@@ -64,7 +63,7 @@ def texts(lines: list[str]) -> list[str]:
 
 def reading_state(state: StackState) -> AbstractContextManager[object]:
     """Give the command this state instead of that in Pulumi's backend."""
-    return mock.patch("scripts.cli.logs.read_state", return_value=state)
+    return mock.patch("scripts.cli.runs.logs.read_state", return_value=state)
 
 
 def read(
@@ -76,14 +75,14 @@ def read(
         NoLogs: there are none.
     """
     out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err), reading_state(StackState.of(export)):
+    with redirect_stdout(out), redirect_stderr(err), reading_state(StackState.from_export(export)):
         print_logs("test", job, rank, follow=follow)
     return out.getvalue().splitlines(), err.getvalue()
 
 
 def results(export: Export, *wanted: TrainingJob, is_busy: bool = False) -> str:
     """Return what `make results` prints, given the jobs that the stack's file asks for."""
-    found = outcomes(StackState.of(export), wanted, is_busy=is_busy)
+    found = outcomes(StackState.from_export(export), wanted, is_busy=is_busy)
     with redirect_stdout(io.StringIO()) as out:
         print_results("test", found, {})
     return out.getvalue()
@@ -152,7 +151,7 @@ def main(export: str, job: str, rank: str, follow: str) -> int:
     """Print logs as the command does."""
     # Whatever started the tests may have it ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    state = StackState.of(json.loads(Path(export).read_text()))
+    state = StackState.from_export(json.loads(Path(export).read_text()))
     number = int(rank) if rank else None
     try:
         with suppress(KeyboardInterrupt), reading_state(state):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobs.records import archive
-from scripts.cli.logs import NoLogs
+from scripts.cli.runs.logs import NoLogs
 from tests.engine.awaiting import await_true
 from tests.engine.job_programs import FAILING, TALKING, WITHOUT_END, enough, python
 from tests.engine.pytorchjob_stack import Jobs

@@ -3,7 +3,7 @@
 A test starts it in place of the plugin with SLIPWAY_AZURE_DOUBLE set (`store.VARIABLE`).
 """
 
-from scripts.offline.azure_native import run
+from scripts.azure_native import run
 from tests.doubles.azure_native.provider import AzureDouble
 
 run(AzureDouble, "double")

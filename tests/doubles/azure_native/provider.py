@@ -10,7 +10,7 @@ from pulumi.provider.experimental import provider as protocol
 from pulumi.runtime.proto import engine_pb2_grpc
 
 from infra.provider.engine import plain, plain_map, wrap_map
-from scripts.offline.azure_native import PreviewStub, token
+from scripts.azure_native import PreviewStub, token
 from tests.doubles.azure_native.autoscaler import Autoscaler
 from tests.doubles.azure_native.credentials import list_credentials
 from tests.doubles.azure_native.nodes import follow

@@ -61,12 +61,12 @@ def test_a_result_is_the_same_after_it_was_kept_in_a_state() -> None:
             "stacks": {"rank 0": ["f"]},
         },
     }
-    assert RunResult.of(kept) == result
+    assert RunResult.from_map(kept) == result
 
 
 def test_a_state_that_another_version_wrote_can_be_read() -> None:
     known = {"state": "Succeeded", "reason": "", "of_the_future": 1}
-    assert RunResult.of(known) == RunResult(state="Succeeded")
+    assert RunResult.from_map(known) == RunResult(state="Succeeded")
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def scratch(tmp_path: Path) -> Iterator[Scratch]:
     (checkout / "stacks/azure.yaml").touch()
     (checkout / "Makefile").write_text(_MAKEFILE)
     subprocess.run(["git", "init", "--quiet"], cwd=checkout, check=True)
-    copy = Scratch.of(checkout)
+    copy = Scratch.copy_of(checkout)
     yield copy
     copy.remove()
 

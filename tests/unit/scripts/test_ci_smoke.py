@@ -39,7 +39,7 @@ def scratch(tmp_path: Path) -> Iterator[Scratch]:
     }.items():
         (checkout / name).write_text(text)
     subprocess.run(["git", "init", "--quiet"], cwd=checkout, check=True)
-    copy = Scratch.of(checkout)
+    copy = Scratch.copy_of(checkout)
     yield copy
     copy.remove()
 
@@ -160,7 +160,7 @@ def test_wrong_usage_makes_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.argv", ["scripts/ci-smoke", *arguments])
-    monkeypatch.setattr(Scratch, "of", lambda _source: pytest.fail("it made a copy"))
+    monkeypatch.setattr(Scratch, "copy_of", lambda _source: pytest.fail("it made a copy"))
     with pytest.raises(SystemExit) as ended:
         ci_smoke.main()
     assert ended.value.code == 2

@@ -10,7 +10,7 @@ from kubernetes.client.rest import should_bypass_proxies
 
 from core.paths import CHECKOUT
 from scripts.cli import __main__ as command
-from scripts.cli import results
+from scripts.cli.runs import results
 from scripts.environment import CLUSTER_ADDRESSES, UNSET, applied, exports, shell
 
 

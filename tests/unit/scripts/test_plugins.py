@@ -48,7 +48,7 @@ def test_without_a_plugin_the_next_step_is_set_up(checkout: Path) -> None:
 
 
 def test_a_stub_serves_previews_on_azure_where_there_is_no_plugin(checkout: Path) -> None:
-    expected = f"python -m scripts.offline.azure_native {ADDRESS}\n"
+    expected = f"python -m scripts.azure_native {ADDRESS}\n"
     assert started(checkout, "azure-native").stdout == expected
 
 

@@ -30,7 +30,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def scratch(source: Path) -> Iterator[Scratch]:
-    copy = Scratch.of(source)
+    copy = Scratch.copy_of(source)
     yield copy
     copy.remove()
     assert not copy.directory.exists()

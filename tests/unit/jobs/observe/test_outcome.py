@@ -37,7 +37,7 @@ def test_figures_of_any_name_are_kept_and_nothing_else_is() -> None:
     found = of(pod(0, state=ended(0, json.dumps({**told, **others}))), workers=0)
     assert found["metrics"] == {"perplexity": 12.4, "val_loss": 0.31}
     assert "metrics" not in of(pod(0, state=ended(0, summary(0))), workers=0)
-    assert str(RunResult.of(found)) == "Succeeded in 60 s, perplexity 12.4, val_loss 0.31"
+    assert str(RunResult.from_map(found)) == "Succeeded in 60 s, perplexity 12.4, val_loss 0.31"
 
 
 def test_times_in_steps_are_those_that_are_numbers() -> None:

@@ -35,7 +35,7 @@ BROKEN: dict[str, Any] = {
     "failure": {},
 }
 
-_ONE_LOST = retry.with_ended([], RunResult.of(LOST), LOST["failure"]["disruption"])
+_ONE_LOST = retry.with_ended([], RunResult.from_map(LOST), LOST["failure"]["disruption"])
 
 
 @dataclass
@@ -107,7 +107,7 @@ def train(
             end = dict(coming.pop(0))
             cluster.end(end.pop("condition", end["state"]))
             run_id = cluster.job["metadata"]["labels"][RUN_LABEL]
-            return RunResult.of({**end, "run_id": run_id})
+            return RunResult.from_map({**end, "run_id": run_id})
 
     monkeypatch.setattr("jobs.run.train.Wait", Ended)
     submission = replace(SUBMISSION, job=replace(SUBMISSION.job, **fields))
@@ -241,7 +241,7 @@ def test_the_attempts_of_another_declaration_are_forgotten(monkeypatch: pytest.M
 
 def _told(**fields: Any) -> RunResult:
     times = {"started": "2026-01-01T00:01:00Z", "completed": "2026-01-01T00:02:00Z"}
-    return RunResult.of({**SUCCEEDED, "run_id": "run-2", **times, **fields})
+    return RunResult.from_map({**SUCCEEDED, "run_id": "run-2", **times, **fields})
 
 
 def test_goodput_is_the_time_in_steps_that_stayed_over_that_of_all_attempts() -> None:

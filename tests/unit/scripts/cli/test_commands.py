@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from clusters import owner
-from scripts.cli import CommandError, commands, config, down, recovery
+from scripts.cli import commands, config, down, recovery
 from scripts.cli.backend import INTERRUPTED, Cli, Lock, bookkeeping, exists, locks, rows, state_file
 from scripts.cli.config import StackFileError, cluster_of, ensure_own, jobs_of
 from scripts.cli.recovery import StackBusy, recover, require_stale
+from scripts.cli.terminal import CommandError
 from scripts.environment import backend
 
 

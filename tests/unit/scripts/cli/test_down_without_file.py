@@ -11,10 +11,11 @@ import pytest
 import yaml
 
 from core.process import CommandFailed
-from scripts.cli import CommandError, config, down
+from scripts.cli import config, down
 from scripts.cli.backend import Cli, state_file
 from scripts.cli.config import StackFileError, check, cluster_of
 from scripts.cli.down import temporary_config
+from scripts.cli.terminal import CommandError
 
 KUBECONFIG = {"kind": "kubeconfig", "context": "team"}
 

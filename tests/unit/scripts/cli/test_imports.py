@@ -8,7 +8,7 @@ import pytest
 _HEAVY = ("clusters", "grpc", "infra.settings", "kubernetes", "pulumi", "pydantic", "torch")
 
 
-@pytest.mark.parametrize("module", ["__main__", "commands", "state", "logs", "results"])
+@pytest.mark.parametrize("module", ["__main__", "commands", "state", "runs.logs", "runs.results"])
 def test_a_command_loads_nothing_that_only_another_one_needs(module: str) -> None:
     program = (
         f"import sys, scripts.cli.{module}; "

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from scripts.cli import CommandError, commands
+from scripts.cli import commands
 from scripts.cli.commands import run_urns
+from scripts.cli.terminal import CommandError
 
 _PREFIX = "urn:pulumi:dev::slipway"
 

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scripts.cli import CommandError, config, ui
+from jobs.result import RunResult
+from scripts.cli import config, ui
 from scripts.cli.state import JobState, StackState
+from scripts.cli.terminal import CommandError
 
 PAGE = "http://localhost:5000/#/experiments/1/runs/abc"
 
@@ -17,7 +19,9 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of a stack `mine`, with a cluster alone, whose job `trained` was tracked."""
     monkeypatch.setattr(config, "CHECKOUT", tmp_path)
     jobs = {
-        "trained": JobState("trained", {"namespace": "n"}, {"tracking": PAGE}),
+        "trained": JobState(
+            "trained", {"namespace": "n"}, RunResult(state="Succeeded", tracking=PAGE)
+        ),
         "running": JobState("running", {"namespace": "n"}),
     }
     state = StackState("a kubeconfig", "n", jobs)

@@ -181,7 +181,7 @@ def test_a_brief_set_up_provides_only_when_something_is_missing(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     program, runc = tmp_path / "runc", Tool("runc")
     program.touch()
-    recorded = {"runc": Entry.of(program, "1.1", "on PATH", runc.stamp)} if there else {}
+    recorded = {"runc": Entry.from_file(program, "1.1", "on PATH", runc.stamp)} if there else {}
     record.save(recorded)
     assert cache.exists()
     monkeypatch.setattr(setup, "tools_of", lambda _kind: (runc,))

@@ -51,7 +51,7 @@ def test_a_tool_is_built_into_the_cache_and_runs(cache: Path) -> None:
     made = golang.build(module, [tool], STEPS)
     path = cache / "bin" / "greeter"
     origin = "built from its Go module"
-    assert made == {"greeter": Entry.of(path, module.version, origin, tool.stamp)}
+    assert made == {"greeter": Entry.from_file(path, module.version, origin, tool.stamp)}
     ran = subprocess.run([path], capture_output=True, text=True, check=True)
     assert ran.stderr == "hello\n"
     assert list((cache / "build").iterdir()) == []

@@ -102,11 +102,11 @@ def test_a_part_is_taken_only_beside_a_whole_that_is_on_path(program: Program) -
     pulumi = program("dist/pulumi", "3.250.0")
     beside = program("dist/pulumi-language-python", "3.250.0")
     program("stray/pulumi-language-python", "3.1.0")
-    on_path = Entry.of(pulumi, "3.250.0", "on PATH", "")
+    on_path = Entry.from_file(pulumi, "3.250.0", "on PATH", "")
     found = find(part, {"pulumi": on_path})
     assert isinstance(found, Entry)
     assert (found.path, found.version) == (str(beside), "3.250.0")
-    built = Entry.of(pulumi, "3.250.0", "built from its Go module", "")
+    built = Entry.from_file(pulumi, "3.250.0", "built from its Go module", "")
     assert why(part, pulumi=built) == "no pulumi on PATH that it could belong to"
     beside.unlink()
     assert why(part, pulumi=on_path) == f"not beside {pulumi}"

@@ -26,7 +26,7 @@ def program(tmp_path: Path) -> Path:
 
 
 def test_what_is_saved_is_loaded_and_is_what_the_toolchain_reads(program: Path) -> None:
-    entries = {"runc": Entry.of(program, "1.1.5", "on PATH", RUNC.stamp)}
+    entries = {"runc": Entry.from_file(program, "1.1.5", "on PATH", RUNC.stamp)}
     record.save(entries)
     assert record.load() == entries
     assert record.unchanged(entries, (RUNC,)) == entries
@@ -34,7 +34,7 @@ def test_what_is_saved_is_loaded_and_is_what_the_toolchain_reads(program: Path) 
 
 
 def test_a_changed_file_is_looked_at_again(program: Path) -> None:
-    entries = {"runc": Entry.of(program, "1.1.5", "on PATH", RUNC.stamp)}
+    entries = {"runc": Entry.from_file(program, "1.1.5", "on PATH", RUNC.stamp)}
     program.write_text("another")
     assert record.unchanged(entries, (RUNC,)) == {}
     program.unlink()
@@ -42,7 +42,7 @@ def test_a_changed_file_is_looked_at_again(program: Path) -> None:
 
 
 def test_a_raised_demand_is_looked_at_again(program: Path) -> None:
-    entries = {"runc": Entry.of(program, "1.1.5", "on PATH", RUNC.stamp)}
+    entries = {"runc": Entry.from_file(program, "1.1.5", "on PATH", RUNC.stamp)}
     assert record.unchanged(entries, (Tool("runc", Range("1.2")),)) == {}
 
 

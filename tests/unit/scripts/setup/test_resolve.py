@@ -40,7 +40,7 @@ class Machine:
         self.asked_for: list[str] = []
 
     def entry(self, origin: str, tool: Tool) -> Entry:
-        return Entry.of(self.file, "1.0", origin, tool.stamp)
+        return Entry.from_file(self.file, "1.0", origin, tool.stamp)
 
     def find(self, tool: Tool, _found: Entries, origin: str = "on PATH") -> Entry | Problem:
         self.looked_for.append(tool.name)
@@ -171,7 +171,7 @@ def test_packages_are_unpacked_into_a_directory_of_their_own_and_not_installed(
         assert [str(each) for each in problems] == [problem.format(directory=directory)]
         return
     assert problems == []
-    assert found[ENGINE.name] == Entry.of(
+    assert found[ENGINE.name] == Entry.from_file(
         directory, "4.3.1", "unpacked Debian packages", ENGINE.stamp
     )
     assert (directory / "usr" / "bin" / "libraries").exists()

@@ -13,9 +13,9 @@ from jobs.api.lines import Cursor, Line
 from jobs.model.pytorchjob import Topology
 from jobs.records import archive
 from jobs.records.recording import Recording
-from scripts.cli.logs import NoLogs, archived, print_logs
-from scripts.cli.logs.cluster import find, has_ended, shown_containers
-from scripts.cli.logs.lines import LogLine, Printer, joined, merged
+from jobs.result import RunResult
+from scripts.cli.runs.cluster_logs import find, has_ended, shown_containers
+from scripts.cli.runs.logs import LogLine, NoLogs, Printer, archived, joined, merged, print_logs
 from scripts.cli.state import JobState, StackState
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
@@ -86,7 +86,7 @@ def state(api: FakeApi | None = None, **jobs: Any) -> StackState:
 def shown(
     capsys: pytest.CaptureFixture[str], there: StackState, rank: int | None = None
 ) -> list[str]:
-    with mock.patch("scripts.cli.logs.read_state", return_value=there):
+    with mock.patch("scripts.cli.runs.logs.read_state", return_value=there):
         print_logs("dev", "mine", rank)
     said = capsys.readouterr()
     return [*said.out.splitlines(), *said.err.splitlines()]
@@ -131,7 +131,7 @@ def test_without_a_cluster_it_is_the_archive_attempt_after_attempt(
 
 def ended_state(run_id: str, **fields: Any) -> StackState:
     """What is known of a run that has ended, without the secrets."""
-    return state(mine=JobState("mine", {}, result={"run_id": run_id}, **fields))
+    return state(mine=JobState("mine", {}, RunResult(state="Succeeded", run_id=run_id), **fields))
 
 
 def test_a_run_that_has_ended_and_is_kept_to_its_end_needs_neither_cluster_nor_secrets(
@@ -141,7 +141,7 @@ def test_a_run_that_has_ended_and_is_kept_to_its_end_needs_neither_cluster_nor_s
         return pytest.fail("asked for secrets") if secrets else ended_state("mine-1")
 
     keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=True)
-    with mock.patch("scripts.cli.logs.read_state", read):
+    with mock.patch("scripts.cli.runs.logs.read_state", read):
         print_logs("dev", "mine")
     assert capsys.readouterr().out == "[rank 0] kept\n"
 
@@ -228,10 +228,10 @@ def test_a_job_that_is_not_there_is_named_with_what_is_in_state_and_archive(
 def test_a_cluster_that_does_not_answer_is_named_when_nothing_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("scripts.cli.logs.cluster._ANSWER_SECONDS", 0)
+    monkeypatch.setattr("scripts.cli.runs.cluster_logs._ANSWER_SECONDS", 0)
     with served(FakeApi()) as gone:
         kubeconfig = gone.kubeconfig
-    there = StackState.of(export(kubeconfig))
+    there = StackState.from_export(export(kubeconfig))
     with pytest.raises(NoLogs, match="its cluster does not answer"):
         find("dev", there, "mine", None)
     keep("mine-1", (0, "a", [line(1, "x")]))
@@ -283,7 +283,7 @@ def test_a_run_is_followed_to_its_end_in_the_order_of_time(
     api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rank 1's third line comes in a later round than rank 0's fourth, and is older."""
-    monkeypatch.setattr("scripts.cli.logs.cluster._POLL_SECONDS", 0.01)
+    monkeypatch.setattr("scripts.cli.runs.cluster_logs._POLL_SECONDS", 0.01)
     rounds = [
         {},  # while the job is looked for
         {"mine-master-0": [1], "mine-worker-0": [2]},
@@ -407,8 +407,8 @@ def test_the_kubeconfig_is_that_of_the_clusters_resource(
     outputs: dict[str, Any], kubeconfig: str | None
 ) -> None:
     resources = [{"type": "a", "urn": "::a", "outputs": outputs}]
-    assert StackState.of({"deployment": {"resources": resources}}).kubeconfig == kubeconfig
-    assert StackState.of({"deployment": {"resources": None}}).kubeconfig is None
+    assert StackState.from_export({"deployment": {"resources": resources}}).kubeconfig == kubeconfig
+    assert StackState.from_export({"deployment": {"resources": None}}).kubeconfig is None
 
 
 def test_containers_of_another_run_are_not_this_ones(api: FakeApi) -> None:
@@ -427,4 +427,4 @@ def test_a_namespace_that_the_stack_has_not_made_is_known_by_the_gate_of_its_ope
         "type": "slipway:infra:OperatorReady",
         "inputs": {"jobNamespace": "team-a"},
     }
-    assert StackState.of({"deployment": {"resources": [ready]}}).namespace == "team-a"
+    assert StackState.from_export({"deployment": {"resources": [ready]}}).namespace == "team-a"

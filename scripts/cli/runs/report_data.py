@@ -1,14 +1,20 @@
-"""The numbers that a run's ranks reported, as curves: from their logs, or what is left of them."""
+"""What a run's ranks reported, from their logs: numbers as curves, and the newest lines.
 
-from collections.abc import Mapping, Sequence
+Where the logs have gone, what is left of the numbers.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite, nan
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobs.api.lines import seconds_between
-from jobs.records.archive import Run
-from jobs.records.events import Event, events_of, figure, numbers
+from jobs.model.pytorchjob import Topology
+from jobs.records.archive import Log, Run
+from jobs.records.events import Event, event_in, events_of, figure, numbers
 from jobs.records.history import epochs
 
 ALL = -1
@@ -21,6 +27,11 @@ _FEWEST, _MOST = 25, 400
 _KINDS = ("step", "validation", "epoch", "metrics")
 _FOUND = ("accuracy", "top5_accuracy", "test_loss")
 _RATE = "samples_per_second"
+_MOST_LINES, _FEWEST_LINES, _OF_ONE = 20_000, 20, 1000
+"""Lines of all ranks together, and at least and at most of one log."""
+_LONGEST = 2000
+_TAIL = 4 * 2**20
+_BY_TORCH = re.compile(r"\[rank(\d+)\]:")
 
 
 @dataclass
@@ -30,10 +41,6 @@ class Curve:
     name: str
     axis: str = "epoch"
     by_rank: dict[int, dict[float, float]] = field(default_factory=dict)
-
-    def add(self, rank: int, x: float, y: float) -> None:
-        """Add a point; one that was there, before a restart for example, is replaced."""
-        self.by_rank.setdefault(rank, {})[x] = y
 
     @property
     def places(self) -> list[float]:
@@ -64,9 +71,13 @@ class Series:
     epochs: Sequence[Mapping[str, Any]] = ()
     is_cut: bool = False
 
-    def curve(self, name: str, axis: str = "epoch") -> Curve:
-        """Return a figure's curve, which is empty at first."""
-        return self.curves.setdefault(name, Curve(name, axis))
+    def add(self, name: str, rank: int, x: float, value: object, axis: str = "epoch") -> None:
+        """Add a point to a figure's curve if the value is a number.
+
+        One that was there, before a restart for example, is replaced.
+        """
+        if (y := figure(value)) is not None:
+            self.curves.setdefault(name, Curve(name, axis)).by_rank.setdefault(rank, {})[x] = y
 
 
 def of_logs(run: Run, known: Sequence[Mapping[str, Any]] = ()) -> Series:
@@ -89,11 +100,10 @@ def of_record(known: Sequence[Mapping[str, Any]], histories: Mapping[str, Any]) 
     found = Series(epochs=known)
     for epoch in known:
         for name in ("loss", "accuracy", _RATE):
-            if (value := figure(epoch.get(name))) is not None:
-                found.curve(name).add(ALL, epoch["epoch"], value)
+            found.add(name, ALL, epoch["epoch"], epoch.get(name))
     for name, values in histories.items():
         for number, value in enumerate(values, 1):
-            found.curve(name).add(ALL, number, value)
+            found.add(name, ALL, number, value)
     return found
 
 
@@ -111,19 +121,19 @@ class _Rank:
         kind, epoch = event["event"], event.get("epoch")
         if kind == "metrics":
             self._see_metrics(event)
-        elif isinstance(epoch, int):
-            if kind == "step":
-                self._see_step(event, epoch)
-            elif kind == "epoch":
-                self._before = None
-                if (loss := figure(event.get("rank_loss"))) is not None and self._steps is None:
-                    self._add("loss", epoch, loss)
-            elif self.rank == 0:
-                done = figure(event.get("step"))
-                x = epoch - 1 + min(1.0, done / self._steps) if done and self._steps else epoch
-                for name in _FOUND:
-                    if (value := figure(event.get(name))) is not None:
-                        self.series.curve(name).add(ALL, x, value)
+        elif not isinstance(epoch, int):
+            return
+        elif kind == "step":
+            self._see_step(event, epoch)
+        elif kind == "epoch":
+            self._before = None
+            if self._steps is None:
+                self.series.add("loss", self.rank, epoch, event.get("rank_loss"))
+        elif self.rank == 0:
+            done = figure(event.get("step"))
+            x = epoch - 1 + min(1.0, done / self._steps) if done and self._steps else epoch
+            for name in _FOUND:
+                self.series.add(name, ALL, x, event.get(name))
 
     def _see_step(self, event: Event, epoch: int) -> None:
         steps, step = event.get("steps"), figure(event.get("step"))
@@ -131,25 +141,58 @@ class _Rank:
             steps = None
             self._reports += 1
         self._steps = steps or 1
-        axis = "epoch" if steps else "report number"
-        x = epoch - 1 + (float(step or 0) + 1) / steps if steps else float(self._reports)
-        if (loss := figure(event.get("loss"))) is not None:
-            self._add("loss", x, loss, axis)
+        axis, x = "report number", float(self._reports)
+        if steps:
+            axis, x = "epoch", epoch - 1 + (float(step or 0) + 1) / steps
+        self.series.add("loss", self.rank, x, event.get("loss"), axis)
         before, self._before = self._before, event
         if before is not None and before.get("epoch") == epoch:
             seconds = seconds_between(before.get("time"), event.get("time"))
             samples = (figure(event.get("samples")) or 0) - (figure(before.get("samples")) or 0)
             if seconds is not None and seconds > 0 and samples > 0:
-                self._add(_RATE, x, samples / seconds, axis)
+                self.series.add(_RATE, self.rank, x, samples / seconds, axis)
 
     def _see_metrics(self, event: Event) -> None:
         self._reports += 1
-        axis = next(
-            (name for name in ("step", "epoch") if figure(event.get(name))), "report number"
-        )
+        known = (name for name in ("step", "epoch") if figure(event.get(name)))
+        axis = next(known, "report number")
         x = figure(event.get(axis)) or float(self._reports)
         for name, value in numbers(event.get("metrics")).items():
-            self._add(name, x, value, axis)
+            self.series.add(name, self.rank, x, value, axis)
 
-    def _add(self, name: str, x: float, value: float, axis: str = "epoch") -> None:
-        self.series.curve(name, axis).add(self.rank, x, value)
+
+class Line(NamedTuple):
+    """A line, and whose it may be: several processes share a pod's log."""
+
+    time: str
+    ranks: str  # "1", or "2-3"
+    text: str
+
+
+def most_lines(topology: Topology) -> int:
+    """Return how many lines of one log are shown: the newest."""
+    return max(_FEWEST_LINES, min(_OF_ONE, _MOST_LINES // topology.replicas))
+
+
+def newest_lines(runs: Sequence[Run], topology: Topology) -> list[Line]:
+    """Return the newest lines of the runs' logs, in the order of time."""
+    logs = [log for run in runs for log in run.logs()]
+    found = (deque(_lines(log, topology), maxlen=most_lines(topology)) for log in logs)
+    return sorted((line for lines in found for line in lines), key=lambda line: line.time)
+
+
+def _lines(log: Log, topology: Topology) -> Iterator[Line]:
+    span, first = topology.span(log.replica), topology.first_rank(log.replica)
+    for line in log.lines(_TAIL):
+        rank = _rank_of(line.text)
+        ranks = str(rank) if rank in range(first, first + topology.processes) else span
+        text = line.text if len(line.text) <= _LONGEST else f"{line.text[:_LONGEST]}…"
+        yield Line(line.stamp, ranks, text)
+
+
+def _rank_of(text: str) -> int | None:
+    """Return the rank that a line names itself: as an event, or before it as torch does."""
+    if (found := _BY_TORCH.match(text)) is not None:
+        return int(found[1])
+    rank = event_in(text).get("rank")
+    return rank if isinstance(rank, int) else None

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Literal
 
-from rich.console import Console
 from rich.table import Table
 
 from core.paths import CHECKOUT
@@ -19,15 +18,13 @@ from jobs.records import archive
 from jobs.records.events import figure, numbers
 from jobs.records.history import History, Record
 from jobs.run.gate import limits
-from scripts.cli import CommandError
-from scripts.cli.backend import exists
 from scripts.cli.config import check, load_settings, no_job
 from scripts.cli.state import JobState, read_state
+from scripts.cli.terminal import CommandError, console
 
 BASELINE = "baseline"
 _EARLIER = 3
 """Runs before this one that are compared unless one is named."""
-_PIPE_WIDTH = 200
 _SAME = 0.0005  # of a figure
 _LEGEND = "Better, worse, more and less: this run, the first one, beside each other one."
 _CODE = {"files": "another script", "image": "another image"}
@@ -64,13 +61,12 @@ def compare(stack: str, job: str, other: str) -> int:
         CommandError: no run of the job has ended, or there is no such other one.
     """
     check(stack)
-    jobs = read_state(stack).jobs if exists(stack) else {}
+    jobs = read_state(stack).jobs
     if job not in jobs:
         raise CommandError(no_job(stack, job, jobs))
     state = jobs[job]
-    if state.gate is None:  # it was missed
-        settings = load_settings(stack)
-        state = with_limits(state, () if settings is None else settings.jobs)
+    if state.gate is None and (settings := load_settings(stack)) is not None:  # it was missed
+        state = with_limits(state, settings.jobs)
     found = of_job(stack, state, other)
     if found is None:
         raise CommandError(f"No run of {job} has ended yet; `make up STACK={stack}` trains it.")
@@ -79,11 +75,10 @@ def compare(stack: str, job: str, other: str) -> int:
         table.add_column(column, overflow="fold")
     for row in found.rows:
         table.add_row(*row)
-    width = None if Console().is_terminal else _PIPE_WIDTH
-    console = Console(width=width, highlight=False, markup=False, emoji=False)
-    console.print(table)
+    out = console()
+    out.print(table)
     for note in found.notes:
-        console.print(note, soft_wrap=True)
+        out.print(note, soft_wrap=True)
     return 0
 
 
@@ -95,20 +90,19 @@ def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
     ended = [record for record in remembered(stack, job) if record.result is not None]
     if not ended:
         return None
-    mine, known = ended[-1], {record.run_id: record for record in ended[:-1]}
-    machine = ""
-    chosen = dict(list(known.items())[-_EARLIER:][::-1])
-    if (reference := baseline(job.name)) is not None:
-        machine, record = reference
-        known[BASELINE] = record
-        chosen = {BASELINE: record, **chosen}
-    if other:
-        if other not in known:
-            raise CommandError(f"WITH={other} is no run of {job.name}; {choices(other, known)}")
-        chosen = {other: known[other]}
-    found = compared(mine, chosen, (job.gate or {}).get("require") or {})
-    note = [f"Baseline: {machine}"] if BASELINE in chosen else []
-    return Comparison(found.columns, found.rows, [*note, *found.notes])
+    *earlier, mine = ended
+    known = {record.run_id: record for record in earlier}
+    chosen = [*reversed(known)][:_EARLIER]
+    machine, reference = baseline(job.name) or ("", None)
+    if reference is not None:
+        known[BASELINE] = reference
+        chosen = [BASELINE, *chosen]
+    if other and other not in known:
+        raise CommandError(f"WITH={other} is no run of {job.name}; {choices(other, known)}")
+    others = {name: known[name] for name in ([other] if other else chosen)}
+    found = compared(mine, others, (job.gate or {}).get("require") or {})
+    notes = [f"Baseline: {machine}", *found.notes] if BASELINE in others else found.notes
+    return replace(found, notes=notes)
 
 
 def with_limits(state: JobState, declared: Sequence[TrainingJob]) -> JobState:
@@ -123,13 +117,11 @@ def remembered(stack: str, job: JobState) -> list[Record]:
     Of one that another machine waited for, that is what the state has.
     """
     records = History(archive.of_job(stack, job.name)).records()
-    run_id = str((job.result or {}).get("run_id", ""))
-    if job.result is not None and all(each.run_id != run_id for each in records):
-        provenance = {"settings": job.declared}
-        started = str(job.result.get("started", ""))
-        records.append(
-            Record(run_id=run_id, submitted=started, provenance=provenance, result=job.result)
-        )
+    if (result := job.result) is not None:
+        run_id, started = result.run_id or "", result.started or ""
+        if all(each.run_id != run_id for each in records):
+            by, known = {"settings": job.declared}, result.as_map()
+            records.append(Record(run_id=run_id, submitted=started, provenance=by, result=known))
     return sorted(records, key=lambda record: record.run_id)
 
 
@@ -146,40 +138,34 @@ def baseline(job: str) -> tuple[str, Record] | None:
 
 def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, Any]) -> Comparison:
     """Return a run's figures beside those of others, which are by name; `require` is its gate's."""
-    reached = [best for each in (mine, *others.values()) if (best := _best(each)) is not None]
-    # What all of them reached.
-    target = min(reached) if len(reached) == len(others) + 1 else None
-    own = _figures(mine, target)
-    by_other = [_figures(each, target) for each in others.values()]
-    names = list(dict.fromkeys(name for each in (own, *by_other) for name in each))
     everyone = (mine, *others.values())
-    states = [str((each.result or {}).get("state")) for each in everyone]
-    failed = [["state", *states]] if set(states) != {"Succeeded"} else []
-    rows = failed + [
-        [name, _shown(own.get(name))]
-        + [_beside(name, own.get(name), each.get(name), require) for each in by_other]
-        for name in names
-    ]
+    reached = [best for each in everyone if (best := _best(each)) is not None]
+    # What all of them reached.
+    target = min(reached) if len(reached) == len(everyone) else None
+    own, *by_other = (_figures(each, target) for each in everyone)
+    states = [str(each.run_result and each.run_result.state) for each in everyone]
+    rows = [["state", *states]] if set(states) != {"Succeeded"} else []
+    for name in dict.fromkeys(name for each in (own, *by_other) for name in each):
+        beside = (_beside(name, own.get(name), each.get(name), require) for each in by_other)
+        rows.append([name, _shown(own.get(name)), *beside])
     notes = [note for name, each in others.items() if (note := _differs(name, mine, each))]
     legend = [_LEGEND] if others else []
     return Comparison(["figure", mine.run_id, *others], rows, [*legend, *notes])
 
 
 def _figures(record: Record, target: float | None) -> dict[str, float]:
-    result, epochs = record.result or {}, record.epochs
-    found = {name: figure(result.get(name)) for name in _FROM_RESULT}
+    result, epochs = record.run_result, record.epochs
+    found = {name: figure(getattr(result, name, None)) for name in _FROM_RESULT}
     if target is not None:
-        times = (
-            each.get("elapsed_seconds") for each in epochs if each.get("accuracy", 0) >= target
-        )
-        found[f"{_TIME_TO} {target:.4g}"] = next(times, None)
+        there = (each for each in epochs if each.get("accuracy", 0) >= target)
+        found[f"{_TIME_TO} {target:.4g}"] = next(there, {}).get("elapsed_seconds")
     rates = [each["samples_per_second"] for each in epochs if "samples_per_second" in each]
     found[_RATE] = fmean(rates) if rates else None
     parts = Counter[str]()
     for each in epochs:
         parts.update(each.get("seconds_in") or {})
     found[_BACKWARD] = parts["backward"] / parts.total() if parts.total() else None
-    found |= numbers(result.get("metrics"))
+    found |= numbers(result and result.metrics)
     return {name: value for name, value in found.items() if value is not None}
 
 

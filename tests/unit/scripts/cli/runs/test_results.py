@@ -13,11 +13,12 @@ import yaml
 
 from core.paths import CHECKOUT
 from jobs.model.job import TrainingJob
-from scripts.cli import CommandError, config, results
+from scripts.cli import config
 from scripts.cli.config import load_settings
-from scripts.cli.outcome import Outcome, outcomes
-from scripts.cli.results import print_results
+from scripts.cli.runs import results
+from scripts.cli.runs.results import Outcome, outcomes, print_results
 from scripts.cli.state import StackState
+from scripts.cli.terminal import CommandError
 
 RUN, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
 INPUTS = {"namespace": "slipway-jobs", "job": {"workers": 1}}
@@ -59,7 +60,7 @@ def pending(name: str, type_: str = "creating") -> dict[str, Any]:
 
 
 def state(*resources: dict[str, Any], pending: tuple[dict[str, Any], ...] = ()) -> StackState:
-    return StackState.of(
+    return StackState.from_export(
         {"deployment": {"resources": list(resources), "pending_operations": list(pending)}}
     )
 

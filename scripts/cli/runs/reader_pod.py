@@ -27,6 +27,7 @@ from jobs.model.names import CONTAINER
 from jobs.model.pytorchjob import templates
 from jobs.model.submission import Submission
 from scripts.cli.kubeconfig import kubectl
+from scripts.cli.state import JobState
 
 LABEL = "slipway.dev/fetch"
 """On the pod: the job whose files it reads."""
@@ -39,25 +40,23 @@ class FetchError(Exception):
     """Why the files can't be read in the cluster."""
 
 
-def manifest(inputs: Mapping[str, Any], image: str) -> dict[str, Any]:
-    """Return the pod that reads the files of a job, by the inputs of its run."""
+def manifest(job: JobState, image: str) -> dict[str, Any]:
+    """Return the pod that reads the files of a job; its image has slipway_trainer in it."""
     try:
-        submission = Submission.from_inputs(inputs)
         # Rank 0's, which has the volume with the files.
+        submission = Submission.from_inputs(job.inputs)
         template = next(iter(templates(submitted(submission)).values()))
     except RuntimeError as error:
         raise FetchError(f"the job is no longer allowed as it was declared: {error}") from error
-    job = submission.job.name
     pod = dict(template["spec"])
     # Not its node selector: a node with GPUs would be made for it where there is none.
     for name in ("initContainers", "nodeSelector", "priorityClassName"):
         pod.pop(name, None)
     (container,) = (each for each in pod["containers"] if each["name"] == CONTAINER)
-    needed = {
-        each["name"]
-        for each in pod["volumes"]
-        if "persistentVolumeClaim" in each or each["name"] == "tmp"
-    }
+    volumes = [
+        each for each in pod["volumes"] if each["name"] == "tmp" or "persistentVolumeClaim" in each
+    ]
+    needed = {each["name"] for each in volumes}
     container |= {
         "name": "fetch",
         "image": image,
@@ -73,16 +72,16 @@ def manifest(inputs: Mapping[str, Any], image: str) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": f"fetch-{job}-{secrets.token_hex(3)}",
-            "namespace": submission.namespace,
+            "name": f"fetch-{job.name}-{secrets.token_hex(3)}",
+            "namespace": job.namespace,
             # With them a cloud gives it the job's identity.
-            "labels": {**template["metadata"]["labels"], LABEL: job},
+            "labels": {**template["metadata"]["labels"], LABEL: job.name},
             "annotations": template["metadata"]["annotations"],
         },
         "spec": {
             **pod,
             "containers": [container],
-            "volumes": [each for each in pod["volumes"] if each["name"] in needed],
+            "volumes": volumes,
             "restartPolicy": "Never",
             "activeDeadlineSeconds": _LIMIT_SECONDS,
             "terminationGracePeriodSeconds": 0,

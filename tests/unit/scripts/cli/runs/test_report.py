@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from scripts.cli import CommandError, report
+from scripts.cli.runs import report
 from scripts.cli.state import StackState
+from scripts.cli.terminal import CommandError
 from scripts.setup import bootstrap
 from tests.unit.archived_run import made, rank_log
-from tests.unit.scripts.cli.report import made_page
-from tests.unit.scripts.cli.report.made_page import SUCCEEDED
+from tests.unit.scripts.cli.runs import made_page
+from tests.unit.scripts.cli.runs.made_page import SUCCEEDED
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +20,6 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     made([rank_log(0)])
     state = StackState(jobs={"mine": made_page.state(SUCCEEDED)})
-    monkeypatch.setattr(report, "exists", lambda _: True)
     monkeypatch.setattr(report, "read_state", lambda _: state)
     monkeypatch.setattr(report, "locks", lambda _: [])
     monkeypatch.setattr(report, "load_settings", lambda _: None)
@@ -44,7 +44,7 @@ def test_an_unknown_job_is_named_with_those_that_there_are() -> None:
 
 
 def test_a_stack_without_runs_says_what_makes_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "exists", lambda _: False)
+    monkeypatch.setattr(report, "read_state", lambda _: StackState())
     with pytest.raises(CommandError, match="no runs to report on; `make up STACK=dev`"):
         report.read("dev")
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from scripts.cli.outcome import Outcome
-from scripts.cli.report import page
-from scripts.cli.report.content import Section, section
+from jobs.result import RunResult
+from scripts.cli.runs.report import Section, page, section
+from scripts.cli.runs.results import Outcome
 from scripts.cli.state import JobState
 from tests.unit.archived_run import BEGAN, made, rank_log, remembered
 
@@ -39,17 +39,21 @@ HAPPENED = [
 ]
 
 
+def ended(result: Mapping[str, Any] | None) -> RunResult | None:
+    return None if result is None else RunResult.from_map(result)
+
+
 def state(result: Mapping[str, Any] | None, *, gate: bool = True) -> JobState:
     """Return what the state has of dev's job `mine`."""
     inputs = {"namespace": "slipway-jobs", "job": SETTINGS}
     judged = {"job": "mine", "minAccuracy": 0.9, "result": result} if gate else None
-    return JobState("mine", inputs, result, gate=judged)
+    return JobState("mine", inputs, ended(result), gate=judged)
 
 
 def job(result: Mapping[str, Any] | None = SUCCEEDED, *, gate: bool = True) -> Section:
     """Return the section of dev's job `mine`, whose archive has been made."""
     named = str((result or {}).get("state", "no result"))
-    outcome = Outcome("mine", named, result, "passed" if gate else "")
+    outcome = Outcome("mine", named, ended(result), "passed" if gate else "")
     return section("dev", state(result, gate=gate), outcome)
 
 

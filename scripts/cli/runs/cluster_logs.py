@@ -21,8 +21,7 @@ from jobs.records import archive
 from jobs.records.archive import Archive, Run
 from jobs.records.recording import Recording
 from scripts.cli.config import no_job
-from scripts.cli.logs import NoLogs, Target, kept_topology, print_runs, replicas_of
-from scripts.cli.logs.lines import Printer
+from scripts.cli.runs.logs import NoLogs, Printer, Target, kept_topology, print_runs, replicas_of
 from scripts.cli.state import StackState
 
 _FETCH_SECONDS = 60.0
@@ -138,7 +137,7 @@ def _nothing(
     known = {*state.jobs, *archive.jobs(stack), *declared_jobs}
     if job not in known:
         no_cluster = f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
-        return f"{no_job(stack, job, known)}{no_cluster if state.kubeconfig is None else ''}"
+        return no_job(stack, job, known) + (no_cluster if state.kubeconfig is None else "")
     if trouble:
         return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"
     declared = state.jobs.get(job)

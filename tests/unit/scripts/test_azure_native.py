@@ -13,7 +13,7 @@ from pulumi.runtime.proto import engine_pb2_grpc
 
 from core.handler import UNKNOWN
 from infra.provider.engine import plain_map, wrap_map
-from scripts.offline.azure_native import NeedsPlugin, PreviewStub, Servicer
+from scripts.azure_native import NeedsPlugin, PreviewStub, Servicer
 
 CLUSTER = "azure-native:containerservice:ManagedCluster"
 POOL = "azure-native:containerservice:AgentPool"
@@ -37,7 +37,7 @@ def engine() -> Engine:
 
 @pytest.fixture
 def stub(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> PreviewStub:
-    monkeypatch.setattr("scripts.offline.azure_native.sdk_version", lambda: "3.29.0")
+    monkeypatch.setattr("scripts.azure_native.sdk_version", lambda: "3.29.0")
     return PreviewStub(cast(engine_pb2_grpc.EngineStub, engine))
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from jobs.records.archive import Run
-from scripts.cli.report import series
-from scripts.cli.report.charts import charts
-from scripts.cli.report.series import ALL, Curve, of_logs, of_record
+from scripts.cli.runs import report_data
+from scripts.cli.runs.charts import charts
+from scripts.cli.runs.report_data import ALL, Curve, of_logs, of_record
 from tests.unit.archived_run import event, line, made, rank_log
 
 
@@ -63,7 +63,7 @@ def test_events_that_lack_what_they_should_have_are_no_error() -> None:
 
 
 def test_many_points_are_thinned_and_the_ends_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series, "_MOST", 50)
+    monkeypatch.setattr(report_data, "_MOST", 50)
     many = Curve("loss", by_rank={0: {float(x): 1.0 for x in range(1000)}})
     assert len(many.places) == 50
     assert (many.places[0], many.places[-1]) == (0, 999)
@@ -72,8 +72,8 @@ def test_many_points_are_thinned_and_the_ends_stay(monkeypatch: pytest.MonkeyPat
 def test_of_very_long_logs_the_end_is_read_and_the_page_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(series, "_MOST_BYTES", 0)
-    monkeypatch.setattr(series, "_LEAST_BYTES", 800)
+    monkeypatch.setattr(report_data, "_MOST_BYTES", 0)
+    monkeypatch.setattr(report_data, "_LEAST_BYTES", 800)
     found = of_logs(made([rank_log(0)]))
     assert min(found.curves["loss"].by_rank[0], default=2) > 1
     assert "not read" in next(charts(found)).notes[0]

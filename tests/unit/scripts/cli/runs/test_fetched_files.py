@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from scripts.cli import CommandError
-from scripts.cli.fetch.files import Received, receive
+from scripts.cli.runs.fetch import Received, receive
+from scripts.cli.terminal import CommandError
 from slipway.events import Events
 from slipway_trainer.agent import artifacts, tar
 

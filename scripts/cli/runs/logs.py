@@ -1,25 +1,37 @@
-"""`make logs JOB=… RANK=…`: what a job's ranks print and have printed, also when they are gone."""
+"""`make logs JOB=… RANK=…`: what a job's ranks print and have printed, also when they are gone.
+
+Lines of several logs are one: in the order of time, each after whose it is.
+"""
 
 from __future__ import annotations
 
+import heapq
+import os
 import resource
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from jobs.api.lines import Cursor
+from rich.color import ColorSystem
+from rich.console import Console
+from rich.style import Style
+
+from jobs.api.lines import Cursor, Line
 from jobs.model.pytorchjob import Topology
 from jobs.records import archive
 from jobs.records.archive import Log, Run
-from scripts.cli import CommandError
 from scripts.cli.config import check, jobs_of
-from scripts.cli.logs.lines import LogLine, Printer, joined, merged
 from scripts.cli.state import StackState, read_state
+from scripts.cli.terminal import CommandError
 
 if TYPE_CHECKING:  # Kubernetes' client takes a second to import.
     from jobs.api.client import JobApi
+
+_COLORS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "red")
 
 
 class NoLogs(CommandError):
@@ -63,11 +75,11 @@ def print_logs(stack: str, job: str, rank: int | None = None, *, follow: bool = 
         with ThreadPoolExecutor() as pool:
             state = pool.submit(read_state, stack, secrets=True)
             # Kubernetes' client takes a second to import, and the CLI another one.
-            from scripts.cli.logs import cluster  # noqa: PLC0415
+            from scripts.cli.runs import cluster_logs  # noqa: PLC0415
 
-        target = cluster.find(stack, state.result(), job, rank, jobs_of(stack))
+        target = cluster_logs.find(stack, state.result(), job, rank, jobs_of(stack))
         printer = Printer(target.names, raw=rank is not None)
-        cluster.show(target, printer, stack, follow=follow)
+        cluster_logs.show(target, printer, stack, follow=follow)
     if printer.run is None:
         results = f"make results JOB={job} STACK={stack}"
         printer.note(f"there is no output; `{results}` shows how the job ended")
@@ -80,7 +92,7 @@ def archived(stack: str, state: StackState, job: str, rank: int | None) -> Targe
         return None
     runs = archive.of_job(stack, job).runs()
     topology = kept_topology(runs)
-    latest = declared.result.get("run_id")
+    latest = declared.result.run_id
     if topology is None or runs[-1].id != latest or not all(run.is_complete for run in runs):
         return None
     return Target(job, topology, runs, replicas_of(job, topology, rank))
@@ -139,3 +151,75 @@ def print_runs(
             break
         printer.print(entry)
     printer.out.flush()
+
+
+class LogLine(NamedTuple):
+    """A line of one of a run's containers."""
+
+    line: Line
+    replica: int
+    run: str
+    container: str
+
+
+def joined(parts: Iterable[Iterable[Line]], cursor: Cursor) -> Iterator[Line]:
+    """Yield a container's log from what is kept of it and what was fetched behind that.
+
+    What is kept may have grown meanwhile. `cursor` is moved to where the log ends.
+    """
+    for lines in parts:
+        for batch in cursor.fresh([line] for line in lines):
+            yield from batch
+
+
+def merged(logs: Iterable[Iterable[LogLine]]) -> Iterator[LogLine]:
+    """Yield the lines of several logs in the order of time; no log is read into memory at once."""
+    return heapq.merge(*logs, key=lambda entry: entry.line.stamp)
+
+
+@dataclass
+class Printer:
+    """Prints the lines of replicas to `out`, and notes about them to `err`."""
+
+    names: Mapping[int, str]  # what a replica's lines begin with, in color in a terminal
+    raw: bool  # whether to print the lines alone, so that a program can read them
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    err: TextIO = field(default_factory=lambda: sys.stderr)
+    _containers: dict[int, str] = field(default_factory=dict)
+    run: str | None = None
+    """Of the latest line; None before the first one."""
+
+    @cached_property
+    def labels(self) -> Mapping[int, str]:
+        """By replica, what its lines begin with."""
+        width = max((len(name) for name in self.names.values()), default=0)
+        colors = Console(file=self.out).color_system is not None and "NO_COLOR" not in os.environ
+        system, labels = ColorSystem.STANDARD if colors else None, {}
+        for replica, name in self.names.items():
+            style = Style(color=_COLORS[replica % len(_COLORS)])
+            label = style.render(f"[{name}]", color_system=system)
+            labels[replica] = label + " " * (width - len(name) + 1)
+        return labels
+
+    def print(self, entry: LogLine) -> None:
+        """Print a line, and before it whether its program was started again."""
+        if self.run is not None and entry.run != self.run:
+            self._containers.clear()
+            self.note(f"next attempt: {entry.run}")
+        self.run = entry.run
+        before = self._containers.get(entry.replica)
+        if before is not None and before != entry.container:
+            self.note(f"{self.names[entry.replica]} was restarted")
+        self._containers[entry.replica] = entry.container
+        text = entry.line.text
+        if not self.raw:
+            # torch puts the rank before its own lines, too
+            own = f"[{self.names[entry.replica].replace(' ', '')}]:"
+            own_removed = text.removeprefix(f"{own} ").removeprefix(own)
+            text = f"{self.labels[entry.replica]}{own_removed}"
+        self.out.write(f"{text}\n")
+
+    def note(self, text: str) -> None:
+        """Print a note to the reader, in its place among the lines."""
+        self.out.flush()
+        print(f"--- {text}", file=self.err, flush=True)

@@ -15,7 +15,7 @@ from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from core.handler import UNKNOWN, Change, differences
+from core.handler import UNKNOWN, differences
 from core.paths import use_extra
 from infra.provider.engine import EngineContext, plain_map, wrap_map
 from infra.provider.provider import response
@@ -82,11 +82,15 @@ class PreviewStub(protocol.Provider):
 
     async def diff(self, request: protocol.DiffRequest) -> protocol.DiffResponse:
         """Compare inputs: `Servicer` hands over those of last time as the state."""
-        old, new = (
-            without_nulls(plain_map(each)) for each in (request.old_state, request.new_inputs)
+        states = (request.old_state, request.new_inputs)
+        old, new = (_without_nulls(plain_map(each)) for each in states)
+        return response(
+            [
+                replace(each, replace=_REPLACED.fullmatch(each.path) is not None)
+                for each in differences(old, new)
+                if each.path not in request.ignore_changes
+            ]
         )
-        found = changes(old, new)
-        return response([each for each in found if each.path not in request.ignore_changes])
 
     async def create(self, request: protocol.CreateRequest) -> protocol.CreateResponse:
         if not request.preview:
@@ -146,19 +150,11 @@ def token(request: Any) -> str:
     return str(request.type).rpartition("$")[2]
 
 
-def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
-    """Return each input that differs, and whether the resource is replaced for it."""
-    return [
-        replace(each, replace=_REPLACED.fullmatch(each.path) is not None)
-        for each in differences(old, new)
-    ]
-
-
-def without_nulls(value: Any) -> Any:
+def _without_nulls(value: Any) -> Any:
     """Return a value without what is null in it, which to a plugin is the same as missing."""
     if isinstance(value, Mapping):
-        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
-    return [without_nulls(item) for item in value] if isinstance(value, list) else value
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _known(inputs: Mapping[str, PropertyValue]) -> dict[str, Any]:
@@ -166,10 +162,9 @@ def _known(inputs: Mapping[str, PropertyValue]) -> dict[str, Any]:
 
     Azure completes what is inside of maps and lists, so those are left open.
     """
+    known = plain_map(inputs).items()
     return {
-        key: value
-        for key, value in plain_map(inputs).items()
-        if value is UNKNOWN or isinstance(value, str | int | float)
+        key: each for key, each in known if each is UNKNOWN or isinstance(each, str | int | float)
     }
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -14,9 +15,11 @@ from core.paths import CHECKOUT
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Volume
 from jobs.model.places import VOLUME_URL
-from scripts.cli import CommandError, fetch
-from scripts.cli.fetch import fetch_files, find, kept_files, pod
+from jobs.result import RunResult
+from scripts.cli.runs import fetch, reader_pod
+from scripts.cli.runs.fetch import fetch_files, find, kept_files
 from scripts.cli.state import JobState, StackState
+from scripts.cli.terminal import CommandError
 from tests.unit.jobs_declared import submitted
 
 KEPT = f"{VOLUME_URL}/outputs/mine"
@@ -25,24 +28,30 @@ LISTED = {"artifacts.json": {"url": f"{KEPT}/mine-1/artifacts.json", "sha256": "
 
 def job(result: Any, *, place: str | None = VOLUME_URL, **fields: Any) -> JobState:
     declared = TrainingJob(name="mine", **{"module": "mnist", **fields})
-    return JobState("mine", submitted(declared, place=place).inputs(), result)
+    ended = None if result is None else RunResult.from_map({"state": "Succeeded", **result})
+    return JobState("mine", submitted(declared, place=place).inputs(), ended)
+
+
+def files_of(known: JobState) -> tuple[Mapping[str, Any], str | None]:
+    assert known.result is not None
+    return kept_files(known, known.result)
 
 
 def test_a_runs_folder_is_where_its_list_is_also_when_it_failed() -> None:
-    known, url = kept_files(job({"run_id": "mine-1", "artifacts": LISTED}))
+    known, url = files_of(job({"run_id": "mine-1", "artifacts": LISTED}))
     assert (known, url) == (LISTED, f"{KEPT}/mine-1")
     failed = {"state": "Failed", "failure": {"artifacts": LISTED}}
-    assert kept_files(job(failed))[1] == f"{KEPT}/mine-1"
+    assert files_of(job(failed))[1] == f"{KEPT}/mine-1"
 
 
 def test_an_image_of_ones_own_may_have_left_files_that_no_result_names() -> None:
     own: dict[str, Any] = {"module": None, "image": "example.org/own:1", "command": ("train",)}
     result = {"run_id": "mine-2"}
-    assert kept_files(job(result, **own))[1] == f"{KEPT}/mine-2"
-    assert kept_files(job(result, **own, outputs="s3://b/f"))[1] == "s3://b/f/mine-2"
-    assert kept_files(job(result, **own, place=None))[1] is None
-    assert kept_files(job(result))[1] is None, "the trainer's image names all that it kept"
-    assert kept_files(job(result, outputs_every=60))[1] == f"{KEPT}/mine-2", "but what was lost"
+    assert files_of(job(result, **own))[1] == f"{KEPT}/mine-2"
+    assert files_of(job(result, **own, outputs="s3://b/f"))[1] == "s3://b/f/mine-2"
+    assert files_of(job(result, **own, place=None))[1] is None
+    assert files_of(job(result))[1] is None, "the trainer's image names all that it kept"
+    assert files_of(job(result, outputs_every=60))[1] == f"{KEPT}/mine-2", "but what was lost"
 
 
 @pytest.mark.parametrize(
@@ -84,7 +93,7 @@ def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
         env={"KEY": "value", "PYTHONPATH": "/of/the/program"},
         volumes={"results": Volume(size="1Gi", mount_path="/results")},
     )
-    found = pod.manifest(known.inputs, "trainer:2")
+    found = reader_pod.manifest(known, "trainer:2")
     spec = found["spec"]
     (container,) = spec["containers"]
     assert container["image"] == "trainer:2"
@@ -101,7 +110,7 @@ def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
 
 
 def test_the_pod_has_the_stacks_volume_where_the_job_kept_its_files() -> None:
-    found = pod.manifest(job({}).inputs, "trainer:2")
+    found = reader_pod.manifest(job({}), "trainer:2")
     mounts = {
         each["name"]: each["mountPath"] for each in found["spec"]["containers"][0]["volumeMounts"]
     }
@@ -113,14 +122,14 @@ def test_files_of_a_run_that_was_declared_until_november_2026_are_found(name: st
     old = json.loads((CHECKOUT / "tests/unit/jobs/run/runs_of_bea3486.json").read_text())
     inputs = old["inputs"][name]
     run = {"type": "slipway:jobs:PyTorchJob", "urn": f"::{name}", "inputs": inputs}
-    known = StackState.of({"deployment": {"resources": [run]}}).jobs[name]
+    known = StackState.from_export({"deployment": {"resources": [run]}}).jobs[name]
     assert known.kept == inputs["kept"]
-    assert "slipway-kept" in str(pod.manifest(known.inputs, "trainer:2")["spec"]["volumes"])
+    assert "slipway-kept" in str(reader_pod.manifest(known, "trainer:2")["spec"]["volumes"])
 
 
 def test_a_job_is_found_by_its_name() -> None:
     known = job({"run_id": "mine-1"})
-    assert find("dev", StackState("k", jobs={"mine": known}), "mine") is known
+    assert find("dev", StackState("k", jobs={"mine": known}), "mine") == (known, known.result)
 
 
 def test_after_a_failure_the_run_before_it_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +147,7 @@ def reads(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> list
     monkeypatch.setattr(toolchain, "path", lambda _name: program)
     metadata = {"metadata": {"name": "fetch-mine", "namespace": "n"}}
     with TemporaryFile() as fetched:
-        pod.output("a: kubeconfig", metadata, ["send", "url"], fetched)
+        reader_pod.output("a: kubeconfig", metadata, ["send", "url"], fetched)
         fetched.seek(0)
         with tarfile.open(fileobj=fetched, mode="r:") as tar:
             return tar.getnames()
@@ -162,7 +171,7 @@ def test_a_command_that_fails_in_the_pod_is_told_by_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = "echo why >&2; echo command terminated with exit code 1 >&2; exit 1"
-    with pytest.raises(pod.FetchError, match=r"^they can't be read: why$"):
+    with pytest.raises(reader_pod.FetchError, match=r"^they can't be read: why$"):
         reads(tmp_path, monkeypatch, script)
     with pytest.raises(tarfile.ReadError):
         reads(tmp_path, monkeypatch, "exit 0")

@@ -10,10 +10,12 @@ import pytest
 from jobs.config import CATALOG
 from jobs.model.parts import Bounds
 from jobs.records.history import Record
+from jobs.result import RunResult
 from jobs.run.gate import limits
-from scripts.cli import CommandError, compare
-from scripts.cli.compare import BASELINE, baseline, compared, of_job, with_limits
+from scripts.cli.runs import compare
+from scripts.cli.runs.compare import BASELINE, baseline, compared, of_job, with_limits
 from scripts.cli.state import JobState
+from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import made, rank_log, remembered
 
 LATEST, BEFORE = "mine-20260102-000000-bbbb", "mine-20260101-000000-aaaa"
@@ -30,7 +32,8 @@ def beside(mine: Record, other: Record, **require: Any) -> dict[str, str]:
 
 
 def job(result: Mapping[str, Any] | None = None) -> JobState:
-    return JobState("mine", {"namespace": "x", "job": {"epochs": 1}}, result)
+    ended = None if result is None else RunResult.from_map(result)
+    return JobState("mine", {"namespace": "x", "job": {"epochs": 1}}, ended)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,138 @@
+"""Charts of a run, each with its lines or bars for report.js and the table of its numbers. Pure.
+
+report.js draws them with plotly, in colors that can be told apart by the color-blind: Okabe and
+Ito, https://jfly.uni-koeln.de/color/. https://plotly.com/javascript/reference/ has its fields.
+Plotly reads markup in its texts, so whatever a user named is escaped.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import isfinite
+from typing import Any, Literal
+
+from scripts.cli.runs.report_data import ALL, Curve, Series
+
+_EACH = 8
+"""So many ranks have a line each; of more, their spread is drawn and one of them by choice."""
+_BARS = 40
+_MOST_CHARTS = 24
+_SPREAD = ("least of all ranks", "median", "greatest of all ranks")
+_TITLES = {
+    "loss": "Loss of each rank",
+    "accuracy": "Accuracy",
+    "top5_accuracy": "Top-5 accuracy",
+    "test_loss": "Loss on the test set",
+    "samples_per_second": "Samples per second of each rank",
+}
+"""What the demos report, in the order of their charts; figures of other names follow."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What report.js draws, and its numbers.
+
+    Args:
+        kind: How it is drawn: report.js has a style for each.
+        axes: The titles of the x and the y axis.
+        data: The `name`, `x`, `y` and perhaps `text` of each of plotly's traces.
+        choices: The ranks of which one may be drawn besides, in the order of the last traces.
+    """
+
+    title: str
+    kind: Literal["line", "spread", "bar", "event"]
+    axes: tuple[str, str]
+    data: Sequence[Mapping[str, Any]]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    choices: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def hidden_from(self) -> int:
+        """The number of the first trace that is a choice."""
+        return len(self.data) - len(self.choices)
+
+
+def charts(series: Series) -> Iterator[Chart]:
+    """Yield the charts of a run, those that every demo has first."""
+    names = [*_TITLES, *sorted(series.curves.keys() - _TITLES.keys())]
+    known = [series.curves[name] for name in names if name in series.curves]
+    notes = ["The beginning of very long logs was not read."] if series.is_cut else []
+    if (more := len(known) - _MOST_CHARTS) > 0:
+        notes.append(f"{more} more figures have no chart.")
+    for curve in known[:_MOST_CHARTS]:
+        yield _curve(curve, notes)
+    if any(epoch.get("seconds_in") for epoch in series.epochs):
+        yield _phases(series.epochs)
+
+
+def timeline(entries: Sequence[Mapping[str, str]]) -> Chart:
+    """Return when what happened to a run."""
+    data = []
+    for kind in dict.fromkeys(each["kind"] for each in entries):
+        mine = [each for each in entries if each["kind"] == kind and each["time"]]
+        texts = [escape(f"{each['about']}: {each['text']}"[:300]) for each in mine]
+        times = [each["time"] for each in mine]
+        data.append({"name": kind, "x": times, "y": [kind] * len(mine), "text": texts})
+    columns = ("time (UTC)", "what", "of", "message")
+    rows = [(each["time"], each["kind"], each["about"], each["text"]) for each in entries]
+    return Chart("Timeline", "event", ("time (UTC)", ""), data, columns, rows)
+
+
+def label(rank: int) -> str:
+    """Name a rank, or all of them."""
+    return "all ranks" if rank == ALL else f"rank {rank}"
+
+
+def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
+    places, title = curve.places, _TITLES.get(curve.name, curve.name)
+    lines = {label(rank): curve.by_rank[rank] for rank in sorted(curve.by_rank)}
+    data = [_line(name, points, places) for name, points in lines.items()]
+    if not all(isfinite(value) for points in lines.values() for value in points.values()):
+        notes = [*notes, "Some values are no finite numbers (NaN): the lines have gaps there."]
+    axes, choices = (curve.axis, escape(curve.name)), [*lines]
+    if len(lines) <= _EACH:
+        rows = _rows(places, lines)
+        return Chart(title, "line", axes, data, [curve.axis, *lines], rows, notes=notes)
+    values = zip(*map(curve.spread, places), strict=True)
+    spread = {
+        name: dict(zip(places, each, strict=True))
+        for name, each in zip(_SPREAD, values, strict=True)
+    }
+    # The area is between a trace and the one before it.
+    drawn = [_line(name, spread[name], places) for name in (*_SPREAD[::-2], _SPREAD[1])]
+    columns, rows = [curve.axis, *spread], _rows(places, spread)
+    return Chart(title, "spread", axes, [*drawn, *data], columns, rows, choices, notes)
+
+
+def _line(name: str, points: Mapping[float, float], places: Sequence[float]) -> dict[str, Any]:
+    x = [place for place in places if place in points]
+    y = [points[place] for place in x]
+    return {"name": name, "x": x, "y": y, "text": [*map(_number, y[:1])]}
+
+
+def _rows(places: Sequence[float], lines: Mapping[str, Mapping[float, float]]) -> list[list[str]]:
+    values = ([x, *(points.get(x) for points in lines.values())] for x in places)
+    return [[*map(_number, each)] for each in values]
+
+
+def _phases(epochs: Sequence[Mapping[str, Any]]) -> Chart:
+    shown = [epoch for epoch in epochs if epoch.get("seconds_in")][-_BARS:]
+    names = [*dict.fromkeys(name for epoch in shown for name in epoch["seconds_in"])]
+    x = [f"epoch {epoch['epoch']}" for epoch in shown]
+    seconds = {name: [epoch["seconds_in"].get(name, 0.0) for epoch in shown] for name in names}
+    data = [{"name": escape(name), "x": x, "y": seconds[name]} for name in names]
+    rows = [
+        [str(epoch["epoch"]), *(_number(epoch["seconds_in"].get(name)) for name in names)]
+        for epoch in shown
+    ]
+    notes = ["The mean of the ranks; backward includes the wait for other ranks' gradients."]
+    if len(shown) < len(epochs):
+        notes.append(f"The last {len(shown)} epochs.")
+    title, columns = "Phases of a step, by epoch", ["epoch", *names]
+    return Chart(title, "bar", ("", "seconds"), data, columns, rows, notes=notes)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"

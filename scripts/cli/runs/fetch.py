@@ -1,0 +1,225 @@
+"""`make fetch JOB=…`: copies the files of a job's last run from the cluster, and checks each.
+
+None of yours is overwritten.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import file_digest
+from io import BufferedReader
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryFile
+from typing import IO, Any, cast
+
+from kubernetes.config import ConfigException
+
+from core import kube
+from jobs.result import RunResult
+from scripts.cli.config import check, no_job
+from scripts.cli.runs import reader_pod
+from scripts.cli.state import JobState, StackState, read_state
+from scripts.cli.terminal import CommandError, echo
+
+LIST = "artifacts.json"
+"""Lists all files of a replica (`slipway_trainer.agent.artifacts`)."""
+_SEND = ("python3", "-m", "slipway_trainer.tar")
+_SUCCEEDED = "succeeded"
+
+
+@dataclass(frozen=True)
+class Received:
+    """What became of a run's files, each by its path below the run's folder.
+
+    Those that are `unchecked` came without a checksum to compare with: the run's image has no
+    agent. Those that are `changed` are not what the run left, by their sha256, and not written.
+    """
+
+    written: Sequence[str]
+    present: Sequence[str]
+    unchecked: Sequence[str]
+    changed: Sequence[str]
+    missing: Sequence[str]
+    bytes: int
+
+
+def fetch(stack: str, job: str, to: str, run: str) -> int:
+    """Copy the files of a job's last run, or of the last one that succeeded; see `fetch_files`."""
+    check(stack)
+    fetch_files(stack, job, to, succeeded=run == _SUCCEEDED)
+    return 0
+
+
+def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) -> Path:
+    """Copy the files of a job's last run into a directory, check them, and return that.
+
+    By default that is outputs/<job>/<run id>, so that no run's files are in the way of another
+    one's. With `succeeded` it is the last run that succeeded, though a later one did not.
+
+    Raises:
+        CommandError: the run left none, or not all of them could be had; with what to do.
+    """
+    state = read_state(stack, secrets=True)
+    declared, result = find(stack, state, job)
+    known, url = kept_files(declared, result)
+    run_id = str(result.run_id)
+    if succeeded:
+        if (place := declared.kept) is None:
+            raise CommandError(
+                f"RUN={_SUCCEEDED} is for files that the stack keeps, and those of {job} are not: "
+                "with `outputs` every run's folder stays at its destination (docs/files.md)."
+            )
+        known, url, run_id = {}, f"{place}/{_SUCCEEDED}", _SUCCEEDED
+    if url is None:
+        other = f" Or fetch those of the last run that succeeded: RUN={_SUCCEEDED}."
+        raise CommandError(
+            f"The last run of {job} left no files that were kept. Its program has to write them "
+            f"into SLIPWAY_OUTPUT_DIR (docs/files.md); `make rerun JOB={job} STACK={stack}` trains "
+            f"it again.{'' if result.succeeded else other}"
+        )
+    directory = Path(to or f"outputs/{job}/{run_id}")
+    echo(f"Copying the files of {job}'s run {run_id} from {url}.")
+    try:
+        kubeconfig = str(state.kubeconfig)
+        # Either has slipway_trainer in it.
+        pod = reader_pod.manifest(declared, state.trainer or declared.image)
+        # Where the files come to be there is room for them; it has no name there.
+        room = next(each for each in directory.absolute().parents if each.is_dir())
+        with TemporaryFile(dir=room) as fetched:
+            with reader_pod.running(kube.connect(kubeconfig), pod):
+                reader_pod.output(kubeconfig, pod, [*_SEND, url], fetched)
+            fetched.seek(0)
+            found = receive(fetched, directory, known)
+    except (reader_pod.FetchError, tarfile.ReadError, ConfigException) as error:
+        raise CommandError(
+            f"The files of {job} were not copied: {error}. What to do: `make up STACK={stack}` "
+            "repairs the cluster and its images, then run the same command again; files that are "
+            f"gone for good come again with `make rerun JOB={job} STACK={stack}`."
+        ) from error
+    _report(found, directory, job, stack)
+    return directory
+
+
+def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:
+    """Return a job and its result, in a stack whose cluster is known; or raise what there is."""
+    if job not in state.jobs:
+        raise CommandError(no_job(stack, job, state.jobs))
+    if state.kubeconfig is None:
+        raise CommandError(f"Stack {stack} has no cluster, in which its jobs' files would be.")
+    found = state.jobs[job]
+    if found.result is None:
+        raise CommandError(f"Job {job} has no result yet; `make results STACK={stack}` says more.")
+    return found, found.result
+
+
+def kept_files(
+    job: JobState, result: RunResult
+) -> tuple[Mapping[str, Mapping[str, Any]], str | None]:
+    """Return the files that a job's result names, and the URL of its run's folder, None without.
+
+    An image without slipway_trainer names none, nor does a run that was lost while it copied them;
+    where they would be follows from its outputs.
+    """
+    known = result.files
+    if LIST in known:
+        return known, str(known[LIST]["url"]).removesuffix(f"/{LIST}")
+    place = job.declared.get("outputs") or job.kept
+    may_be_there = job.declared.keys() & {"image", "build", "outputsEvery"}
+    if place is None or not may_be_there or result.run_id is None:
+        return known, None
+    return known, f"{place.rstrip('/')}/{result.run_id}"
+
+
+def _report(found: Received, directory: Path, job: str, stack: str) -> None:
+    """Print what became of the files; raise where some are changed or missing, with their names."""
+    count = len(found.written) + len(found.unchecked)
+    there = f", {len(found.present)} were there already" if found.present else ""
+    echo(f"{directory}: {count} files with {found.bytes:,} bytes{there}.")
+    if found.unchecked:
+        names = ", ".join(found.unchecked)
+        echo(f"Not checked, because the result of {job} has no checksums of them: {names}.")
+    wrong = [f"\n  {name}: changed since the run, and not copied" for name in found.changed]
+    wrong += [f"\n  {name}: missing" for name in found.missing]
+    if wrong:
+        raise CommandError(
+            f"Not all files are those that the run of {job} left:{''.join(wrong)}\n"
+            f"`make rerun JOB={job} STACK={stack}` trains it again, which leaves them anew."
+        )
+    if not found.unchecked:
+        echo("Each has the sha256 with which the run left it.")
+
+
+def receive(fetched: IO[bytes], to: Path, known: Mapping[str, Mapping[str, Any]]) -> Received:
+    """Write the files of a tar, with the lists of what else it should have, below `to`.
+
+    `known` are the files that the run's result names, with their `sha256`; there may be more.
+
+    Raises:
+        CommandError: a file of yours differs from one of the run's, or a name leads out of `to`;
+            nothing was written.
+        tarfile.ReadError: it is no complete tar.
+    """
+    expected = {name: str(each["sha256"]) for name, each in known.items()}
+    with tarfile.open(fileobj=fetched, mode="r:") as tar:
+        # Each is a plain file, so it has a content.
+        files = {_inner(each): cast("BufferedReader", tar.extractfile(each)) for each in tar}
+        sums = {name: file_digest(file, "sha256").hexdigest() for name, file in files.items()}
+        for name in [each for each in files if PurePosixPath(each).name == LIST]:
+            if expected.setdefault(name, sums[name]) == sums[name]:
+                expected |= _listed(files[name], name)
+        right = [name for name in files if expected.get(name, sums[name]) == sums[name]]
+        yours = {name: _digest(to / name) for name in right if (to / name).exists()}
+        if others := [str(to / name) for name in sorted(yours) if yours[name] != sums[name]]:
+            listed = "".join(f"\n  {path}" for path in others)
+            raise CommandError(
+                f"These files are not those that the run left, and nothing was written:{listed}\n"
+                "Move them away, or name another directory: TO=DIRECTORY."
+            )
+        new = [name for name in right if name not in yours]
+        size = sum(_put(files[name], to / name) for name in new)
+    return Received(
+        written=[name for name in new if name in expected],
+        present=list(yours),
+        unchecked=[name for name in new if name not in expected],
+        changed=[name for name in files if name not in right],
+        missing=sorted(expected.keys() - files.keys()),
+        bytes=size,
+    )
+
+
+def _inner(member: tarfile.TarInfo) -> str:
+    path = PurePosixPath(member.name)
+    if not member.isfile() or path.is_absolute() or ".." in path.parts:
+        raise CommandError(f"{member.name!r} is no file below the run's folder; nothing is written")
+    return str(path)
+
+
+def _listed(file: BufferedReader, name: str) -> dict[str, str]:
+    """Return the sha256 of each file in a list, by its path; `name` is the list's own."""
+    file.seek(0)
+    folder = PurePosixPath(name).parent
+    return {str(folder / each): entry["sha256"] for each, entry in json.load(file).items()}
+
+
+def _put(source: BufferedReader, path: Path) -> int:
+    """Write a file under its name once all of it is on the disk; return its size."""
+    source.seek(0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            shutil.copyfileobj(source, file)
+        return part.rename(path).stat().st_size
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _digest(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,206 @@
+"""`make report JOB=… TO=…`: a page to look at, complete in one file, without any server.
+
+It has each job's latest run, and what trained all of its runs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from core.files import write
+from core.paths import use_extra
+from jobs.config import KEYS
+from jobs.observe.progress import duration
+from jobs.records import archive
+from jobs.records.archive import Run
+from jobs.records.history import Record
+from jobs.records.timeline import entries
+from jobs.result import RunResult, explain
+from jobs.run.gate import LIMITS
+from scripts.cli.backend import locks
+from scripts.cli.config import check, load_settings, no_job
+from scripts.cli.runs import charts, report_data
+from scripts.cli.runs.charts import Chart
+from scripts.cli.runs.compare import Comparison, of_job, remembered, with_limits
+from scripts.cli.runs.report_data import Line, most_lines, newest_lines
+from scripts.cli.runs.results import Outcome, outcomes
+from scripts.cli.state import JobState, read_state
+from scripts.cli.terminal import CommandError, echo
+from scripts.setup import bootstrap
+
+_SHOWN_ELSEWHERE = frozenset({"state", "reason", "run_id", "artifacts", "failure", "attempts"})
+
+
+@dataclass(frozen=True)
+class Section:
+    """A job's part of the report; what its template shows, in this order."""
+
+    job: str
+    run_id: str
+    outcome: Outcome
+    story: str
+    figures: Mapping[str, str]
+    charts: Sequence[Chart]
+    timeline: Chart | None
+    comparison: Comparison | None
+    history: Sequence[Record]
+    ranks: Sequence[int]
+    lines: Sequence[Line]
+    most_lines: int
+    settings: str
+    command: str
+
+
+def report(stack: str, job: str, to: str) -> int:
+    """Write the report on a stack's jobs, or on one of them; exits with 0.
+
+    Raises:
+        CommandError: the stack or the job has no run, or the file can't be written.
+    """
+    check(stack)
+    sections = read(stack, job)
+    bootstrap.add_extra(bootstrap.REPORT, Path(sys.prefix))
+    use_extra(bootstrap.REPORT)
+    file = Path(to or "report.html")
+    try:
+        # It has what the jobs printed, which may hold secrets.
+        write(file, page(stack, sections), mode=0o600)
+    except OSError as error:
+        reason = error.strerror or error
+        raise CommandError(f"{file} can't be written: {reason}. Name another: TO=…") from error
+    echo(f"{file.resolve()}: open it in a browser.")
+    return 0
+
+
+def read(stack: str, job: str = "") -> list[Section]:
+    """Return what is known of the stack's jobs that have a run, or of one of them."""
+    state = read_state(stack)
+    if not state.jobs:
+        raise CommandError(
+            f"Stack {stack} has no runs to report on; `make up STACK={stack}` trains its jobs."
+        )
+    if job and job not in state.jobs:
+        raise CommandError(no_job(stack, job, state.jobs))
+    settings = load_settings(stack)
+    declared = () if settings is None else settings.jobs
+    found = outcomes(state, declared, is_busy=bool(locks(stack)))
+    return [
+        section(stack, with_limits(each, declared), found[name])
+        for name, each in state.jobs.items()
+        if job in {"", name}
+    ]
+
+
+def page(stack: str, sections: Sequence[Section]) -> str:
+    """Return the page; the extra `report` has to be installed."""
+    import jinja2  # noqa: PLC0415 - of the extra
+
+    # Not imported: its modules that build figures take a second.
+    spec = importlib.util.find_spec("plotly")
+    library = Path(str(spec and spec.origin)).parent / "package_data" / "plotly.min.js"
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_function"] = _as_json
+    environment.filters |= {"json": json.dumps, "duration": duration}
+    return environment.get_template("report.html.j2").render(
+        stack=stack,
+        sections=sections,
+        made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        # Nothing in it may end the element that it stands in.
+        plotly=library.read_text(encoding="utf-8").replace("</script", r"<\/script"),
+    )
+
+
+def _as_json(value: Any, **options: Any) -> str:
+    """Return JSON that browsers read, too: NaN is null, which plotly draws as a gap."""
+    strict = json.loads(json.dumps(value), parse_constant=lambda _: None)
+    return json.dumps(strict, **options)
+
+
+def section(stack: str, state: JobState, outcome: Outcome) -> Section:
+    """Return what the report has of a job whose run has been declared."""
+    kept = archive.of_job(stack, state.name)
+    records, runs = remembered(stack, state), kept.runs()
+    # Of the latest run of which anything is known; ids have the time.
+    ids = [*(each.run_id for each in records[-1:]), *(each.id for each in runs[-1:])]
+    run_id = max([*ids, (outcome.result and outcome.result.run_id) or ""])
+    record = next((each for each in records if each.run_id == run_id), None)
+    if outcome.result is not None and outcome.result.run_id not in {None, run_id}:
+        # The state still has the run before.
+        last = None if record is None else record.run_result
+        reached = "going on, or interrupted" if last is None else last.state
+        outcome = replace(outcome, state=reached, result=last, gate="", missed=())
+    result = outcome.result
+    latest = kept.run(run_id)
+    topology = latest.topology or state.topology
+    found = _numbers(latest, record, result)
+    happened = [entry for run in runs for entry in entries(run.timeline)]
+    settings = state.declared if record is None else record.provenance.get("settings")
+    return Section(
+        job=state.name,
+        run_id=run_id,
+        outcome=outcome,
+        story=outcome.note if result is None or result.succeeded else explain(state.name, result),
+        figures={} if result is None else dict(_figures(result)),
+        charts=[*charts.charts(found)],
+        timeline=charts.timeline(happened) if happened else None,
+        comparison=of_job(stack, state),
+        history=records[::-1],
+        ranks=range(topology.world_size),
+        lines=newest_lines(runs, topology),
+        most_lines=most_lines(topology),
+        settings=as_yaml(state.name, settings or {}, state.gate),
+        command=command(stack, state.name, record),
+    )
+
+
+def as_yaml(job: str, settings: Mapping[str, Any], gate: Mapping[str, Any] | None) -> str:
+    """Return a job's declaration, as a stack's file has it, with the limits of its gate."""
+    judged = {key: value for key in LIMITS if (value := (gate or {}).get(key)) is not None}
+    declared = {key: value for key, value in settings.items() if key in KEYS} | judged
+    document = {"config": {"slipway:jobs": {job: declared}}}
+    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+
+
+def command(stack: str, job: str, record: Record | None) -> str:
+    """Return the commands that repeat a run in its stack."""
+    again = f"make rerun JOB={job} STACK={stack}"
+    revision = None if record is None else record.provenance.get("revision")
+    if revision is None:
+        return again
+    commit, dirty, _ = str(revision).partition("-dirty")
+    note = "  # and the changes that were not committed" if dirty else ""
+    return f"git checkout {commit}{note}\n{again}"
+
+
+def _numbers(run: Run, record: Record | None, result: RunResult | None) -> report_data.Series:
+    known = [] if record is None else record.epochs
+    found = report_data.of_logs(run, known)
+    metrics = (result and result.epoch_metrics) or {}
+    return found if found.curves else report_data.of_record(known, metrics)
+
+
+def _figures(result: RunResult) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a result (docs/results.md) that are values, or maps of values."""
+    for name, value in sorted(result.as_map().items()):
+        if name in _SHOWN_ELSEWHERE:
+            continue
+        inner = value.items() if isinstance(value, Mapping) else [("", value)]
+        for key, each in inner:
+            if isinstance(each, str | int | float):
+                shown = f"{each:.6g}" if isinstance(each, float) else str(each)
+                yield f"{name} {key}".rstrip(), shown

@@ -1,0 +1,258 @@
+"""`make results JOB=…`: how each job has ended last, whatever has become of its cluster.
+
+`outcomes` takes that from the stack's state; the rest prints it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
+from rich import box
+from rich.table import Table
+
+from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
+from jobs.observe.progress import duration
+from jobs.result import RunResult, explain
+from jobs.run.gate import limits, missed
+from scripts.cli.backend import exists, locks
+from scripts.cli.config import check, jobs_of, load_settings, no_job
+from scripts.cli.state import JobState, StackState, read_state
+from scripts.cli.terminal import CommandError, console
+
+if TYPE_CHECKING:  # It takes a second to import.
+    from jobs.model.job import TrainingJob
+
+Format = Literal["text", "json"]
+Verdict = Literal["passed", "missed", "not judged", ""]
+
+_FIGURES = ("accuracy", "loss", "samples", "ranks", "took", "attempts")
+_COLUMNS = ("job", "state", "gate", *_FIGURES, "ended (UTC)")
+_WIDTH = 10_000  # of YAML's lines: none is folded
+_IN_STORY = frozenset({"log", "previous_log", "events", "advice"})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job has ended last, or where it is."""
+
+    job: str
+    state: str  # its result's, or `running`, `interrupted` or `no result`
+    result: RunResult | None = None
+    gate: Verdict = ""  # empty for one that did not succeed
+    missed: tuple[str, ...] = ()  # each limit that it missed, and by how much
+    note: str = ""  # why it has no result, or what becomes of it
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same for programs to read; empty values are left out."""
+        details = {"gate": self.gate, "missed": list(self.missed), "note": self.note}
+        kept = {key: value for key, value in details.items() if value}
+        # In the order in which a state has its keys.
+        text = json.dumps(self.result and self.result.as_map(), sort_keys=True)
+        return {"state": self.state, **kept, "result": json.loads(text)}
+
+
+def outcomes(
+    state: StackState, jobs: Sequence[TrainingJob], *, is_busy: bool
+) -> dict[str, Outcome]:
+    """Return how each job has ended, by name, in the order in which they are declared.
+
+    `jobs` are those in the stack's file, as far as they can be read: they have the gates' limits.
+    """
+    declared = {job.name: job for job in jobs}
+    reasons = {} if is_busy else _not_run(jobs, state)
+    found = {}
+    for name in dict.fromkeys([*declared, *state.jobs]):
+        known = state.jobs.get(name)
+        if known is not None and known.result is not None:
+            # An operation may be pending all the same: of an interrupted run that was taken up.
+            found[name] = _ended(known, known.result, declared.get(name))
+            if jobs and name not in declared:
+                gone = "it is no longer in the stack's file, and the next `make up` removes it"
+                found[name] = replace(found[name], note=gone)
+        elif known is None or known.operation is None:
+            waits = "`make up` trains it, or waits for its run where one is still going on"
+            note = "it has not started yet" if is_busy else reasons.get(name, waits)
+            found[name] = Outcome(name, "no result", note=note)
+        elif is_busy:
+            found[name] = Outcome(name, "running", note="`make logs` follows it")
+        else:
+            note = "the next `make up` continues its run"
+            found[name] = Outcome(name, "interrupted", note=note)
+    return found
+
+
+def _ended(job: JobState, result: RunResult, declared: TrainingJob | None) -> Outcome:
+    outcome = Outcome(job.name, result.state, result)
+    if not result.succeeded:
+        return outcome
+    if job.passed:
+        return replace(outcome, gate="passed")
+    misses = () if declared is None else tuple(missed(limits(declared), result))
+    return replace(outcome, gate="missed" if misses else "not judged", missed=misses)
+
+
+def _not_run(jobs: Sequence[TrainingJob], state: StackState) -> dict[str, str]:
+    """Return why jobs did not run that needed others."""
+    if not jobs:
+        return {}
+    from jobs.plan import not_run  # noqa: PLC0415 - it takes a second
+
+    ended: dict[str, str | None] = {job.name: None for job in jobs}
+    ended |= {name: job.result.state for name, job in state.jobs.items() if job.result}
+    passed = {name: name in state.jobs and state.jobs[name].passed for name in ended}
+    return not_run(jobs, ended, passed)
+
+
+def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the command line calls it
+    """Print the results of a stack's jobs, or of one job all that is known; exits with 0."""
+    check(stack)
+    if not exists(stack):
+        raise CommandError(
+            f"Stack {stack} is not up, and `make down` keeps no results. `make up STACK={stack}` "
+            "creates it and trains its jobs."
+        )
+    found, skipped = _read(stack)
+    print_results(stack, found, skipped, job=job, form=format)
+    return 0
+
+
+def summarize(stack: str) -> None:
+    """Print a row for each of a stack's jobs at the end of `make up`; nothing without results."""
+    found, _ = _read(stack)
+    if not any(each.result for each in found.values()):
+        return
+    _print_table(found)
+    if any(each.gate != "passed" for each in found.values()):
+        print(f"All about one job: `make results JOB=… STACK={stack}`", file=sys.stderr)
+
+
+def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
+    """Return how each job has ended, and which entries of the catalogue are skipped, and why."""
+    state = read_state(stack)
+    # The limits that were missed, and why a job did not run. It takes a second.
+    settings = None if state.has_passed(jobs_of(stack)) else load_settings(stack)
+    declared = () if settings is None else settings.jobs
+    found = outcomes(state, declared, is_busy=bool(locks(stack)))
+    return found, state.skipped if settings is None else settings.skipped
+
+
+def print_results(
+    stack: str,
+    found: Mapping[str, Outcome],
+    skipped: Mapping[str, str],
+    *,
+    job: str = "",
+    form: Format = "text",
+) -> None:
+    """See `show`; of outcomes that are known."""
+    if job and job not in found:
+        raise CommandError(no_job(stack, job, found))
+    if all(each.state == "no result" for each in found.values()):
+        raise CommandError(
+            f"Stack {stack} has no results yet; `make up STACK={stack}` trains its jobs."
+        )
+    if form == "json":
+        jobs = {name: each.document for name, each in found.items()}
+        document = jobs[job] if job else {"jobs": jobs, "skipped": dict(skipped)}
+        print(json.dumps(document, indent=2))
+    elif job:
+        print(_document(found[job]))
+        if left := _files(found[job]):
+            print(f"\n{left}; `make fetch JOB={job} STACK={stack}` copies and checks them")
+        if (result := found[job].result) is not None and result.tracking is not None:
+            print(f"\nits page on the tracking server: `make ui JOB={job} STACK={stack}`")
+    else:
+        _print_table(found)
+        if any(map(_files, found.values())):
+            print(f"\nfiles that a job left: `make fetch JOB=… STACK={stack}`")
+        for text in filter(None, map(_story, found.values())):
+            print(f"\n{text}")
+        if skipped:
+            lines = (f"\n  {name}: {reason}" for name, reason in skipped.items())
+            print(f"\njobs of the catalogue that this cluster can't run:{''.join(lines)}")
+
+
+def _print_table(found: Mapping[str, Outcome]) -> None:
+    out = console()
+    style = box.SIMPLE_HEAD if out.is_terminal else None
+    table = Table(box=style, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    # Narrow terminals break a cell into lines; nothing is cut off.
+    for name in _COLUMNS:
+        table.add_column(name, justify="right" if name in _FIGURES else "left", overflow="fold")
+    for outcome in found.values():
+        table.add_row(*_cells(outcome), style=_style(outcome) if out.is_terminal else None)
+    out.print(table)
+
+
+def _cells(outcome: Outcome) -> list[str]:
+    first = [outcome.job, outcome.state, outcome.gate or "-"]
+    if (result := outcome.result) is None:
+        return first + ["-"] * (len(_COLUMNS) - len(first))
+    seconds, completed = result.duration_seconds, result.completed
+    return [
+        *first,
+        _figure(result.accuracy, "{:.4f}"),
+        _figure(result.loss, "{:.4f}"),
+        _figure(result.samples_seen, "{:,}"),
+        _figure(result.world_size, "{}"),
+        "-" if seconds is None else duration(seconds),
+        str(len(result.attempts or ()) + 1),
+        "-" if completed is None else f"{_utc(completed):%Y-%m-%d %H:%M}",
+    ]
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "-" if value is None else form.format(value)
+
+
+def _utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _style(outcome: Outcome) -> str:
+    if outcome.state in {"running", "interrupted", "no result"}:
+        return "dim"
+    return "green" if outcome.gate == "passed" else "red"
+
+
+def _story(outcome: Outcome) -> str:
+    """Return what a row can't hold; empty for a job that has no more to report."""
+    if outcome.result is None or outcome.note:
+        return f"job {outcome.job}: {outcome.state}; {outcome.note}"
+    if outcome.state != "Succeeded":
+        return explain(outcome.job, outcome.result)
+    if outcome.missed:
+        missed = "; ".join(outcome.missed)
+        return (
+            f"job {outcome.job} succeeded, but missed: {missed}\n"
+            "what to do: change its settings or the limit, then run `make up` again"
+        )
+    if outcome.gate == "not judged":
+        return f"job {outcome.job} succeeded; `make up` checks its limits"
+    return ""
+
+
+def _files(outcome: Outcome) -> str:
+    """Return where the files of a job's last run are; empty where it left none."""
+    result = outcome.result
+    if result is None or "artifacts.json" not in result.files:
+        return ""
+    url = result.files["artifacts.json"]["url"].rpartition("/")[0]
+    volume = f" (volume {KEPT_CLAIM})" if url.startswith(f"file://{KEPT_DIRECTORY}/") else ""
+    return f"files: in {url}{volume}"
+
+
+def _document(outcome: Outcome) -> str:
+    """Return all that is known of one job, with what its story holds in the story alone."""
+    document, story = outcome.document, _story(outcome)
+    for key in _IN_STORY:
+        ((document["result"] or {}).get("failure") or {}).pop(key, None)
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    return f"{text}\n{story}" if story else text.rstrip("\n")

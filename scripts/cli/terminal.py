@@ -1,0 +1,29 @@
+"""How a command talks to the user: lines, tables, and errors whose text alone is shown."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # It is of no use to most commands.
+    from rich.console import Console
+
+_PIPE_WIDTH = 10_000
+"""The width without a terminal: a table is as wide as its content."""
+
+
+class CommandError(Exception):
+    """What can go wrong without a fault in this program: its text alone is shown."""
+
+
+def echo(line: str) -> None:
+    """Print a line between those of Pulumi."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def console() -> Console:
+    """Return what prints tables as they are, whatever is in their cells."""
+    from rich.console import Console  # noqa: PLC0415 - see above
+
+    width = None if Console().is_terminal else _PIPE_WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)

@@ -1,1 +1,0 @@
-"""What takes the place of a download that cannot be had here."""

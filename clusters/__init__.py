@@ -14,11 +14,11 @@ def _kind_of(folder: str) -> Kind:
 
 CLUSTERS: Mapping[str, Kind] = {
     "aks": _kind_of("clusters.aks"),
-    "azure-stack": _kind_of("clusters.azure_local"),
+    "azure-stack": _kind_of("clusters.azure_stack"),
     "embedded": _kind_of("clusters.embedded"),
     "kind": _kind_of("clusters.kind"),
     "minikube": _kind_of("clusters.minikube"),
-    "kubeconfig": _kind_of("clusters.existing"),
+    "kubeconfig": _kind_of("clusters.kubeconfig"),
 }
 """Every kind that `slipway:cluster` may name. A new one is one folder and one line here."""
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the import is slow, and the facts about a kind do not need 
     import pulumi_kubernetes
 
     from clusters.capacity import Capacity
+    from clusters.operator.existing import ExistingOperator
     from clusters.pools import GpuPool, NodePool
     from core.manifests import Manifest
 
@@ -28,23 +29,6 @@ JOB_ACCOUNT = "slipway-job"
 """What a job's pods run as: it has no rights, and its token is not mounted."""
 ONE_AT_A_TIME = "a volume of the default StorageClass can be used on one of them at a time"
 """Of several nodes: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes"""
-
-
-@dataclass(frozen=True)
-class ExistingOperator:
-    """A training operator that another party has installed in the cluster.
-
-    Args:
-        version: Such as `1.9.2`; None when it is unknown.
-        namespace: Of its Deployment; None when that can't be seen.
-        deployment: Its Deployment's name; None likewise.
-        judges: Whether it has a webhook for PyTorchJobs, as those since 1.8 have.
-    """
-
-    version: str | None = None
-    namespace: str | None = None
-    deployment: str | None = None
-    judges: bool = True
 
 
 @dataclass(frozen=True)

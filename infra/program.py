@@ -3,13 +3,13 @@
 import pulumi
 
 from clusters import CLUSTERS
+from clusters.operator.training_operator import TrainingOperator
+from core.declare import declare_all, required
 from images.resource import TrainerImages
 from infra import kept, runs, settings
 from infra.cost import estimates
-from infra.declare import declare_all, required
 from infra.gpus.component import Gpus, cuda_output
 from infra.namespace import JobNamespace
-from infra.operator.component import TrainingOperator
 from infra.runs import RunContext, train
 from infra.tracking.component import track
 

@@ -14,13 +14,13 @@ import pytest
 from clusters.cluster import JOBS
 from clusters.embedded import lifecycle, pki
 from clusters.embedded.layout import Layout
-from clusters.training_operator import NAME as OPERATOR
+from clusters.operator.operator_ready import OperatorReadyHandler
+from clusters.operator.releases import NAME as OPERATOR
+from clusters.operator.training_operator import deployment, foundations
 from core import toolchain
 from core.context import Silence
 from core.manifests import restricted_namespace
 from infra.namespace import contents
-from infra.operator.component import deployment, foundations
-from infra.operator.handler import OperatorReadyHandler
 from tests.engine.embedded_cluster import TestCluster, bring_in_trainer, program_images
 from tests.engine.pytorchjob_stack import Jobs
 

@@ -8,12 +8,13 @@ import pulumi_kubernetes
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from clusters import owner, training_operator
+from clusters import owner
 from clusters.capacity import Capacity, left, machine_cores, machine_memory
 from clusters.cluster import Cluster, Remains
 from clusters.embedded import remains as search
 from clusters.embedded.host import COREDNS_REQUESTS, KEPT_FREE, SYSTEM_RESERVED, image_reference
 from clusters.embedded.layout import Layout
+from clusters.operator import releases
 from core import manifests
 from core.fields import CONFIG, size
 from core.paths import state_dir
@@ -47,7 +48,7 @@ class Embedded(pulumi.CustomResource):
 def capacity(settings: Settings) -> Capacity:  # noqa: ARG001 (every kind's shape)
     """Return this machine's cores and memory, less what the kubelet and other pods have of it."""
     memory = machine_memory() - size(SYSTEM_RESERVED) - size(KEPT_FREE)
-    return left(machine_cores(), memory, (COREDNS_REQUESTS, training_operator.REQUESTS))
+    return left(machine_cores(), memory, (COREDNS_REQUESTS, releases.REQUESTS))
 
 
 def provision(settings: Settings) -> Cluster:

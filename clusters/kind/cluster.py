@@ -12,11 +12,11 @@ import yaml
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from clusters import training_operator
 from clusters.capacity import Capacity, left, machine_cores, machine_memory
+from clusters.cli_clusters import cluster as machine
+from clusters.cli_clusters.cluster import ClusterName, Mount, PortMapping
 from clusters.cluster import Cluster
-from clusters.kind_and_minikube import cluster as machine
-from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping
+from clusters.operator import releases
 from core.fields import CONFIG, Cpu, Image, Memory
 
 _CONTROL_PLANE = {"cpu": "650m", "memory": "100Mi"}
@@ -88,7 +88,7 @@ def capacity(settings: Settings) -> Capacity:
     more of them are only slower. Memory is not like that, so it is divided among the nodes.
     """
     kept = {"cpu": "0", "memory": "0Mi"} | _kept(settings)
-    requests = [_EVERY_NODE, training_operator.REQUESTS, kept]
+    requests = [_EVERY_NODE, releases.REQUESTS, kept]
     if not settings.workers:
         requests += [_CONTROL_PLANE, _DNS]
     nodes = settings.workers or settings.control_planes

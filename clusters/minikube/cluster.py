@@ -12,12 +12,12 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
-from clusters import training_operator
 from clusters.capacity import Capacity, left
+from clusters.cli_clusters import cluster as machine
+from clusters.cli_clusters.cluster import ClusterName, Mount, PortMapping
 from clusters.cluster import Cluster
-from clusters.kind_and_minikube import cluster as machine
-from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping
 from clusters.minikube.tool import CONTAINER_DRIVERS
+from clusters.operator import releases
 from core.fields import CONFIG, Memory, size
 from core.problem import Contradiction, contradiction
 from core.validation import Consistent
@@ -78,7 +78,7 @@ class Settings(Consistent):
 
 def capacity(settings: Settings) -> Capacity:
     """What each node has for jobs; of several, the first one's share is taken for all."""
-    requests = (_SYSTEM, training_operator.REQUESTS)
+    requests = (_SYSTEM, releases.REQUESTS)
     return left(settings.cpus, size(settings.memory), requests, nodes=settings.nodes)
 
 

@@ -9,11 +9,11 @@ import pulumi
 from pulumi import Output, ResourceOptions
 
 from clusters.cluster import Cluster
+from clusters.image_registry import pull_secret
 from clusters.pools import DEVICE_PLUGIN, GpuPool
+from core.declare import declare
 from core.manifests import Manifest, digest
-from infra.declare import declare
 from infra.gpus.manifests import NAMESPACE, PLUGIN, device_plugin, facts
-from infra.namespace import pull_secret
 from jobs.adapt import wants_gpus
 
 if TYPE_CHECKING:

@@ -8,10 +8,13 @@ from core.handler import Handler
 from core.lazy import Lazy
 from images.targets.target import TARGETS
 
-_SERVED: Mapping[str, Lazy] = {
+_SERVED: Mapping[str, Callable[[], Handler]] = {
     "slipway:clusters:Access": Lazy("clusters.azure.access.AccessHandler"),
     "slipway:infra:GpuReady": Lazy("infra.gpus.handler.GpuReadyHandler"),
-    "slipway:infra:OperatorReady": Lazy("infra.operator.handler.OperatorReadyHandler"),
+    "slipway:infra:OperatorReady": partial(
+        Lazy("clusters.operator.operator_ready.OperatorReadyHandler"),
+        Lazy("jobs.run.submit.stop_all"),
+    ),
     "slipway:infra:TrackingReady": Lazy("infra.tracking.handler.TrackingReadyHandler"),
     "slipway:jobs:Claim": Lazy("jobs.run.claim.ClaimHandler"),
     "slipway:jobs:Gate": Lazy("jobs.run.gate.GateHandler"),

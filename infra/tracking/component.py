@@ -7,10 +7,10 @@ import pulumi
 from pulumi import Output, ResourceOptions
 
 from clusters.cluster import Cluster
+from core.declare import declare, declare_all
 from core.manifests import digest
 from images.build.trainer import MLFLOW, POSTGRES
 from images.resource import declared
-from infra.declare import declare, declare_all
 from infra.tracking import manifests
 from infra.tracking.settings import Tracking
 from jobs.resource import Claim

@@ -8,8 +8,8 @@ from kubernetes.client.exceptions import ApiException
 from core.context import Context
 from core.handler import Change, Handler, Properties
 from core.kube import connect
+from core.rollout import Rollout, not_ready_on_errors
 from core.wait import NotYet, until
-from infra.rollout import Rollout, not_ready_on_errors
 
 LIMIT_SECONDS = 180
 """How long a server may take to start: 10 seconds, and longer where its image is pulled."""

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from clusters import CLUSTERS
+from clusters.cli_clusters.handler import ToolHandler
+from clusters.cli_clusters.tool import Tool
 from clusters.kind import cluster as kind
 from clusters.kind.tool import KindHandler, KindTool
-from clusters.kind_and_minikube.handler import ToolHandler
-from clusters.kind_and_minikube.tool import Tool
 from clusters.minikube import cluster as minikube
 from clusters.minikube.tool import MinikubeHandler, MinikubeTool
 from core import toolchain

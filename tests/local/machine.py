@@ -27,7 +27,7 @@ from cryptography.x509.oid import NameOID
 from rich.console import Console
 
 from clusters import CLUSTERS
-from clusters.kind_and_minikube import handler
+from clusters.cli_clusters import handler
 from core import toolchain
 from scripts.setup import golang
 from scripts.setup.record import Entry

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from clusters import owner
+from clusters.cli_clusters.tool import Tool, identity
 from clusters.cluster import Remains
-from clusters.kind_and_minikube.tool import Tool, identity
 from core.context import Context, show_in_summary
 from core.handler import UNKNOWN, Change, Handler, Properties, compare
 from core.wait import NotYet, until

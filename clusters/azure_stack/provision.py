@@ -13,11 +13,11 @@ from pulumi_azure_native import authorization, azurestackhci, kubernetes, resour
 
 from clusters.azure import checks
 from clusters.azure.resources import AzureCluster, connected
-from clusters.azure_local.settings import gpus
+from clusters.azure_stack.settings import gpus
 from clusters.cluster import ONE_AT_A_TIME, Cluster
 
 if TYPE_CHECKING:
-    from clusters.azure_local.settings import Entra, LogicalNetwork, Settings
+    from clusters.azure_stack.settings import Entra, LogicalNetwork, Settings
 
 
 _FIXED_OF_CLUSTER = (

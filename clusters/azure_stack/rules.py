@@ -10,7 +10,7 @@ from clusters import azure
 from core.problem import Contradiction, contradiction, quote
 
 if TYPE_CHECKING:
-    from clusters.azure_local.settings import LogicalNetwork, Settings
+    from clusters.azure_stack.settings import LogicalNetwork, Settings
 
 _POOL = ("logicalNetwork.poolStart", "logicalNetwork.poolEnd")
 

@@ -9,11 +9,12 @@ import pytest
 import tenacity
 import yaml
 
-from clusters.existing.kubeconfig import Choice, Unusable
-from clusters.existing.look import Deployed, Found, look
-from clusters.existing.remains import remains as search
-from clusters.existing.settings import Settings
 from clusters.image_registry import Images
+from clusters.kubeconfig.choice import Choice, Unusable
+from clusters.kubeconfig.look import Found, look
+from clusters.kubeconfig.remains import remains as search
+from clusters.kubeconfig.settings import Settings
+from clusters.operator.existing import Deployed
 from core.manifests import KEPT, MADE_BY
 from tests.unit.fake_api import Answer, FakeApi, served
 
@@ -144,7 +145,9 @@ def test_credentials_that_are_not_known_there_are_told(api: FakeApi) -> None:
 def test_a_cluster_that_does_not_answer_is_told_with_what_to_do(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clusters.existing.look._groups.retry.stop", tenacity.stop_after_attempt(1))
+    monkeypatch.setattr(
+        "clusters.kubeconfig.look._groups.retry.stop", tenacity.stop_after_attempt(1)
+    )
     gone = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
     command = r"`kubectl --kubeconfig '/a file' --context x get --raw /version`"
     with pytest.raises(Unusable, match=rf"https://a\.example does not answer: .*{command}"):

@@ -12,11 +12,11 @@ from typing import Any, cast
 import pulumi
 
 from clusters.cluster import Cluster
-from clusters.training_operator import NAME, NAMESPACE, REQUESTS
+from clusters.image_registry import with_pull_secret
+from clusters.operator.releases import NAME, NAMESPACE, REQUESTS
 from core import toolchain
+from core.declare import declare, declare_all
 from core.manifests import Manifest, digest, marked, read, rendered, restricted_namespace
-from infra.declare import declare, declare_all
-from infra.namespace import with_pull_secret
 
 _WEBHOOK = "validator.training-operator.kubeflow.org"
 """The operator looks its webhook up by this name (`webhookConfigurationName` in its main.go)."""
@@ -55,7 +55,7 @@ class TrainingOperator(pulumi.ComponentResource):
         else:
             seen = asdict(cluster.operator).items()
             properties["existing"] = {key: value for key, value in seen if value is not None}
-        ready = "slipway:infra:OperatorReady"  # see infra.operator.handler
+        ready = "slipway:infra:OperatorReady"  # see clusters.operator.operator_ready
         self.ready = pulumi.CustomResource(ready, name, properties, child)
         self.register_outputs({})
 

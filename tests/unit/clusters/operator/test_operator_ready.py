@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from clusters.operator import operator_ready as operator_handler
+from clusters.operator.operator_ready import Operator, OperatorReadyHandler
 from core.handler import UNKNOWN, Change
 from core.wait import NotYet
-from infra.operator import handler as operator_handler
-from infra.operator.handler import Operator, OperatorReadyHandler
+from jobs.run.submit import stop_all
 from tests.unit.fake_api import Answer, FakeApi, served
 from tests.unit.jobs_objects import REFUSED_LOGIN
 from tests.unit.row import Row
@@ -124,7 +125,10 @@ def test_a_pod_is_left_alone_while_there_is_no_certificate(api: FakeApi) -> None
 
 def test_a_create_returns_at_once_when_all_is_ready(api: FakeApi) -> None:
     row = Row()
-    assert OperatorReadyHandler().create(inputs(api), row) == ("kubeflow/training-operator", {})
+    assert OperatorReadyHandler(stop_all).create(inputs(api), row) == (
+        "kubeflow/training-operator",
+        {},
+    )
     assert row.said == []
 
 
@@ -138,7 +142,7 @@ def test_a_create_waits_and_says_for_what(api: FakeApi) -> None:
 
     api.answers["GET", DEPLOYMENT] = late
     row = Row()
-    OperatorReadyHandler().create(inputs(api), row)
+    OperatorReadyHandler(stop_all).create(inputs(api), row)
     assert len(tries) == 3
     # Once, and not at each look.
     (said,) = row.said
@@ -167,7 +171,7 @@ def test_when_the_limit_is_over_the_error_tells_all_there_is_to_know(api: FakeAp
     api.says("GET", EVENTS, {"items": [other, event]})
     api.says("GET", f"{PODS}/op-1/log", "first line\nlast line\n")
     with pytest.raises(TimeoutError) as caught:
-        OperatorReadyHandler().create(inputs(api), Row())
+        OperatorReadyHandler(stop_all).create(inputs(api), Row())
     text = str(caught.value)
     for words in (
         "not ready within 2 s: 0 of 1 pods",
@@ -198,7 +202,7 @@ def test_an_image_refused_for_want_of_a_new_role_has_more_time(
         return 200, rolled_out(readyReplicas=1 if any("role" in each for each in row.said) else 0)
 
     api.answers["GET", DEPLOYMENT] = rolling
-    OperatorReadyHandler().create(inputs(api), row)
+    OperatorReadyHandler(stop_all).create(inputs(api), row)
     assert any("up to ten minutes" in each for each in row.said)
 
 
@@ -206,7 +210,7 @@ def test_an_image_refused_for_want_of_a_new_role_has_more_time(
 def test_an_error_is_told_even_when_there_is_nothing_to_look_at(api: FakeApi) -> None:
     api.answers.clear()
     with pytest.raises(TimeoutError, match="can't be read"):
-        OperatorReadyHandler().create(inputs(api), Row())
+        OperatorReadyHandler(stop_all).create(inputs(api), Row())
 
 
 def test_ctrl_c_ends_the_wait_at_once(api: FakeApi) -> None:
@@ -214,28 +218,32 @@ def test_ctrl_c_ends_the_wait_at_once(api: FakeApi) -> None:
     row = Row()
     row.cancelled.set()
     with pytest.raises(InterruptedError):
-        OperatorReadyHandler().create(inputs(api), row)
+        OperatorReadyHandler(stop_all).create(inputs(api), row)
 
 
 def test_an_up_leaves_an_operator_alone_that_is_ready(api: FakeApi) -> None:
-    assert OperatorReadyHandler().diff(inputs(api), inputs(api), Row()) == []
+    assert OperatorReadyHandler(stop_all).diff(inputs(api), inputs(api), Row()) == []
 
 
 def test_an_up_waits_for_an_operator_that_is_not_ready_any_more(api: FakeApi) -> None:
     api.answers["POST", JOBS] = lambda job: (201, job)
-    changes = OperatorReadyHandler().diff(inputs(api), inputs(api), Row())
+    changes = OperatorReadyHandler(stop_all).diff(inputs(api), inputs(api), Row())
     assert changes == [Change("deployment", drift=True)]
 
 
 def test_a_new_deployment_is_waited_for_without_asking(api: FakeApi) -> None:
-    changes = OperatorReadyHandler().diff(inputs(api), {**inputs(api), "rollout": "y"}, Row())
+    changes = OperatorReadyHandler(stop_all).diff(
+        inputs(api), {**inputs(api), "rollout": "y"}, Row()
+    )
     assert changes == [Change("rollout")]
     assert api.asked == []
 
 
 def test_a_preview_asks_no_cluster_that_is_not_there_yet(api: FakeApi) -> None:
     unknown = {**inputs(api), "kubeconfig": UNKNOWN}
-    assert OperatorReadyHandler().diff(inputs(api), unknown, Row()) == [Change("kubeconfig")]
+    assert OperatorReadyHandler(stop_all).diff(inputs(api), unknown, Row()) == [
+        Change("kubeconfig")
+    ]
     assert api.asked == []
 
 
@@ -249,7 +257,7 @@ SEEN = {"namespace": "kubeflow", "deployment": "training-operator"}
 
 def test_somebody_elses_operator_is_left_as_it_is(api: FakeApi) -> None:
     row = Row()
-    made = OperatorReadyHandler().create(of_somebody(api, **SEEN), row)
+    made = OperatorReadyHandler(stop_all).create(of_somebody(api, **SEEN), row)
     assert made == ("kubeflow/training-operator", {})
     assert [method for method, _, _ in api.asked] == ["GET", "POST", "POST"]
 
@@ -258,7 +266,7 @@ def test_one_that_may_not_be_seen_is_ready_when_its_webhook_judges(api: FakeApi)
     api.says("GET", DEPLOYMENT, {"kind": "Status", "message": "forbidden"}, status=403)
     Operator(of_somebody(api, **SEEN)).probe()
     api.asked.clear()
-    assert OperatorReadyHandler().create(of_somebody(api), Row()) == ("PyTorchJobs", {})
+    assert OperatorReadyHandler(stop_all).create(of_somebody(api), Row()) == ("PyTorchJobs", {})
     assert [method for method, _, _ in api.asked] == ["POST", "POST"]
 
 
@@ -286,23 +294,20 @@ def test_one_without_a_webhook_is_ready_when_it_runs(api: FakeApi) -> None:
 def test_of_one_that_may_not_be_seen_the_error_says_whom_to_ask(api: FakeApi) -> None:
     api.answers["POST", JOBS] = lambda job: (201, job)
     with pytest.raises(TimeoutError, match="ask whoever has installed it"):
-        OperatorReadyHandler().create(of_somebody(api), Row())
+        OperatorReadyHandler(stop_all).create(of_somebody(api), Row())
 
 
 def test_an_up_waits_for_somebody_elses_operator_that_is_not_ready_any_more(api: FakeApi) -> None:
     api.answers["POST", JOBS] = lambda job: (201, job)
     inputs_ = of_somebody(api)
-    changes = OperatorReadyHandler().diff(inputs_, inputs_, Row())
+    changes = OperatorReadyHandler(stop_all).diff(inputs_, inputs_, Row())
     assert changes == [Change("existing", drift=True)]
 
 
-def test_in_a_namespace_that_others_use_no_run_is_stopped(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_a_namespace_that_others_use_no_run_is_stopped(api: FakeApi) -> None:
     stopped: list[str] = []
-    monkeypatch.setattr("jobs.run.submit.stop_all", lambda _, name, __: stopped.append(name))
-    shared = {**of_somebody(api), "shared": True}
-    OperatorReadyHandler().delete(shared, Row())
+    handler = OperatorReadyHandler(lambda _, name, __: stopped.append(name))
+    handler.delete({**of_somebody(api), "shared": True}, Row())
     assert stopped == []
-    OperatorReadyHandler().delete(of_somebody(api), Row())
+    handler.delete(of_somebody(api), Row())
     assert stopped == ["slipway-jobs"]

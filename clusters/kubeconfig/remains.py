@@ -9,9 +9,9 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from clusters.cluster import JOBS, Remains
-from clusters.existing.kubeconfig import Absent, choose, kubectl
-from clusters.existing.look import get, owner, silence
-from clusters.existing.settings import Settings
+from clusters.kubeconfig.choice import Absent, choose, kubectl
+from clusters.kubeconfig.look import get, owner, silence
+from clusters.kubeconfig.settings import Settings
 from core.kube import api_message, connect
 from core.manifests import KEPT, MANAGED_BY
 from core.toolchain import ToolMissing

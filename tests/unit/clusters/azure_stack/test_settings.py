@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from pydantic.alias_generators import to_camel
 
-from clusters.azure_local.settings import Settings, gpus, pools
+from clusters.azure_stack.settings import Settings, gpus, pools
 from clusters.pools import Taint
 from core.validation import check
 from infra import settings

@@ -7,12 +7,13 @@ are, and whether a training operator is there to be used.
 import pulumi
 import pulumi_kubernetes
 
-from clusters.cluster import JOBS, ONE_AT_A_TIME, Cluster, ExistingOperator
-from clusters.existing.kubeconfig import Choice, choose
-from clusters.existing.look import Found, look
-from clusters.existing.operator import decide, require_alone, require_home, require_namespace
-from clusters.existing.settings import Settings
+from clusters.cluster import JOBS, ONE_AT_A_TIME, Cluster
 from clusters.image_registry import Images
+from clusters.kubeconfig.choice import Choice, Unusable, choose
+from clusters.kubeconfig.look import Found, look
+from clusters.kubeconfig.settings import Settings
+from clusters.kubeconfig.sharing import require_alone, require_home, require_namespace
+from clusters.operator.existing import ExistingOperator, Unfit, decide
 from clusters.pools import GpuPool
 from core.manifests import stack
 from images.resource import helper_images
@@ -77,7 +78,10 @@ def _operator(settings: Settings, found: Found, namespace: str) -> ExistingOpera
     own = stack()
     require_alone(found, namespace, own)
     require_namespace(found, namespace, own, named=settings.namespace is not None)
-    operator = decide(settings.operator, found, stack=own, namespace=namespace)
+    try:
+        operator = decide(settings.operator, found, stack=own, namespace=namespace)
+    except Unfit as error:
+        raise Unusable("operator", str(error)) from None
     if operator is None:
         require_home(found, own)
     return operator

@@ -5,19 +5,19 @@ operator reports ready before it serves the webhook, and the API server calls a 
 it has observed its configuration.
 """
 
+from collections.abc import Callable
 from http import HTTPStatus
 
+from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
 from clusters import late_roles
-from clusters.operator_webhook import judges
-from clusters.training_operator import NAME, NAMESPACE
+from clusters.operator.releases import NAME, NAMESPACE
 from core.context import Context
 from core.handler import Change, Handler, Properties
-from core.kube import Request, ask, connect
+from core.kube import Request, api_message, ask, connect
+from core.rollout import REQUEST_SECONDS, Rollout, not_ready_on_errors
 from core.wait import NotYet, until
-from infra.rollout import REQUEST_SECONDS, Rollout, not_ready_on_errors
-from jobs.run import submit
 
 LIMIT_SECONDS = 120
 _POLL_SECONDS = 0.5
@@ -26,7 +26,14 @@ _CERTIFICATE = "training-operator-webhook-cert"
 
 
 class OperatorReadyHandler(Handler):
-    """Waits until the operator is ready, and on every `up` looks whether it still is."""
+    """Waits until the operator is ready, and on every `up` looks whether it still is.
+
+    Args:
+        stop_runs: Stops the runs of a namespace: `jobs.run.submit.stop_all`.
+    """
+
+    def __init__(self, stop_runs: Callable[[str, str, Context], None]) -> None:
+        self._stop_runs = stop_runs
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         try:
@@ -67,7 +74,7 @@ class OperatorReadyHandler(Handler):
         A shared namespace is left alone: the owner of its runs is unknown.
         """
         if not state.get("shared"):
-            submit.stop_all(state["kubeconfig"], state["jobNamespace"], context)
+            self._stop_runs(state["kubeconfig"], state["jobNamespace"], context)
 
 
 class Operator:
@@ -135,3 +142,32 @@ class Operator:
             if self._own or error.status != HTTPStatus.FORBIDDEN:
                 raise
             # The webhook's own answer decides, and it is called next.
+
+
+def judges(api: ApiClient, namespace: str) -> bool:
+    """Return whether a webhook refuses a PyTorchJob that nothing else refuses, and a good one not.
+
+    Raises:
+        ApiException: the good one is refused, or the other by something else.
+    """
+    _try(api, namespace, container="pytorch")
+    try:
+        _try(api, namespace, container="not-pytorch")
+    except ApiException as error:
+        if "denied the request" not in api_message(error):
+            raise
+        return True
+    return False
+
+
+def _try(api: ApiClient, namespace: str, *, container: str) -> None:
+    """Try a PyTorchJob that the CRD allows; the webhook wants a container named pytorch."""
+    template = {"spec": {"containers": [{"name": container, "image": "readiness-probe"}]}}
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "readiness-probe"},
+        "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": template}}},
+    }
+    path = f"/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs"
+    ask(api, Request("POST", path, {"dryRun": "All"}, job), limit=REQUEST_SECONDS)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters.azure_local import kubeconfig
-from clusters.azure_local.kubeconfig import KubeconfigHandler, Refused
+from clusters.azure_stack import kubeconfig
+from clusters.azure_stack.kubeconfig import KubeconfigHandler, Refused
 from core.handler import UNKNOWN, Change
 from tests.doubles.azure_native.arm import Answer, Arm, refusal, serving
 from tests.doubles.azure_native.credentials import TOKEN

@@ -4,33 +4,31 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.cluster import ExistingOperator
-from clusters.existing.kubeconfig import Unusable
-from clusters.existing.look import Deployed, Found
-from clusters.existing.operator import (
+from clusters.operator.existing import (
+    Deployed,
+    ExistingOperator,
     Requested,
+    SeenOperators,
+    Unfit,
     decide,
-    require_alone,
-    require_home,
-    require_namespace,
 )
-from clusters.training_operator import has_webhook, is_accepted, version_of
+from clusters.operator.releases import has_webhook, is_accepted, version_of
 
 NEWEST = Deployed("kubeflow", "training-operator", "ghcr.io/x/training-operator:v1-d6eb98e")
-EMPTY = Found(deployed=())
-SERVING = Found(serves=True, deployed=(NEWEST,), judged=True)
+EMPTY = SeenOperators(deployed=())
+SERVING = SeenOperators(serves=True, deployed=(NEWEST,), judged=True)
 MINE = "slipway/mine"
 
 
-def decided(found: Found, wanted: Requested = "auto") -> ExistingOperator | None:
+def decided(found: SeenOperators, wanted: Requested = "auto") -> ExistingOperator | None:
     return decide(wanted, found, stack=MINE, namespace="slipway-jobs")
 
 
-def refusal(found: Found, wanted: Requested = "auto") -> str:
-    with pytest.raises(Unusable) as caught:
+def refusal(found: SeenOperators, wanted: Requested = "auto") -> str:
+    with pytest.raises(Unfit) as caught:
         decided(found, wanted)
     text = str(caught.value)
-    assert text.startswith(f"slipway:cluster.operator: {wanted}: ")
+    assert text.startswith(f"{wanted}: ")
     assert text.endswith("allowed: auto, existing, install")
     return text
 
@@ -75,7 +73,7 @@ def test_the_one_that_is_there_is_used(wanted: Requested) -> None:
 def test_the_stacks_own_is_kept(wanted: Requested) -> None:
     assert decided(replace(SERVING, made_by=MINE), wanted) is None
     # Its `up` was killed before the Deployment was there.
-    assert decided(Found(serves=True, made_by=MINE, deployed=()), wanted) is None
+    assert decided(SeenOperators(serves=True, made_by=MINE, deployed=()), wanted) is None
 
 
 def test_the_stacks_own_is_nobody_elses() -> None:
@@ -136,84 +134,14 @@ def test_an_image_that_tells_no_version_counts_by_its_webhook() -> None:
 
 
 def test_one_that_may_not_be_seen_is_used_when_its_webhook_judges() -> None:
-    assert decided(Found(serves=True, judged=True)) == ExistingOperator()
+    assert decided(SeenOperators(serves=True, judged=True)) == ExistingOperator()
 
 
 def test_one_that_may_not_be_seen_nor_tried_is_left_to_the_gate() -> None:
-    assert decided(Found(serves=True)) == ExistingOperator()
+    assert decided(SeenOperators(serves=True)) == ExistingOperator()
 
 
 def test_pytorchjobs_that_nobody_runs_are_told() -> None:
-    said = refusal(Found(serves=True, deployed=(), judged=False))
+    said = refusal(SeenOperators(serves=True, deployed=(), judged=False))
     assert "but no operator that runs them" in said
-    assert decided(Found(serves=True, deployed=(), judged=False), "install") is None
-
-
-def test_a_namespace_that_is_somebody_elses_is_not_made_the_stacks_own() -> None:
-    require_namespace(Found(), "slipway-jobs", MINE, named=False)
-    own, theirs = (Found(namespaces={"slipway-jobs": each}) for each in (MINE, None))
-    require_namespace(own, "slipway-jobs", MINE, named=False)
-    with pytest.raises(Unusable, match="and not this stack's; name it here to use it as it is"):
-        require_namespace(theirs, "slipway-jobs", MINE, named=False)
-
-
-def test_a_namespace_that_is_named_has_to_be_there() -> None:
-    for found in (Found(namespaces={"team-a": None}), Found(unseen=frozenset({"team-a"}))):
-        require_namespace(found, "team-a", MINE, named=True)
-    with pytest.raises(Unusable, match="kubectl create namespace team-a"):
-        require_namespace(Found(), "team-a", MINE, named=True)
-
-
-def test_the_operator_goes_into_no_namespace_of_somebody_else() -> None:
-    require_home(Found(namespaces={"kubeflow": MINE}), MINE)
-    with pytest.raises(Unusable, match="`make down` would remove it"):
-        require_home(Found(namespaces={"kubeflow": None}), MINE)
-
-
-OTHERS = "slipway/dev"
-
-
-@pytest.mark.parametrize("namespace", ["slipway-jobs", "team-a"])
-@pytest.mark.parametrize(
-    "found",
-    [
-        replace(SERVING, made_by=OTHERS),
-        replace(SERVING, deployed=(replace(NEWEST, made_by=OTHERS),)),
-        Found(namespaces={"kubeflow": OTHERS}),
-        replace(SERVING, made_by=OTHERS, namespaces={"slipway-jobs": OTHERS}, jobs_of=OTHERS),
-    ],
-    ids=["its CRD", "its Deployment", "its namespace", "all of it"],
-)
-def test_an_operator_that_another_stack_has_installed_is_that_stacks_alone(
-    found: Found, namespace: str
-) -> None:
-    with pytest.raises(Unusable) as caught:
-        require_alone(found, namespace, MINE)
-    said = str(caught.value)
-    assert said.startswith("slipway:cluster: the stack slipway/dev has installed")
-    assert "one stack for each cluster whose operator Slipway has installed" in said
-    assert "put this stack's jobs into slipway:jobs of slipway/dev, or use a cluster of" in said
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        replace(SERVING, namespaces={"team-a": OTHERS}),
-        replace(SERVING, namespaces={"team-a": None}, jobs_of=OTHERS),
-        replace(SERVING, unseen=frozenset({"team-a"}), jobs_of=OTHERS),
-    ],
-    ids=["made by it", "somebody else's", "not to be seen"],
-)
-def test_beside_somebody_elses_operator_there_is_one_stack_for_each_namespace(found: Found) -> None:
-    with pytest.raises(Unusable) as caught:
-        require_alone(found, "team-a", MINE)
-    said = str(caught.value)
-    assert said.startswith("slipway:cluster.namespace: team-a is where the stack slipway/dev has")
-    assert "name another one that is there, put this stack's jobs into slipway:jobs of" in said
-
-
-def test_what_is_the_stacks_own_or_nobodys_of_slipway_is_in_no_ones_way() -> None:
-    mine = {"kubeflow": MINE, "slipway-jobs": MINE}
-    own = replace(SERVING, made_by=MINE, namespaces=mine, jobs_of=MINE)
-    for found in (Found(), SERVING, own, Found(namespaces={"kubeflow": None, "team-a": OTHERS})):
-        require_alone(found, "slipway-jobs", MINE)
+    assert decided(SeenOperators(serves=True, deployed=(), judged=False), "install") is None

@@ -4,13 +4,13 @@ from clusters.cluster import Kind
 from core.lazy import Lazy
 
 KIND = Kind(
-    settings=Lazy("clusters.azure_local.settings.Settings"),
-    gpus=Lazy("clusters.azure_local.settings.gpus"),
-    pools=Lazy("clusters.azure_local.settings.pools"),
-    declare=Lazy("clusters.azure_local.provision.provision"),
+    settings=Lazy("clusters.azure_stack.settings.Settings"),
+    gpus=Lazy("clusters.azure_stack.settings.gpus"),
+    pools=Lazy("clusters.azure_stack.settings.pools"),
+    declare=Lazy("clusters.azure_stack.provision.provision"),
     handlers={
         "slipway:clusters:AzureLocalKubeconfig": Lazy(
-            "clusters.azure_local.kubeconfig.KubeconfigHandler"
+            "clusters.azure_stack.kubeconfig.KubeconfigHandler"
         )
     },
     remains=Lazy("clusters.azure.checks.remains"),

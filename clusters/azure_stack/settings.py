@@ -23,7 +23,7 @@ from clusters.azure.settings import (
     regex,
     resource_id,
 )
-from clusters.azure_local import rules
+from clusters.azure_stack import rules
 from clusters.image_registry import Registry
 from clusters.pools import GpuPool, NodePool
 from core.fields import CONFIG

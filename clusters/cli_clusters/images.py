@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusters.kind_and_minikube.tool import Tool
+from clusters.cli_clusters.tool import Tool
 from core.context import Context
 from core.toolchain import ToolMissing
 from images.targets.target import Target, listed

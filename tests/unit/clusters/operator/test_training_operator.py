@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from clusters.operator.training_operator import deployment, foundations
 from core import toolchain
 from core.manifests import read
-from infra.operator.component import deployment, foundations
 
 JOBS = "slipway-jobs"
 WAIT_IMAGE, IMAGE = "example.org/tcp-wait:1", "example.org/operator:1"

@@ -1,28 +1,78 @@
-"""Whether a stack may use a cluster, and which training operator: one that is there, or its own.
+"""A training operator that others have installed: what was seen of it, and its use. Pure."""
 
-Each stack gives what it makes in a cluster the same names, so two would be at odds over it. Pure.
-"""
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
-from clusters import training_operator as releases
-from clusters.cluster import ExistingOperator
-from clusters.existing.kubeconfig import Unusable
-from clusters.existing.look import Deployed, Found
+from clusters.operator import releases
 from core.problem import quote
 
 Requested = Literal["auto", "install", "existing"]
+
+
+class Unfit(Exception):
+    """The cluster has no training operator as requested; the text has why, and what to do."""
+
+
+@dataclass(frozen=True)
+class ExistingOperator:
+    """A training operator that another party has installed in the cluster.
+
+    Args:
+        version: Such as `1.9.2`; None when it is unknown.
+        namespace: Of its Deployment; None when that can't be seen.
+        deployment: Its Deployment's name; None likewise.
+        judges: Whether it has a webhook for PyTorchJobs, as those since 1.8 have.
+    """
+
+    version: str | None = None
+    namespace: str | None = None
+    deployment: str | None = None
+    judges: bool = True
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A training operator's Deployment, what it runs, and which stack has made it, if one has."""
+
+    namespace: str
+    name: str
+    image: str
+    args: tuple[str, ...] = ()
+    made_by: str | None = None
+
+
+@dataclass(frozen=True)
+class SeenOperators:
+    """What runs PyTorchJobs in a cluster, as far as the account may see it.
+
+    Args:
+        serves: Whether the API server serves PyTorchJobs.
+        trainer: Whether it serves the TrainJobs of Kubeflow Trainer 2.
+        made_by: The stack that has installed the operator; None when it is another party's, or
+            is unknown.
+        deployed: Operators; None when that is unknown.
+        judged: Whether a webhook judges PyTorchJobs; None when that can't be tried, since
+            the namespace does not exist yet, for one.
+    """
+
+    serves: bool = False
+    trainer: bool = False
+    made_by: str | None = None
+    deployed: tuple[Deployed, ...] | None = None
+    judged: bool | None = None
+
+
 _Decided = ExistingOperator | str | None
 """As `decide` returns; or why the request can't be met."""
 
 
 def decide(
-    requested: Requested, found: Found, *, stack: str, namespace: str
+    requested: Requested, found: SeenOperators, *, stack: str, namespace: str
 ) -> ExistingOperator | None:
     """Return the operator to use; None to install one, or to keep the stack's own.
 
-    What was found is none of another stack's. Raises `Unusable`, as all here, with what to do.
+    What was found is none of another stack's. Raises `Unfit`.
     """
     decided: _Decided = None
     if found.made_by == stack:
@@ -39,61 +89,11 @@ def decide(
         decided = _unseen(requested, found)
     if isinstance(decided, str):
         text = f"{requested}: {decided}; allowed: auto, existing, install"
-        raise Unusable("operator", text)
+        raise Unfit(text)
     return decided
 
 
-def require_alone(found: Found, namespace: str, stack: str) -> None:
-    """Let a stack into a cluster whose operator is no other stack's, and a namespace likewise."""
-    installed = [each.made_by for each in found.deployed or ()]
-    owners = [found.made_by, found.namespaces.get(releases.NAMESPACE), *installed]
-    if (other := _other(owners, stack)) is not None:
-        raise Unusable(
-            "",
-            f"the stack {other} has installed this cluster's training operator, which looks after "
-            "that stack's jobs alone. There is one stack for each cluster whose operator Slipway "
-            f"has installed: put this stack's jobs into slipway:jobs of {other}, or use a cluster "
-            "of its own",
-        )
-    if (other := _other([found.namespaces.get(namespace), found.jobs_of], stack)) is not None:
-        raise Unusable(
-            "namespace",
-            f"{namespace} is where the stack {other} has its jobs, and there is one stack for each "
-            "namespace: name another one that is there, put this stack's jobs into slipway:jobs of "
-            f"{other}, or use a cluster of its own",
-        )
-
-
-def require_namespace(found: Found, namespace: str, stack: str, *, named: bool) -> None:
-    """Let a stack use the namespace that the settings name, or else make it or keep its own."""
-    if named and namespace not in {*found.namespaces, *found.unseen}:
-        raise Unusable(
-            "namespace",
-            f"{namespace} is not there, and one that is named here is used as it is; make it "
-            f"(`kubectl create namespace {namespace}`), or leave the key out for one of the "
-            "stack's own",
-        )
-    if not named and found.namespaces.get(namespace, stack) != stack:
-        raise Unusable(
-            "namespace",
-            f"is missing, and {namespace}, which the stack would make, is there already, "
-            "and not this stack's; name it here to use it as it is, or another one that is there",
-        )
-
-
-def require_home(found: Found, stack: str) -> None:
-    """Let a stack make the operator's namespace, or keep the one that it has made."""
-    if found.namespaces.get(releases.NAMESPACE, stack) != stack:
-        raise Unusable(
-            "operator",
-            "the training operator would be installed in the namespace "
-            f"{releases.NAMESPACE}, which is there already, and not this stack's: its pods would "
-            "be held to another Pod Security level, and `make down` would remove it. Have whoever "
-            "looks after it install the training operator, and say existing",
-        )
-
-
-def _absent(requested: Requested, found: Found) -> _Decided:
+def _absent(requested: Requested, found: SeenOperators) -> _Decided:
     """Decide for a cluster without PyTorchJobs."""
     if found.trainer and requested != "install":
         return (
@@ -109,7 +109,7 @@ def _absent(requested: Requested, found: Found) -> _Decided:
     return None
 
 
-def _unseen(requested: Requested, found: Found) -> _Decided:
+def _unseen(requested: Requested, found: SeenOperators) -> _Decided:
     """Decide for a cluster with PyTorchJobs, and no operator that was seen."""
     if requested == "install":
         return None
@@ -124,7 +124,7 @@ def _unseen(requested: Requested, found: Found) -> _Decided:
     )
 
 
-def _others(requested: Requested, found: Found, namespace: str) -> _Decided:
+def _others(requested: Requested, found: SeenOperators, namespace: str) -> _Decided:
     """Decide for a cluster with operators: the first one that runs jobs of the namespace."""
     operators = found.deployed or ()
     if requested == "install":
@@ -147,7 +147,7 @@ def _others(requested: Requested, found: Found, namespace: str) -> _Decided:
 
 
 def _against(
-    operator: Deployed, version: str | None, found: Found, namespace: str
+    operator: Deployed, version: str | None, found: SeenOperators, namespace: str
 ) -> Iterator[str]:
     """Yield why an operator can't run jobs of the namespace."""
     if version is None and found.judged is False:
@@ -163,7 +163,3 @@ def _against(
             f"looks after the namespace {only.partition('=')[2]} alone ({quote(only)}), and the "
             f"jobs' is {namespace}: name that one under slipway:cluster.namespace"
         )
-
-
-def _other(owners: Iterable[str | None], stack: str) -> str | None:
-    return next((each for each in owners if each is not None and each != stack), None)

@@ -15,9 +15,10 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from clusters.cluster import JOB_ACCOUNT
-from clusters.existing.kubeconfig import Choice, Unusable, kubectl
-from clusters.operator_webhook import judges
-from clusters.training_operator import NAME, NAMESPACE
+from clusters.kubeconfig.choice import Choice, Unusable, kubectl
+from clusters.operator.existing import Deployed, SeenOperators
+from clusters.operator.operator_ready import judges
+from clusters.operator.releases import NAME, NAMESPACE
 from core.kube import Request, api_message, ask, connect
 from core.manifests import KEPT_CLAIM, MADE_BY
 
@@ -34,28 +35,10 @@ _UNSEEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 
 
 @dataclass(frozen=True)
-class Deployed:
-    """A training operator's Deployment, what it runs, and which stack has made it, if one has."""
-
-    namespace: str
-    name: str
-    image: str
-    args: tuple[str, ...] = ()
-    made_by: str | None = None
-
-
-@dataclass(frozen=True)
-class Found:
+class Found(SeenOperators):
     """What a cluster has, as far as the account may see it.
 
     Args:
-        serves: Whether the API server serves PyTorchJobs.
-        trainer: Whether it serves the TrainJobs of Kubeflow Trainer 2.
-        made_by: The stack that has installed the operator; None when it is another party's, or
-            is unknown.
-        deployed: Operators; None when that is unknown.
-        judged: Whether a webhook judges PyTorchJobs; None when that can't be tried, since
-            the namespace does not exist yet, for one.
         namespaces: The existing ones, of the jobs' and the operator's, each with the stack
             that has made it; None for another party. Those that can't be seen are missing.
         unseen: Which of the two can't be seen.
@@ -66,11 +49,6 @@ class Found:
         claim_of: The stack whose claim for kept files is in the jobs' namespace; None as `jobs_of`.
     """
 
-    serves: bool = False
-    trainer: bool = False
-    made_by: str | None = None
-    deployed: tuple[Deployed, ...] | None = None
-    judged: bool | None = None
     namespaces: Mapping[str, str | None] = field(default_factory=dict)
     unseen: frozenset[str] = frozenset()
     jobs_of: str | None = None

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from clusters import CLUSTERS
-from clusters.existing.kubeconfig import Choice, Unusable, choose
-from clusters.existing.settings import Settings
+from clusters.kubeconfig.choice import Choice, Unusable, choose
+from clusters.kubeconfig.settings import Settings
 from clusters.pools import GpuPool, Taint
 from core import toolchain
 from core.validation import check

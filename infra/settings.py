@@ -49,7 +49,7 @@ class ClusterSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(JobsConfig):
+class StackSettings(JobsConfig):
     """A stack's settings: its jobs, of which no problems are left, and all else.
 
     Args:
@@ -82,13 +82,13 @@ class SettingsError(pulumi.RunError):
         )
 
 
-def load() -> Settings:
+def load() -> StackSettings:
     """Read the running stack's configuration; see `parse`."""
     runtime = pulumi.runtime
     return parse(runtime.get_config_env(), pulumi.get_stack(), runtime.get_config_secret_keys_env())
 
 
-def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = None) -> Settings:
+def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = None) -> StackSettings:
     """Return the settings that the engine's configuration of a stack stands for.
 
     `config` has each value as text or JSON, by its full key; `secrets` lists the encrypted ones.
@@ -115,7 +115,7 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
         problems += estimates.too_dear(configured.jobs, around.pools, table)
     if problems or cluster is None or isinstance(outputs, list):
         raise SettingsError(problems, stack)
-    return Settings(
+    return StackSettings(
         **vars(configured),
         cluster=cluster,
         capacity=around.capacity,

@@ -13,8 +13,9 @@ from pulumi_azure_native import network
 from clusters.aks.pools import AksGpuNodes
 
 if TYPE_CHECKING:
+    from clusters.aks.access import Network
     from clusters.aks.pools import SystemPool
-    from clusters.aks.settings import Network, Settings
+    from clusters.aks.settings import AksSettings
     from clusters.azure.resources import AzureCluster
 
 _CRITICAL = "CriticalAddonsOnly=true:NoSchedule"
@@ -77,7 +78,7 @@ def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
 
 def managed_cluster(
     azure: AzureCluster,
-    settings: Settings,
+    settings: AksSettings,
     subnet: Input[str],
     control: Input[str],
     *,
@@ -137,7 +138,7 @@ def managed_cluster(
             "scale_down_unneeded_time": idle,
             "scale_down_delay_after_add": idle,
             "skip_nodes_with_local_storage": "false",
-            # By `pools.priorities`. AKS's default is random; whether it takes that again
+            # By `node_pools.priorities`. AKS's default is random; whether it takes that again
             # when the expander is left out later was not checked.
             **({"expander": "priority"} if falls_back else {}),
         },
@@ -229,7 +230,7 @@ def _with_gpus(gpu: AksGpuNodes) -> dict[str, Any]:
     }
 
 
-def _api_server(settings: Settings) -> dict[str, Any]:
+def _api_server(settings: AksSettings) -> dict[str, Any]:
     """Return who reaches the API server, besides the nodes, which AKS itself lets in.
 
     https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges

@@ -17,13 +17,14 @@ import pulumi
 from pulumi_azure_native import authorization, managedidentity
 from pulumi_azure_native import containerservice as aks
 
-from clusters.aks import account, nodes, pools, services
+from clusters.aks import account, node_pools, nodes, services
 from clusters.azure import checks
 from clusters.azure.resources import AzureCluster, connected
 from clusters.cluster import JOB_ACCOUNT, JOBS, JobIdentity
 
 if TYPE_CHECKING:
-    from clusters.aks.settings import Principal, Settings
+    from clusters.aks.access import Principal
+    from clusters.aks.settings import AksSettings
     from clusters.cluster import Cluster
 
 _ADVICE = (
@@ -56,7 +57,7 @@ _JOBS_MAY = {
 """The storage account's containers, and the role that jobs have in each."""
 
 
-def provision(settings: Settings) -> Cluster:
+def provision(settings: AksSettings) -> Cluster:
     """Declare everything on Azure, and return the cluster."""
     checks.before_update(
         settings,
@@ -65,8 +66,8 @@ def provision(settings: Settings) -> Cluster:
         account=partial(account.problems, settings),
     )
     admins = account.administrators(settings)
-    node_pools = pools.node_pools(settings)
-    priorities, gpus = pools.priorities(pools.gpu_pools(settings)), pools.gpus(settings)
+    pools = node_pools.node_pools(settings)
+    priorities = node_pools.priorities(node_pools.gpu_pools(settings))
 
     azure = AzureCluster("slipway:clusters:Aks", settings)
     subnet = nodes.subnet_of(azure, settings.network)
@@ -76,7 +77,7 @@ def provision(settings: Settings) -> Cluster:
     )
     cluster = nodes.managed_cluster(azure, settings, subnet, control.id, after=may_join)
     nodes.maintenance(azure, cluster)
-    ready = [*nodes.agent_pools(azure, node_pools, cluster, subnet)]
+    ready = [*nodes.agent_pools(azure, pools, cluster, subnet)]
 
     registry = services.registry(azure, settings)
     storage, containers = services.storage_account(azure, settings, subnet, _JOBS_MAY)
@@ -121,7 +122,7 @@ def provision(settings: Settings) -> Cluster:
         after=ready,
         lasting=settings.lasting,
         kind="aks",
-        gpus=gpus,
+        gpus=node_pools.gpus(settings),
         objects=priorities,
         store=f"abfs://artifacts@{settings.storage_name}.dfs.core.windows.net/slipway",
         # AKS gives a pod with that label a token of its account's identity. adlfs, by which a job's

@@ -17,7 +17,7 @@ from pulumi_azure_native import (
 )
 
 if TYPE_CHECKING:
-    from clusters.aks.settings import Budget, Logs, Settings
+    from clusters.aks.settings import AksSettings, Budget, Logs
     from clusters.azure.resources import AzureCluster
 
 _CATEGORIES: Mapping[str, Sequence[str]] = {
@@ -41,7 +41,7 @@ _ALERTS = (("Actual", 80), ("Actual", 100), ("Forecasted", 100))
 """Of what is spent, or will be by the end of the month, in percent."""
 
 
-def registry(azure: AzureCluster, settings: Settings) -> containerregistry.Registry:
+def registry(azure: AzureCluster, settings: AksSettings) -> containerregistry.Registry:
     """Declare a registry that lets in people and identities of Entra, and no password."""
     return containerregistry.Registry(
         azure.cluster_name,
@@ -55,7 +55,7 @@ def registry(azure: AzureCluster, settings: Settings) -> containerregistry.Regis
 
 
 def storage_account(
-    azure: AzureCluster, settings: Settings, subnet: Input[str], containers: Iterable[str]
+    azure: AzureCluster, settings: AksSettings, subnet: Input[str], containers: Iterable[str]
 ) -> tuple[storage.StorageAccount, Mapping[str, storage.BlobContainer]]:
     """Declare the account with its containers: what may be done in each is a matter of roles.
 

@@ -4,7 +4,7 @@ from clusters.cluster import Kind
 from core.lazy import Lazy
 
 KIND = Kind(
-    settings=Lazy("clusters.azure_stack.settings.Settings"),
+    settings=Lazy("clusters.azure_stack.settings.AzureStackSettings"),
     gpus=Lazy("clusters.azure_stack.settings.gpus"),
     pools=Lazy("clusters.azure_stack.settings.pools"),
     declare=Lazy("clusters.azure_stack.provision.provision"),

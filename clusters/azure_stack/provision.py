@@ -17,7 +17,8 @@ from clusters.azure_stack.settings import gpus
 from clusters.cluster import ONE_AT_A_TIME, Cluster
 
 if TYPE_CHECKING:
-    from clusters.azure_stack.settings import Entra, LogicalNetwork, Settings
+    from clusters.azure_stack.machines import LogicalNetwork
+    from clusters.azure_stack.settings import AzureStackSettings, Entra
 
 
 _FIXED_OF_CLUSTER = (
@@ -44,7 +45,7 @@ _ADVICE = (
 _LINUX = {"osType": "Linux", "osSKU": "CBLMariner"}
 
 
-def provision(settings: Settings) -> Cluster:
+def provision(settings: AzureStackSettings) -> Cluster:
     """Declare everything on Azure Local, and return the cluster."""
     checks.before_update(settings, "azure-stack")
     azure = AzureCluster("slipway:clusters:AzureLocal", settings, "30m")
@@ -129,7 +130,7 @@ def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.C
 
 def _instance(
     azure: AzureCluster,
-    settings: Settings,
+    settings: AzureStackSettings,
     cluster: kubernetes.ConnectedCluster,
     network: pulumi.Input[str],
 ) -> list[pulumi.CustomResource]:
@@ -180,7 +181,9 @@ def _instance(
     return [instance, pool]
 
 
-def _instance_properties(settings: Settings, network: pulumi.Input[str]) -> dict[str, Any]:
+def _instance_properties(
+    settings: AzureStackSettings, network: pulumi.Input[str]
+) -> dict[str, Any]:
     plane, system = settings.control_plane, settings.system
     optional: dict[str, Any] = {}
     endpoint = {} if plane.address is None else {"controlPlaneEndpoint": {"hostIP": plane.address}}
@@ -208,7 +211,7 @@ class _Kubeconfig(pulumi.CustomResource):
 
 
 def _kubeconfig(
-    azure: AzureCluster, settings: Settings, instance: pulumi.CustomResource
+    azure: AzureCluster, settings: AzureStackSettings, instance: pulumi.CustomResource
 ) -> pulumi.Output[str]:
     """Return what it takes to connect, from the cluster's own network alone; see kubeconfig.py."""
     who = "Admin" if settings.admin_kubeconfig else "User"

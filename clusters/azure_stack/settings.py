@@ -4,128 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from functools import partial
-from ipaddress import IPv4Address, IPv4Network
-from typing import Annotated, Any, Literal
+from ipaddress import IPv4Address
+from typing import Annotated, Any
 
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
-from clusters.azure import LOCAL_GPUS, cores
-from clusters.azure.settings import (
-    DISTINCT,
-    AzureSettings,
-    GpuNodes,
-    Guid,
-    Size,
-    parsed,
-    regex,
-    resource_id,
+from clusters.azure.facts import cores, without_gpus
+from clusters.azure.settings import DISTINCT, AzureSettings, Guid, regex, resource_id
+from clusters.azure_stack.machines import (
+    ControlPlane,
+    LocalGpuNodes,
+    LogicalNetwork,
+    Prefix,
+    SystemPool,
 )
-from clusters.azure_stack import rules
 from clusters.image_registry import Registry
 from clusters.pools import GpuPool, NodePool
 from core.fields import CONFIG
-from core.problem import Contradiction
+from core.problem import Contradiction, contradiction, quote
 
-_ADDRESS = "an IPv4 address, such as 10.20.0.10"
-_PREFIX = "an IPv4 network in CIDR notation, such as 10.20.0.0/24"
-
-Address = Annotated[str, Field(description=_ADDRESS), parsed(IPv4Address, _ADDRESS)]
-Prefix = Annotated[
-    str, Field(description=_PREFIX), parsed(partial(IPv4Network, strict=False), _PREFIX)
-]
 _PRINTED = "the ID that `az customlocation show --query id` prints"
 CustomLocation = Annotated[str, resource_id("Microsoft.ExtendedLocation/customLocations", _PRINTED)]
 _EXISTING = "the ID of an existing logical network"
 LogicalNetworkId = Annotated[str, resource_id("Microsoft.AzureStackHCI/logicalNetworks", _EXISTING)]
 _KEY = "the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA…"
 PublicKey = Annotated[str, regex(r"^ssh-rsa [A-Za-z0-9+/]+={0,3}( \S.*)?$", _KEY)]
-# https://learn.microsoft.com/azure/aks/aksarc/scale-requirements
-_NODES = "a whole number from 1 to 64: AKS on Azure Local has no empty node pools"
-PoolNodes = Annotated[int, Field(ge=1, le=64, description=_NODES)]
 _LABEL = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _HOST = "a host name with no https:// before it, such as armmanagement.autonomous.cloud.private"
 Host = Annotated[str, regex(rf"^{_LABEL}(\.{_LABEL})+(:[0-9]{{1,5}})?$", _HOST)]
 Version = Annotated[str, regex(r"^1\.[0-9]{2}\.[0-9]+$", "a version such as 1.31.5")]
-
-
-@dataclass(frozen=True, kw_only=True, config=CONFIG)
-class ControlPlane:
-    """The machines of the API server.
-
-    Args:
-        nodes: How many; with 3 or 5 one may be lost.
-        size: Of each.
-        address: Of the API server, for good; of the logical network, and outside of its pool.
-            Chosen by AKS unless set.
-    """
-
-    # https://learn.microsoft.com/azure/aks/aksarc/scale-requirements
-    nodes: Literal[1, 3, 5] = 1
-    size: Size = "Standard_A4_v2"
-    address: Address | None = None
-
-
-@dataclass(frozen=True, kw_only=True, config=CONFIG)
-class SystemPool:
-    """The nodes of the cluster's own pods, of the operator, and of jobs without GPUs.
-
-    Args:
-        size: Of each node.
-        nodes: How many.
-    """
-
-    size: Size = "Standard_D8s_v3"
-    nodes: PoolNodes = 2
-
-
-@dataclass(frozen=True, kw_only=True, config=CONFIG)
-class LocalGpuNodes(GpuNodes):
-    """Nodes with GPUs.
-
-    Args:
-        min_nodes: The pool never has fewer; one at least, for there are no empty pools here.
-        max_nodes: The pool never has more; with more than `min_nodes` it grows and shrinks.
-    """
-
-    KNOWN = LOCAL_GPUS
-    OWN_LABEL = "slipway.dev/pool"
-
-    min_nodes: PoolNodes = 1
-    max_nodes: PoolNodes = 1
-
-    @property
-    def grows(self) -> bool:
-        """Whether a node is made for a job that finds none."""
-        return self.max_nodes > self.min_nodes
-
-
-@dataclass(frozen=True, kw_only=True, config=CONFIG)
-class LogicalNetwork:
-    """A network for the cluster's machines that the stack makes. Its addresses are static.
-
-    AKS on Azure Local takes no other:
-    https://learn.microsoft.com/azure/aks/aksarc/aks-hci-network-system-requirements
-
-    Args:
-        vm_switch: The virtual switch of the hosts that it is on: `Get-VMSwitch`.
-        prefix: Its addresses.
-        gateway: One of them.
-        dns_servers: They must resolve the name of the Azure Local instance.
-        pool_start: The first address that machines may have.
-        pool_end: The last.
-        vlan: Its number; 0 for none.
-    """
-
-    vm_switch: Annotated[str, Field(min_length=1, description="a virtual switch's name")]
-    prefix: Prefix
-    gateway: Address
-    dns_servers: Annotated[tuple[Address, ...], Field(min_length=1), DISTINCT]
-    pool_start: Address
-    pool_end: Address
-    vlan: Annotated[int, Field(ge=0, le=4094)] = 0
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -155,7 +64,7 @@ class Disconnected:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Settings(AzureSettings):
+class AzureStackSettings(AzureSettings):
     """AKS on Azure Local: on a company's own machines, through Azure Arc.
 
     Args:
@@ -194,7 +103,66 @@ class Settings(AzureSettings):
 
     def contradictions(self) -> Iterator[Contradiction]:
         yield from super().contradictions()
-        yield from rules.contradictions(self)
+        network, address = self.logical_network, self.control_plane.address
+        yield from without_gpus("system", self.system.size)
+        yield from without_gpus("controlPlane", self.control_plane.size)
+        if self.disconnected is None:
+            yield from self._connected()
+        else:
+            yield from self._disconnected()
+            yield from self._unreached()
+        if self.gpu is not None:
+            yield from self.gpu.contradictions()
+        if isinstance(network, LogicalNetwork):
+            workers = self.system.nodes + (0 if self.gpu is None else self.gpu.max_nodes)
+            yield from network.misplaced(self.pods, address)
+            yield from network.too_small(self.control_plane.nodes + workers, address)
+
+    def _connected(self) -> Iterator[Contradiction]:
+        if self.entra is None:
+            yield contradiction(
+                ("entra",),
+                "is missing; it has adminGroups, with a group that whoever runs pulumi up is in: "
+                "az ad group show --group NAME --query id",
+                "disconnected",
+            )
+
+    def _disconnected(self) -> Iterator[Contradiction]:
+        """Yield what Azure Local can't do without the internet.
+
+        https://learn.microsoft.com/azure/azure-local/manage/disconnected-operations-aks
+        (limitations)
+        """
+        if self.gpu is not None:
+            text = "goes with no disconnected: there Azure Local has no GPUs for AKS; leave one out"
+            yield contradiction(("gpu",), text, "disconnected")
+        if self.entra is not None:
+            text = "goes with no disconnected: Entra can't be reached from there; leave one out"
+            yield contradiction(("entra",), text, "disconnected")
+        if not self.admin_kubeconfig:
+            text = (
+                "has to be true with disconnected: without Entra the cluster's own administrator "
+                "is the only one who gets in"
+            )
+            yield contradiction(("adminKubeconfig",), text, "disconnected")
+        network = self.logical_network
+        for index, server in enumerate(() if isinstance(network, str) else network.dns_servers):
+            if not IPv4Address(server).is_private:
+                text = f"{quote(server)} is a public address; with disconnected none can be reached"
+                yield contradiction(("logicalNetwork", "dnsServers", index), text, "disconnected")
+
+    def _unreached(self) -> Iterator[Contradiction]:
+        """Yield images that are not in the one registry that is reached without the internet."""
+        reached = self.registry
+        unreached = f"is not in the registry, {reached.host}, the only one reached"
+        for public, private in reached.mirrors.items():
+            if private.partition("/")[0] != reached.host:
+                place, about = ("registry", "mirrors", public), ("disconnected", "registry.server")
+                yield contradiction(place, f"{quote(private)} {unreached}", *about)
+        for key, image in self.images.prebuilt.items():
+            if not reached.has(image):
+                about = ("disconnected", "registry")
+                yield contradiction(("images", key), f"{quote(image)} {unreached}", *about)
 
     @property
     def own_groups(self) -> tuple[str, ...]:
@@ -227,7 +195,7 @@ class Settings(AzureSettings):
         return {"fixed": {key: str(value) for key, value in values.items()}}
 
 
-def gpus(settings: Settings) -> GpuPool | None:
+def gpus(settings: AzureStackSettings) -> GpuPool | None:
     """Return the pool with GPUs as jobs have to know it; None without one."""
     # A node comes with the driver, and offers its GPUs without anything being installed:
     # https://learn.microsoft.com/azure/aks/aksarc/deploy-gpu-node-pool
@@ -235,7 +203,7 @@ def gpus(settings: Settings) -> GpuPool | None:
     return None if gpu is None else gpu.pool(driver="AKS on Azure Local", device_plugin=False)
 
 
-def pools(settings: Settings) -> tuple[NodePool, ...]:
+def pools(settings: AzureStackSettings) -> tuple[NodePool, ...]:
     """Return every pool, of your own machines: only your own table has a price for them."""
     system, gpu = settings.system, settings.gpu
     pools = [("system", system.size, system.nodes, system.nodes, 0)]

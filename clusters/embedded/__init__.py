@@ -16,7 +16,7 @@ _TOOLS = (
     "cni-plugins", "nft", "ip", "buildah", "mmdebstrap", "nsenter", "setpriv",
 )  # fmt: skip
 KIND = Kind(
-    settings=Lazy("clusters.embedded.cluster.Settings"),
+    settings=Lazy("clusters.embedded.cluster.EmbeddedSettings"),
     capacity=Lazy("clusters.embedded.cluster.capacity"),
     declare=Lazy("clusters.embedded.cluster.provision"),
     remains=Lazy("clusters.embedded.cluster.remains"),

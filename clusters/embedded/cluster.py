@@ -21,7 +21,7 @@ from core.paths import state_dir
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Settings:
+class EmbeddedSettings:
     """The settings of `slipway:cluster` for the kind `embedded`.
 
     Args:
@@ -45,13 +45,13 @@ class Embedded(pulumi.CustomResource):
     containerdNamespace: pulumi.Output[str]  # noqa: N815
 
 
-def capacity(settings: Settings) -> Capacity:  # noqa: ARG001 (every kind's shape)
+def capacity(settings: EmbeddedSettings) -> Capacity:  # noqa: ARG001 (every kind's shape)
     """Return this machine's cores and memory, less what the kubelet and other pods have of it."""
     memory = machine_memory() - size(SYSTEM_RESERVED) - size(KEPT_FREE)
     return left(machine_cores(), memory, (COREDNS_REQUESTS, releases.REQUESTS))
 
 
-def provision(settings: Settings) -> Cluster:
+def provision(settings: EmbeddedSettings) -> Cluster:
     """Declare the cluster and its provider."""
     directory = _directory(settings)
     inputs = {"name": settings.name, "directory": str(directory), "owner": manifests.stack()}
@@ -83,11 +83,11 @@ def provision(settings: Settings) -> Cluster:
     )
 
 
-def remains(settings: Settings, stack: str) -> Remains:
+def remains(settings: EmbeddedSettings, stack: str) -> Remains:
     """What this machine has of the cluster, unless it is another stack's."""
     directory = _directory(settings)
     return {} if owner.of(directory) not in {None, stack} else search.remains(Layout(directory))
 
 
-def _directory(settings: Settings) -> Path:
+def _directory(settings: EmbeddedSettings) -> Path:
     return state_dir() / "clusters" / settings.name

@@ -4,7 +4,7 @@ from clusters.cluster import Kind, OwnCluster
 from core.lazy import Lazy
 
 KIND = Kind(
-    settings=Lazy("clusters.kind.cluster.Settings"),
+    settings=Lazy("clusters.kind.cluster.KindSettings"),
     capacity=Lazy("clusters.kind.cluster.capacity"),
     declare=Lazy("clusters.kind.cluster.provision"),
     remains=Lazy("clusters.kind.tool.KindHandler.remains"),

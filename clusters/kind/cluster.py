@@ -56,7 +56,7 @@ class Reserved:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Settings:
+class KindSettings:
     """The settings of `slipway:cluster` for the kind `kind`.
 
     Args:
@@ -81,7 +81,7 @@ class Settings:
     adopt: bool = False
 
 
-def capacity(settings: Settings) -> Capacity:
+def capacity(settings: KindSettings) -> Capacity:
     """What the nodes have for jobs.
 
     Each one reports all of this machine's cores, and pods beside each other share them:
@@ -95,7 +95,7 @@ def capacity(settings: Settings) -> Capacity:
     return left(machine_cores(), machine_memory() // nodes, requests, nodes=nodes)
 
 
-def config(settings: Settings) -> dict[str, Any]:
+def config(settings: KindSettings) -> dict[str, Any]:
     """Return kind's own configuration of such a cluster. Pure.
 
     https://kind.sigs.k8s.io/docs/user/configuration/
@@ -125,7 +125,7 @@ def config(settings: Settings) -> dict[str, Any]:
     return found
 
 
-def provision(settings: Settings) -> Cluster:
+def provision(settings: KindSettings) -> Cluster:
     """Declare the cluster, its provider, and the operator's images in it."""
     if not settings.adopt:  # An existing one has the mounts that it was made with.
         machine.require({f"mounts[{index}]": each for index, each in enumerate(settings.mounts)})
@@ -134,7 +134,7 @@ def provision(settings: Settings) -> Cluster:
     return machine.declare("kind", "slipway:clusters:Kind", inputs, target)
 
 
-def _kept(settings: Settings) -> dict[str, str]:
+def _kept(settings: KindSettings) -> dict[str, str]:
     """Return what each node keeps free, by the names of Kubernetes' resources."""
     amounts = asdict(settings.reserved or Reserved())
     return {name: amount for name, amount in amounts.items() if amount is not None}

@@ -4,7 +4,7 @@ from clusters.cluster import Kind
 from core.lazy import Lazy
 
 KIND = Kind(
-    settings=Lazy("clusters.kubeconfig.settings.Settings"),
+    settings=Lazy("clusters.kubeconfig.settings.KubeconfigSettings"),
     gpus=Lazy("clusters.kubeconfig.cluster.gpus"),
     declare=Lazy("clusters.kubeconfig.cluster.provision"),
     remains=Lazy("clusters.kubeconfig.remains.remains"),

@@ -11,7 +11,7 @@ from clusters.cluster import JOBS, ONE_AT_A_TIME, Cluster
 from clusters.image_registry import Images
 from clusters.kubeconfig.choice import Choice, Unusable, choose
 from clusters.kubeconfig.look import Found, look
-from clusters.kubeconfig.settings import Settings
+from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.kubeconfig.sharing import require_alone, require_home, require_namespace
 from clusters.operator.existing import ExistingOperator, Unfit, decide
 from clusters.pools import GpuPool
@@ -19,7 +19,7 @@ from core.manifests import stack
 from images.resource import helper_images
 
 
-def gpus(settings: Settings) -> GpuPool | None:
+def gpus(settings: KubeconfigSettings) -> GpuPool | None:
     """The nodes with GPUs in the settings."""
     if settings.gpus is None:
         return None
@@ -27,7 +27,7 @@ def gpus(settings: Settings) -> GpuPool | None:
     return GpuPool(min_nodes=known["nodes"], **{key: known[key] for key in known if key != "nodes"})
 
 
-def provision(settings: Settings) -> Cluster:
+def provision(settings: KubeconfigSettings) -> Cluster:
     """Look at the cluster and declare the way to it, or raise `Unusable`."""
     choice = choose(settings.path, settings.context)
     namespace = JOBS if settings.namespace is None else settings.namespace
@@ -73,7 +73,9 @@ def _no_volume(found: Found) -> str:
     return "" if found.nodes == 1 else f"jobs may run on {found.nodes} nodes, and {ONE_AT_A_TIME}"
 
 
-def _operator(settings: Settings, found: Found, namespace: str) -> ExistingOperator | None:
+def _operator(
+    settings: KubeconfigSettings, found: Found, namespace: str
+) -> ExistingOperator | None:
     """Return the operator to use, None to install one; whatever is in the way is refused."""
     own = stack()
     require_alone(found, namespace, own)
@@ -87,7 +89,9 @@ def _operator(settings: Settings, found: Found, namespace: str) -> ExistingOpera
     return operator
 
 
-def _report(settings: Settings, choice: Choice, operator: ExistingOperator | None) -> None:
+def _report(
+    settings: KubeconfigSettings, choice: Choice, operator: ExistingOperator | None
+) -> None:
     if settings.context is None:
         pulumi.log.warn(
             f"slipway:cluster.context: is missing, so the current one of {choice.files}, "

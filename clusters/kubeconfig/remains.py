@@ -11,7 +11,7 @@ from kubernetes.config import ConfigException
 from clusters.cluster import JOBS, Remains
 from clusters.kubeconfig.choice import Absent, choose, kubectl
 from clusters.kubeconfig.look import get, owner, silence
-from clusters.kubeconfig.settings import Settings
+from clusters.kubeconfig.settings import KubeconfigSettings
 from core.kube import api_message, connect
 from core.manifests import KEPT, MANAGED_BY
 from core.toolchain import ToolMissing
@@ -29,7 +29,7 @@ _KINDS: Mapping[str, str] = {
 """What a namespace is searched for, each with its API."""
 
 
-def remains(settings: Settings, stack: str) -> Remains:
+def remains(settings: KubeconfigSettings, stack: str) -> Remains:
     """Return what bears Slipway's labels in the namespace of the stack's jobs, unless another's.
 
     A cluster that refuses this account may hold anything, which is reported. One that does not

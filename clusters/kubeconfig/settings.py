@@ -63,7 +63,7 @@ class Gpus:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Settings(Consistent):
+class KubeconfigSettings(Consistent):
     """A cluster that is there, and what in it a stack may use.
 
     Args:
@@ -116,7 +116,7 @@ def _unmirrored(registry: Registry, gpus: Gpus | None) -> Iterator[Contradiction
         yield contradiction(("registry", "mirrors"), text, *about, "gpus")
 
 
-def _missing(settings: Settings) -> Iterator[Contradiction]:
+def _missing(settings: KubeconfigSettings) -> Iterator[Contradiction]:
     """Yield the images that are missing, without a registry to push them to."""
     about = ("registry", "images", "gpus", "operator")
     images = settings.images

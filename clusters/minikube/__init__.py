@@ -4,7 +4,7 @@ from clusters.cluster import Kind, OwnCluster
 from core.lazy import Lazy
 
 KIND = Kind(
-    settings=Lazy("clusters.minikube.cluster.Settings"),
+    settings=Lazy("clusters.minikube.cluster.MinikubeSettings"),
     capacity=Lazy("clusters.minikube.cluster.capacity"),
     declare=Lazy("clusters.minikube.cluster.provision"),
     remains=Lazy("clusters.minikube.tool.MinikubeHandler.remains"),

@@ -35,7 +35,7 @@ Driver = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Settings(Consistent):
+class MinikubeSettings(Consistent):
     """The settings of `slipway:cluster` for the kind `minikube`.
 
     Args:
@@ -76,13 +76,13 @@ class Settings(Consistent):
             yield contradiction(("mount", "readOnly"), text, "mount")
 
 
-def capacity(settings: Settings) -> Capacity:
+def capacity(settings: MinikubeSettings) -> Capacity:
     """What each node has for jobs; of several, the first one's share is taken for all."""
     requests = (_SYSTEM, releases.REQUESTS)
     return left(settings.cpus, size(settings.memory), requests, nodes=settings.nodes)
 
 
-def inputs(settings: Settings) -> dict[str, Any]:
+def inputs(settings: MinikubeSettings) -> dict[str, Any]:
     """Return the resource's inputs, in minikube's own words. Pure."""
     every = {to_camel(name): value for name, value in vars(settings).items()} | {
         "memory": _megabytes(settings.memory),
@@ -97,7 +97,7 @@ def inputs(settings: Settings) -> dict[str, Any]:
     return {key: value for key, value in every.items() if value not in (None, [])}
 
 
-def provision(settings: Settings) -> Cluster:
+def provision(settings: MinikubeSettings) -> Cluster:
     """Declare the profile, its provider, and the operator's images in it."""
     if settings.mount is not None and not settings.adopt:  # An existing one has its own.
         machine.require({"mount": settings.mount})

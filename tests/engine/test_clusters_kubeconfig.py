@@ -12,7 +12,7 @@ import pytest
 
 from clusters import CLUSTERS
 from clusters.embedded import pki
-from clusters.kubeconfig.settings import Settings
+from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.operator.operator_ready import OperatorReadyHandler
 from clusters.operator.releases import NAME as OPERATOR
 from clusters.operator.training_operator import deployment, foundations
@@ -119,8 +119,8 @@ def test_with_rights_in_one_namespace_a_stack_uses_the_operator_that_is_there(
 
 def left_over(cluster: dict[str, Any]) -> list[str]:
     """Return what `make down` would find of a stack with these settings."""
-    settings = check(Settings, cluster, "slipway:cluster")
-    assert isinstance(settings, Settings), settings
+    settings = check(KubeconfigSettings, cluster, "slipway:cluster")
+    assert isinstance(settings, KubeconfigSettings), settings
     (found,) = CLUSTERS["kubeconfig"].remains(settings, CALLED).values()
     return list(found)
 

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -28,6 +28,7 @@ from images.build.program import Program, write_archive
 from images.targets.target import by_digest, target_of
 from tests.local.machine import Listener
 
+T = TypeVar("T")
 NAME = f"slipway-test-{os.getpid()}"
 KINDS = {
     "kind": (kind, KindHandler(), "cluster"),
@@ -40,12 +41,18 @@ SAID: dict[str, dict[str, Any]] = {
 
 
 def inputs(name: str, *, adopt: bool = False) -> Properties:
-    module = KINDS[name][0]
     said = {**SAID[name], "adopt": adopt}
-    settings = check(module.Settings, said, "slipway:cluster", base={"name": NAME})
-    if module is minikube:
-        return minikube.inputs(settings)  # type: ignore[arg-type]
-    return {"name": NAME, "config": kind.config(settings), "adopt": adopt}  # type: ignore[arg-type]
+    if name == "minikube":
+        profile = checked(minikube.MinikubeSettings, said)
+        return minikube.inputs(profile)
+    nodes = checked(kind.KindSettings, said)
+    return {"name": NAME, "config": kind.config(nodes), "adopt": adopt}
+
+
+def checked(shape: type[T], said: dict[str, Any]) -> T:
+    settings = check(shape, said, "slipway:cluster", base={"name": NAME})
+    assert isinstance(settings, shape), settings
+    return settings
 
 
 def tool(name: str) -> Tool:

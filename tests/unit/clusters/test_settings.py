@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from clusters import CLUSTERS
 from core.schema import Schema
-from infra.settings import Settings, SettingsError, parse
+from infra.settings import SettingsError, StackSettings, parse
 
 FIXTURES = Path(__file__).resolve().parents[2] / "clusters"
 KEY = "slipway:cluster"
@@ -44,7 +44,7 @@ def merged(base: Any, change: Any) -> Any:
     return {**base, **{key: merged(base.get(key), value) for key, value in change.items()}}
 
 
-def parsed(cluster: Mapping[str, Any]) -> Settings:
+def parsed(cluster: Mapping[str, Any]) -> StackSettings:
     return parse({KEY: json.dumps(cluster)}, "dev")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from pydantic.alias_generators import to_camel
 
-from clusters.azure_stack.settings import Settings, gpus, pools
+from clusters.azure_stack.settings import AzureStackSettings, gpus, pools
 from clusters.pools import Taint
 from core.validation import check
 from infra import settings
@@ -27,17 +27,17 @@ def document() -> str:
     return (ROOT / "docs/azure-local.md").read_text()
 
 
-def read(**changes: Any) -> Settings | list[str]:
+def read(**changes: Any) -> AzureStackSettings | list[str]:
     """Return the template's settings with others for some; None leaves one out."""
     merged = {"name": "site", **CLUSTER, **changes}
     given = {key: value for key, value in merged.items() if value is not None}
-    found = check(Settings, given, "cluster")
+    found = check(AzureStackSettings, given, "cluster")
     return [str(each) for each in found] if isinstance(found, list) else found
 
 
-def accepted(**changes: Any) -> Settings:
+def accepted(**changes: Any) -> AzureStackSettings:
     found = read(**changes)
-    assert isinstance(found, Settings), found
+    assert isinstance(found, AzureStackSettings), found
     return found
 
 
@@ -58,7 +58,7 @@ def test_every_example_in_the_documentation_is_accepted() -> None:
 def test_every_key_is_documented() -> None:
     table = "".join(re.findall(r"^\| `[^|]*\|", document(), re.MULTILINE))
     # What AKS on Azure Local is told besides its name.
-    known = {to_camel(each.name) for each in fields(Settings)} - {"name"}
+    known = {to_camel(each.name) for each in fields(AzureStackSettings)} - {"name"}
     assert set(re.findall(r"`(\w+)`", table)) == known
 
 

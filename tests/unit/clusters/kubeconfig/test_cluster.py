@@ -11,7 +11,7 @@ import yaml
 
 from clusters import CLUSTERS
 from clusters.kubeconfig.choice import Choice, Unusable, choose
-from clusters.kubeconfig.settings import Settings
+from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.pools import GpuPool, Taint
 from core import toolchain
 from core.validation import check
@@ -189,7 +189,7 @@ def test_an_auth_provider_that_clients_have_dropped_is_refused(folder: Path) -> 
 
 
 def settled(**said: Any) -> Any:
-    return check(Settings, said, "slipway:cluster")
+    return check(KubeconfigSettings, said, "slipway:cluster")
 
 
 IMAGES = {"trainer": "example.org/trainer:1"}

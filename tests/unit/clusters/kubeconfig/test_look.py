@@ -13,7 +13,7 @@ from clusters.image_registry import Images
 from clusters.kubeconfig.choice import Choice, Unusable
 from clusters.kubeconfig.look import Found, look
 from clusters.kubeconfig.remains import remains as search
-from clusters.kubeconfig.settings import Settings
+from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.operator.existing import Deployed
 from core.manifests import KEPT, MADE_BY
 from tests.unit.fake_api import Answer, FakeApi, served
@@ -186,7 +186,9 @@ def remains(api: FakeApi, tmp_path: Path, context: str | None = None) -> tuple[s
     file = tmp_path / "config"
     file.write_text(api.kubeconfig)
     images = Images(trainer="example.org/trainer:1")
-    settings = Settings(path=str(file), context=context, namespace="team-a", images=images)
+    settings = KubeconfigSettings(
+        path=str(file), context=context, namespace="team-a", images=images
+    )
     ((kind, found),) = search(settings, "slipway/mine").items()
     return kind, found
 

@@ -1,7 +1,7 @@
 """What the rest of Slipway knows of a cluster, whatever its kind.
 
-A kind is a folder that exports one `Kind`, and a line in `clusters.CLUSTERS`. Whoever needs to
-know what a cluster of that kind is like, or how to make or remove one, uses that object.
+A kind is a folder that exports one `Kind`, and a line in `clusters.kinds.CLUSTERS`. Whoever needs
+to know what a cluster of that kind is like, or how to make or remove one, uses that object.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Cluster:
     """An existing cluster, and how to work with it. Nothing that uses it depends on its kind.
 
     Args:
-        kind: Its key in `clusters.CLUSTERS`, for messages alone.
+        kind: Its key in `clusters.kinds.CLUSTERS`, for messages alone.
         provider: Every Kubernetes object of the stack is made through it, so it depends on whatever
             has to be there before them.
         kubeconfig: YAML with what it takes to connect. Always a secret.

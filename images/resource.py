@@ -1,4 +1,4 @@
-"""The program's side of images; their life is in `images.handler`.
+"""The program's side of images; their life is in `images.image_lifecycle`.
 
 An image gets into a cluster by a target: `Cluster.image_target`, a map with a `kind`. With the kind
 `there`, images are prebuilt, in a registry that the cluster can read:
@@ -160,7 +160,7 @@ def helper_images(
     for name, entrypoint in ENTRYPOINTS.items():
         prebuilt = given(target, f"slipway-{name}")
         if prebuilt is None:
-            program = Program.of_tool(toolchain.tool(name), entrypoint)
+            program = Program.from_tool(toolchain.tool(name), entrypoint)
             resources.append(Image(program, target=target, name=f"{prefix}{name}"))
             prebuilt = str(name_in(way_in(target, program.repository), program.reference))
         images[name] = prebuilt

@@ -8,6 +8,7 @@ import pulumi
 
 from clusters.cluster import JOB_ACCOUNT, JOBS, Cluster
 from clusters.image_registry import with_pull_secret
+from core import tokens
 from core.declare import declare, declare_all
 from core.manifests import MANAGED_BY, Manifest, marked, rendered, restricted_namespace
 
@@ -19,7 +20,7 @@ class JobNamespace(pulumi.ComponentResource):
     """
 
     def __init__(self, name: str, *, cluster: Cluster, opts: pulumi.ResourceOptions) -> None:
-        super().__init__("slipway:infra:JobNamespace", name, None, opts)
+        super().__init__(tokens.JOB_NAMESPACE, name, None, opts)
         inside = pulumi.ResourceOptions(parent=self)
         if cluster.own_namespace:
             namespace = restricted_namespace(cluster.namespace)

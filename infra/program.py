@@ -2,7 +2,7 @@
 
 import pulumi
 
-from clusters import CLUSTERS
+from clusters.kinds import CLUSTERS
 from clusters.operator.training_operator import TrainingOperator
 from core.declare import declare_all, required
 from images.resource import TrainerImages
@@ -44,14 +44,14 @@ def main() -> None:
         configured.outputs,
         cluster,
         configured.capacity,
-        goes=kind.own is not None,
+        removed_with_stack=kind.own is not None,
         after=namespace,
     )
     tracking, server = track(
         configured.tracking,
         cluster,
         configured.outputs.storage_class,
-        goes=kind.own is not None,
+        removed_with_stack=kind.own is not None,
         after=[namespace],
         opts=on_cluster,
     )

@@ -1,6 +1,6 @@
 """The stack's configuration as values. Nothing else reads it.
 
-    slipway:cluster: {kind: embedded}       one of `clusters.CLUSTERS` and its own settings
+    slipway:cluster: {kind: embedded}       one of `clusters.kinds.CLUSTERS` and its own settings
     slipway:jobs:
       mnist-gloo: {epochs: 2}               an entry of jobs/catalog.yaml, or one's own
     slipway:outputs: {size: 20Gi}           where jobs keep their files
@@ -21,9 +21,9 @@ from typing import Any
 import pulumi
 import yaml
 
-from clusters import CLUSTERS, closest_kind
 from clusters.capacity import Capacity
 from clusters.image_registry import reached_alone
+from clusters.kinds import CLUSTERS, closest_kind
 from core.paths import CHECKOUT
 from core.problem import Problem, choices, likeliest, located, quote
 from core.validation import check
@@ -42,7 +42,7 @@ _KEYS = ("cluster", "jobs", "outputs", "prices", "tracking")
 
 @dataclass(frozen=True)
 class ClusterSettings:
-    """Which cluster: a key of `clusters.CLUSTERS`, and that kind's own settings."""
+    """Which cluster: a key of `clusters.kinds.CLUSTERS`, and that kind's own settings."""
 
     kind: str
     options: Any

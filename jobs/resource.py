@@ -7,6 +7,7 @@ import pulumi
 from pulumi import Input, Output, ResourceOptions
 from pydantic import TypeAdapter
 
+from core import tokens
 from core.manifests import Manifest, marked
 from jobs.run.gate import LIMITS, limits
 from jobs.spec import TrainingJob
@@ -63,9 +64,7 @@ class PyTorchJob(pulumi.CustomResource):
             # taken up again, and then deleted.
             delete_before_replace=True,
         )
-        super().__init__(
-            "slipway:jobs:PyTorchJob", job.name, properties, ResourceOptions.merge(opts, own)
-        )
+        super().__init__(tokens.PYTORCH_JOB, job.name, properties, ResourceOptions.merge(opts, own))
 
 
 def run_properties(
@@ -120,7 +119,7 @@ class Claim(pulumi.CustomResource):
             delete_before_replace=True,
             depends_on=after,
         )
-        super().__init__("slipway:jobs:Claim", manifest["metadata"]["name"], properties, opts)
+        super().__init__(tokens.CLAIM, manifest["metadata"]["name"], properties, opts)
 
 
 class Gate(pulumi.CustomResource):
@@ -130,4 +129,4 @@ class Gate(pulumi.CustomResource):
         properties = {"job": job.name, **limits(job), "result": run.result}
         # An explicit dependency: the engine forgets whose result it is when it skips the run.
         opts = ResourceOptions(depends_on=[run])
-        super().__init__("slipway:jobs:Gate", job.name, properties, opts)
+        super().__init__(tokens.GATE, job.name, properties, opts)

@@ -21,6 +21,7 @@ from clusters.aks import account, node_pools, nodes, services
 from clusters.azure import checks
 from clusters.azure.resources import AzureCluster, connected
 from clusters.cluster import JOB_ACCOUNT, JOBS, JobIdentity
+from core import tokens
 
 if TYPE_CHECKING:
     from clusters.aks.access import Principal
@@ -69,7 +70,7 @@ def provision(settings: AksSettings) -> Cluster:
     pools = node_pools.node_pools(settings)
     priorities = node_pools.priorities(node_pools.gpu_pools(settings))
 
-    azure = AzureCluster("slipway:clusters:Aks", settings)
+    azure = AzureCluster(tokens.AKS, settings)
     subnet = nodes.subnet_of(azure, settings.network)
     control, jobs = (_identity(azure, part) for part in ("control", "jobs"))
     may_join = _grant(

@@ -13,6 +13,7 @@ import yaml
 from pulumi_azure_native import Provider, authorization, resources
 
 from clusters.cluster import Cluster
+from core import tokens
 from core.process import CommandFailed, run
 from images.resource import helper_images
 
@@ -128,7 +129,7 @@ def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it
     text = pulumi.Output.secret(text)
     helpers, images = helper_images(target)
     access = pulumi.CustomResource(
-        "slipway:clusters:Access",
+        tokens.CLUSTER_ACCESS,
         azure.cluster_name,
         {"name": azure.cluster_name, "kubeconfig": text, "advice": advice, **lasting},
         pulumi.ResourceOptions(parent=azure, depends_on=after),

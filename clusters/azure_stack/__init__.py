@@ -1,6 +1,7 @@
 """The kind `azure-stack`: AKS on Azure Local, on your own machines, managed through Azure Arc."""
 
 from clusters.cluster import Kind
+from core import tokens
 from core.lazy import Lazy
 
 KIND = Kind(
@@ -9,9 +10,7 @@ KIND = Kind(
     pools=Lazy("clusters.azure_stack.settings.pools"),
     declare=Lazy("clusters.azure_stack.provision.provision"),
     handlers={
-        "slipway:clusters:AzureLocalKubeconfig": Lazy(
-            "clusters.azure_stack.kubeconfig.KubeconfigHandler"
-        )
+        tokens.AZURE_LOCAL_KUBECONFIG: Lazy("clusters.azure_stack.kubeconfig.KubeconfigHandler")
     },
     remains=Lazy("clusters.azure.checks.remains"),
     tools=("pulumi-resource-azure-native",),

@@ -15,6 +15,7 @@ from clusters.azure import checks
 from clusters.azure.resources import AzureCluster, connected
 from clusters.azure_stack.settings import gpus
 from clusters.cluster import ONE_AT_A_TIME, Cluster
+from core import tokens
 
 if TYPE_CHECKING:
     from clusters.azure_stack.machines import LogicalNetwork
@@ -48,7 +49,7 @@ _LINUX = {"osType": "Linux", "osSKU": "CBLMariner"}
 def provision(settings: AzureStackSettings) -> Cluster:
     """Declare everything on Azure Local, and return the cluster."""
     checks.before_update(settings, "azure-stack")
-    azure = AzureCluster("slipway:clusters:AzureLocal", settings, "30m")
+    azure = AzureCluster(tokens.AZURE_LOCAL, settings, "30m")
     network = _network(azure, settings.logical_network, settings.custom_location)
     arc = _connected_cluster(azure, settings.entra)
     made = _instance(azure, settings, arc, network)
@@ -229,5 +230,5 @@ def _kubeconfig(
         f"on the resource group {settings.group}, if it has not; then run `make up` again",
         "kubeconfig": None,
     }
-    kind, opts = "slipway:clusters:AzureLocalKubeconfig", pulumi.ResourceOptions(parent=azure)
+    kind, opts = tokens.AZURE_LOCAL_KUBECONFIG, pulumi.ResourceOptions(parent=azure)
     return _Kubeconfig(kind, settings.name, inputs, opts).kubeconfig

@@ -80,7 +80,7 @@ def require(mounts: Mapping[str, Mount]) -> None:
 
 
 class _ToolCluster(pulumi.CustomResource):
-    """A cluster of kind's or minikube's; its life is in `handler.py`."""
+    """A cluster of kind's or minikube's; its life is in `cli_cluster.py`."""
 
     kubeconfig: pulumi.Output[str]
     clusterId: pulumi.Output[str]  # noqa: N815 (as the provider calls it)

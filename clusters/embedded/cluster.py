@@ -15,7 +15,7 @@ from clusters.embedded import remains as search
 from clusters.embedded.host import COREDNS_REQUESTS, KEPT_FREE, SYSTEM_RESERVED, image_reference
 from clusters.embedded.layout import Layout
 from clusters.operator import releases
-from core import manifests
+from core import manifests, tokens
 from core.fields import CONFIG, size
 from core.paths import state_dir
 
@@ -38,7 +38,7 @@ class EmbeddedSettings:
 
 
 class Embedded(pulumi.CustomResource):
-    """A one-node Kubernetes cluster on this machine; its life is in `handler.py`."""
+    """A one-node Kubernetes cluster on this machine; its life is in `embedded_cluster.py`."""
 
     kubeconfig: pulumi.Output[str]
     containerdAddress: pulumi.Output[str]  # noqa: N815 (as the provider calls it)
@@ -56,7 +56,7 @@ def provision(settings: EmbeddedSettings) -> Cluster:
     directory = _directory(settings)
     inputs = {"name": settings.name, "directory": str(directory), "owner": manifests.stack()}
     embedded = Embedded(
-        "slipway:clusters:Embedded",
+        tokens.EMBEDDED,
         settings.name,
         {**inputs, **dict.fromkeys(Embedded.__annotations__)},
         # The provider returns the same; this way a preview of the first `up` knows it.
@@ -86,7 +86,9 @@ def provision(settings: EmbeddedSettings) -> Cluster:
 def remains(settings: EmbeddedSettings, stack: str) -> Remains:
     """What this machine has of the cluster, unless it is another stack's."""
     directory = _directory(settings)
-    return {} if owner.of(directory) not in {None, stack} else search.remains(Layout(directory))
+    return (
+        {} if owner.stack_of(directory) not in {None, stack} else search.remains(Layout(directory))
+    )
 
 
 def _directory(settings: EmbeddedSettings) -> Path:

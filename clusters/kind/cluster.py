@@ -17,6 +17,7 @@ from clusters.cli_clusters import cluster as machine
 from clusters.cli_clusters.cluster import ClusterName, Mount, PortMapping
 from clusters.cluster import Cluster
 from clusters.operator import releases
+from core import tokens
 from core.fields import CONFIG, Cpu, Image, Memory
 
 _CONTROL_PLANE = {"cpu": "650m", "memory": "100Mi"}
@@ -131,7 +132,7 @@ def provision(settings: KindSettings) -> Cluster:
         machine.require({f"mounts[{index}]": each for index, each in enumerate(settings.mounts)})
     inputs = {"name": settings.name, "config": config(settings), "adopt": settings.adopt}
     target = {"kind": "kind", "cluster": settings.name}
-    return machine.declare("kind", "slipway:clusters:Kind", inputs, target)
+    return machine.declare("kind", tokens.KIND, inputs, target)
 
 
 def _kept(settings: KindSettings) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """A cluster whose nodes are containers or virtual machines on this machine, made by minikube."""
 
 from clusters.cluster import Kind, OwnCluster
+from core import tokens
 from core.lazy import Lazy
 
 KIND = Kind(
@@ -9,7 +10,7 @@ KIND = Kind(
     declare=Lazy("clusters.minikube.cluster.provision"),
     remains=Lazy("clusters.minikube.tool.MinikubeHandler.remains"),
     own=OwnCluster(
-        type="slipway:clusters:Minikube",
+        type=tokens.MINIKUBE,
         handler=Lazy("clusters.minikube.tool.MinikubeHandler"),
         notes="local-clusters/minikube",
         remove=Lazy("clusters.minikube.tool.MinikubeHandler.remove"),

@@ -18,6 +18,7 @@ from clusters.cli_clusters.cluster import ClusterName, Mount, PortMapping
 from clusters.cluster import Cluster
 from clusters.minikube.tool import CONTAINER_DRIVERS
 from clusters.operator import releases
+from core import tokens
 from core.fields import CONFIG, Memory, size
 from core.problem import Contradiction, contradiction
 from core.validation import Consistent
@@ -102,7 +103,7 @@ def provision(settings: MinikubeSettings) -> Cluster:
     if settings.mount is not None and not settings.adopt:  # An existing one has its own.
         machine.require({"mount": settings.mount})
     target = {"kind": "minikube", "profile": settings.name}
-    return machine.declare("minikube", "slipway:clusters:Minikube", inputs(settings), target)
+    return machine.declare("minikube", tokens.MINIKUBE, inputs(settings), target)
 
 
 def _megabytes(amount: str) -> str:

@@ -14,7 +14,7 @@ import pulumi
 from clusters.cluster import Cluster
 from clusters.image_registry import with_pull_secret
 from clusters.operator.releases import NAME, NAMESPACE, REQUESTS
-from core import toolchain
+from core import tokens, toolchain
 from core.declare import declare, declare_all
 from core.manifests import Manifest, digest, marked, read, rendered, restricted_namespace
 
@@ -40,7 +40,7 @@ class TrainingOperator(pulumi.ComponentResource):
         after: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions,
     ) -> None:
-        super().__init__("slipway:infra:TrainingOperator", name, None, opts)
+        super().__init__(tokens.TRAINING_OPERATOR, name, None, opts)
         child = pulumi.ResourceOptions(parent=self, depends_on=list(after))
         properties: dict[str, Any] = {
             "kubeconfig": pulumi.Output.secret(cluster.kubeconfig),
@@ -55,7 +55,7 @@ class TrainingOperator(pulumi.ComponentResource):
         else:
             seen = asdict(cluster.operator).items()
             properties["existing"] = {key: value for key, value in seen if value is not None}
-        ready = "slipway:infra:OperatorReady"  # see clusters.operator.operator_ready
+        ready = tokens.OPERATOR_READY  # see clusters.operator.operator_ready
         self.ready = pulumi.CustomResource(ready, name, properties, child)
         self.register_outputs({})
 

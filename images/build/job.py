@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from core import tokens
 from core.context import Context
 from images.build import pip
 from images.build.engines import Engine, Plan, answer
@@ -32,11 +33,11 @@ class JobImageSpec(BuildSpec):
     """What the trainer's image is called where it is built, or in a registry that has it, when the
     Dockerfile uses it."""
     prefix: ClassVar[str] = "slipway-job-"
-    type: ClassVar[str] = "slipway:images:JobImage"
+    type: ClassVar[str] = tokens.JOB_IMAGE
     estimate = "as long as its Dockerfile takes, and its own size"
 
     @classmethod
-    def of(cls, inputs: Mapping[str, Any]) -> "JobImageSpec":
+    def from_inputs(cls, inputs: Mapping[str, Any]) -> "JobImageSpec":
         """Return what the resource with these inputs is made of."""
         context = Path(inputs["context"])
         return cls(inputs["name"], context, inputs["dockerfile"], inputs.get("trainer"))

@@ -44,7 +44,7 @@ class RequirementsSpec(JobImageSpec):
     estimate = "as long as pip takes for its packages, and their size"
 
     @classmethod
-    def of_file(cls, job: str, path: Path, trainer: str | None = None) -> "RequirementsSpec":
+    def from_file(cls, job: str, path: Path, trainer: str | None = None) -> "RequirementsSpec":
         """Return the image of that job with the packages that the file at `path` lists."""
         return cls(job, path.parent, str(DOCKERFILE), trainer, path.name)
 
@@ -104,6 +104,6 @@ class RequirementsSpec(JobImageSpec):
 def job_image(inputs: Mapping[str, Any]) -> JobImageSpec:
     """Return what the resource `slipway:images:JobImage` with these inputs is made of."""
     if "requirements" not in inputs:
-        return JobImageSpec.of(inputs)
+        return JobImageSpec.from_inputs(inputs)
     path = Path(inputs["requirements"])
-    return RequirementsSpec.of_file(inputs["name"], path, inputs.get("trainer"))
+    return RequirementsSpec.from_file(inputs["name"], path, inputs.get("trainer"))

@@ -30,7 +30,7 @@ def from_archive(directory: Path, reporter: Context) -> None:
     (directory / ARCHIVE).unlink(missing_ok=True)
 
 
-CIFAR10 = Dataset.of(
+CIFAR10 = Dataset.from_catalog(
     "cifar10",
     sources=(Source("its home", from_archive, lambda: archive().is_file()),),
     stand_in=FASHION_MNIST,

@@ -148,6 +148,6 @@ def _tuple(*members: bytes) -> bytes:
     return pickle.MARK + b"".join(members) + pickle.TUPLE
 
 
-FASHION_MNIST = Dataset.of(
+FASHION_MNIST = Dataset.from_catalog(
     "fashion-mnist-as-cifar10", sources=(Source(f"Debian's package {PACKAGE}", from_debian),)
 )

@@ -11,6 +11,7 @@ from pulumi import Output, ResourceOptions
 from clusters.cluster import Cluster
 from clusters.image_registry import pull_secret
 from clusters.pools import DEVICE_PLUGIN, GpuPool
+from core import tokens
 from core.declare import declare
 from core.manifests import Manifest, digest
 from infra.gpus.manifests import NAMESPACE, PLUGIN, device_plugin, facts
@@ -34,7 +35,7 @@ class Gpus(pulumi.ComponentResource):
         after: Sequence[pulumi.Resource],
         opts: ResourceOptions,
     ) -> None:
-        super().__init__("slipway:infra:Gpus", "gpus", None, opts)
+        super().__init__(tokens.GPUS, "gpus", None, opts)
         manifests = _plugin(pool, cluster) if pool.device_plugin else []
         made = [*after]
         for manifest in manifests:
@@ -48,12 +49,12 @@ class Gpus(pulumi.ComponentResource):
         }
         hidden = ["kubeconfig"]
         own = ResourceOptions(parent=self, depends_on=made, additional_secret_outputs=hidden)
-        self.cuda = GpuReady("slipway:infra:GpuReady", "gpus", properties, own).cuda
+        self.cuda = GpuReady(tokens.GPU_READY, "gpus", properties, own).cuda
         self.register_outputs({})
 
 
 class GpuReady(pulumi.CustomResource):
-    """Created once the pool's GPUs are offered; see `infra.gpus.handler`."""
+    """Created once the pool's GPUs are offered; see `infra.gpus.gpu_ready`."""
 
     cuda: Output[dict[str, Any]]
 

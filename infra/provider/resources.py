@@ -3,27 +3,28 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from clusters import CLUSTERS
+from clusters.kinds import CLUSTERS
+from core import tokens
 from core.handler import Handler
 from core.lazy import Lazy
 from images.targets.target import TARGETS
 
 _SERVED: Mapping[str, Callable[[], Handler]] = {
-    "slipway:clusters:Access": Lazy("clusters.azure.access.AccessHandler"),
-    "slipway:infra:GpuReady": Lazy("infra.gpus.handler.GpuReadyHandler"),
-    "slipway:infra:OperatorReady": partial(
+    tokens.CLUSTER_ACCESS: Lazy("clusters.azure.access.AccessHandler"),
+    tokens.GPU_READY: Lazy("infra.gpus.gpu_ready.GpuReadyHandler"),
+    tokens.OPERATOR_READY: partial(
         Lazy("clusters.operator.operator_ready.OperatorReadyHandler"),
         Lazy("jobs.run.submit.stop_all"),
     ),
-    "slipway:infra:TrackingReady": Lazy("infra.tracking.handler.TrackingReadyHandler"),
-    "slipway:jobs:Claim": Lazy("jobs.run.claim.ClaimHandler"),
-    "slipway:jobs:Gate": Lazy("jobs.run.gate.GateHandler"),
-    "slipway:jobs:PyTorchJob": Lazy("jobs.run.handler.PyTorchJobHandler"),
+    tokens.TRACKING_READY: Lazy("infra.tracking.tracking_ready.TrackingReadyHandler"),
+    tokens.CLAIM: Lazy("jobs.run.claim.ClaimHandler"),
+    tokens.GATE: Lazy("jobs.run.gate.GateHandler"),
+    tokens.PYTORCH_JOB: Lazy("jobs.run.handler.PyTorchJobHandler"),
 }
 _IMAGES: Mapping[str, Lazy] = {
-    "slipway:images:Image": Lazy("images.handler.ImageHandler"),
-    "slipway:images:JobImage": Lazy("images.handler.JobImageHandler"),
-    "slipway:images:Program": Lazy("images.handler.ProgramHandler"),
+    tokens.IMAGE: Lazy("images.image_lifecycle.ImageHandler"),
+    tokens.JOB_IMAGE: Lazy("images.image_lifecycle.JobImageHandler"),
+    tokens.PROGRAM: Lazy("images.image_lifecycle.ProgramHandler"),
 }
 """These bring an image in, in one of the ways that the kinds of cluster have."""
 

@@ -17,7 +17,7 @@ from core.context import Silence
 from core.paths import CHECKOUT
 from images.build import program
 from images.build.trainer import TRAINER
-from images.handler import ImageHandler
+from images.image_lifecycle import ImageHandler
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 
 API_NAME = "kubernetes.default.svc"

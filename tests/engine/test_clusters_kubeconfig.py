@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from clusters import CLUSTERS
 from clusters.embedded import pki
+from clusters.kinds import CLUSTERS
 from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.operator.operator_ready import OperatorReadyHandler
 from clusters.operator.releases import NAME as OPERATOR

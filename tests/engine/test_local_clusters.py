@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from clusters import CLUSTERS
-from clusters.cli_clusters.handler import ToolHandler
+from clusters.cli_clusters.cli_cluster import ToolHandler
 from clusters.cli_clusters.tool import Tool
 from clusters.kind import cluster as kind
 from clusters.kind.tool import KindHandler, KindTool
+from clusters.kinds import CLUSTERS
 from clusters.minikube import cluster as minikube
 from clusters.minikube.tool import MinikubeHandler, MinikubeTool
 from core import toolchain
@@ -96,7 +96,7 @@ def test_a_cluster_is_made_healed_given_an_image_and_removed(local: str, tmp_pat
     assert handler.update(state, given, Listener())["clusterId"] == state["clusterId"]
 
     program, archive = (
-        Program.of_tool(toolchain.tool("tcp-wait"), "/tcp-wait"),
+        Program.from_tool(toolchain.tool("tcp-wait"), "/tcp-wait"),
         tmp_path / "image.tar",
     )
     with archive.open("wb") as file:

@@ -7,8 +7,8 @@ import pulumi
 import pytest
 import yaml
 
-from clusters import CLUSTERS
 from clusters.cluster import Kind
+from clusters.kinds import CLUSTERS
 from clusters.pools import NodePool
 from infra.settings import SettingsError, parse
 from tests.program.declared import declare

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters import CLUSTERS
+from clusters.kinds import CLUSTERS
 from clusters.kubeconfig.look import Found
 from tests.program.declared import declare
 from tests.program.equivalence import strays

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters import CLUSTERS
 from clusters.aks.node_pools import gpu_pools, gpus, pools, priorities
 from clusters.aks.settings import AksSettings
+from clusters.kinds import CLUSTERS
 from clusters.pools import Taint
 from core.validation import check
 
@@ -201,7 +201,7 @@ def test_what_is_named_twice_counts_once() -> None:
 
 def test_reading_settings_does_not_load_azures_sdk(root: Path) -> None:
     code = (
-        "import sys; from clusters import CLUSTERS; CLUSTERS['aks'].settings.load(); "
+        "import sys; from clusters.kinds import CLUSTERS; CLUSTERS['aks'].settings.load(); "
         "print([name for name in sys.modules if name.startswith('pulumi_azure')])"
     )
     command = [sys.executable, "-c", code]

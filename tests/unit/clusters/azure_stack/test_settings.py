@@ -105,7 +105,7 @@ def test_the_nodes_are_no_ones_that_azure_is_paid_for() -> None:
 
 def test_settings_are_read_without_loading_azures_sdk() -> None:
     program = (
-        "import sys; from clusters import CLUSTERS; CLUSTERS['azure-stack'].settings.load(); "
+        "import sys; from clusters.kinds import CLUSTERS; CLUSTERS['azure-stack'].settings.load(); "
         "sys.exit('pulumi_azure_native' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

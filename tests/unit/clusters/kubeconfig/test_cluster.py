@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters import CLUSTERS
+from clusters.kinds import CLUSTERS
 from clusters.kubeconfig.choice import Choice, Unusable, choose
 from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.pools import GpuPool, Taint

@@ -15,7 +15,7 @@ _TRAINER = "localhost/slipway-other:1"
 
 def spec(folder: Path, text: str, trainer: str | None = _TRAINER) -> RequirementsSpec:
     (folder / "needs.txt").write_text(text)
-    return RequirementsSpec.of_file("mine", folder / "needs.txt", trainer)
+    return RequirementsSpec.from_file("mine", folder / "needs.txt", trainer)
 
 
 def test_the_name_changes_with_the_list_and_the_trainers_image_alone(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_preview_names_the_file_and_no_address_in_it(tmp_path: Path) -> None:
 
 
 def test_a_list_that_is_not_there_is_told(tmp_path: Path) -> None:
-    found = RequirementsSpec.of_file("mine", tmp_path / "nowhere.txt").problems()
+    found = RequirementsSpec.from_file("mine", tmp_path / "nowhere.txt").problems()
     assert [*found] == ["requirements"]
     assert f"{tmp_path}/nowhere.txt can't be read: No such file" in found["requirements"]
 

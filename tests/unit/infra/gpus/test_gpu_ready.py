@@ -8,8 +8,8 @@ import pytest
 
 from core import wait
 from core.handler import UNKNOWN, Change
-from infra.gpus import handler
-from infra.gpus.handler import GpuReadyHandler
+from infra.gpus import gpu_ready
+from infra.gpus.gpu_ready import GpuReadyHandler
 from infra.gpus.manifests import facts
 from tests.unit import row
 from tests.unit.fake_api import Answer, FakeApi, served
@@ -40,7 +40,7 @@ def cluster() -> Iterator[FakeApi]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """End each wait after a moment."""
-    monkeypatch.setattr(handler, "NODES_SECONDS", 1.5)
+    monkeypatch.setattr(gpu_ready, "NODES_SECONDS", 1.5)
     monkeypatch.setattr(wait, "POLL_SECONDS", 0.05)
 
 
@@ -124,7 +124,7 @@ def test_a_cloud_that_makes_no_node_is_told_with_what_is_behind_it(cluster: Fake
 def test_nodes_that_come_late_are_waited_for(
     cluster: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handler, "NODES_SECONDS", 60)
+    monkeypatch.setattr(gpu_ready, "NODES_SECONDS", 60)
     looks: list[None] = []
 
     def late(_body: Any) -> Answer:

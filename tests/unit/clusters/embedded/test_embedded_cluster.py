@@ -6,7 +6,7 @@ import pytest
 
 from clusters import owner
 from clusters.embedded import pki
-from clusters.embedded.handler import EmbeddedHandler
+from clusters.embedded.embedded_cluster import EmbeddedHandler
 from clusters.embedded.layout import Layout
 from clusters.embedded.pki import kubeconfig
 from core.paths import state_dir
@@ -34,7 +34,7 @@ def test_a_cluster_of_another_stack_is_neither_taken_nor_removed(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     changed: list[object] = []
-    monkeypatch.setattr("clusters.embedded.handler.require", lambda _: None)
+    monkeypatch.setattr("clusters.embedded.embedded_cluster.require", lambda _: None)
     monkeypatch.setattr("clusters.embedded.lifecycle.remove", changed.append)
     monkeypatch.setattr("clusters.embedded.lifecycle.bring_up", lambda *_: changed.append("up"))
     directory = state_dir() / "clusters" / "shared"
@@ -45,7 +45,7 @@ def test_a_cluster_of_another_stack_is_neither_taken_nor_removed(
     with pytest.raises(owner.NotOurs):
         EmbeddedHandler().delete(ours, Listener())
     assert changed == []
-    assert owner.of(directory) == "slipway/a"
+    assert owner.stack_of(directory) == "slipway/a"
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ class ImageResource(Handler):
     decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "target")
     """Inputs that count: not where the context lies."""
     spec: Callable[[Properties], Spec]
-    """Returns what to make: `Spec.of`."""
+    """Returns what to make: `Spec.from_inputs`."""
 
     def __init__(self, targets: Mapping[str, Lazy] = TARGETS) -> None:
         self._targets = targets
@@ -134,13 +134,13 @@ class ImageResource(Handler):
 class ImageHandler(ImageResource):
     """An image out of this checkout."""
 
-    spec = ImageSpec.of
+    spec = ImageSpec.from_inputs
 
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
     ) -> Properties:
         """Say also what a build takes, where there will be one."""
-        spec = ImageSpec.of(inputs)
+        spec = ImageSpec.from_inputs(inputs)
         is_new = state is None or state["contentHash"] != inputs["contentHash"]
         if is_new and not (spec.is_settled and spec.archive.exists()):
             context.info(f"is built from {spec.context / spec.dockerfile}: {spec.estimate}")
@@ -189,7 +189,7 @@ class JobImageHandler(ImageResource):
 class ProgramHandler(ImageResource):
     """An image of one program of the toolchain."""
 
-    spec = Program.of
+    spec = Program.from_inputs
 
     def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:
         """Bring the archive in, which only this one has."""

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from core.handler import Change
-from infra.tracking import handler
-from infra.tracking.handler import Gone, TrackingReadyHandler
+from infra.tracking import tracking_ready
+from infra.tracking.tracking_ready import Gone, TrackingReadyHandler
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.row import Row
 
@@ -26,8 +26,8 @@ def deployment(ready: int) -> dict[str, Any]:
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
     """A cluster with a server and its database, both ready."""
-    monkeypatch.setattr(handler, "LIMIT_SECONDS", 1)
-    monkeypatch.setattr(handler, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(tracking_ready, "LIMIT_SECONDS", 1)
+    monkeypatch.setattr(tracking_ready, "_POLL_SECONDS", 0.05)
     ready = FakeApi()
     for name in ("mlflow", "mlflow-database"):
         ready.says("GET", f"{DEPLOYMENTS}/{name}", deployment(1))

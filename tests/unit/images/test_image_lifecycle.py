@@ -10,7 +10,7 @@ from core.handler import UNKNOWN, Handler, Properties
 from images.build.requirements import RequirementsSpec
 from images.build.spec import BuildSpec, Spec
 from images.build.trainer import IMAGES, MLFLOW, TRAINER, ImageSpec
-from images.handler import ImageHandler, JobImageHandler
+from images.image_lifecycle import ImageHandler, JobImageHandler
 from images.targets import containerd
 from tests.unit.images.objects import Listener
 
@@ -183,7 +183,7 @@ def test_nothing_is_known_before_the_trainers_image_is(context: Path) -> None:
 def test_a_preview_says_what_is_built_and_from_what_where_that_is_new(tmp_path: Path) -> None:
     (tmp_path / "needs.txt").write_text("einops==0.8.1\n")
     of, seen = JobImageHandler(), Listener()
-    spec = RequirementsSpec.of_file("mine", tmp_path / "needs.txt")
+    spec = RequirementsSpec.from_file("mine", tmp_path / "needs.txt")
     inputs = {**spec.inputs, "trainer": UNKNOWN, "target": _TARGET}
     assert of.check(inputs) == []
     of.preview(None, inputs, inputs, seen)
@@ -224,4 +224,4 @@ def test_a_preview_refuses_what_cannot_be_built(
 
 @pytest.mark.parametrize("spec", IMAGES, ids=lambda spec: spec.name)
 def test_what_a_resource_stands_for_is_the_image_that_was_declared(spec: ImageSpec) -> None:
-    assert ImageSpec.of(spec.inputs) == spec
+    assert ImageSpec.from_inputs(spec.inputs) == spec

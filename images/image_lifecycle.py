@@ -8,8 +8,8 @@ from core.context import Context
 from core.handler import UNKNOWN, Change, Handler, Properties
 from core.lazy import Lazy
 from core.problem import Problem
+from images.build.job import job_image
 from images.build.program import Program
-from images.build.requirements import job_image
 from images.build.spec import Spec
 from images.build.trainer import ImageSpec
 from images.targets.target import PROBLEMS, TARGETS, Target, by_digest, name_in, target_of

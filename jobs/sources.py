@@ -10,8 +10,7 @@ from pulumi import Input
 from clusters.cluster import Cluster
 from core.paths import CHECKOUT
 from core.problem import Problem, choices, meant, quote
-from images.build.job import JobImageSpec
-from images.build.requirements import RequirementsSpec
+from images.build.job import JobImageSpec, RequirementsSpec
 from images.resource import JobImage, Trainer, TrainerImages
 from jobs.adapt import wants_gpus
 from jobs.spec import Script, TrainingJob

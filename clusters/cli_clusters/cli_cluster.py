@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,10 +11,14 @@ from clusters.cli_clusters.tool import Tool, identity
 from clusters.cluster import Remains
 from core.context import Context, show_in_summary
 from core.handler import UNKNOWN, Change, Handler, Properties, compare
+from core.toolchain import ToolMissing
 from core.wait import NotYet, until
+from images.targets.target import Target, listed
 
 READY_SECONDS = 300.0
 _POLL_SECONDS = 1.0
+_IMAGES_SECONDS = 60.0
+_REMOVE_IMAGE_SECONDS = 300.0
 _OF_THE_CLUSTER = ("kubeconfig", "clusterId")
 """Outputs that another cluster of the same name would have others of."""
 _IN_PLACE = frozenset({"name", "owner", "adopt", "force"})
@@ -133,6 +137,47 @@ class ToolHandler(Handler):
             command = forget if is_gone else f"{tool.removal} {tool.name} && {forget}"
             left.append(f"{tool.program}'s cluster {tool.name}: {command}")
         return {f"{tool.program} clusters": left}
+
+
+@dataclass(frozen=True)
+class NodeImages(Target):
+    """A target whose images are those that every node of a tool's cluster has.
+
+    The tool itself brings them in.
+    """
+
+    tool: Tool
+
+    @property
+    def is_up(self) -> bool:
+        try:
+            return not self.tool.needs() and self.tool.exists() and not self.tool.stopped()
+        except (RuntimeError, ToolMissing):
+            return False
+
+    def digest(self, name: str) -> str | None:
+        """Return the digest that all nodes have by that name; None when one has another or none."""
+        digests = {self._digest(node, name) for node in self.tool.nodes()}
+        return digests.pop() if len(digests) == 1 else None
+
+    def load(self, archive: Path, reference: str, reporter: Context) -> None:
+        self.tool.load(archive, reporter)
+
+    def tag(self, name: str, other: str) -> None:
+        for node in self.tool.nodes():
+            self._images(node, "tag", "--force", name, other)
+
+    def remove(self, name: str) -> None:
+        for node in self.tool.nodes():
+            if self._digest(node, name) is not None:
+                self._images(node, "remove", "--sync", name, limit=_REMOVE_IMAGE_SECONDS)
+
+    def _digest(self, node: str, name: str) -> str | None:
+        return listed(self._images(node, "list", f"name=={name}"), name)
+
+    def _images(self, node: str, *arguments: str, limit: float = _IMAGES_SECONDS) -> str:
+        command = ("ctr", "--namespace=k8s.io", "images", *arguments)
+        return self.tool.execute(node, *command, limit=limit)
 
 
 def _require(tool: Tool) -> None:

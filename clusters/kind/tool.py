@@ -7,9 +7,8 @@ from typing import ClassVar
 import urllib3
 import yaml
 
-from clusters.cli_clusters.cli_cluster import ToolHandler
+from clusters.cli_clusters.cli_cluster import NodeImages, ToolHandler
 from clusters.cli_clusters.engine import INSTALL, PROGRAMS, Engine, is_chosen, on_path
-from clusters.cli_clusters.images import NodeImages
 from clusters.cli_clusters.tool import Tool, reduced
 from clusters.kind import podman
 from core.context import Context

@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 
 from pydantic.alias_generators import to_snake
 
-from clusters.cli_clusters.cli_cluster import ToolHandler
+from clusters.cli_clusters.cli_cluster import NodeImages, ToolHandler
 from clusters.cli_clusters.engine import Engine
-from clusters.cli_clusters.images import NodeImages
 from clusters.cli_clusters.tool import Tool, reduced
 from core.context import Context
 from core.problem import Problem

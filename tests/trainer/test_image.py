@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.context import Silence
-from images.build.requirements import RequirementsSpec
+from images.build.job import RequirementsSpec
 from images.build.runner import Runner
 from images.build.trainer import TRAINER_CIFAR
 from images.datasets.cifar10 import CIFAR10

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.handler import UNKNOWN, Handler, Properties
-from images.build.requirements import RequirementsSpec
+from images.build.job import RequirementsSpec
 from images.build.spec import BuildSpec, Spec
 from images.build.trainer import IMAGES, MLFLOW, TRAINER, ImageSpec
 from images.image_lifecycle import ImageHandler, JobImageHandler

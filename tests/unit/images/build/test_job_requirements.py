@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from images.build.engines import Command, Engine
-from images.build.requirements import DOCKERFILE, RequirementsSpec, job_image
+from images.build.job import DOCKERFILE, RequirementsSpec, job_image
 from images.build.runner import BuildFailed, Runner
 from tests.unit.images.objects import Listener
 

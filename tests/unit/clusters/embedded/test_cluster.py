@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.embedded import cgroups, mounts, remains
+from clusters.embedded import cluster, isolation
 from clusters.embedded.layout import Layout
 
 
@@ -16,7 +16,7 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def test_nothing_is_found_of_a_cluster_that_never_was(layout: Layout) -> None:
-    found = remains.remains(layout)
+    found = cluster.left_on_machine(layout)
     assert {"processes", "network namespaces", "mounts", "control groups", "files"} <= found.keys()
     assert not any(found.values()), found
 
@@ -24,20 +24,20 @@ def test_nothing_is_found_of_a_cluster_that_never_was(layout: Layout) -> None:
 def test_whatever_is_left_is_found_with_how_to_remove_it(
     layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tree = cgroups.Hierarchy(tmp_path / "cgroup", frozenset(), 2)
+    tree = isolation.Hierarchy(tmp_path / "cgroup", frozenset(), 2)
     group = tree.root / layout.node
     (group / "system").mkdir(parents=True)
     (group / "system" / "cgroup.procs").write_text("4711\n")
-    monkeypatch.setattr(cgroups, "hierarchies", lambda: [tree])
+    monkeypatch.setattr(isolation, "hierarchies", lambda: [tree])
     layout.directory.mkdir(parents=True)
     layout.network_namespace = tmp_path / layout.node
     layout.network_namespace.touch()
     interfaces = tmp_path / "net"
     (interfaces / layout.host_interface).mkdir(parents=True)
-    monkeypatch.setattr(remains, "_INTERFACES", interfaces)
+    monkeypatch.setattr(cluster, "_INTERFACES", interfaces)
     volume = f"{layout.directory}/volumes/a"
-    monkeypatch.setattr(mounts, "inside", lambda _layout: [volume])
-    assert remains.remains(layout) == {
+    monkeypatch.setattr(isolation, "inside", lambda _layout: [volume])
+    assert cluster.left_on_machine(layout) == {
         "processes": ["process 4711: kill -9 4711"],
         "network namespaces": [f"network namespace {layout.node}: ip netns delete {layout.node}"],
         "mounts": [f"mount {volume}: umount {volume}"],
@@ -54,7 +54,7 @@ def test_a_process_that_works_in_its_directory_is_found_whoever_began_it(layout:
     with subprocess.Popen(["sleep", "60"], cwd=layout.directory) as process:
         try:
             layout.directory.rmdir()
-            found = remains.remains(layout)["processes"]
+            found = cluster.left_on_machine(layout)["processes"]
         finally:
             process.kill()
     assert found == [f"process {process.pid} (sleep): kill -9 {process.pid}"]

@@ -18,9 +18,8 @@ if TYPE_CHECKING:  # the import is slow, and the facts about a kind do not need 
     import pulumi
     import pulumi_kubernetes
 
-    from clusters.capacity import Capacity
+    from clusters.nodes import Capacity, GpuPool, NodePool
     from clusters.operator.existing import ExistingOperator
-    from clusters.pools import GpuPool, NodePool
     from core.manifests import Manifest
 
 JOBS = "slipway-jobs"

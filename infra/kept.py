@@ -5,8 +5,8 @@ from typing import Literal
 import pulumi
 from pydantic.dataclasses import dataclass
 
-from clusters.capacity import Capacity
 from clusters.cluster import ONE_AT_A_TIME, Cluster
+from clusters.nodes import Capacity
 from core.fields import CONFIG, Memory
 from core.manifests import KEPT_CLAIM
 from jobs.resource import Claim

@@ -7,8 +7,8 @@ from typing import Any
 import pulumi
 from pulumi import Output, ResourceOptions
 
-from clusters.capacity import Capacity
 from clusters.cluster import JOB_ACCOUNT, Cluster
+from clusters.nodes import Capacity
 from core import manifests
 from core.declare import declare, exists, once_ended
 from images.resource import TrainerImages

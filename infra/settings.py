@@ -21,9 +21,9 @@ from typing import Any
 import pulumi
 import yaml
 
-from clusters.capacity import Capacity
 from clusters.image_registry import reached_alone
 from clusters.kinds import CLUSTERS, closest_kind
+from clusters.nodes import Capacity
 from core.paths import CHECKOUT
 from core.problem import Problem, choices, likeliest, located, quote
 from core.validation import check

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from clusters.cluster import Cluster
-from clusters.pools import GpuPool, Taint
+from clusters.nodes import GpuPool, Taint
 from jobs.plan import shares
 from jobs.spec import Toleration, TrainingJob
 from jobs.spec.consistency import START_TIMEOUT

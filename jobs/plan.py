@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from clusters.capacity import Capacity
+from clusters.nodes import Capacity
 from jobs.spec import Limits, TrainingJob
 from jobs.spec.replicas import GPU, Share, roles, share
 

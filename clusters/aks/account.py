@@ -4,27 +4,23 @@ Azure's CLI reports it, as the account that is logged in. A query that this acco
 yields no problem.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pulumi
 
+from clusters.aks.access import Principal
 from clusters.aks.node_pools import GPU_FALLBACK, node_pools
+from clusters.aks.settings import AksSettings
 from clusters.azure.checks import KEY, az
 from clusters.azure.facts import cores
 from core.problem import Problem, meant, quote
 from core.process import CommandFailed
-
-if TYPE_CHECKING:
-    from clusters.aks.access import Principal
-    from clusters.aks.settings import AksSettings
 
 _PROVIDERS = (
     "Microsoft.Compute",

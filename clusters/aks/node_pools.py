@@ -7,9 +7,9 @@ import yaml
 
 from clusters.aks.pools import AksGpuNodes, SystemPool
 from clusters.aks.settings import AksSettings
-from clusters.autoscaler import NAMESPACE
 from clusters.azure.facts import cores_for_pods, network
-from clusters.pools import GpuPool, NodePool
+from clusters.cloud_reports import NAMESPACE
+from clusters.nodes import GpuPool, NodePool
 from core.manifests import MANAGED_BY, Manifest
 
 GPU, GPU_FALLBACK = "gpu", "gpufallback"

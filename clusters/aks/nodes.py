@@ -1,22 +1,17 @@
 """The AKS cluster itself, its node pools, and the network that they are in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pulumi import Input, Output, Resource
 from pulumi_azure_native import containerservice as aks
 from pulumi_azure_native import network
 
-from clusters.aks.pools import AksGpuNodes
-
-if TYPE_CHECKING:
-    from clusters.aks.access import Network
-    from clusters.aks.pools import SystemPool
-    from clusters.aks.settings import AksSettings
-    from clusters.azure.resources import AzureCluster
+from clusters.aks.access import Network
+from clusters.aks.pools import AksGpuNodes, SystemPool
+from clusters.aks.settings import AksSettings
+from clusters.azure.resources import AzureCluster
 
 _CRITICAL = "CriticalAddonsOnly=true:NoSchedule"
 """Keeps every pod but the cluster's own off the system pool

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from clusters.azure.facts import GPUS, bounds, cores, without_gpus
 from clusters.azure.settings import DISTINCT, GpuNodes, Size
-from clusters.pools import Taint
+from clusters.nodes import Taint
 from core.fields import CONFIG
 from core.problem import Contradiction, contradiction, quote
 

@@ -3,30 +3,24 @@
 Who may do what is here too: identities without passwords and keys, and their roles.
 """
 
-from __future__ import annotations
-
 import base64
 import uuid
 from dataclasses import fields
 from enum import StrEnum
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
 
 import pulumi
 from pulumi_azure_native import authorization, managedidentity
 from pulumi_azure_native import containerservice as aks
 
 from clusters.aks import account, node_pools, nodes, services
+from clusters.aks.access import Principal
+from clusters.aks.settings import AksSettings
 from clusters.azure import checks
 from clusters.azure.resources import AzureCluster, connected
-from clusters.cluster import JOB_ACCOUNT, JOBS, JobIdentity
+from clusters.cluster import JOB_ACCOUNT, JOBS, Cluster, JobIdentity
 from core import tokens
-
-if TYPE_CHECKING:
-    from clusters.aks.access import Principal
-    from clusters.aks.settings import AksSettings
-    from clusters.cluster import Cluster
 
 _ADVICE = (
     "run `az login`; see that your own ID is in admins, and the address that you come from in "

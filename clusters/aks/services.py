@@ -1,11 +1,8 @@
 """The services beside an AKS cluster: registry, storage account, diagnostic logs, budget."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING
 
 from pulumi import Input
 from pulumi_azure_native import (
@@ -16,9 +13,8 @@ from pulumi_azure_native import (
     storage,
 )
 
-if TYPE_CHECKING:
-    from clusters.aks.settings import AksSettings, Budget, Logs
-    from clusters.azure.resources import AzureCluster
+from clusters.aks.settings import AksSettings, Budget, Logs
+from clusters.azure.resources import AzureCluster
 
 _CATEGORIES: Mapping[str, Sequence[str]] = {
     # Without `kube-audit`, which has every read besides, and costs by far the most:

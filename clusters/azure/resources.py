@@ -1,24 +1,20 @@
 """What both kinds declare: the parent of all resources, a group, a lock; and the kubeconfig."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes
 import yaml
 from pulumi_azure_native import Provider, authorization, resources
 
+from clusters.azure.settings import AzureSettings, Login
 from clusters.cluster import Cluster
 from core import tokens
 from core.process import CommandFailed, run
 from images.resource import helper_images
-
-if TYPE_CHECKING:
-    from clusters.azure.settings import AzureSettings, Login
 
 
 class AzureCluster(pulumi.ComponentResource):

@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass
 
 from clusters import image_registry
 from clusters.azure.facts import bounds, is_reserved, reserved, unfit
-from clusters.pools import GpuPool, Taint
+from clusters.nodes import GpuPool, Taint
 from core.fields import CONFIG, LabelValue, NodeKey
 from core.problem import Contradiction, contradiction, quote
 from core.validation import Consistent

@@ -4,23 +4,17 @@ https://learn.microsoft.com/rest/api/hybridcontainer/provisioned-cluster-instanc
 https://learn.microsoft.com/rest/api/hybridcontainer/agent-pool/create-or-update
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pulumi
 from pulumi_azure_native import authorization, azurestackhci, kubernetes, resources
 
 from clusters.azure import checks
 from clusters.azure.resources import AzureCluster, connected
-from clusters.azure_stack.settings import gpus
+from clusters.azure_stack.machines import LogicalNetwork
+from clusters.azure_stack.settings import AzureStackSettings, Entra, gpus
 from clusters.cluster import ONE_AT_A_TIME, Cluster
 from core import tokens
-
-if TYPE_CHECKING:
-    from clusters.azure_stack.machines import LogicalNetwork
-    from clusters.azure_stack.settings import AzureStackSettings, Entra
-
 
 _FIXED_OF_CLUSTER = (
     "extendedLocation",

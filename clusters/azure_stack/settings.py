@@ -21,7 +21,7 @@ from clusters.azure_stack.machines import (
     SystemPool,
 )
 from clusters.image_registry import Registry
-from clusters.pools import GpuPool, NodePool
+from clusters.nodes import GpuPool, NodePool
 from core.fields import CONFIG
 from core.problem import Contradiction, contradiction, quote
 

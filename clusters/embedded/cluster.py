@@ -12,11 +12,11 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clusters import owner
-from clusters.capacity import Capacity, left, machine_cores, machine_memory
 from clusters.cluster import Cluster, Remains
 from clusters.embedded import isolation
 from clusters.embedded.host import COREDNS_REQUESTS, KEPT_FREE, SYSTEM_RESERVED, image_reference
 from clusters.embedded.layout import Layout
+from clusters.nodes import Capacity, left, machine_cores, machine_memory
 from clusters.operator import releases
 from core import manifests, tokens
 from core.fields import CONFIG, size

@@ -12,10 +12,10 @@ import yaml
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from clusters.capacity import Capacity, left, machine_cores, machine_memory
 from clusters.cli_clusters import cluster as machine
 from clusters.cli_clusters.cluster import ClusterName, Mount, PortMapping
 from clusters.cluster import Cluster
+from clusters.nodes import Capacity, left, machine_cores, machine_memory
 from clusters.operator import releases
 from core import tokens
 from core.fields import CONFIG, Cpu, Image, Memory

@@ -13,8 +13,8 @@ from clusters.kubeconfig.choice import Choice, Unusable, choose
 from clusters.kubeconfig.look import Found, look
 from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.kubeconfig.sharing import require_alone, require_home, require_namespace
+from clusters.nodes import GpuPool
 from clusters.operator.existing import ExistingOperator, Unfit, decide
-from clusters.pools import GpuPool
 from core.manifests import stack
 from images.resource import helper_images
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clusters.image_registry import Images, Registry
-from clusters.pools import DEVICE_PLUGIN, Taint
+from clusters.nodes import DEVICE_PLUGIN, Taint
 from core.fields import CONFIG, Count, LabelKey, LabelValue, Positive
 from core.problem import Contradiction, contradiction
 from core.validation import Consistent

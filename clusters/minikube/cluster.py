@@ -12,11 +12,11 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
-from clusters.capacity import Capacity, left
 from clusters.cli_clusters import cluster as machine
 from clusters.cli_clusters.cluster import ClusterName, Mount, PortMapping
 from clusters.cluster import Cluster
 from clusters.minikube.tool import CONTAINER_DRIVERS
+from clusters.nodes import Capacity, left
 from clusters.operator import releases
 from core import tokens
 from core.fields import CONFIG, Memory, size

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
-from clusters import late_roles
+from clusters import cloud_reports
 from clusters.operator.releases import NAME, NAMESPACE
 from core.context import Context
 from core.handler import Change, Handler, Properties
@@ -62,10 +62,10 @@ class OperatorReadyHandler(Handler):
             wait(LIMIT_SECONDS)
         except TimeoutError as error:
             # Its image is the first one that nodes pull.
-            if not late_roles.may_be(str(error)):
+            if not cloud_reports.is_late_role(str(error)):
                 raise
-            context.warn(late_roles.ADVICE)
-            wait(late_roles.SECONDS)
+            context.warn(cloud_reports.LATE_ROLE_ADVICE)
+            wait(cloud_reports.LATE_ROLE_SECONDS)
         return str(operator), {}
 
     def delete(self, state: Properties, context: Context) -> None:

@@ -1,24 +1,20 @@
 """The cluster's GPUs in a Pulumi program: what makes them usable, and whether they are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pulumi
 from pulumi import Output, ResourceOptions
 
 from clusters.cluster import Cluster
 from clusters.image_registry import pull_secret
-from clusters.pools import DEVICE_PLUGIN, GpuPool
+from clusters.nodes import DEVICE_PLUGIN, GpuPool
 from core import tokens
 from core.declare import declare
 from core.manifests import Manifest, digest
 from infra.gpus.manifests import NAMESPACE, PLUGIN, device_plugin, facts
+from infra.runs import Run
 from jobs.adapt import wants_gpus
-
-if TYPE_CHECKING:
-    from infra.runs import Run
 
 
 class Gpus(pulumi.ComponentResource):

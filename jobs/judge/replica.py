@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from clusters import late_roles
+from clusters import cloud_reports
 from core.manifests import condition
 from jobs.judge.exits import Exit, moment, short_id
 from jobs.spec.names import CONTAINER, INPUTS_CONTAINER
@@ -93,7 +93,7 @@ class Replica:
     def is_refused_login(self) -> bool:
         """Whether its node may pull an image once a new role applies; other images are in order."""
         found = [each for each in map(self._blocked, self._statuses) if each is not None]
-        return bool(found) and all(map(late_roles.may_be, found))
+        return bool(found) and all(map(cloud_reports.is_late_role, found))
 
     @property
     def crash_loop(self) -> str | None:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusters import autoscaler
-from clusters.autoscaler import Growth
+from clusters import cloud_reports
+from clusters.cloud_reports import Growth
 from core.manifests import condition, holds
 from jobs.judge import first_failure
 from jobs.judge.exits import moment
@@ -203,7 +203,7 @@ class RunState:
         """Take in Kubernetes' events of the job and its pods."""
         waiting = {each.uid for each in self.replicas.values() if each.unschedulable is not None}
         about = [event for event in events if event["involvedObject"].get("uid") in waiting]
-        self.growth = autoscaler.growth(about)
+        self.growth = cloud_reports.growth(about)
         for event in events:
             if event.get("reason") == "FailedCreatePod":
                 message = str(event.get("message", ""))

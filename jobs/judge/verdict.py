@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from clusters import late_roles
+from clusters import cloud_reports
 from jobs.cost import TrainingCost
 from jobs.judge import gpu_use
 from jobs.judge.replica import Replica
@@ -123,7 +123,7 @@ def _waits_for_a_role(run: RunState, elapsed: float) -> bool:
     """Return whether a role may still be on its way; meanwhile no limit for the start counts."""
     is_refused = len(run.refused_logins) > 0
     lasted = run.lasted("a refused login", elapsed, holds=is_refused)
-    if not is_refused or lasted >= late_roles.SECONDS:
+    if not is_refused or lasted >= cloud_reports.LATE_ROLE_SECONDS:
         return False
     run.refused_until = max(run.refused_until, elapsed)
     return True

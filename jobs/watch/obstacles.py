@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kubernetes.client.exceptions import ApiException
 
-from clusters import autoscaler, late_roles
+from clusters import cloud_reports
 from core.kube import api_message
 from jobs.api import JobApi, Object, Unreachable
 from jobs.judge.outcome import warnings
@@ -49,9 +49,9 @@ class Obstacles:
         for warning in warnings(self._lasting(events, _PLACING_SECONDS)):
             self.warn(warning)
         if run.refused_logins:
-            self.warn(f"{run.refused_logins[0]}: {late_roles.ADVICE}")
+            self.warn(f"{run.refused_logins[0]}: {cloud_reports.LATE_ROLE_ADVICE}")
         if run.growth is not None and not run.growth.coming:
-            self.warn(autoscaler.explained(str(run.growth)))
+            self.warn(cloud_reports.explained(str(run.growth)))
         waiting = [each for each in run.replicas.values() if each.unschedulable is not None]
         if waiting and now - self._room_at >= _ROOM_SECONDS:
             self._room_at = now
@@ -63,7 +63,7 @@ class Obstacles:
         """See whether any node could ever fit them, and why an autoscaler adds none."""
         status = self.api.autoscaler_status()
         if status is not None:
-            self.run.setbacks = autoscaler.setbacks(status, self.api.autoscaler_events())
+            self.run.setbacks = cloud_reports.setbacks(status, self.api.autoscaler_events())
             for setback in self.run.setbacks:
                 self.warn(f"the cluster's autoscaler makes no node: {setback}")
             return

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.capacity import Capacity
+from clusters.nodes import Capacity
 from core.manifests import Manifest, read
 from tests.doubles import recorded_kubelogin
 

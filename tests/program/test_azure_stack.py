@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from clusters.kubeconfig.look import Found
-from clusters.pools import DEVICE_PLUGIN as PLUGIN
+from clusters.nodes import DEVICE_PLUGIN as PLUGIN
 from tests.program.addresses import public
 from tests.program.declared import Declared, Program, declare, secret, untranslated
 

@@ -9,7 +9,7 @@ import yaml
 
 from clusters.cluster import Kind
 from clusters.kinds import CLUSTERS
-from clusters.pools import NodePool
+from clusters.nodes import NodePool
 from infra.settings import SettingsError, parse
 from tests.program.declared import declare
 

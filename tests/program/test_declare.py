@@ -11,8 +11,8 @@ import pytest
 
 from clusters.cluster import PullSecret
 from clusters.image_registry import with_pull_secret
+from clusters.nodes import GpuPool
 from clusters.operator import training_operator as operator
-from clusters.pools import GpuPool
 from core import declare, toolchain
 from core.manifests import Manifest, restricted_namespace
 from infra import namespace

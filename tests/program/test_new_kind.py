@@ -44,9 +44,9 @@ import pulumi
 import pulumi_kubernetes
 from pydantic.dataclasses import dataclass
 
-from clusters.capacity import Capacity
+from clusters.nodes import Capacity
 from clusters.cluster import Cluster
-from clusters.pools import GpuPool
+from clusters.nodes import GpuPool
 from core.fields import CONFIG
 from images.resource import helper_images
 

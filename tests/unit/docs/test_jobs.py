@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pydantic.alias_generators import to_camel
 
-from clusters.capacity import Capacity
+from clusters.nodes import Capacity
 from jobs.config import KEYS, read
 from jobs.rules import Surroundings
 from jobs.spec import Elastic, TrainingJob, manifest

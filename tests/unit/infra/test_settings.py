@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters.capacity import Capacity
+from clusters.nodes import Capacity
 from infra.settings import SettingsError, StackSettings, parse
 from jobs.config import CATALOG
 

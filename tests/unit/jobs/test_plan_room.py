@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.capacity import Capacity
 from clusters.embedded import cluster
+from clusters.nodes import Capacity
 from jobs import plan
 from jobs.config import CATALOG
 from jobs.plan import fits, prerequisites, shares

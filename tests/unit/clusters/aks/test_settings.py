@@ -13,7 +13,7 @@ import yaml
 from clusters.aks.node_pools import gpu_pools, gpus, pools, priorities
 from clusters.aks.settings import AksSettings
 from clusters.kinds import CLUSTERS
-from clusters.pools import Taint
+from clusters.nodes import Taint
 from core.validation import check
 
 ME = "11111111-2222-3333-4444-555555555555"

@@ -12,7 +12,7 @@ import yaml
 from pydantic.alias_generators import to_camel
 
 from clusters.azure_stack.settings import AzureStackSettings, gpus, pools
-from clusters.pools import Taint
+from clusters.nodes import Taint
 from core.validation import check
 from infra import settings
 

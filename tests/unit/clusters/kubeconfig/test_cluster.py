@@ -12,7 +12,7 @@ import yaml
 from clusters.kinds import CLUSTERS
 from clusters.kubeconfig.choice import Choice, Unusable, choose
 from clusters.kubeconfig.settings import KubeconfigSettings
-from clusters.pools import GpuPool, Taint
+from clusters.nodes import GpuPool, Taint
 from core import toolchain
 from core.validation import check
 

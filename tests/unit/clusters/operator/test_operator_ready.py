@@ -190,7 +190,7 @@ def test_when_the_limit_is_over_the_error_tells_all_there_is_to_know(api: FakeAp
 def test_an_image_refused_for_want_of_a_new_role_has_more_time(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clusters.late_roles.SECONDS", 20)
+    monkeypatch.setattr("clusters.cloud_reports.LATE_ROLE_SECONDS", 20)
     state = {"waiting": {"reason": "ImagePullBackOff", "message": REFUSED_LOGIN}}
     status = {"phase": "Pending", "containerStatuses": [{"name": "op", "state": state}]}
     metadata = {"name": "op-1", "namespace": "kubeflow", "uid": "u1"}

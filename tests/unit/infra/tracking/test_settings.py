@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters.capacity import Capacity
+from clusters.nodes import Capacity
 from infra.settings import SettingsError, StackSettings, parse
 
 ROOM = Capacity(Decimal("1.94"), 5 * 2**30, 0, 1)

@@ -1,13 +1,16 @@
-"""Groups of like nodes: what jobs have to know of them, and what they cost by."""
+"""A cluster's nodes: what they have for jobs, what jobs have to know of them, what they cost by."""
 
-from collections.abc import Mapping
-from dataclasses import field
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal
 
-from pydantic.dataclasses import dataclass
+from pydantic import dataclasses
 
-from core.fields import CONFIG, LabelValue, NodeKey
+from core.fields import CONFIG, LabelValue, NodeKey, cores, gibibytes, size
 
 DEVICE_PLUGIN = (
     "nvcr.io/nvidia/k8s-device-plugin:v0.17.0"
@@ -18,7 +21,54 @@ pulled.
 https://github.com/kubernetes/minikube/blob/master/pkg/minikube/assets/addons.go"""
 
 
-@dataclass(frozen=True, config=CONFIG)
+@dataclass(frozen=True)
+class Capacity:
+    """What jobs may request at the same time: what is reserved or requested by others is taken off.
+
+    Args:
+        cpu: Cores of one node.
+        memory: Bytes of one node.
+        gpus: `nvidia.com/gpu` of one node.
+        nodes: The number of such nodes, or the most that may be made.
+    """
+
+    cpu: Decimal
+    memory: int
+    gpus: int
+    nodes: int
+
+    def __str__(self) -> str:
+        nodes = "1 node" if self.nodes == 1 else f"{self.nodes} nodes, each"
+        gpus = f", {self.gpus} x nvidia.com/gpu" if self.gpus else ""
+        return f"{nodes} with {float(self.cpu):g} cores, {gibibytes(self.memory)}{gpus} for jobs"
+
+    def beside(self, requests: Collection[Mapping[str, str]]) -> Capacity:
+        """Return what is left beside pods with these requests, of which any node may have all."""
+        return replace(
+            self,
+            cpu=self.cpu - sum(cores(each["cpu"]) for each in requests),
+            memory=self.memory - sum(size(each["memory"]) for each in requests),
+        )
+
+
+def left(
+    node_cores: int, node_memory: int, requests: Collection[Mapping[str, str]], *, nodes: int = 1
+) -> Capacity:
+    """Return what nodes without GPUs have for jobs beside what others on each of them request."""
+    return Capacity(Decimal(node_cores), node_memory, gpus=0, nodes=nodes).beside(requests)
+
+
+def machine_cores() -> int:
+    """Return how many cores this machine has."""
+    return os.cpu_count() or 1
+
+
+def machine_memory() -> int:
+    """Return how many bytes of memory this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@dataclasses.dataclass(frozen=True, config=CONFIG)
 class Taint:
     """What keeps pods that do not tolerate it off the nodes.
 
@@ -36,7 +86,7 @@ class Taint:
         return f"{self.key}={self.value}:{self.effect}"
 
 
-@dataclass(frozen=True, config=CONFIG)
+@dataclasses.dataclass(frozen=True, config=CONFIG)
 class GpuPool:
     """Nodes with GPUs, as jobs have to know them.
 
@@ -65,7 +115,7 @@ class GpuPool:
     fallback: bool = False
 
 
-@dataclass(frozen=True, config=CONFIG)
+@dataclasses.dataclass(frozen=True, config=CONFIG)
 class NodePool:
     """Nodes that are paid for by the hour.
 

@@ -1,4 +1,4 @@
-"""Reads the cluster autoscaler's events and status: which nodes it will make. Pure.
+"""Reads what a cloud reports while a pod waits: nodes to come, a role that is late. Pure.
 
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#what-events-are-emitted-by-ca
 """
@@ -34,6 +34,22 @@ _CAUSES = (
         re.compile("failed to register within|ScaleUpTimedOut", re.IGNORECASE),
         "a machine was made and never became a node",
     ),
+)
+LATE_ROLE_SECONDS = 900.0
+"""How long a refusal may last: ten minutes, and the longest pause between two pulls, five.
+
+https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff
+"""
+LATE_ROLE_ADVICE = (
+    "The registry refuses the nodes' login. A new role takes up to ten minutes to apply, and the "
+    f"nodes try again: this is waited for, at most {LATE_ROLE_SECONDS / 60:g} minutes"
+)
+_PULL_REFUSED = re.compile(
+    # Only Azure's registries: they answer 404 for an image that does not exist, and this to a login
+    # without a role. Docker Hub and others refuse the login for both.
+    # The text is containerd's, as in https://github.com/Azure/AKS/issues/4593.
+    r"\.azurecr\.(io|us|cn)/.*(401 Unauthorized|403 Forbidden|authentication required)",
+    re.DOTALL,
 )
 
 
@@ -77,6 +93,17 @@ def explained(words: str) -> str:
     """Return the autoscaler's words, and in front of them what is behind them where it is known."""
     cause = next((text for pattern, text in _CAUSES if pattern.search(words)), None)
     return words if cause is None else f"{cause} ({words})"
+
+
+def is_late_role(message: str) -> bool:
+    """Return whether a registry refuses a pull because a role is not known everywhere yet, maybe.
+
+    AKS pulls as the identity of its kubelets, whose role Azure may take ten minutes to apply
+    (https://learn.microsoft.com/azure/role-based-access-control/troubleshooting). The kubelet,
+    whose message it is, repeats the reason while it waits to pull again:
+    https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/kubelet/images/image_manager.go
+    """
+    return _PULL_REFUSED.search(message) is not None
 
 
 def _backing_off(status: str | None) -> Iterator[str]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters import autoscaler
+from clusters import cloud_reports
 
 
 def event(reason: str, message: str, at: str = "2026-01-01T00:00:00Z") -> dict[str, Any]:
@@ -20,7 +20,7 @@ def status(code: str, message: str, state: str = "Backoff") -> str:
 
 
 def test_a_node_that_is_being_made_is_told_with_its_group() -> None:
-    found = autoscaler.growth(
+    found = cloud_reports.growth(
         [event("TriggeredScaleUp", "pod triggered scale-up: [{aks-gpu-vmss 0->1 (max: 4)}]")]
     )
     assert found is not None
@@ -35,14 +35,14 @@ def test_what_was_said_last_counts() -> None:
         "pod didn't trigger scale-up: 1 in backoff after failed scale-up",
         "2026-01-01T00:09:00Z",
     )
-    found = autoscaler.growth([refused, made, event("FailedScheduling", "0/1 nodes")])
+    found = cloud_reports.growth([refused, made, event("FailedScheduling", "0/1 nodes")])
     assert found is not None
     assert not found.coming
     assert str(found) == "no node is made for it: 1 in backoff after failed scale-up"
 
 
 def test_without_an_autoscaler_nothing_is_said() -> None:
-    assert autoscaler.growth([event("FailedScheduling", "0/1 nodes are available")]) is None
+    assert cloud_reports.growth([event("FailedScheduling", "0/1 nodes are available")]) is None
 
 
 @pytest.mark.parametrize(
@@ -57,17 +57,17 @@ def test_without_an_autoscaler_nothing_is_said() -> None:
     ],
 )
 def test_the_providers_words_are_told_with_what_they_mean(words: str, meant: str) -> None:
-    told = autoscaler.explained(words)
+    told = cloud_reports.explained(words)
     assert meant in told
     assert words in told
 
 
 def test_words_that_nobody_knows_are_told_as_they_are() -> None:
-    assert autoscaler.explained("it is Tuesday") == "it is Tuesday"
+    assert cloud_reports.explained("it is Tuesday") == "it is Tuesday"
 
 
 def test_a_group_that_backs_off_is_named_with_its_error() -> None:
-    (told,) = autoscaler.setbacks(status("QUOTA_EXCEEDED", "Quota 'GPUS' exceeded. Limit: 0"))
+    (told,) = cloud_reports.setbacks(status("QUOTA_EXCEEDED", "Quota 'GPUS' exceeded. Limit: 0"))
     assert "aks-gpu-vmss: QUOTA_EXCEEDED: Quota 'GPUS' exceeded. Limit: 0" in told
     assert told.startswith("the subscription's quota: raise it")
 
@@ -79,7 +79,7 @@ def test_a_failure_of_the_autoscaler_itself_is_told_once() -> None:
         event("FailedToScaleUpGroup", words, "2026-01-01T00:05:01Z"),
         event("ScaledUpGroup", "Scale-up: group aks-system-vmss size set to 2"),
     ]
-    (told,) = autoscaler.setbacks(None, events)
+    (told,) = cloud_reports.setbacks(None, events)
     assert words in told
 
 
@@ -94,4 +94,4 @@ def test_a_failure_of_the_autoscaler_itself_is_told_once() -> None:
     ],
 )
 def test_a_status_that_tells_of_no_failure_says_nothing(text: str | None) -> None:
-    assert autoscaler.setbacks(text) == []
+    assert cloud_reports.setbacks(text) == []

@@ -14,18 +14,16 @@ All problems are found before the first resource is declared, and reported in on
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pulumi
-import yaml
 
 from clusters.image_registry import reached_alone
-from clusters.kinds import CLUSTERS, closest_kind
+from clusters.kinds import CLUSTERS, ClusterSettings, read_cluster
 from clusters.nodes import Capacity
 from core.paths import CHECKOUT
-from core.problem import Problem, choices, likeliest, located, quote
+from core.problem import Problem, choices, located, quote
 from core.validation import check
 from infra import kept
 from infra.cost import estimates, prices
@@ -38,14 +36,6 @@ from jobs.rules import Surroundings
 from jobs.spec import SecretKey, TrainingJob
 
 _KEYS = ("cluster", "jobs", "outputs", "prices", "tracking")
-
-
-@dataclass(frozen=True)
-class ClusterSettings:
-    """Which cluster: a key of `clusters.kinds.CLUSTERS`, and that kind's own settings."""
-
-    kind: str
-    options: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,36 +219,11 @@ def _cluster(
     section = _section(config, key, problems)
     if len(problems) > before:
         return None
-    given = section.pop("kind", "")
-    kind = closest_kind(str(given))
-    if given not in list(CLUSTERS):
-        reason = f"{quote(given)} is not a kind of cluster" if given else "is missing"
-        instead = choices(kind or str(given), CLUSTERS.keys())
-        problems.append(Problem(f"{key}.kind", f"{reason}; {instead}"))
-    if kind is None:
-        # The other keys depend on the kind.
-        problems += [
-            Problem(f"{key}.{name}", 'there is no such key; did you mean "kind"?')
-            for name in section
-            if likeliest(name, ["kind"])
-        ]
+    found = read_cluster(section, key, stack)
+    if isinstance(found, list):
+        problems += found
         return None
-    # The other settings are checked as those of the kind that was probably meant.
-    shape, base = CLUSTERS[kind].settings.load(), {"name": stack}
-    options = check(shape, section, key, base=base, presumed=partial(_presumed, kind))
-    if isinstance(options, list):
-        # The settings that a guessed kind requires are not reported as missing.
-        problems += [p for p in options if given == kind or not p.text.startswith("is missing")]
-    return None if len(problems) > before else ClusterSettings(kind, options)
-
-
-def _presumed(kind: str) -> Mapping[str, Any]:
-    """Return the cluster settings of the template with that kind; empty without one."""
-    for file in sorted((CHECKOUT / "stacks").glob("*.yaml")):
-        cluster = yaml.safe_load(file.read_text())["config"]["slipway:cluster"]
-        if cluster["kind"] == kind:
-            return {name: value for name, value in cluster.items() if name != "kind"}
-    return {}
+    return found
 
 
 def _uncopied(config: Mapping[str, str], template: Path) -> str:

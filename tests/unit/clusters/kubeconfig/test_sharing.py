@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from clusters.kubeconfig.choice import Unusable
+from clusters.kubeconfig.cluster import require_alone, require_home, require_namespace
 from clusters.kubeconfig.look import Found
-from clusters.kubeconfig.sharing import require_alone, require_home, require_namespace
 from clusters.operator.existing import Deployed
 
 NEWEST = Deployed("kubeflow", "training-operator", "ghcr.io/x/training-operator:v1-d6eb98e")

@@ -1,4 +1,9 @@
-"""Every resource type of the local provider. A new one is one line here, or its cluster's kind."""
+"""Every resource type of the local provider. A new one is one line here, or its cluster's kind.
+
+    python -m infra.provider.resources ADDRESS
+
+This is what `pulumi-resource-slipway` runs; the engine's address is its argument.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -8,6 +13,10 @@ from core import tokens
 from core.handler import Handler
 from core.lazy import Lazy
 from images.targets.target import TARGETS
+from infra.provider.provider import SlipwayProvider
+from infra.provider.server import serve
+
+VERSION = "0.1.0"
 
 _SERVED: Mapping[str, Callable[[], Handler]] = {
     tokens.CLUSTER_ACCESS: Lazy("clusters.azure.access.AccessHandler"),
@@ -44,3 +53,7 @@ def handlers() -> dict[str, Callable[[], Handler]]:
         if kind.own is not None:
             served[kind.own.type] = kind.own.handler
     return served
+
+
+if __name__ == "__main__":
+    serve(lambda engine: SlipwayProvider(handlers(), engine), VERSION)

@@ -156,7 +156,7 @@ class Kind:
             known beforehand, as by default.
         own: The cluster as the stack's own resource; None where it is another's, or a cloud's.
         image_targets: Ways for images to get in that only this kind has: what makes each, an
-            `images.targets.Target`, from the other keys of its map, by the `kind` in it.
+            `images.targets.target.Target`, from the other keys of its map, by the `kind` in it.
         handlers: The handlers of further resources that only this kind has, by their types.
         tools: What set-up has to provide besides what every stack needs, as `scripts.setup` calls
             it.

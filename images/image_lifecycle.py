@@ -58,6 +58,8 @@ class ImageResource(Handler):
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
     ) -> Properties:
         """The reference follows from the content, so that a preview shows the new one."""
+        if state is None or state.get("contentHash") != inputs["contentHash"]:
+            self.announce(inputs, context)
         unknown: Properties = dict.fromkeys(self.outputs, UNKNOWN)
         if any(inputs.get(key) is UNKNOWN for key in self.decisive if key != "target"):
             return unknown
@@ -68,6 +70,9 @@ class ImageResource(Handler):
         if state is None or self._changed(state, inputs) or _is_outdated(state, spec):
             return unknown
         return {key: state.get(key, UNKNOWN) for key in self.outputs}
+
+    def announce(self, inputs: Properties, context: Context) -> None:
+        """Describe, in a preview, what an image of new content is built from."""
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         """Make the image unless the target or the cache has it, and bring it in.
@@ -136,15 +141,11 @@ class ImageHandler(ImageResource):
 
     spec = ImageSpec.from_inputs
 
-    def preview(
-        self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
-    ) -> Properties:
+    def announce(self, inputs: Properties, context: Context) -> None:
         """Say also what a build takes, where there will be one."""
         spec = ImageSpec.from_inputs(inputs)
-        is_new = state is None or state["contentHash"] != inputs["contentHash"]
-        if is_new and not (spec.is_settled and spec.archive.exists()):
+        if not (spec.is_settled and spec.archive.exists()):
             context.info(f"is built from {spec.context / spec.dockerfile}: {spec.estimate}")
-        return super().preview(state, inputs, shown, context)
 
 
 class JobImageHandler(ImageResource):
@@ -159,13 +160,9 @@ class JobImageHandler(ImageResource):
         problems = job_image(inputs).problems()
         return [Problem(key, reason) for key, reason in problems.items()]
 
-    def preview(
-        self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
-    ) -> Properties:
+    def announce(self, inputs: Properties, context: Context) -> None:
         """Say also what the image is built from, where that is new."""
-        if state is None or state.get("contentHash") != inputs["contentHash"]:
-            context.info(f"is built from {job_image(inputs).origin}")
-        return super().preview(state, inputs, shown, context)
+        context.info(f"is built from {job_image(inputs).origin}")
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
         """The target has to know the image by its digest, too."""

@@ -15,7 +15,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pulumi
 
@@ -35,6 +35,7 @@ from jobs.config import JobsConfig, lost_inputs, read
 from jobs.rules import Surroundings
 from jobs.spec import SecretKey, TrainingJob
 
+T = TypeVar("T")
 _KEYS = ("cluster", "jobs", "outputs", "prices", "tracking")
 
 
@@ -88,14 +89,13 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     """
     hidden, problems = secrets or [], list[Problem]()
     cluster = _cluster(config, stack, problems)
-    tracking = _tracking(config, problems)
+    has_tracking = trackers.KEY in config
+    tracking = _checked(config, trackers.KEY, Tracking, problems) if has_tracking else None
     around = _surroundings(cluster, () if tracking is None else tracking.requests)
     configured = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
     problems += configured.problems
-    outputs = check(KeptOutputs, _section(config, kept.KEY, problems), kept.KEY)
-    if isinstance(outputs, list):
-        problems += outputs
-    elif outputs.why_not(around.capacity) is not None:
+    outputs = _checked(config, kept.KEY, KeptOutputs, problems)
+    if outputs is not None and outputs.why_not(around.capacity) is not None:
         problems += lost_inputs(configured.jobs, "slipway:jobs")
     named = _named_secrets(configured.jobs)
     problems += _misplaced(config, hidden, named.values())
@@ -103,7 +103,7 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     table = _prices(config, problems)
     if not problems:
         problems += estimates.too_dear(configured.jobs, around.pools, table)
-    if problems or cluster is None or isinstance(outputs, list):
+    if problems or cluster is None or outputs is None:
         raise SettingsError(problems, stack)
     return StackSettings(
         **vars(configured),
@@ -173,11 +173,11 @@ def _section(config: Mapping[str, str], key: str, problems: list[Problem]) -> di
     return section
 
 
-def _tracking(config: Mapping[str, str], problems: list[Problem]) -> Tracking | None:
-    """Return where runs are tracked; without such settings, or with wrong ones, None."""
-    if trackers.KEY not in config:
-        return None
-    checked = check(Tracking, _section(config, trackers.KEY, problems), trackers.KEY)
+def _checked(
+    config: Mapping[str, str], key: str, shape: type[T], problems: list[Problem]
+) -> T | None:
+    """Return the map at `key` as a `shape`; None for a wrong one, which becomes problems."""
+    checked = check(shape, _section(config, key, problems), key)
     if isinstance(checked, list):
         problems += checked
         return None

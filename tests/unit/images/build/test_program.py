@@ -116,10 +116,10 @@ class TestHelperImages:
         return names
 
     def test_their_names_are_known_at_once(self, declared: list[str]) -> None:
-        images, needs = resource.helper_images(_TARGET, "mine-")
+        images, needs = resource.helper_images(_TARGET)
         assert images.keys() == {"training-operator", "tcp-wait"}
         assert all(each.startswith("example.org/team/slipway-") for each in images.values())
-        assert declared == ["mine-training-operator", "mine-tcp-wait"]
+        assert declared == ["training-operator", "tcp-wait"]
         assert len(needs) == 2
 
     def test_those_that_are_there_are_not_brought_in(self, declared: list[str]) -> None:

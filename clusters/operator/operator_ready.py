@@ -147,6 +147,8 @@ class Operator:
 def judges(api: ApiClient, namespace: str) -> bool:
     """Return whether a webhook refuses a PyTorchJob that nothing else refuses, and a good one not.
 
+    Both are tried by a dry run, and none is made.
+
     Raises:
         ApiException: the good one is refused, or the other by something else.
     """

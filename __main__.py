@@ -4,7 +4,7 @@ import signal
 
 import pulumi
 
-from infra.declare import end
+from core.declare import end
 from infra.program import main
 
 # Once a resource has failed the engine interrupts the program: Python would print where it was.

@@ -1,7 +1,7 @@
 """What the rest of Slipway knows of a cluster, whatever its kind.
 
-A kind is a folder that exports one `Kind`, and a line in `clusters.CLUSTERS`. Whoever needs to
-know what a cluster of that kind is like, or how to make or remove one, uses that object.
+A kind is a folder that exports one `Kind`, and a line in `clusters.kinds.CLUSTERS`. Whoever needs
+to know what a cluster of that kind is like, or how to make or remove one, uses that object.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:  # the import is slow, and the facts about a kind do not need 
     import pulumi
     import pulumi_kubernetes
 
-    from clusters.capacity import Capacity
-    from clusters.pools import GpuPool, NodePool
-    from clusters.refused_pulls import RefusedPulls
+    from clusters.cloud_reports import RefusedPulls
+    from clusters.nodes import Capacity, GpuPool, NodePool
+    from clusters.operator.existing import ExistingOperator
     from core.manifests import Manifest
 
 JOBS = "slipway-jobs"
@@ -29,23 +29,6 @@ JOB_ACCOUNT = "slipway-job"
 """What a job's pods run as: it has no rights, and its token is not mounted."""
 ONE_AT_A_TIME = "a volume of the default StorageClass can be used on one of them at a time"
 """Of several nodes: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes"""
-
-
-@dataclass(frozen=True)
-class ExistingOperator:
-    """A training operator that another party has installed in the cluster.
-
-    Args:
-        version: Such as `1.9.2`; None when it is unknown.
-        namespace: Of its Deployment; None when that can't be seen.
-        deployment: Its Deployment's name; None likewise.
-        judges: Whether it has a webhook for PyTorchJobs, as those since 1.8 have.
-    """
-
-    version: str | None = None
-    namespace: str | None = None
-    deployment: str | None = None
-    judges: bool = True
 
 
 @dataclass(frozen=True)
@@ -79,7 +62,7 @@ class Cluster:
     """An existing cluster, and how to work with it. Nothing that uses it depends on its kind.
 
     Args:
-        kind: Its key in `clusters.CLUSTERS`, for messages alone.
+        kind: Its key in `clusters.kinds.CLUSTERS`, for messages alone.
         provider: Every Kubernetes object of the stack is made through it, so it depends on whatever
             has to be there before them.
         kubeconfig: YAML with what it takes to connect. Always a secret.
@@ -176,7 +159,7 @@ class Kind:
             known beforehand, as by default.
         own: The cluster as the stack's own resource; None where it is another's, or a cloud's.
         image_targets: Ways for images to get in that only this kind has: what makes each, an
-            `images.targets.Target`, from the other keys of its map, by the `kind` in it.
+            `images.targets.target.Target`, from the other keys of its map, by the `kind` in it.
         handlers: The handlers of further resources that only this kind has, by their types.
         tools: What set-up has to provide besides what every stack needs, as `scripts.setup` calls
             it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -15,6 +16,7 @@ from pydantic.dataclasses import dataclass
 
 from clusters.cluster import PullSecret
 from core.fields import CONFIG, Image
+from core.manifests import Manifest
 from images.targets.registry_login import DOCKER_HUB, Login, config, host, stored_login
 from images.targets.target import TargetError
 
@@ -157,3 +159,32 @@ def reached_alone(options: Any) -> Registry | None:
     """Return the only registry that nodes get images from, by a kind's settings; None for any."""
     registry: Registry | None = getattr(options, "registry", None)
     return registry if getattr(options, "disconnected", None) else None
+
+
+def pull_secret(namespace: str, pull: PullSecret) -> Manifest:
+    """Return the Secret with which nodes pull from a private registry."""
+    encoded = base64.b64encode(pull.content.encode()).decode()
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": pull.name, "namespace": namespace},
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": pulumi.Output.secret(encoded)},
+    }
+
+
+def with_pull_secret(
+    manifests: list[Manifest], namespace: str, pull: PullSecret | None
+) -> list[Manifest]:
+    """Return what is in a namespace, with what the pods of its accounts need to pull.
+
+    A pod pulls with its account's Secrets unless it names some of its own
+    (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#add-imagepullsecrets-to-a-service-account).
+    """
+    if pull is None:
+        return manifests
+    pulling = {"imagePullSecrets": [{"name": pull.name}]}
+    return [
+        pull_secret(namespace, pull),
+        *({**each, **(pulling if each["kind"] == "ServiceAccount" else {})} for each in manifests),
+    ]

@@ -17,7 +17,7 @@ class NotOurs(RuntimeError):
     """The cluster is another stack's."""
 
 
-def of(directory: Path) -> str | None:
+def stack_of(directory: Path) -> str | None:
     """Return the stack that made the cluster, as `core.manifests.called` has it; None: no note."""
     try:
         return (directory / _FILE).read_text(encoding="utf-8")
@@ -27,7 +27,7 @@ def of(directory: Path) -> str | None:
 
 def require(directory: Path, stack: str | None) -> None:
     """Raise `NotOurs` where a note names another stack."""
-    found = of(directory)
+    found = stack_of(directory)
     if found is not None and stack is not None and found != stack:
         raise NotOurs(
             f"cluster {directory.name} belongs to the stack {found}, not to {stack}: give "

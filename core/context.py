@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-SUMMARY_VARIABLE = "SLIPWAY_CLOSING"
+SUMMARY_VARIABLE = "SLIPWAY_SUMMARY_FILE"
 """The environment variable with the path of the file that `make preview` ends with."""
 
 

@@ -35,7 +35,7 @@ class Schema:
     definitions: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Schema:
+    def from_document(cls, document: Mapping[str, Any]) -> Schema:
         """Return the root of a complete JSON schema."""
         return cls(document, document.get("$defs", {}))
 

@@ -67,7 +67,7 @@ def check(
 def _shape(kind: type[Any]) -> tuple[TypeAdapter[Any], Schema]:
     # Made once for all jobs: it takes longer than to check one.
     adapter = TypeAdapter(kind)
-    return adapter, Schema.of(adapter.json_schema())
+    return adapter, Schema.from_document(adapter.json_schema())
 
 
 def _validated(adapter: TypeAdapter[T], values: Mapping[str, Any]) -> T | ValidationError:

@@ -1,4 +1,4 @@
-"""The program's side of images; their life is in `images.handler`.
+"""The program's side of images; their life is in `images.image_lifecycle`.
 
 An image gets into a cluster by a target: `Cluster.image_target`, a map with a `kind`. With the kind
 `there`, images are prebuilt, in a registry that the cluster can read:
@@ -145,23 +145,21 @@ def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
     return Trainer(image.reference, image.built)
 
 
-def helper_images(
-    target: Mapping[str, Any], prefix: str = ""
-) -> tuple[Mapping[str, str], list[pulumi.Resource]]:
+def helper_images(target: Mapping[str, Any]) -> tuple[Mapping[str, str], list[pulumi.Resource]]:
     """Declare the images that the operator needs, so that no cluster pulls them from anywhere.
 
-    A registry's `server` has to be a plain string. The resources' names begin with `prefix`.
+    A registry's `server` has to be a plain string.
 
     Returns:
-        `Cluster.images`, and what to add to `Cluster.needs`.
+        `Cluster.images`, and what has to exist before they can be used.
     """
     images: dict[str, str] = {}
     resources: list[pulumi.Resource] = []
     for name, entrypoint in ENTRYPOINTS.items():
         prebuilt = given(target, f"slipway-{name}")
         if prebuilt is None:
-            program = Program.of_tool(toolchain.tool(name), entrypoint)
-            resources.append(Image(program, target=target, name=f"{prefix}{name}"))
+            program = Program.from_tool(toolchain.tool(name), entrypoint)
+            resources.append(Image(program, target=target, name=name))
             prebuilt = str(name_in(way_in(target, program.repository), program.reference))
         images[name] = prebuilt
     return images, resources

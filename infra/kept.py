@@ -5,8 +5,8 @@ from typing import Literal
 import pulumi
 from pydantic.dataclasses import dataclass
 
-from clusters.capacity import Capacity
 from clusters.cluster import ONE_AT_A_TIME, Cluster
+from clusters.nodes import Capacity
 from core.fields import CONFIG, Memory
 from core.manifests import KEPT_CLAIM
 from jobs.model import volumes
@@ -58,12 +58,12 @@ def keep(
     cluster: Cluster,
     capacity: Capacity | None,
     *,
-    goes: bool,
+    removed_with_stack: bool,
     after: pulumi.Resource,
 ) -> tuple[str | None, list[pulumi.Resource]]:
     """Declare what it takes to keep files, after the jobs' namespace.
 
-    `goes` says whether the cluster is removed with the stack. A capacity of None is not known.
+    `removed_with_stack` says whether the cluster is. A capacity of None is not known.
 
     Returns:
         The place as `jobs.model.places` has it, None where files are not kept; and what has to
@@ -89,7 +89,7 @@ def keep(
         mode=settings.access_mode,
         storage_class=chosen,
     )
-    if not goes:
+    if not removed_with_stack:
         pulumi.log.info(
             f"files of jobs without `outputs` are kept on the claim {KEPT_CLAIM} ({settings.size} "
             f"of {chosen or 'the default StorageClass'}), which `make down` deletes with them"

@@ -1,15 +1,16 @@
 """The namespace that training runs in: its accounts, their rights, and its pull secret."""
 
-import base64
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 import pulumi
 
-from clusters.cluster import JOB_ACCOUNT, JOBS, Cluster, PullSecret
+from clusters.cluster import JOB_ACCOUNT, JOBS, Cluster
+from clusters.image_registry import with_pull_secret
+from core import tokens
+from core.declare import declare, declare_all
 from core.manifests import MANAGED_BY, Manifest, marked, rendered, restricted_namespace
-from infra.declare import declare, declare_all
 
 
 class JobNamespace(pulumi.ComponentResource):
@@ -19,7 +20,7 @@ class JobNamespace(pulumi.ComponentResource):
     """
 
     def __init__(self, name: str, *, cluster: Cluster, opts: pulumi.ResourceOptions) -> None:
-        super().__init__("slipway:infra:JobNamespace", name, None, opts)
+        super().__init__(tokens.JOB_NAMESPACE, name, None, opts)
         inside = pulumi.ResourceOptions(parent=self)
         if cluster.own_namespace:
             namespace = restricted_namespace(cluster.namespace)
@@ -58,32 +59,3 @@ def contents(
     pods = {"podSelector": {"matchLabels": MANAGED_BY}}
     policy["spec"] |= {**pods, "ingress": [{"from": [pods]}]}
     return [account, policy]
-
-
-def pull_secret(namespace: str, pull: PullSecret) -> Manifest:
-    """Return the Secret with which nodes pull from a private registry."""
-    encoded = base64.b64encode(pull.content.encode()).decode()
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": pull.name, "namespace": namespace},
-        "type": "kubernetes.io/dockerconfigjson",
-        "data": {".dockerconfigjson": pulumi.Output.secret(encoded)},
-    }
-
-
-def with_pull_secret(
-    manifests: list[Manifest], namespace: str, pull: PullSecret | None
-) -> list[Manifest]:
-    """Return what is in a namespace, with what the pods of its accounts need to pull.
-
-    A pod pulls with its account's Secrets unless it names some of its own
-    (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#add-imagepullsecrets-to-a-service-account).
-    """
-    if pull is None:
-        return manifests
-    pulling = {"imagePullSecrets": [{"name": pull.name}]}
-    return [
-        pull_secret(namespace, pull),
-        *({**each, **(pulling if each["kind"] == "ServiceAccount" else {})} for each in manifests),
-    ]

@@ -2,14 +2,14 @@
 
 import pulumi
 
-from clusters import CLUSTERS
+from clusters.kinds import CLUSTERS
+from clusters.operator.training_operator import TrainingOperator
+from core.declare import declare_all, required
 from images.resource import TrainerImages
 from infra import kept, runs, settings
 from infra.cost import estimates
-from infra.declare import declare_all, required
 from infra.gpus.component import Gpus, cuda_output
 from infra.namespace import JobNamespace
-from infra.operator.component import TrainingOperator
 from infra.runs import RunContext, train
 from infra.tracking.component import track
 
@@ -44,14 +44,14 @@ def main() -> None:
         configured.outputs,
         cluster,
         configured.capacity,
-        goes=kind.own is not None,
+        removed_with_stack=kind.own is not None,
         after=namespace,
     )
     tracking, server = track(
         configured.tracking,
         cluster,
         configured.outputs.storage_class,
-        goes=kind.own is not None,
+        removed_with_stack=kind.own is not None,
         after=[namespace],
         opts=on_cluster,
     )

@@ -7,11 +7,11 @@ from typing import Any
 import pulumi
 from pulumi import Output, ResourceOptions
 
-from clusters.capacity import Capacity
 from clusters.cluster import JOB_ACCOUNT, Cluster
+from clusters.nodes import Capacity
 from core import manifests
+from core.declare import declare, exists, once_ended
 from images.resource import TrainerImages
-from infra.declare import declare, exists, once_ended
 from jobs import plan
 from jobs.adapt import adapt, wants_gpus
 from jobs.cost import TrainingCost

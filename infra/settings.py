@@ -1,6 +1,6 @@
 """The stack's configuration as values. Nothing else reads it.
 
-    slipway:cluster: {kind: embedded}       one of `clusters.CLUSTERS` and its own settings
+    slipway:cluster: {kind: embedded}       one of `clusters.kinds.CLUSTERS` and its own settings
     slipway:jobs:
       mnist-gloo: {epochs: 2}               an entry of jobs/catalog.yaml, or one's own
     slipway:outputs: {size: 20Gi}           where jobs keep their files
@@ -14,18 +14,16 @@ All problems are found before the first resource is declared, and reported in on
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pulumi
-import yaml
 
-from clusters import CLUSTERS, closest_kind
-from clusters.capacity import Capacity
 from clusters.image_registry import reached_alone
+from clusters.kinds import CLUSTERS, ClusterSettings, read_cluster
+from clusters.nodes import Capacity
 from core.paths import CHECKOUT
-from core.problem import Problem, choices, likeliest, located, quote
+from core.problem import Problem, choices, located, quote
 from core.validation import check
 from infra import kept
 from infra.cost import estimates, prices
@@ -38,19 +36,12 @@ from jobs.model.job import TrainingJob
 from jobs.model.parts import SecretKey
 from jobs.rules import Surroundings
 
+T = TypeVar("T")
 _KEYS = ("cluster", "jobs", "outputs", "prices", "tracking")
 
 
-@dataclass(frozen=True)
-class ClusterSettings:
-    """Which cluster: a key of `clusters.CLUSTERS`, and that kind's own settings."""
-
-    kind: str
-    options: Any
-
-
 @dataclass(frozen=True, kw_only=True)
-class Settings(JobsConfig):
+class StackSettings(JobsConfig):
     """A stack's settings: its jobs, of which no problems are left, and all else.
 
     Args:
@@ -83,13 +74,13 @@ class SettingsError(pulumi.RunError):
         )
 
 
-def load() -> Settings:
+def load() -> StackSettings:
     """Read the running stack's configuration; see `parse`."""
     runtime = pulumi.runtime
     return parse(runtime.get_config_env(), pulumi.get_stack(), runtime.get_config_secret_keys_env())
 
 
-def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = None) -> Settings:
+def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = None) -> StackSettings:
     """Return the settings that the engine's configuration of a stack stands for.
 
     `config` has each value as text or JSON, by its full key; `secrets` lists the encrypted ones.
@@ -99,14 +90,13 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     """
     hidden, problems = secrets or [], list[Problem]()
     cluster = _cluster(config, stack, problems)
-    tracking = _tracking(config, problems)
+    has_tracking = trackers.KEY in config
+    tracking = _checked(config, trackers.KEY, Tracking, problems) if has_tracking else None
     around = _surroundings(cluster, () if tracking is None else tracking.requests)
     configured = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
     problems += configured.problems
-    outputs = check(KeptOutputs, _section(config, kept.KEY, problems), kept.KEY)
-    if isinstance(outputs, list):
-        problems += outputs
-    elif outputs.why_not(around.capacity) is not None:
+    outputs = _checked(config, kept.KEY, KeptOutputs, problems)
+    if outputs is not None and outputs.why_not(around.capacity) is not None:
         problems += lost_inputs(configured.jobs, "slipway:jobs")
     named = _named_secrets(configured.jobs)
     problems += _misplaced(config, hidden, named.values())
@@ -114,9 +104,9 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     table = _prices(config, problems)
     if not problems:
         problems += estimates.too_dear(configured.jobs, around.pools, table)
-    if problems or cluster is None or isinstance(outputs, list):
+    if problems or cluster is None or outputs is None:
         raise SettingsError(problems, stack)
-    return Settings(
+    return StackSettings(
         **vars(configured),
         cluster=cluster,
         capacity=around.capacity,
@@ -184,11 +174,11 @@ def _section(config: Mapping[str, str], key: str, problems: list[Problem]) -> di
     return section
 
 
-def _tracking(config: Mapping[str, str], problems: list[Problem]) -> Tracking | None:
-    """Return where runs are tracked; without such settings, or with wrong ones, None."""
-    if trackers.KEY not in config:
-        return None
-    checked = check(Tracking, _section(config, trackers.KEY, problems), trackers.KEY)
+def _checked(
+    config: Mapping[str, str], key: str, shape: type[T], problems: list[Problem]
+) -> T | None:
+    """Return the map at `key` as a `shape`; None for a wrong one, which becomes problems."""
+    checked = check(shape, _section(config, key, problems), key)
     if isinstance(checked, list):
         problems += checked
         return None
@@ -230,36 +220,11 @@ def _cluster(
     section = _section(config, key, problems)
     if len(problems) > before:
         return None
-    given = section.pop("kind", "")
-    kind = closest_kind(str(given))
-    if given not in list(CLUSTERS):
-        reason = f"{quote(given)} is not a kind of cluster" if given else "is missing"
-        instead = choices(kind or str(given), CLUSTERS.keys())
-        problems.append(Problem(f"{key}.kind", f"{reason}; {instead}"))
-    if kind is None:
-        # The other keys depend on the kind.
-        problems += [
-            Problem(f"{key}.{name}", 'there is no such key; did you mean "kind"?')
-            for name in section
-            if likeliest(name, ["kind"])
-        ]
+    found = read_cluster(section, key, stack)
+    if isinstance(found, list):
+        problems += found
         return None
-    # The other settings are checked as those of the kind that was probably meant.
-    shape, base = CLUSTERS[kind].settings.load(), {"name": stack}
-    options = check(shape, section, key, base=base, presumed=partial(_presumed, kind))
-    if isinstance(options, list):
-        # The settings that a guessed kind requires are not reported as missing.
-        problems += [p for p in options if given == kind or not p.text.startswith("is missing")]
-    return None if len(problems) > before else ClusterSettings(kind, options)
-
-
-def _presumed(kind: str) -> Mapping[str, Any]:
-    """Return the cluster settings of the template with that kind; empty without one."""
-    for file in sorted((CHECKOUT / "stacks").glob("*.yaml")):
-        cluster = yaml.safe_load(file.read_text())["config"]["slipway:cluster"]
-        if cluster["kind"] == kind:
-            return {name: value for name, value in cluster.items() if name != "kind"}
-    return {}
+    return found
 
 
 def _uncopied(config: Mapping[str, str], template: Path) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from clusters.cluster import Cluster
-from clusters.pools import GpuPool, Taint
+from clusters.nodes import GpuPool, Taint
 from jobs.model.job import TrainingJob
 from jobs.model.job_fields import START_TIMEOUT
 from jobs.model.names import OUTPUT_DIR

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
-from clusters.capacity import Capacity
+from clusters.nodes import Capacity
 from jobs.model.job import TrainingJob
 from jobs.model.names import GPU
 from jobs.model.replicas import Share, roles, share

@@ -10,8 +10,7 @@ from pulumi import Input
 from clusters.cluster import Cluster
 from core.paths import CHECKOUT
 from core.problem import Problem, choices, meant, quote
-from images.build.job import JobImageSpec
-from images.build.requirements import RequirementsSpec
+from images.build.job import JobImageSpec, RequirementsSpec
 from images.resource import JobImage, Trainer, TrainerImages
 from jobs.adapt import wants_gpus
 from jobs.model.job import TrainingJob
@@ -94,7 +93,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def image_spec(job: TrainingJob) -> JobImageSpec | None:
     """Return the image that a job with a `build` or `requirements` brings."""
     if job.requirements is not None:
-        return RequirementsSpec.of_file(job.name, CHECKOUT / job.requirements)
+        return RequirementsSpec.from_file(job.name, CHECKOUT / job.requirements)
     if job.build is None:
         return None
     return JobImageSpec(job.name, CHECKOUT / job.build.context, job.build.dockerfile)

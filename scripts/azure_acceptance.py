@@ -25,7 +25,7 @@ from typing import Any
 
 import yaml
 
-from clusters import CLUSTERS
+from clusters.kinds import CLUSTERS
 from core.paths import CHECKOUT
 from infra import settings
 from infra.cost import estimates, prices

@@ -14,13 +14,14 @@ import pytest
 from clusters.cluster import JOBS
 from clusters.embedded import lifecycle, pki
 from clusters.embedded.layout import Layout
-from clusters.training_operator import NAME as OPERATOR
+from clusters.operator.operator_ready import OperatorReadyHandler
+from clusters.operator.releases import NAME as OPERATOR
+from clusters.operator.training_operator import deployment, foundations
 from core import toolchain
 from core.context import Silence
 from core.manifests import restricted_namespace
 from infra.namespace import contents
-from infra.operator.component import deployment, foundations
-from infra.operator.handler import OperatorReadyHandler
+from jobs.run.submit import stop_all
 from tests.engine.embedded_cluster import TestCluster, bring_in_trainer, program_images
 from tests.engine.pytorchjob_stack import Jobs
 
@@ -76,7 +77,7 @@ def _install_operator(cluster: TestCluster, kubeconfig: str) -> None:
     # Of the operator's definition of a PyTorchJob an annotation could not hold the whole.
     cluster.kubectl("apply", "--server-side", "--filename=-", manifests=objects)
     ready = {"kubeconfig": kubeconfig, "jobNamespace": JOBS, "deployment": OPERATOR}
-    OperatorReadyHandler().create(ready, Silence())
+    OperatorReadyHandler(stop_all).create(ready, Silence())
 
 
 @pytest.fixture(scope="session")

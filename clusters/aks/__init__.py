@@ -8,9 +8,9 @@ from clusters.cluster import Kind
 from core.lazy import Lazy
 
 KIND = Kind(
-    settings=Lazy("clusters.aks.settings.Settings"),
-    gpus=Lazy("clusters.aks.pools.gpus"),
-    pools=Lazy("clusters.aks.pools.pools"),
+    settings=Lazy("clusters.aks.settings.AksSettings"),
+    gpus=Lazy("clusters.aks.node_pools.gpus"),
+    pools=Lazy("clusters.aks.node_pools.pools"),
     declare=Lazy("clusters.aks.provision.provision"),
     remains=Lazy("clusters.azure.checks.remains"),
     tools=("pulumi-resource-azure-native",),

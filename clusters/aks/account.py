@@ -4,26 +4,23 @@ Azure's CLI reports it, as the account that is logged in. A query that this acco
 yields no problem.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pulumi
 
-from clusters import azure
-from clusters.aks.pools import GPU_FALLBACK, node_pools
+from clusters.aks.access import Principal
+from clusters.aks.node_pools import GPU_FALLBACK, node_pools
+from clusters.aks.settings import AksSettings
 from clusters.azure.checks import KEY, az
+from clusters.azure.facts import cores
 from core.problem import Problem, meant, quote
 from core.process import CommandFailed
-
-if TYPE_CHECKING:
-    from clusters.aks.settings import Principal, Settings
 
 _PROVIDERS = (
     "Microsoft.Compute",
@@ -43,13 +40,13 @@ _KEYS = {GPU_FALLBACK: "gpu.spot.fallback"}
 _QUOTAS = "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests"
 
 
-def problems(settings: Settings, account: Mapping[str, Any]) -> Iterator[Problem]:
+def problems(settings: AksSettings, account: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what is wrong with the rights in the cluster, and with the subscription.
 
     `account` is what `az account show` prints of the account that is logged in.
     """
 
-    def answer(question: Callable[[Settings], Iterator[Problem]]) -> list[Problem]:
+    def answer(question: Callable[[AksSettings], Iterator[Problem]]) -> list[Problem]:
         try:
             return [*question(settings)]
         except CommandFailed:
@@ -62,7 +59,7 @@ def problems(settings: Settings, account: Mapping[str, Any]) -> Iterator[Problem
             yield from found
 
 
-def administrators(settings: Settings) -> Mapping[Principal, Sequence[str]]:
+def administrators(settings: AksSettings) -> Mapping[Principal, Sequence[str]]:
     """Return the object IDs of who may do anything in the cluster: by default, of the caller.
 
     Raises:
@@ -79,14 +76,14 @@ def administrators(settings: Settings) -> Mapping[Principal, Sequence[str]]:
     return {kind: [who]}
 
 
-def _caller(settings: Settings, user: Mapping[str, str]) -> tuple[Principal, str]:
+def _caller(settings: AksSettings, user: Mapping[str, str]) -> tuple[Principal, str]:
     """Return what the account that is logged in is, and its object ID."""
     if user["type"] == "user":
         return "User", az(settings, "ad", "signed-in-user", "show")["id"]
     return "ServicePrincipal", az(settings, "ad", "sp", "show", "--id", user["name"])["id"]
 
 
-def _admin(settings: Settings, user: Mapping[str, str]) -> Iterator[Problem]:
+def _admin(settings: AksSettings, user: Mapping[str, str]) -> Iterator[Problem]:
     """Yield that the caller is no administrator: the cluster would not let it in."""
     admins = settings.admins
     # Only the directory's readers may list a program's groups.
@@ -101,7 +98,7 @@ def _admin(settings: Settings, user: Mapping[str, str]) -> Iterator[Problem]:
     yield Problem(f"{KEY}.admins", text)
 
 
-def _registered(settings: Settings) -> Iterator[Problem]:
+def _registered(settings: AksSettings) -> Iterator[Problem]:
     """Yield the services that the subscription has never used, and so refuses."""
     states = {
         each["namespace"].lower(): each["registrationState"]
@@ -113,7 +110,7 @@ def _registered(settings: Settings) -> Iterator[Problem]:
             yield Problem(f"{KEY}.subscription", text)
 
 
-def _region(settings: Settings) -> Iterator[Problem]:
+def _region(settings: AksSettings) -> Iterator[Problem]:
     """Yield a region that Azure does not have."""
     known = [each["name"] for each in az(settings, "account", "list-locations")]
     if settings.location not in known:
@@ -121,7 +118,7 @@ def _region(settings: Settings) -> Iterator[Problem]:
         yield Problem(f"{KEY}.location", f"{text}{meant(settings.location, known)}")
 
 
-def _subnet(settings: Settings) -> Iterator[Problem]:
+def _subnet(settings: AksSettings) -> Iterator[Problem]:
     """Yield what an existing subnet lacks, or that it is in a range of the cluster's own.
 
     https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning
@@ -143,7 +140,7 @@ def _subnet(settings: Settings) -> Iterator[Problem]:
                 yield Problem(f"{KEY}.network.{key}", f"{own} overlaps the subnet, {each}")
 
 
-def _sizes(settings: Settings) -> Iterator[Problem]:
+def _sizes(settings: AksSettings) -> Iterator[Problem]:
     """Yield sizes that can't be had, and quotas that the pools would not fit into.
 
     A quota is compared with all that the pools may grow to, and not with what is left of it: nodes
@@ -161,7 +158,7 @@ def _sizes(settings: Settings) -> Iterator[Problem]:
             refused.add((pool.size, pool.zones))
             text = f"{pool.size} can't be had in {settings.location}: {refusal}; take another size"
             yield Problem(f"{KEY}.{key}.size", f"{text} or location, or see {_QUOTAS}")
-        if found is None or (count := azure.cores(pool.size)) is None:
+        if found is None or (count := cores(pool.size)) is None:
             continue
         for quota in (found["family"], _REGULAR) if pool.spot is None else (_SPOT,):
             needed[quota][key] = pool.max_nodes * int(count)
@@ -176,7 +173,7 @@ def _sizes(settings: Settings) -> Iterator[Problem]:
             yield Problem(f"{KEY}.{last}", text)
 
 
-def _sku(settings: Settings, size: str) -> Mapping[str, Any] | None:
+def _sku(settings: AksSettings, size: str) -> Mapping[str, Any] | None:
     """Return a size as it is offered where the cluster is; None where it is not."""
     listed: list[Mapping[str, Any]] = az(
         settings, "vm", "list-skus", "--all", "--resource-type", "virtualMachines",

@@ -1,21 +1,17 @@
 """The AKS cluster itself, its node pools, and the network that they are in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pulumi import Input, Output, Resource
 from pulumi_azure_native import containerservice as aks
 from pulumi_azure_native import network
 
-from clusters.aks.pools import AksGpuNodes
-
-if TYPE_CHECKING:
-    from clusters.aks.pools import SystemPool
-    from clusters.aks.settings import Network, Settings
-    from clusters.azure.resources import AzureCluster
+from clusters.aks.access import Network
+from clusters.aks.pools import AksGpuNodes, SystemPool
+from clusters.aks.settings import AksSettings
+from clusters.azure.resources import AzureCluster
 
 _CRITICAL = "CriticalAddonsOnly=true:NoSchedule"
 """Keeps every pod but the cluster's own off the system pool
@@ -77,7 +73,7 @@ def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
 
 def managed_cluster(
     azure: AzureCluster,
-    settings: Settings,
+    settings: AksSettings,
     subnet: Input[str],
     control: Input[str],
     *,
@@ -137,7 +133,7 @@ def managed_cluster(
             "scale_down_unneeded_time": idle,
             "scale_down_delay_after_add": idle,
             "skip_nodes_with_local_storage": "false",
-            # By `pools.priorities`. AKS's default is random; whether it takes that again
+            # By `node_pools.priorities`. AKS's default is random; whether it takes that again
             # when the expander is left out later was not checked.
             **({"expander": "priority"} if falls_back else {}),
         },
@@ -229,7 +225,7 @@ def _with_gpus(gpu: AksGpuNodes) -> dict[str, Any]:
     }
 
 
-def _api_server(settings: Settings) -> dict[str, Any]:
+def _api_server(settings: AksSettings) -> dict[str, Any]:
     """Return who reaches the API server, besides the nodes, which AKS itself lets in.
 
     https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges

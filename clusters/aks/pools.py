@@ -1,33 +1,27 @@
-"""The node pools of an AKS cluster: their settings, and what the cluster and jobs need of them."""
+"""The settings of an AKS cluster's node pools."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-import yaml
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from clusters.autoscaler import NAMESPACE
-from clusters.azure import GPUS, cores_for_pods, network
+from clusters.azure.facts import GPUS, bounds, cores, without_gpus
 from clusters.azure.settings import DISTINCT, GpuNodes, Size
-from clusters.pools import GpuPool, NodePool, Taint
+from clusters.nodes import Taint
 from core.fields import CONFIG
-from core.manifests import MANAGED_BY
-
-if TYPE_CHECKING:
-    from clusters.aks.settings import Settings
-    from core.manifests import Manifest
+from core.problem import Contradiction, contradiction, quote
 
 _SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
 """https://learn.microsoft.com/azure/aks/spot-node-pool"""
+_RESERVED = re.compile(r"(kubernetes\.azure\.com|([^/]+\.)?kubernetes\.io|slipway\.dev)/")
+"""https://learn.microsoft.com/azure/aks/use-labels#reserved-prefixes"""
 _MAX_PRICE = "-1, or a number above 0 with at most 5 decimals"
-GPU, GPU_FALLBACK = "gpu", "gpufallback"
-"""Names of the pools with GPUs: AKS takes at most 12 of a-z and 0-9
-(https://learn.microsoft.com/azure/aks/create-node-pools#limitations)."""
 Zone = Annotated[str, Field(pattern="^[1-3]$", description='a zone of the region: "1", "2" or "3"')]
 Zones = Annotated[tuple[Zone, ...], DISTINCT]
 
@@ -108,6 +102,22 @@ class SystemPool:
     zones: Zones = ()
     os_disk: OsDisk = OsDisk()
 
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Yield what is wrong with the size and the bounds of the nodes."""
+        # https://learn.microsoft.com/azure/aks/use-system-pools#system-and-user-node-pools
+        count, wrong = cores(self.size), ""
+        if self.size.startswith("Standard_B"):
+            wrong = "is not allowed; AKS takes no size of the B series for system nodes"
+        elif count is not None and count < 4:
+            wrong = f"has {count} vCPUs; AKS takes system nodes of at least 4"
+        if wrong:
+            yield contradiction(("system", "size"), f"{quote(self.size)} {wrong}")
+        yield from self._of_any_pool("system")
+
+    def _of_any_pool(self, key: str) -> Iterator[Contradiction]:
+        yield from bounds((key,), self.min_nodes, self.max_nodes)
+        yield from without_gpus(key, self.size)
+
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class CpuPool(SystemPool):
@@ -119,6 +129,9 @@ class CpuPool(SystemPool):
 
     size: Size = "Standard_D8s_v5"
     max_nodes: Annotated[int, Field(ge=1, le=1000)] = 4
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        yield from self._of_any_pool("cpu")
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -159,76 +172,44 @@ class AksGpuNodes(GpuNodes):
         own = asdict(self.spot.fallback).items()
         return replace(self, spot=None, **{key: value for key, value in own if value is not None})
 
+    def contradictions(self) -> Iterator[Contradiction]:
+        yield from super().contradictions()
+        reserved = "is reserved; use a prefix of your own"
+        for key in filter(_RESERVED.match, self.labels):
+            yield contradiction(("gpu", "labels", key), reserved)
+        for index, taint in enumerate(self.taints):
+            if _RESERVED.match(taint.key):
+                place = ("gpu", "taints", index, "key")
+                yield contradiction(place, f"{quote(taint.key)} {reserved}")
+        if (spot := self.spot) is None:
+            return
+        # https://learn.microsoft.com/azure/aks/spot-node-pool#limitations
+        price = spot.max_price
+        if price != -1 and (price <= 0 or round(price, 5) != price):
+            text = f"{price:g} is not allowed; it takes {_MAX_PRICE}"
+            yield contradiction(("gpu", "spot", "maxPrice"), text)
+        # https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks
+        if self.os_disk.type == "Ephemeral" and spot.eviction_policy == "Deallocate":
+            text = (
+                '"Deallocate" goes with no osDisk of the type Ephemeral, which is lost with the '
+                "machine; take Delete, or a Managed disk"
+            )
+            yield contradiction(("gpu", "spot", "evictionPolicy"), text, "gpu.osDisk")
+        yield from self._of_fallback()
 
-def node_pools(settings: Settings) -> dict[str, SystemPool | AksGpuNodes]:
-    """Return every pool by its name."""
-    cpu = {} if settings.cpu is None else {"cpu": settings.cpu}
-    return {"system": settings.system, **cpu, **gpu_pools(settings)}
-
-
-def gpu_pools(settings: Settings) -> dict[str, AksGpuNodes]:
-    """Return the pools with GPUs by their names, the one that is preferred first."""
-    if not settings.gpu:
-        return {}
-    fallback = settings.gpu.fallback
-    return {GPU: settings.gpu, **({} if fallback is None else {GPU_FALLBACK: fallback})}
-
-
-def gpus(settings: Settings) -> GpuPool | None:
-    """Return the nodes with GPUs as jobs have to know them; None without any."""
-    if not settings.gpu:
-        return None
-    # The GPU operator brings its own device plugin; two would fight over the same GPUs.
-    by_aks = settings.gpu.driver == "aks"
-    driver = "AKS" if by_aks else "NVIDIA's GPU operator"
-    pool = settings.gpu.pool(driver=driver, device_plugin=by_aks)
-    if (fallback := settings.gpu.fallback) is None:
-        return pool
-    return replace(
-        pool,
-        min_nodes=settings.gpu.min_nodes + fallback.min_nodes,
-        max_nodes=settings.gpu.max_nodes + fallback.max_nodes,
-        # Those of all of its nodes: the spot nodes have a label and a taint more.
-        labels=fallback.all_labels,
-        fallback=True,
-    )
-
-
-def pools(settings: Settings) -> tuple[NodePool, ...]:
-    """Return every pool: each node is paid for by the hour."""
-    return tuple(
-        NodePool(
-            name=name,
-            provider="azure",
-            region=settings.location,
-            size=pool.size,
-            min_nodes=pool.min_nodes,
-            max_nodes=pool.max_nodes,
-            gpus=pool.per_node,
-            spot=pool.spot is not None,
-            dollars=None if pool.spot is None else pool.spot.dollars,
-            cores=cores_for_pods(pool.size),
-            network=network(pool.size) if pool.max_nodes > 1 else "",
-            # With a pool for jobs, that of the system takes the cluster's own pods alone.
-            takes_jobs=name != "system" or settings.cpu is None,
-        )
-        for name, pool in node_pools(settings).items()
-    )
-
-
-def priorities(names: Collection[str]) -> tuple[Manifest, ...]:
-    """Return the ConfigMap by which the autoscaler prefers the first of several pools.
-
-    The highest priority wins, of all pools whose names match one of its patterns. A pool that no
-    pattern matches is not grown, and without the ConfigMap none is.
-    https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/expander/priority/readme.md
-    """
-    if len(names) < 2:
-        return ()
-    first, *_ = names
-    # AKS calls a pool's scale set aks-<pool>-<8 digits>-vmss.
-    patterns = {20: [f"^aks-{first}-"], 10: [".*"]}
-    name = "cluster-autoscaler-priority-expander"
-    metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(MANAGED_BY)}
-    data = {"priorities": yaml.safe_dump(patterns, sort_keys=False)}
-    return ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data},)
+    def _of_fallback(self) -> Iterator[Contradiction]:
+        """Yield what is wrong with the nodes that take over from spot nodes, and not with these."""
+        if (fallback := self.fallback) is None:
+            return
+        place = ("gpu", "spot", "fallback")
+        yield from bounds(place, fallback.min_nodes, fallback.max_nodes)
+        known, wanted = GPUS.get(self.size, self.gpus_per_node), GPUS.get(fallback.size)
+        if fallback.size != self.size and known is not None and known != wanted:
+            alike = ", ".join(size for size, gpus in GPUS.items() if gpus == known)
+            yield contradiction(
+                (*place, "size"),
+                f"{quote(fallback.size)} is not allowed; replicas of a job may be on either, so a "
+                f"node must have as many GPUs as one of {self.size}: {known}. Known to have as "
+                f"many: {alike}",
+                "gpu.size",
+            )

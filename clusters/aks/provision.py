@@ -3,29 +3,25 @@
 Who may do what is here too: identities without passwords and keys, and their roles.
 """
 
-from __future__ import annotations
-
 import base64
 import uuid
 from dataclasses import fields
 from enum import StrEnum
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
 
 import pulumi
 from pulumi_azure_native import authorization, managedidentity
 from pulumi_azure_native import containerservice as aks
 
-from clusters.aks import account, nodes, pools, services
+from clusters.aks import account, node_pools, nodes, services
+from clusters.aks.access import Principal
+from clusters.aks.settings import AksSettings
 from clusters.azure import checks
 from clusters.azure.resources import AzureCluster, connected
-from clusters.cluster import JOB_ACCOUNT, JOBS, JobIdentity
-from clusters.refused_pulls import AZURE_LATE_ROLES
-
-if TYPE_CHECKING:
-    from clusters.aks.settings import Principal, Settings
-    from clusters.cluster import Cluster
+from clusters.cloud_reports import AZURE_LATE_ROLES
+from clusters.cluster import JOB_ACCOUNT, JOBS, Cluster, JobIdentity
+from core import tokens
 
 _ADVICE = (
     "run `az login`; see that your own ID is in admins, and the address that you come from in "
@@ -57,7 +53,7 @@ _JOBS_MAY = {
 """The storage account's containers, and the role that jobs have in each."""
 
 
-def provision(settings: Settings) -> Cluster:
+def provision(settings: AksSettings) -> Cluster:
     """Declare everything on Azure, and return the cluster."""
     checks.before_update(
         settings,
@@ -66,10 +62,10 @@ def provision(settings: Settings) -> Cluster:
         account=partial(account.problems, settings),
     )
     admins = account.administrators(settings)
-    node_pools = pools.node_pools(settings)
-    priorities, gpus = pools.priorities(pools.gpu_pools(settings)), pools.gpus(settings)
+    pools = node_pools.node_pools(settings)
+    priorities = node_pools.priorities(node_pools.gpu_pools(settings))
 
-    azure = AzureCluster("slipway:clusters:Aks", settings)
+    azure = AzureCluster(tokens.AKS, settings)
     subnet = nodes.subnet_of(azure, settings.network)
     control, jobs = (_identity(azure, part) for part in ("control", "jobs"))
     may_join = _grant(
@@ -77,7 +73,7 @@ def provision(settings: Settings) -> Cluster:
     )
     cluster = nodes.managed_cluster(azure, settings, subnet, control.id, after=may_join)
     nodes.maintenance(azure, cluster)
-    ready = [*nodes.agent_pools(azure, node_pools, cluster, subnet)]
+    ready = [*nodes.agent_pools(azure, pools, cluster, subnet)]
 
     registry = services.registry(azure, settings)
     storage, containers = services.storage_account(azure, settings, subnet, _JOBS_MAY)
@@ -122,7 +118,7 @@ def provision(settings: Settings) -> Cluster:
         after=ready,
         lasting=settings.lasting,
         kind="aks",
-        gpus=gpus,
+        gpus=node_pools.gpus(settings),
         objects=priorities,
         store=f"abfs://artifacts@{settings.storage_name}.dfs.core.windows.net/slipway",
         # AKS gives a pod with that label a token of its account's identity. adlfs, by which a job's

@@ -1,11 +1,8 @@
 """The services beside an AKS cluster: registry, storage account, diagnostic logs, budget."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING
 
 from pulumi import Input
 from pulumi_azure_native import (
@@ -16,9 +13,8 @@ from pulumi_azure_native import (
     storage,
 )
 
-if TYPE_CHECKING:
-    from clusters.aks.settings import Budget, Logs, Settings
-    from clusters.azure.resources import AzureCluster
+from clusters.aks.settings import AksSettings, Budget, Logs
+from clusters.azure.resources import AzureCluster
 
 _CATEGORIES: Mapping[str, Sequence[str]] = {
     # Without `kube-audit`, which has every read besides, and costs by far the most:
@@ -41,7 +37,7 @@ _ALERTS = (("Actual", 80), ("Actual", 100), ("Forecasted", 100))
 """Of what is spent, or will be by the end of the month, in percent."""
 
 
-def registry(azure: AzureCluster, settings: Settings) -> containerregistry.Registry:
+def registry(azure: AzureCluster, settings: AksSettings) -> containerregistry.Registry:
     """Declare a registry that lets in people and identities of Entra, and no password."""
     return containerregistry.Registry(
         azure.cluster_name,
@@ -55,7 +51,7 @@ def registry(azure: AzureCluster, settings: Settings) -> containerregistry.Regis
 
 
 def storage_account(
-    azure: AzureCluster, settings: Settings, subnet: Input[str], containers: Iterable[str]
+    azure: AzureCluster, settings: AksSettings, subnet: Input[str], containers: Iterable[str]
 ) -> tuple[storage.StorageAccount, Mapping[str, storage.BlobContainer]]:
     """Declare the account with its containers: what may be done in each is a matter of roles.
 

@@ -4,96 +4,28 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from ipaddress import IPv4Network
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from clusters.aks import rules
+from clusters.aks.access import Admins, Api, Network
 from clusters.aks.pools import AksGpuNodes, CpuPool, SystemPool
-from clusters.azure.settings import DISTINCT, AzureSettings, Guid, parsed, regex, resource_id
+from clusters.azure.facts import reserved
+from clusters.azure.settings import DISTINCT, AzureSettings, regex
 from core.fields import CONFIG, number
-from core.problem import Contradiction
+from core.problem import Contradiction, contradiction
 
-_ADDRESSES = "addresses in CIDR notation, such as 192.0.2.0/24"
-Addresses = Annotated[
-    str, regex(r"^[0-9.]+/[0-9]{1,2}$", _ADDRESSES), parsed(IPv4Network, _ADDRESSES)
-]
 _VERSION = "a version of Kubernetes, such as 1.34, or 1.34.2 for no other"
 Version = Annotated[str, regex(r"^1\.[0-9]{2}(\.[0-9]+)?$", _VERSION)]
-SubnetId = Annotated[str, resource_id("Microsoft.Network/virtualNetworks/subnets", "a subnet's ID")]
 RegistryName = Annotated[str, regex("^[a-zA-Z0-9]{5,50}$", "5 to 50 letters and digits")]
 StorageName = Annotated[str, regex("^[a-z0-9]{3,24}$", "3 to 24 of a-z and 0-9")]
-# https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges#limitations
-_RANGES = "a list of at most 200 ranges of addresses"
-Ranges = Annotated[tuple[Addresses, ...], Field(max_length=200, description=_RANGES)]
-Guids = Annotated[tuple[Guid, ...], DISTINCT]
-Principal = Literal["Group", "User", "ServicePrincipal"]
 Email = Annotated[str, regex(r"^[^@\s]+@[^@\s]+\.[^@\s]+$", "an address such as you@example.org")]
 Amount = Annotated[
     float,
     Field(gt=0, allow_inf_nan=False, description="a number above 0"),
     BeforeValidator(number),
 ]
-
-
-@dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Api:
-    """Who reaches the cluster's API server: exactly one of the two.
-
-    Args:
-        authorized_ranges: Public addresses from which it may be reached, and no others.
-        private: It has an address in the cluster's network alone, so `pulumi up` has to run there.
-    """
-
-    authorized_ranges: Ranges = ()
-    private: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Admins:
-    """Who may do anything in the cluster, by their object IDs in Entra.
-
-    Whoever runs `pulumi up` has to be one of them; with none set, that is the only one.
-
-    Args:
-        groups: `az ad group show --group NAME --query id`.
-        users: `az ad signed-in-user show --query id`.
-        service_principals: `az ad sp show --id APP --query id`.
-    """
-
-    groups: Guids = ()
-    users: Guids = ()
-    service_principals: Guids = ()
-
-    @property
-    def by_kind(self) -> dict[Principal, tuple[str, ...]]:
-        """Their IDs, by what each is to Azure."""
-        return {
-            "Group": self.groups,
-            "User": self.users,
-            "ServicePrincipal": self.service_principals,
-        }
-
-
-@dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Network:
-    """The cluster's addresses. None of the three ranges may overlap another.
-
-    Args:
-        addresses: Of the virtual network.
-        nodes: Of its subnet for nodes.
-        pods: Of pods, which are no addresses of the network.
-        services: Of Services.
-        subnet: The ID of an existing subnet, instead of a network of the stack's own.
-    """
-
-    addresses: Addresses = "10.40.0.0/16"
-    nodes: Addresses = "10.40.0.0/20"
-    pods: Addresses = "10.244.0.0/16"
-    services: Addresses = "10.41.0.0/16"
-    subnet: SubnetId | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -153,7 +85,7 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Settings(AzureSettings):
+class AksSettings(AzureSettings):
     """An AKS cluster with all that belongs to it.
 
     Args:
@@ -192,7 +124,19 @@ class Settings(AzureSettings):
 
     def contradictions(self) -> Iterator[Contradiction]:
         yield from super().contradictions()
-        yield from rules.contradictions(self)
+        yield from reserved(("registry", "name"), self.registry.name)
+        yield from reserved(("storage", "name"), self.storage.name)
+        yield from self.api.contradictions()
+        yield from self.admins.contradictions(self.login)
+        yield from self.network.contradictions()
+        yield from self.system.contradictions()
+        if self.cpu is not None:
+            yield from self.cpu.contradictions()
+        if self.gpu:
+            yield from self.gpu.contradictions()
+        if (most := self.logs.daily_gib) != -1 and most <= 0:
+            text = f"{most:g} is not allowed; it takes -1 for no limit, or a number above 0"
+            yield contradiction(("logs", "dailyGib"), text)
 
     @property
     def node_group(self) -> str:

@@ -3,26 +3,22 @@
 The stacks that come with Slipway have placeholders, so that a preview needs no account.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pulumi
 from pydantic.alias_generators import to_camel
 
+from clusters.azure.settings import AzureSettings
+from clusters.cluster import Remains
 from core.context import show_in_summary
 from core.paths import CHECKOUT
 from core.problem import Path, Problem, located, quote
 from core.process import CommandFailed, run
-
-if TYPE_CHECKING:
-    from clusters.azure.settings import AzureSettings
-    from clusters.cluster import Remains
 
 KEY = "slipway:cluster"
 _MARKED = re.compile(r"(\w+): \[?(.+?)\]? # yours: (.+)")

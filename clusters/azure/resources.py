@@ -1,23 +1,20 @@
 """What both kinds declare: the parent of all resources, a group, a lock; and the kubeconfig."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes
 import yaml
 from pulumi_azure_native import Provider, authorization, resources
 
+from clusters.azure.settings import AzureSettings, Login
 from clusters.cluster import Cluster
+from core import tokens
 from core.process import CommandFailed, run
 from images.resource import helper_images
-
-if TYPE_CHECKING:
-    from clusters.azure.settings import AzureSettings, Login
 
 
 class AzureCluster(pulumi.ComponentResource):
@@ -128,7 +125,7 @@ def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it
     text = pulumi.Output.secret(text)
     helpers, images = helper_images(target)
     access = pulumi.CustomResource(
-        "slipway:clusters:Access",
+        tokens.CLUSTER_ACCESS,
         azure.cluster_name,
         {"name": azure.cluster_name, "kubeconfig": text, "advice": advice, **lasting},
         pulumi.ResourceOptions(parent=azure, depends_on=after),

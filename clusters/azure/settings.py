@@ -14,10 +14,10 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from clusters import image_registry
-from clusters.azure import is_reserved, reserved
-from clusters.pools import GpuPool, Taint
+from clusters.azure.facts import bounds, is_reserved, reserved, unfit
+from clusters.nodes import GpuPool, Taint
 from core.fields import CONFIG, LabelValue, NodeKey
-from core.problem import Contradiction
+from core.problem import Contradiction, contradiction, quote
 from core.validation import Consistent
 
 
@@ -117,6 +117,31 @@ class GpuNodes:
     def all_taints(self) -> tuple[Taint, ...]:
         """The taints of its nodes; what Azure adds, too, because it would show as drift."""
         return (*self.taints, *self.given)
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Yield what is wrong with the size, the bounds and the taints of nodes with GPUs."""
+        size, known, given = self.size, self.KNOWN.get(self.size), self.gpus_per_node
+        count = ("gpu", "gpusPerNode")
+        if why := unfit(size):
+            yield contradiction(("gpu", "size"), f"{quote(size)} has {why}")
+        elif known is None and given is None:
+            text = f"is missing; how many GPUs a node of size {quote(size)} has is not known. "
+            yield contradiction(count, f"{text}Of these it is: {', '.join(self.KNOWN)}", "gpu.size")
+        elif known is not None and given not in {None, known}:
+            text = f"{given} is not allowed; a node of size {size} has {known}"
+            yield contradiction(count, text, "gpu.size")
+        yield from bounds(("gpu",), self.min_nodes, self.max_nodes)
+        if not any(taint.effect in {"NoSchedule", "NoExecute"} for taint in self.taints):
+            yield contradiction(
+                ("gpu", "taints"),
+                "need one with the effect NoSchedule or NoExecute: else pods without GPUs would "
+                "hold nodes that are paid for",
+            )
+        if len({(each.key, each.effect) for each in self.taints}) < len(self.taints):
+            text = (
+                "has two with one key and effect, of which a node can have one; leave the other out"
+            )
+            yield contradiction(("gpu", "taints"), text)
 
     def pool(self, *, driver: str, device_plugin: bool) -> GpuPool:
         """Return the pool as jobs have to know it, and who installs driver and device plugin."""

@@ -8,6 +8,7 @@ so that it can't meet anything else on the machine and removing it removes all o
 """
 
 from clusters.cluster import Kind, OwnCluster
+from core import tokens
 from core.lazy import Lazy
 
 _TOOLS = (
@@ -16,15 +17,15 @@ _TOOLS = (
     "cni-plugins", "nft", "ip", "buildah", "mmdebstrap", "nsenter", "setpriv",
 )  # fmt: skip
 KIND = Kind(
-    settings=Lazy("clusters.embedded.cluster.Settings"),
+    settings=Lazy("clusters.embedded.cluster.EmbeddedSettings"),
     capacity=Lazy("clusters.embedded.cluster.capacity"),
     declare=Lazy("clusters.embedded.cluster.provision"),
     remains=Lazy("clusters.embedded.cluster.remains"),
     own=OwnCluster(
-        type="slipway:clusters:Embedded",
-        handler=Lazy("clusters.embedded.handler.EmbeddedHandler"),
+        type=tokens.EMBEDDED,
+        handler=Lazy("clusters.embedded.embedded_cluster.EmbeddedHandler"),
         notes="clusters",
-        remove=Lazy("clusters.embedded.handler.remove"),
+        remove=Lazy("clusters.embedded.embedded_cluster.remove"),
     ),
     tools=_TOOLS,
     runs_on_host=True,

@@ -1,5 +1,8 @@
-"""The embedded cluster in a Pulumi program."""
+"""The embedded cluster in a Pulumi program, and what this machine still has of one."""
 
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -8,19 +11,23 @@ import pulumi_kubernetes
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from clusters import owner, training_operator
-from clusters.capacity import Capacity, left, machine_cores, machine_memory
+from clusters import owner
 from clusters.cluster import Cluster, Remains
-from clusters.embedded import remains as search
+from clusters.embedded import isolation
 from clusters.embedded.host import COREDNS_REQUESTS, KEPT_FREE, SYSTEM_RESERVED, image_reference
 from clusters.embedded.layout import Layout
-from core import manifests
+from clusters.nodes import Capacity, left, machine_cores, machine_memory
+from clusters.operator import releases
+from core import manifests, tokens
 from core.fields import CONFIG, size
 from core.paths import state_dir
 
+_INTERFACES = Path("/sys/class/net")
+_PROC = Path("/proc")
+
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Settings:
+class EmbeddedSettings:
     """The settings of `slipway:cluster` for the kind `embedded`.
 
     Args:
@@ -37,25 +44,25 @@ class Settings:
 
 
 class Embedded(pulumi.CustomResource):
-    """A one-node Kubernetes cluster on this machine; its life is in `handler.py`."""
+    """A one-node Kubernetes cluster on this machine; its life is in `embedded_cluster.py`."""
 
     kubeconfig: pulumi.Output[str]
     containerdAddress: pulumi.Output[str]  # noqa: N815 (as the provider calls it)
     containerdNamespace: pulumi.Output[str]  # noqa: N815
 
 
-def capacity(settings: Settings) -> Capacity:  # noqa: ARG001 (every kind's shape)
+def capacity(settings: EmbeddedSettings) -> Capacity:  # noqa: ARG001 (every kind's shape)
     """Return this machine's cores and memory, less what the kubelet and other pods have of it."""
     memory = machine_memory() - size(SYSTEM_RESERVED) - size(KEPT_FREE)
-    return left(machine_cores(), memory, (COREDNS_REQUESTS, training_operator.REQUESTS))
+    return left(machine_cores(), memory, (COREDNS_REQUESTS, releases.REQUESTS))
 
 
-def provision(settings: Settings) -> Cluster:
+def provision(settings: EmbeddedSettings) -> Cluster:
     """Declare the cluster and its provider."""
     directory = _directory(settings)
     inputs = {"name": settings.name, "directory": str(directory), "owner": manifests.stack()}
     embedded = Embedded(
-        "slipway:clusters:Embedded",
+        tokens.EMBEDDED,
         settings.name,
         {**inputs, **dict.fromkeys(Embedded.__annotations__)},
         # The provider returns the same; this way a preview of the first `up` knows it.
@@ -82,11 +89,49 @@ def provision(settings: Settings) -> Cluster:
     )
 
 
-def remains(settings: Settings, stack: str) -> Remains:
+def remains(settings: EmbeddedSettings, stack: str) -> Remains:
     """What this machine has of the cluster, unless it is another stack's."""
     directory = _directory(settings)
-    return {} if owner.of(directory) not in {None, stack} else search.remains(Layout(directory))
+    return (
+        {} if owner.stack_of(directory) not in {None, stack} else left_on_machine(Layout(directory))
+    )
 
 
-def _directory(settings: Settings) -> Path:
+def left_on_machine(layout: Layout) -> Mapping[str, list[str]]:
+    """Return what is left, by its kind, whoever made it; firewall rules go with their namespace."""
+    own = [path for path in (layout.directory, layout.runtime) if path.exists()]
+    files = {"files": [f"{path}: rm -r {path}" for path in own]}
+    if not sys.platform.startswith("linux"):
+        return files  # no cluster ever ran here
+    groups = [path for path in isolation.groups(layout) if path.name == layout.node]
+    namespaces = [layout.node] if layout.network_namespace.exists() else []
+    interfaces = [layout.host_interface] if (_INTERFACES / layout.host_interface).exists() else []
+    processes = sorted(isolation.processes(layout) | _inside((layout.directory, layout.runtime)))
+    return {
+        "processes": [f"process {isolation.named(pid)}: kill -9 {pid}" for pid in processes],
+        "network namespaces": [
+            f"network namespace {name}: ip netns delete {name}" for name in namespaces
+        ],
+        "mounts": [f"mount {point}: umount {point}" for point in isolation.inside(layout)],
+        "control groups": [
+            f"control group {path}: find {path} -depth -type d -delete" for path in groups
+        ],
+        "interfaces": [f"interface {name}: ip link delete {name}" for name in interfaces],
+        **files,
+    }
+
+
+def _inside(directories: tuple[Path, ...]) -> set[int]:
+    """Return the processes that run from these directories or work in them, whoever began them."""
+    found = set()
+    for process in _PROC.glob("[0-9]*"):
+        for name in ("exe", "cwd", "root"):
+            with suppress(OSError):
+                place = Path(str((process / name).readlink()).removesuffix(" (deleted)"))
+                if any(map(place.is_relative_to, directories)):
+                    found.add(int(process.name))
+    return found
+
+
+def _directory(settings: EmbeddedSettings) -> Path:
     return state_dir() / "clusters" / settings.name

@@ -1,10 +1,14 @@
 """Looks at everything that makes the cluster work, and changes nothing."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from clusters.embedded import api, components, host, images, network, pki, supervisor
-from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE, Layout
+from kubernetes import client
+
+from clusters.embedded import components, host, images, network, pki, supervisor
+from clusters.embedded.layout import API_LIMIT, DNS_DOMAIN, DNS_SERVICE, Layout
+from core import kube
+from core.manifests import unready
 from core.problem import Problem
 from core.process import CommandFailed, run
 from core.toolchain import ToolMissing
@@ -30,6 +34,34 @@ def lasting_problems(layout: Layout) -> list[Problem]:
         return []
     time.sleep(_SECOND_LOOK_SECONDS)
     return problems(layout)
+
+
+def connect(layout: Layout) -> client.ApiClient:
+    """A client with the certificate that needs no binding."""
+    return kube.connect(pki.kubeconfig(layout, "bootstrap"))
+
+
+def attempt(call: Callable[[], str | None]) -> str | None:
+    """Run a check against the API; where it can't be reached, that is the answer."""
+    try:
+        return call()
+    except kube.UNREACHABLE as error:
+        return kube.reason(error)
+
+
+def readiness_problem(api: client.ApiClient) -> str | None:
+    """What keeps the API server from being ready (its /readyz), or None."""
+
+    def ask() -> None:
+        kube.send(api, kube.Request("GET", "/readyz"), limit=API_LIMIT)
+
+    return attempt(ask)
+
+
+def node_problem(api: client.ApiClient, layout: Layout) -> str | None:
+    """What keeps the node from being Ready, or None."""
+    request = kube.Request("GET", f"/api/v1/nodes/{layout.node}")
+    return attempt(lambda: unready(kube.ask(api, request, limit=API_LIMIT)))
 
 
 def lookup(layout: Layout, name: str) -> str:
@@ -72,11 +104,11 @@ def _problems(layout: Layout) -> Iterator[Problem]:
 
 
 def _problems_at_work(layout: Layout) -> Iterator[Problem]:
-    connection = api.connect(layout)
-    if reason := api.readiness_problem(connection):
+    connection = connect(layout)
+    if reason := readiness_problem(connection):
         yield Problem("api", reason)
         return
-    if reason := api.node_problem(connection, layout):
+    if reason := node_problem(connection, layout):
         yield Problem("node", reason)
     try:
         for name in images.missing(layout):

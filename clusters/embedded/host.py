@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from clusters.embedded import KIND, cgroups
+from clusters.embedded import KIND, isolation
 from clusters.embedded.layout import Layout
 from core import toolchain
 from core.problem import raised
@@ -82,7 +82,7 @@ def _problems(layout: Layout) -> Iterator[str]:
             yield reason
     if not (layout.directory / "containerd").exists():  # it has most of what it needs
         yield from _shortages(layout)
-    reason = raised(lambda: cgroups.tracking(cgroups.hierarchies()), RuntimeError)
+    reason = raised(lambda: isolation.tracking(isolation.hierarchies()), RuntimeError)
     if reason is not None:
         yield reason
 

@@ -54,7 +54,7 @@ def ensure(layout: Layout) -> list[str]:
 def _bring_in(node: Node, layout: Layout, name: str) -> None:
     """Link what the image was once unpacked to, or else make, unpack and keep it."""
     tool, reference, entrypoint = toolchain.tool(name), host.image_reference(name), _PROGRAMS[name]
-    content = Program.of_tool(tool, entrypoint).content_hash
+    content = Program.from_tool(tool, entrypoint).content_hash
     digest = hashlib.sha256(f"{reference} {content}".encode()).hexdigest()
     kept = cache_dir() / "images" / f"{name}-{digest[:_DIGITS]}{SUFFIX}"
     if node.link(kept):

@@ -19,6 +19,10 @@ API_SERVICE = SERVICES[1]
 DNS_SERVICE = SERVICES[10]
 DNS_DOMAIN = "cluster.local"
 API_PORT = 6443
+API_LIMIT = (2, 10)
+"""Seconds to connect to the API server, and for its answer."""
+PROVISIONER = "slipway.local/directory"
+"""Serves the default StorageClass: `clusters.embedded.provisioner`."""
 
 RUNTIME_ROOT = Path("/run/slipway")
 """For sockets, whose paths have at most 107 characters: a cluster's directory may be deep."""

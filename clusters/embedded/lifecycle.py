@@ -8,26 +8,28 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
+from pathlib import Path
 
-from clusters.embedded import (
-    api,
-    cgroups,
-    components,
-    health,
-    images,
-    mounts,
-    network,
-    pki,
-    supervisor,
+from kubernetes import client
+
+from clusters.embedded import components, health, host, images, isolation, network, pki, supervisor
+from clusters.embedded.layout import (
+    API_LIMIT,
+    DNS_DOMAIN,
+    DNS_SERVICE,
+    PROVISIONER,
+    RUNTIME_ROOT,
+    Layout,
 )
-from clusters.embedded.layout import RUNTIME_ROOT, Layout
-from core import files
+from core import files, kube, manifests
+from core.manifests import Manifest
 from core.problem import raised
 from core.wait import until_well
 
 _until_well = partial(until_well, limit=180)
 """Waits for a step: of its seconds, a machine that is busy with other things takes some."""
 _LOCK_LIMIT = 120
+_APPLY_LIMIT = 20
 _KILL_LIMIT = 20
 """Seconds for the kernel to end processes that have been killed."""
 
@@ -58,7 +60,7 @@ def bring_up(layout: Layout, report: Report) -> None:
             halt(layout)
         pki.ensure(layout)
         network.ensure(layout)
-        cgroups.ensure(layout)
+        isolation.ensure(layout)
         reached("certificates and network are there")
         components.write(layout)
         (supervisor.reload if is_running else supervisor.start)(layout)
@@ -103,7 +105,7 @@ def halt(layout: Layout) -> None:
     kill(layout)
     remove_groups(layout)
     network.remove(layout)
-    if mounted := mounts.inside(layout):
+    if mounted := isolation.inside(layout):
         # Removing what is under a mount would remove data that is not the cluster's.
         raise RuntimeError(f"not made by the cluster, so unmount it first: {', '.join(mounted)}")
     if layout.runtime.exists():
@@ -116,11 +118,11 @@ def kill(layout: Layout) -> None:
     """End every process of the cluster, or raise `TimeoutError` with those that still run."""
 
     def survivors() -> str | None:
-        remaining = sorted(cgroups.processes(layout))
+        remaining = sorted(isolation.processes(layout))
         for pid in remaining:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        named = ", ".join(map(cgroups.named, remaining))
+        named = ", ".join(map(isolation.named, remaining))
         advice = "they wait for a device or a file system; once that answers, try again"
         return f"{named} after SIGKILL: {advice}" if remaining else None
 
@@ -131,7 +133,7 @@ def remove_groups(layout: Layout) -> None:
     """Remove the cluster's control groups, which must be empty."""
 
     def remove_all() -> None:
-        for group in reversed(cgroups.groups(layout)):
+        for group in reversed(isolation.groups(layout)):
             group.rmdir()
 
     # A process leaves its group a moment after it has ended.
@@ -144,15 +146,50 @@ def _load_images(layout: Layout, reached: Report) -> None:
 
 
 def _start_clients(layout: Layout, reached: Report) -> None:
-    connection = api.connect(layout)
+    connection = health.connect(layout)
     log = layout.log("kube-apiserver")
-    _until_well(lambda: api.readiness_problem(connection), what="API server ready", log=log)
+    _until_well(lambda: health.readiness_problem(connection), what="API server ready", log=log)
     reached("API server is ready")
     supervisor.run(layout, components.components(layout))
-    api.apply_addons(connection)
+    apply_addons(connection)
     _until_well(
-        lambda: api.node_problem(connection, layout),
+        lambda: health.node_problem(connection, layout),
         what=f"node {layout.node} Ready",
         log=layout.log("kubelet"),
     )
     reached("node is Ready")
+
+
+def addons() -> list[Manifest]:
+    """Return every object that a cluster starts with, in the order in which to make them."""
+    return manifests.rendered(
+        Path(__file__).with_name("addons.yaml"),
+        dns_domain=DNS_DOMAIN,
+        dns_service=str(DNS_SERVICE),
+        image=host.image_reference("coredns"),
+        provisioner=PROVISIONER,
+        **host.COREDNS_REQUESTS,
+    )
+
+
+def apply_addons(api: client.ApiClient) -> None:
+    """Make or correct every object, by server-side apply.
+
+    Right after its start, the API server refuses some until its namespaces exist.
+    """
+    for addon in addons():
+        until_well(
+            partial(health.attempt, partial(_apply, api, addon)),
+            what=f"{addon['kind']} {addon['metadata']['name']} applied",
+            limit=_APPLY_LIMIT,
+        )
+
+
+def _apply(api: client.ApiClient, addon: Manifest) -> None:
+    version, metadata = addon["apiVersion"], addon["metadata"]
+    group = "/api/v1" if version == "v1" else f"/apis/{version}"
+    scope = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
+    plural = f"{addon['kind'].lower()}{'es' if addon['kind'].endswith('s') else 's'}"
+    path = f"{group}{scope}/{plural}/{metadata['name']}"
+    query = {"fieldManager": "slipway", "force": "true"}
+    kube.ask(api, kube.Request("PATCH", path, query, addon, apply=True), limit=API_LIMIT)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from string import Template
 from typing import Any, Literal
 
 from cryptography import x509
@@ -35,17 +36,6 @@ _USAGES = {
     "server": [ExtendedKeyUsageOID.SERVER_AUTH],
     "both": [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH],
 }
-
-_ENCRYPTION = """\
-apiVersion: apiserver.config.k8s.io/v1
-kind: EncryptionConfiguration
-resources:
-- resources: [secrets]
-  # Identity comes second: secrets are written encrypted and still read if they are not.
-  providers:
-  - secretbox: {{keys: [{{name: first, secret: {secret}}}]}}
-  - identity: {{}}
-"""
 
 
 @dataclass(frozen=True)
@@ -90,7 +80,8 @@ def ensure(layout: Layout) -> None:
         _write_new_key(signing)
     if not encryption_config(layout).exists():
         secret = base64.b64encode(secrets.token_bytes(32)).decode()
-        files.write(encryption_config(layout), _ENCRYPTION.format(secret=secret), mode=0o600)
+        config = Template(Path(__file__).with_name("encryption.yaml").read_text())
+        files.write(encryption_config(layout), config.substitute(secret=secret), mode=0o600)
 
 
 def problems(layout: Layout) -> list[str]:
@@ -194,12 +185,11 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 def _hosts(certificate: x509.Certificate) -> set[str]:
-    return {
-        str(name.value)
-        for extension in certificate.extensions
-        if isinstance(extension.value, x509.SubjectAlternativeName)
-        for name in extension.value
-    }
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return set()
+    return {str(name.value) for name in found.value}
 
 
 def _load(layout: Layout, name: str) -> x509.Certificate | None:

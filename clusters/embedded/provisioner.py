@@ -20,7 +20,7 @@ from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 from kubernetes.watch import Watch
 
-from clusters.embedded.api import LIMIT, PROVISIONER
+from clusters.embedded.layout import API_LIMIT, PROVISIONER
 from core import kube
 from core.kube import Request
 
@@ -82,7 +82,7 @@ class Provisioner:
         # Without a version, a watch begins with the objects that exist:
         # https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-watch
         request = Request("GET", path, {"watch": "true", "timeoutSeconds": str(WATCH)})
-        limit = (LIMIT[0], WATCH + LIMIT[1])
+        limit = (API_LIMIT[0], WATCH + API_LIMIT[1])
         while True:
             stream = Watch().stream(  # type: ignore[no-untyped-call]
                 lambda **_: kube.send(self.api, request, limit=limit), timeout_seconds=WATCH
@@ -98,7 +98,7 @@ class Provisioner:
     def _send(self, request: Request, settled: int) -> Any:
         """Send a request; None where the API server's answer, that status, leaves nothing to do."""
         try:
-            return kube.ask(self.api, request, limit=LIMIT)
+            return kube.ask(self.api, request, limit=API_LIMIT)
         except ApiException as error:
             if error.status != settled:
                 raise

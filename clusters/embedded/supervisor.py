@@ -57,7 +57,7 @@ def start(layout: Layout) -> None:
         *network.enter(layout),
         *("unshare", "--mount", "--propagation", "slave", "--"),
         *("env", "--ignore-environment", *(f"{name}={value}" for name, value in own.items())),
-        *(sys.executable, "-m", "clusters.embedded.mounts", str(layout.directory)),
+        *(sys.executable, "-m", "clusters.embedded.isolation", str(layout.directory)),
         cwd=Path("/"),
         limit=START_LIMIT,
     )

@@ -1,15 +1,16 @@
 """A cluster whose nodes are containers on this machine, made by kind."""
 
 from clusters.cluster import Kind, OwnCluster
+from core import tokens
 from core.lazy import Lazy
 
 KIND = Kind(
-    settings=Lazy("clusters.kind.cluster.Settings"),
+    settings=Lazy("clusters.kind.cluster.KindSettings"),
     capacity=Lazy("clusters.kind.cluster.capacity"),
     declare=Lazy("clusters.kind.cluster.provision"),
     remains=Lazy("clusters.kind.tool.KindHandler.remains"),
     own=OwnCluster(
-        type="slipway:clusters:Kind",
+        type=tokens.KIND,
         handler=Lazy("clusters.kind.tool.KindHandler"),
         notes="local-clusters/kind",
         remove=Lazy("clusters.kind.tool.KindHandler.remove"),

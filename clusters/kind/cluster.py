@@ -12,11 +12,12 @@ import yaml
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from clusters import training_operator
-from clusters.capacity import Capacity, left, machine_cores, machine_memory
+from clusters.cli_clusters import cluster as machine
+from clusters.cli_clusters.cluster import ClusterName, Mount, PortMapping
 from clusters.cluster import Cluster
-from clusters.kind_and_minikube import cluster as machine
-from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping
+from clusters.nodes import Capacity, left, machine_cores, machine_memory
+from clusters.operator import releases
+from core import tokens
 from core.fields import CONFIG, Cpu, Image, Memory
 
 _CONTROL_PLANE = {"cpu": "650m", "memory": "100Mi"}
@@ -56,7 +57,7 @@ class Reserved:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Settings:
+class KindSettings:
     """The settings of `slipway:cluster` for the kind `kind`.
 
     Args:
@@ -81,21 +82,21 @@ class Settings:
     adopt: bool = False
 
 
-def capacity(settings: Settings) -> Capacity:
+def capacity(settings: KindSettings) -> Capacity:
     """What the nodes have for jobs.
 
     Each one reports all of this machine's cores, and pods beside each other share them:
     more of them are only slower. Memory is not like that, so it is divided among the nodes.
     """
     kept = {"cpu": "0", "memory": "0Mi"} | _kept(settings)
-    requests = [_EVERY_NODE, training_operator.REQUESTS, kept]
+    requests = [_EVERY_NODE, releases.REQUESTS, kept]
     if not settings.workers:
         requests += [_CONTROL_PLANE, _DNS]
     nodes = settings.workers or settings.control_planes
     return left(machine_cores(), machine_memory() // nodes, requests, nodes=nodes)
 
 
-def config(settings: Settings) -> dict[str, Any]:
+def config(settings: KindSettings) -> dict[str, Any]:
     """Return kind's own configuration of such a cluster. Pure.
 
     https://kind.sigs.k8s.io/docs/user/configuration/
@@ -125,16 +126,16 @@ def config(settings: Settings) -> dict[str, Any]:
     return found
 
 
-def provision(settings: Settings) -> Cluster:
+def provision(settings: KindSettings) -> Cluster:
     """Declare the cluster, its provider, and the operator's images in it."""
     if not settings.adopt:  # An existing one has the mounts that it was made with.
         machine.require({f"mounts[{index}]": each for index, each in enumerate(settings.mounts)})
     inputs = {"name": settings.name, "config": config(settings), "adopt": settings.adopt}
     target = {"kind": "kind", "cluster": settings.name}
-    return machine.declare("kind", "slipway:clusters:Kind", inputs, target)
+    return machine.declare("kind", tokens.KIND, inputs, target)
 
 
-def _kept(settings: Settings) -> dict[str, str]:
+def _kept(settings: KindSettings) -> dict[str, str]:
     """Return what each node keeps free, by the names of Kubernetes' resources."""
     amounts = asdict(settings.reserved or Reserved())
     return {name: amount for name, amount in amounts.items() if amount is not None}

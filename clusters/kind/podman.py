@@ -17,7 +17,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from clusters.kind_and_minikube.engine import Engine
+from clusters.cli_clusters.engine import Engine
 from core import files, toolchain
 from core.paths import state_dir
 from core.process import run

@@ -7,11 +7,10 @@ from typing import ClassVar
 import urllib3
 import yaml
 
+from clusters.cli_clusters.cli_cluster import NodeImages, ToolHandler
+from clusters.cli_clusters.engine import INSTALL, PROGRAMS, Engine, is_chosen, on_path
+from clusters.cli_clusters.tool import Tool, reduced
 from clusters.kind import podman
-from clusters.kind_and_minikube.engine import INSTALL, PROGRAMS, Engine, is_chosen, on_path
-from clusters.kind_and_minikube.handler import ToolHandler
-from clusters.kind_and_minikube.images import NodeImages
-from clusters.kind_and_minikube.tool import Tool, reduced
 from core.context import Context
 from core.problem import Problem
 from core.process import CommandFailed

@@ -1,15 +1,16 @@
 """A cluster whose nodes are containers or virtual machines on this machine, made by minikube."""
 
 from clusters.cluster import Kind, OwnCluster
+from core import tokens
 from core.lazy import Lazy
 
 KIND = Kind(
-    settings=Lazy("clusters.minikube.cluster.Settings"),
+    settings=Lazy("clusters.minikube.cluster.MinikubeSettings"),
     capacity=Lazy("clusters.minikube.cluster.capacity"),
     declare=Lazy("clusters.minikube.cluster.provision"),
     remains=Lazy("clusters.minikube.tool.MinikubeHandler.remains"),
     own=OwnCluster(
-        type="slipway:clusters:Minikube",
+        type=tokens.MINIKUBE,
         handler=Lazy("clusters.minikube.tool.MinikubeHandler"),
         notes="local-clusters/minikube",
         remove=Lazy("clusters.minikube.tool.MinikubeHandler.remove"),

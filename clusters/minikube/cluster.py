@@ -12,12 +12,13 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
-from clusters import training_operator
-from clusters.capacity import Capacity, left
+from clusters.cli_clusters import cluster as machine
+from clusters.cli_clusters.cluster import ClusterName, Mount, PortMapping
 from clusters.cluster import Cluster
-from clusters.kind_and_minikube import cluster as machine
-from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping
 from clusters.minikube.tool import CONTAINER_DRIVERS
+from clusters.nodes import Capacity, left
+from clusters.operator import releases
+from core import tokens
 from core.fields import CONFIG, Memory, size
 from core.problem import Contradiction, contradiction
 from core.validation import Consistent
@@ -35,7 +36,7 @@ Driver = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Settings(Consistent):
+class MinikubeSettings(Consistent):
     """The settings of `slipway:cluster` for the kind `minikube`.
 
     Args:
@@ -76,13 +77,13 @@ class Settings(Consistent):
             yield contradiction(("mount", "readOnly"), text, "mount")
 
 
-def capacity(settings: Settings) -> Capacity:
+def capacity(settings: MinikubeSettings) -> Capacity:
     """What each node has for jobs; of several, the first one's share is taken for all."""
-    requests = (_SYSTEM, training_operator.REQUESTS)
+    requests = (_SYSTEM, releases.REQUESTS)
     return left(settings.cpus, size(settings.memory), requests, nodes=settings.nodes)
 
 
-def inputs(settings: Settings) -> dict[str, Any]:
+def inputs(settings: MinikubeSettings) -> dict[str, Any]:
     """Return the resource's inputs, in minikube's own words. Pure."""
     every = {to_camel(name): value for name, value in vars(settings).items()} | {
         "memory": _megabytes(settings.memory),
@@ -97,12 +98,12 @@ def inputs(settings: Settings) -> dict[str, Any]:
     return {key: value for key, value in every.items() if value not in (None, [])}
 
 
-def provision(settings: Settings) -> Cluster:
+def provision(settings: MinikubeSettings) -> Cluster:
     """Declare the profile, its provider, and the operator's images in it."""
     if settings.mount is not None and not settings.adopt:  # An existing one has its own.
         machine.require({"mount": settings.mount})
     target = {"kind": "minikube", "profile": settings.name}
-    return machine.declare("minikube", "slipway:clusters:Minikube", inputs(settings), target)
+    return machine.declare("minikube", tokens.MINIKUBE, inputs(settings), target)
 
 
 def _megabytes(amount: str) -> str:

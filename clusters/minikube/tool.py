@@ -12,10 +12,9 @@ from typing import Any, ClassVar
 
 from pydantic.alias_generators import to_snake
 
-from clusters.kind_and_minikube.engine import Engine
-from clusters.kind_and_minikube.handler import ToolHandler
-from clusters.kind_and_minikube.images import NodeImages
-from clusters.kind_and_minikube.tool import Tool, reduced
+from clusters.cli_clusters.cli_cluster import NodeImages, ToolHandler
+from clusters.cli_clusters.engine import Engine
+from clusters.cli_clusters.tool import Tool, reduced
 from core.context import Context
 from core.problem import Problem
 from core.process import CommandFailed

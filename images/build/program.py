@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
+from core import tokens
 from core.context import Context
 from core.paths import cache_dir
 from core.toolchain import Tool
@@ -30,16 +31,16 @@ class Program(Spec):
     entrypoint: str
     """Where the program is in the image."""
     prefix: ClassVar[str] = "slipway-"
-    type: ClassVar[str] = "slipway:images:Program"
+    type: ClassVar[str] = tokens.PROGRAM
 
     @classmethod
-    def of(cls, inputs: Mapping[str, Any]) -> "Program":
+    def from_inputs(cls, inputs: Mapping[str, Any]) -> "Program":
         """Return what the resource with these inputs is made of."""
         path = Path(inputs["path"])
         return cls(inputs["name"], path, inputs["version"], inputs["entrypoint"])
 
     @classmethod
-    def of_tool(cls, tool: Tool, entrypoint: str) -> "Program":
+    def from_tool(cls, tool: Tool, entrypoint: str) -> "Program":
         """Return the image of a tool that set-up has provided."""
         return cls(tool.name, tool.path, tool.version, entrypoint)
 

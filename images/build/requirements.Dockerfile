@@ -1,4 +1,4 @@
-# The trainer's image with the packages that the `requirements` of a job's script list (images/build/requirements.py).
+# The trainer's image with the packages that the `requirements` of a job's script list (images/build/job.py).
 
 ARG TRAINER
 FROM ${TRAINER}

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from core import tokens
 from core.context import Context
 from core.paths import CHECKOUT
 from images.build import debian, pip
@@ -35,11 +36,11 @@ class ImageSpec(BuildSpec):
     """With another name than `Dockerfile` the image is a variant, which may have packages besides:
     those that `requirements.cuda.lock` lists are put beside a `Dockerfile.cuda` as
     `site-packages.cuda`. Other variants' files are not in its context."""
-    type: ClassVar[str] = "slipway:images:Image"
+    type: ClassVar[str] = tokens.IMAGE
     estimate: str = "about 3 minutes at first, 30 s when only its own files have changed, and 2 GB"
 
     @classmethod
-    def of(cls, inputs: Mapping[str, Any]) -> "ImageSpec":
+    def from_inputs(cls, inputs: Mapping[str, Any]) -> "ImageSpec":
         """Return what the resource with these inputs is made of."""
         datasets = {name: DATASETS[name] for name in inputs["datasets"]}
         name, dockerfile = inputs["name"], inputs.get("dockerfile", DOCKERFILE)

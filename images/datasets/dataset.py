@@ -69,7 +69,7 @@ class Dataset:
     advice: str = ""
 
     @classmethod
-    def of(cls, name: str, sources: Sequence[Source], **more: Any) -> "Dataset":
+    def from_catalog(cls, name: str, sources: Sequence[Source], **more: Any) -> "Dataset":
         """Return the data set of that name in datasets.yaml, with where to get it."""
         file = Path(__file__).with_name("datasets.yaml")
         listed = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)

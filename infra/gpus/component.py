@@ -1,23 +1,20 @@
 """The cluster's GPUs in a Pulumi program: what makes them usable, and whether they are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pulumi
 from pulumi import Output, ResourceOptions
 
 from clusters.cluster import Cluster
-from clusters.pools import DEVICE_PLUGIN, GpuPool
+from clusters.image_registry import pull_secret
+from clusters.nodes import DEVICE_PLUGIN, GpuPool
+from core import tokens
+from core.declare import declare
 from core.manifests import Manifest, digest
-from infra.declare import declare
 from infra.gpus.manifests import NAMESPACE, PLUGIN, device_plugin, facts
-from infra.namespace import pull_secret
+from infra.runs import Run
 from jobs.adapt import wants_gpus
-
-if TYPE_CHECKING:
-    from infra.runs import Run
 
 
 class Gpus(pulumi.ComponentResource):
@@ -34,7 +31,7 @@ class Gpus(pulumi.ComponentResource):
         after: Sequence[pulumi.Resource],
         opts: ResourceOptions,
     ) -> None:
-        super().__init__("slipway:infra:Gpus", "gpus", None, opts)
+        super().__init__(tokens.GPUS, "gpus", None, opts)
         manifests = _plugin(pool, cluster) if pool.device_plugin else []
         made = [*after]
         for manifest in manifests:
@@ -48,12 +45,12 @@ class Gpus(pulumi.ComponentResource):
         }
         hidden = ["kubeconfig"]
         own = ResourceOptions(parent=self, depends_on=made, additional_secret_outputs=hidden)
-        self.cuda = GpuReady("slipway:infra:GpuReady", "gpus", properties, own).cuda
+        self.cuda = GpuReady(tokens.GPU_READY, "gpus", properties, own).cuda
         self.register_outputs({})
 
 
 class GpuReady(pulumi.CustomResource):
-    """Created once the pool's GPUs are offered; see `infra.gpus.handler`."""
+    """Created once the pool's GPUs are offered; see `infra.gpus.gpu_ready`."""
 
     cuda: Output[dict[str, Any]]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from clusters.pools import GpuPool
+from clusters.nodes import GpuPool
 from core.manifests import MANAGED_BY, Manifest, read
 
 NAMESPACE = "slipway-gpu"

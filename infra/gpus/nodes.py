@@ -9,8 +9,8 @@ from typing import Any
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
-from clusters import autoscaler
-from clusters.pools import GpuPool
+from clusters import cloud_reports
+from clusters.nodes import GpuPool
 from core.kube import Request, ask, send
 from core.manifests import troubles, unready
 from infra.gpus.manifests import NAMESPACE, PLUGIN
@@ -78,12 +78,12 @@ def look(api: ApiClient, pool: GpuPool) -> Seen:
             warnings = _items(api, f"{place}/events", fieldSelector="type=Warning")
             seen.warnings = [str(event.get("message", "")) for event in warnings]
     with suppress(ApiException):
-        place = f"/api/v1/namespaces/{autoscaler.NAMESPACE}"
-        own = Request("GET", f"{place}/configmaps/{autoscaler.STATUS}")
+        place = f"/api/v1/namespaces/{cloud_reports.NAMESPACE}"
+        own = Request("GET", f"{place}/configmaps/{cloud_reports.STATUS}")
         status = (ask(api, own, limit=LIMIT_SECONDS).get("data") or {}).get("status")
-        about = f"involvedObject.name={autoscaler.STATUS}"
+        about = f"involvedObject.name={cloud_reports.STATUS}"
         failed = _items(api, f"{place}/events", fieldSelector=about)
-        seen.setbacks = autoscaler.setbacks(status, failed)
+        seen.setbacks = cloud_reports.setbacks(status, failed)
     return seen
 
 

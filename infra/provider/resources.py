@@ -1,26 +1,39 @@
-"""Every resource type of the local provider. A new one is one line here, or its cluster's kind."""
+"""Every resource type of the local provider. A new one is one line here, or its cluster's kind.
+
+    python -m infra.provider.resources ADDRESS
+
+This is what `pulumi-resource-slipway` runs; the engine's address is its argument.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from clusters import CLUSTERS
+from clusters.kinds import CLUSTERS
+from core import tokens
 from core.handler import Handler
 from core.lazy import Lazy
 from images.targets.target import TARGETS
+from infra.provider.provider import SlipwayProvider
+from infra.provider.server import serve
 
-_SERVED: Mapping[str, Lazy] = {
-    "slipway:clusters:Access": Lazy("clusters.azure.access.AccessHandler"),
-    "slipway:infra:GpuReady": Lazy("infra.gpus.handler.GpuReadyHandler"),
-    "slipway:infra:OperatorReady": Lazy("infra.operator.handler.OperatorReadyHandler"),
-    "slipway:infra:TrackingReady": Lazy("infra.tracking.handler.TrackingReadyHandler"),
-    "slipway:jobs:Claim": Lazy("jobs.run.claim.ClaimHandler"),
-    "slipway:jobs:Gate": Lazy("jobs.run.gate.GateHandler"),
-    "slipway:jobs:PyTorchJob": Lazy("jobs.run.lifecycle.PyTorchJobHandler"),
+VERSION = "0.1.0"
+
+_SERVED: Mapping[str, Callable[[], Handler]] = {
+    tokens.CLUSTER_ACCESS: Lazy("clusters.azure.access.AccessHandler"),
+    tokens.GPU_READY: Lazy("infra.gpus.gpu_ready.GpuReadyHandler"),
+    tokens.OPERATOR_READY: partial(
+        Lazy("clusters.operator.operator_ready.OperatorReadyHandler"),
+        Lazy("jobs.run.submit.stop_all"),
+    ),
+    tokens.TRACKING_READY: Lazy("infra.tracking.tracking_ready.TrackingReadyHandler"),
+    tokens.CLAIM: Lazy("jobs.run.claim.ClaimHandler"),
+    tokens.GATE: Lazy("jobs.run.gate.GateHandler"),
+    tokens.PYTORCH_JOB: Lazy("jobs.run.lifecycle.PyTorchJobHandler"),
 }
 _IMAGES: Mapping[str, Lazy] = {
-    "slipway:images:Image": Lazy("images.handler.ImageHandler"),
-    "slipway:images:JobImage": Lazy("images.handler.JobImageHandler"),
-    "slipway:images:Program": Lazy("images.handler.ProgramHandler"),
+    tokens.IMAGE: Lazy("images.image_lifecycle.ImageHandler"),
+    tokens.JOB_IMAGE: Lazy("images.image_lifecycle.JobImageHandler"),
+    tokens.PROGRAM: Lazy("images.image_lifecycle.ProgramHandler"),
 }
 """These bring an image in, in one of the ways that the kinds of cluster have."""
 
@@ -40,3 +53,7 @@ def handlers() -> dict[str, Callable[[], Handler]]:
         if kind.own is not None:
             served[kind.own.type] = kind.own.handler
     return served
+
+
+if __name__ == "__main__":
+    serve(lambda engine: SlipwayProvider(handlers(), engine), VERSION)

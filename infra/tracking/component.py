@@ -7,10 +7,11 @@ import pulumi
 from pulumi import Output, ResourceOptions
 
 from clusters.cluster import Cluster
+from core import tokens
+from core.declare import declare, declare_all
 from core.manifests import digest
 from images.build.trainer import MLFLOW, POSTGRES
 from images.resource import declared
-from infra.declare import declare, declare_all
 from infra.tracking import manifests
 from infra.tracking.settings import Tracking
 from jobs.run.resource import Claim
@@ -37,7 +38,7 @@ class TrackingServer(pulumi.ComponentResource):
         after: Sequence[pulumi.Resource],
         opts: ResourceOptions,
     ) -> None:
-        super().__init__("slipway:infra:TrackingServer", "tracking", None, opts)
+        super().__init__(tokens.TRACKING_SERVER, "tracking", None, opts)
         namespace, target = cluster.namespace, cluster.image_target
         has_database = settings.database == "postgresql"
         kubeconfig: Output[str] = Output.secret(cluster.kubeconfig)
@@ -71,7 +72,7 @@ class TrackingServer(pulumi.ComponentResource):
             "rollout": Output.from_input(objects).apply(digest),
         }
         own = ResourceOptions(depends_on=made, additional_secret_outputs=["kubeconfig"])
-        ready = "slipway:infra:TrackingReady"  # see infra.tracking.handler
+        ready = tokens.TRACKING_READY  # see infra.tracking.tracking_ready
         self.ready = pulumi.CustomResource(
             ready, "tracking", properties, ResourceOptions.merge(child, own)
         )
@@ -83,14 +84,14 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
     cluster: Cluster,
     storage_class: str | None,
     *,
-    goes: bool,
+    removed_with_stack: bool,
     after: Sequence[pulumi.Resource],
     opts: ResourceOptions,
 ) -> tuple[Mapping[str, str] | None, list[pulumi.Resource]]:
     """Declare what it takes to track runs, after the jobs' namespace.
 
-    `storage_class` is that of the server's volumes, the cluster's default one with None, and `goes`
-    says whether the cluster is removed with the stack.
+    `storage_class` is that of the server's volumes, the cluster's default one with None;
+    `removed_with_stack` says whether the cluster is.
 
     Returns:
         The place as `jobs.model.submission` has it, None where runs are not tracked; and what has
@@ -100,7 +101,7 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
         return None, []
     if not settings.is_installed:
         return settings.place, []
-    if not goes:
+    if not removed_with_stack:
         pulumi.log.info(
             f"tracked runs are kept on the claim {manifests.CLAIM} ({settings.size} of "
             f"{storage_class or 'the default StorageClass'}), which `make down` deletes with them"

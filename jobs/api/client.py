@@ -11,7 +11,7 @@ import urllib3
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
-from clusters import autoscaler
+from clusters import cloud_reports
 from core import kube
 from core.kube import Request
 from jobs.api.lines import Line
@@ -138,14 +138,14 @@ class JobApi:
         """Return an autoscaler's own status; None when none adds nodes to the cluster."""
         # https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md,
         # "How can I check what is going on in CA?"
-        named = {"fieldSelector": f"metadata.name={autoscaler.STATUS}"}
-        found = self._items(f"{_in(autoscaler.NAMESPACE)}/configmaps", named)
+        named = {"fieldSelector": f"metadata.name={cloud_reports.STATUS}"}
+        found = self._items(f"{_in(cloud_reports.NAMESPACE)}/configmaps", named)
         return str((found[0].get("data") or {}).get("status", "")) if found else None
 
     def autoscaler_events(self) -> list[Object]:
         """Return the events in which an autoscaler reports what it could not do."""
-        about = {"fieldSelector": f"involvedObject.name={autoscaler.STATUS}"}
-        return self._items(f"{_in(autoscaler.NAMESPACE)}/events", about)
+        about = {"fieldSelector": f"involvedObject.name={cloud_reports.STATUS}"}
+        return self._items(f"{_in(cloud_reports.NAMESPACE)}/events", about)
 
     def log_lines(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 from kubernetes.utils.quantity import parse_quantity
 
-from clusters import autoscaler
+from clusters import cloud_reports
 from core.fields import gibibytes
 from core.kube import api_message
 from jobs.api.client import JobApi, Object, Unreachable
@@ -60,7 +60,7 @@ class Obstacles:
         if run.pulls is not None and run.refused_pulls:
             self.warn(f"{run.refused_pulls[0]}: {run.pulls.advice}")
         if run.growth is not None and not run.growth.coming:
-            self.warn(autoscaler.explained(str(run.growth)))
+            self.warn(cloud_reports.explained(str(run.growth)))
         waiting = [each for each in run.replicas.values() if each.unschedulable is not None]
         if waiting and now - self._room_at >= _ROOM_SECONDS:
             self._room_at = now
@@ -72,7 +72,7 @@ class Obstacles:
         """See whether any node could ever fit them, and why an autoscaler adds none."""
         status = self.api.autoscaler_status()
         if status is not None:
-            self.run.setbacks = autoscaler.setbacks(status, self.api.autoscaler_events())
+            self.run.setbacks = cloud_reports.setbacks(status, self.api.autoscaler_events())
             for setback in self.run.setbacks:
                 self.warn(f"the cluster's autoscaler makes no node: {setback}")
             return
@@ -116,7 +116,7 @@ def see_events(run: RunState, events: Sequence[Object]) -> None:
     """Let a run see in events of its job and pods which nodes are coming, and what is refused."""
     waiting = {each.uid for each in run.replicas.values() if each.unschedulable is not None}
     about = [event for event in events if event["involvedObject"].get("uid") in waiting]
-    run.growth = autoscaler.growth(about)
+    run.growth = cloud_reports.growth(about)
     for event in events:
         if event.get("reason") == "FailedCreatePod":
             message = str(event.get("message", ""))

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusters.autoscaler import Growth
-from clusters.refused_pulls import RefusedPulls
+from clusters.cloud_reports import Growth, RefusedPulls
 from jobs.api.lines import moment
 from jobs.model.pytorchjob import Topology
 from jobs.observe import failures

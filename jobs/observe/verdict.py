@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from clusters.refused_pulls import RefusedPulls
+from clusters.cloud_reports import RefusedPulls
 from jobs.cost import TrainingCost
 from jobs.observe import gpus
 from jobs.observe.pytorchjob import backoff_limit, is_past_deadline

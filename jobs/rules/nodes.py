@@ -4,8 +4,7 @@ import operator
 from collections import Counter
 from decimal import Decimal
 
-from clusters.capacity import Capacity
-from clusters.pools import NodePool
+from clusters.nodes import Capacity, NodePool
 from core.fields import gibibytes
 from jobs.model.job import TrainingJob
 from jobs.model.names import GPU

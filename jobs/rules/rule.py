@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from clusters.capacity import Capacity
 from clusters.image_registry import Registry
-from clusters.pools import GpuPool, NodePool
+from clusters.nodes import Capacity, GpuPool, NodePool
 from core.problem import Path, Problem, located
 from jobs.model.job import TrainingJob
 from jobs.model.replicas import Role

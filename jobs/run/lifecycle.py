@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from kubernetes.client.exceptions import ApiException
 
-from clusters.refused_pulls import RefusedPulls
+from clusters.cloud_reports import RefusedPulls
 from core import kube
 from core.context import Context
 from core.handler import Change, Handler, Properties, compare

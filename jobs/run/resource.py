@@ -6,7 +6,8 @@ from typing import Any
 import pulumi
 from pulumi import Input, Output, ResourceOptions
 
-from clusters.refused_pulls import RefusedPulls, as_input
+from clusters.cloud_reports import RefusedPulls, as_input
+from core import tokens
 from core.manifests import Manifest, marked
 from jobs.model.job import TrainingJob
 from jobs.model.submission import Submission
@@ -49,9 +50,7 @@ class PyTorchJob(pulumi.CustomResource):
             delete_before_replace=True,
         )
         name = submission.job.name
-        super().__init__(
-            "slipway:jobs:PyTorchJob", name, properties, ResourceOptions.merge(opts, own)
-        )
+        super().__init__(tokens.PYTORCH_JOB, name, properties, ResourceOptions.merge(opts, own))
 
 
 class Claim(pulumi.CustomResource):
@@ -76,7 +75,7 @@ class Claim(pulumi.CustomResource):
             delete_before_replace=True,
             depends_on=after,
         )
-        super().__init__("slipway:jobs:Claim", manifest["metadata"]["name"], properties, opts)
+        super().__init__(tokens.CLAIM, manifest["metadata"]["name"], properties, opts)
 
 
 class Gate(pulumi.CustomResource):
@@ -86,4 +85,4 @@ class Gate(pulumi.CustomResource):
         properties = {"job": job.name, **limits(job), "result": run.result}
         # An explicit dependency: the engine forgets whose result it is when it skips the run.
         opts = ResourceOptions(depends_on=[run])
-        super().__init__("slipway:jobs:Gate", job.name, properties, opts)
+        super().__init__(tokens.GATE, job.name, properties, opts)

@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from core import tokens
 from core.context import SUMMARY_VARIABLE
 from core.problem import meant
 from scripts.cli.backend import INTERRUPTED, QUIET, Cli, exists, exported, name_of, rows
@@ -20,7 +21,7 @@ The program reports wrong settings before it declares anything, and a run takes 
 success only if the API server admits it (`jobs/run/lifecycle.py`).
 """
 
-_RUN = "slipway:jobs:PyTorchJob"
+_RUN = tokens.PYTORCH_JOB
 
 
 def up(stack: str) -> int:

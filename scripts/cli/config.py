@@ -20,7 +20,7 @@ from scripts.cli.backend import exists
 from scripts.cli.terminal import CommandError
 
 if TYPE_CHECKING:
-    from infra.settings import Settings
+    from infra.settings import StackSettings
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 """https://www.pulumi.com/docs/iac/concepts/stacks/#create-stack"""
@@ -105,7 +105,7 @@ def no_job(stack: str, job: str, known: Collection[str]) -> str:
     return f"{what} {listed}"
 
 
-def load_settings(stack: str) -> Settings | None:
+def load_settings(stack: str) -> StackSettings | None:
     """Return the stack's settings; None when they are wrong, which `up` and `preview` explain."""
     from infra import settings  # noqa: PLC0415 - it takes a second
 

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from clusters import CLUSTERS, owner
+from clusters import owner
 from clusters.cluster import OwnCluster
+from clusters.kinds import CLUSTERS
 from core.manifests import called
 from core.paths import CHECKOUT
 from core.process import CommandFailed
@@ -106,7 +107,7 @@ def _cluster_directory(stack: str) -> Path | None:
     directory = own.directory(name)
     if not directory.exists():
         return None
-    made_by = owner.of(directory)
+    made_by = owner.stack_of(directory)
     if made_by == called(backend.project(), stack) or (made_by is None and backend.exists(stack)):
         return directory
     echo(f"Cluster {name} is kept: it belongs to {made_by or 'an unknown stack'}.")

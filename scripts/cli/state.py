@@ -5,15 +5,16 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from core import tokens
 from jobs.model.names import outputs_url
 from jobs.model.pytorchjob import Topology
 from jobs.result import RunResult
 from jobs.run.takeover import upgraded
 from scripts.cli.backend import Cli, exists, exported, name_of, rows
 
-_NAMESPACE = "slipway:infra:JobNamespace$kubernetes:core/v1:Namespace::"
-_RUN, _GATE, _STACK = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "pulumi:pulumi:Stack"
-_READY, _TRAINER = "slipway:infra:OperatorReady", "slipway:images:Image"
+_NAMESPACE = f"{tokens.JOB_NAMESPACE}$kubernetes:core/v1:Namespace::"
+_RUN, _GATE, _STACK = tokens.PYTORCH_JOB, tokens.GATE, "pulumi:pulumi:Stack"
+_READY, _TRAINER = tokens.OPERATOR_READY, tokens.IMAGE
 
 
 @dataclass(frozen=True)

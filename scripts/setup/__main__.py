@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from clusters import CLUSTERS
 from clusters.cluster import Kind
+from clusters.kinds import CLUSTERS
 from core.paths import cache_dir, use_extra
 from scripts.cli.config import StackFileError, cluster_of
 from scripts.environment import PassphraseLost, prepare

@@ -14,7 +14,7 @@ from typing import Any, cast, get_args, get_type_hints
 from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 
-from clusters import CLUSTERS
+from clusters.kinds import CLUSTERS
 from core.paths import CHECKOUT
 from infra.kept import KeptOutputs
 from infra.tracking.settings import Tracking

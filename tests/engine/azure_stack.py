@@ -171,7 +171,7 @@ def images(trainer: str) -> dict[str, str]:
 def let_pull(cluster: TestCluster, server: str) -> None:
     """Have on the node, by a registry's names, what it could pull from there: it can't reach it."""
     for name, entrypoint in ENTRYPOINTS.items():
-        program = Program.of_tool(toolchain.tool(name), entrypoint)
+        program = Program.from_tool(toolchain.tool(name), entrypoint)
         pushed = target_of({"kind": "registry", "server": server}).name(program.reference)
         own = image_reference(name)
         address = f"--address={cluster.layout.containerd_socket}"

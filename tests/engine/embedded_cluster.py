@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clusters.embedded import health, images, lifecycle, mounts, pki, supervisor
+from clusters.embedded import health, images, isolation, lifecycle, pki, supervisor
 from clusters.embedded.host import image_reference
 from clusters.embedded.layout import Layout
 from core import toolchain
@@ -17,7 +17,7 @@ from core.context import Silence
 from core.paths import CHECKOUT
 from images.build import program
 from images.build.trainer import TRAINER
-from images.handler import ImageHandler
+from images.image_lifecycle import ImageHandler
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 
 API_NAME = "kubernetes.default.svc"
@@ -134,7 +134,7 @@ def bring_in_trainer(cluster: TestCluster) -> str:
 
 def kernel_parameters() -> list[str]:
     """Return the machine's kernel parameters that a kubelet would change."""
-    return [(Path("/proc/sys") / name).read_text() for name in mounts.KERNEL]
+    return [(Path("/proc/sys") / name).read_text() for name in isolation.KERNEL]
 
 
 def restricted_pod(name: str, *arguments: str, claim: str | None = None) -> dict[str, Any]:

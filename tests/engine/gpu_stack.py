@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pulumi
 
-from clusters.pools import GpuPool
+from clusters.nodes import GpuPool
 from images.resource import TrainerImages
 from infra.gpus.component import Gpus, cuda_output
 from infra.runs import train

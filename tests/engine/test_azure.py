@@ -32,12 +32,12 @@ import pulumi
 from core.paths import use_extra
 
 use_extra("azure")
-from clusters.aks.settings import Settings
+from clusters.aks.settings import AksSettings
 from clusters.azure.resources import AzureCluster
 from core.validation import check
 
 document = pulumi.Config("slipway").require_object("cluster")
-settings = check(Settings, document, "slipway:cluster", base={"name": "azure"})
+settings = check(AksSettings, document, "slipway:cluster", base={"name": "azure"})
 azure = AzureCluster("slipway:clusters:Aks", settings)
 if settings.production:
     azure.lock(azure.group[0].id)

@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from clusters import CLUSTERS
 from clusters.embedded import pki
-from clusters.existing.settings import Settings
-from clusters.training_operator import NAME as OPERATOR
+from clusters.kinds import CLUSTERS
+from clusters.kubeconfig.settings import KubeconfigSettings
+from clusters.operator.operator_ready import OperatorReadyHandler
+from clusters.operator.releases import NAME as OPERATOR
+from clusters.operator.training_operator import deployment, foundations
 from core import toolchain
 from core.context import Silence
 from core.validation import check
-from infra.operator.component import deployment, foundations
-from infra.operator.handler import OperatorReadyHandler
+from jobs.run.submit import stop_all
 from tests.engine.awaiting import await_true
 from tests.engine.cli_stack import CALLED
 from tests.engine.embedded_cluster import TestCluster
@@ -53,7 +54,7 @@ def operator(cluster: TestCluster) -> Iterator[None]:
     ready = {"kubeconfig": kubeconfig, "jobNamespace": TEAM, "deployment": OPERATOR}
     try:
         cluster.kubectl("apply", "--server-side", "--filename=-", manifests=whole)
-        OperatorReadyHandler().create(ready, Silence())
+        OperatorReadyHandler(stop_all).create(ready, Silence())
         yield
     finally:
         for each in reversed(whole):
@@ -118,8 +119,8 @@ def test_with_rights_in_one_namespace_a_stack_uses_the_operator_that_is_there(
 
 def left_over(cluster: dict[str, Any]) -> list[str]:
     """Return what `make down` would find of a stack with these settings."""
-    settings = check(Settings, cluster, "slipway:cluster")
-    assert isinstance(settings, Settings), settings
+    settings = check(KubeconfigSettings, cluster, "slipway:cluster")
+    assert isinstance(settings, KubeconfigSettings), settings
     (found,) = CLUSTERS["kubeconfig"].remains(settings, CALLED).values()
     return list(found)
 

@@ -18,16 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.embedded import (
-    cgroups,
-    health,
-    host,
-    lifecycle,
-    mounts,
-    network,
-    pki,
-    supervisor,
-)
+from clusters.embedded import health, host, isolation, lifecycle, network, pki, supervisor
 from clusters.embedded.components import components
 from core import toolchain
 from core.paths import CHECKOUT
@@ -66,7 +57,7 @@ def test_one_command_starts_it_and_ends_when_coredns_answers(cluster: TestCluste
 def _processor_seconds(cluster: TestCluster) -> float:
     """Return the processor's time that the cluster has taken, however busy the machine is."""
     ticks = 0
-    for pid in cgroups.processes(cluster.layout):
+    for pid in isolation.processes(cluster.layout):
         with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
             fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
             ticks += int(fields[11]) + int(fields[12])  # proc(5): utime, stime
@@ -259,7 +250,7 @@ def test_a_killed_supervisor_is_started_again_with_all_that_it_runs(cluster: Tes
     components = set(cluster.processes().values())
     cluster.kill(supervisor.pid(cluster.layout))
     await_true(
-        lambda: not components & cgroups.processes(cluster.layout),
+        lambda: not components & isolation.processes(cluster.layout),
         otherwise=lambda: str(components),
     )
     assert any(problem.startswith("supervisord:") for problem in cluster.problems())
@@ -326,7 +317,7 @@ def test_a_volumes_data_goes_with_its_claim(cluster: TestCluster) -> None:
 
 def test_delete_leaves_nothing(cluster: TestCluster, kernel_before: list[str]) -> None:
     layout = cluster.layout
-    running = [process for process in everyone() if process.pid in cgroups.processes(layout)]
+    running = [process for process in everyone() if process.pid in isolation.processes(layout)]
     namespaces = {process.namespace for process in running}
     assert len(running) > 10
     assert len(namespaces) == 2, "the node's and coredns's"
@@ -346,7 +337,7 @@ def test_delete_leaves_nothing(cluster: TestCluster, kernel_before: list[str]) -
     assert layout.id not in mountinfo
     assert not layout.directory.exists()
     assert not layout.runtime.exists()
-    for shared in mounts.directories(layout):
+    for shared in isolation.directories(layout):
         assert list(shared.iterdir()) == [], shared
     assert kernel_parameters() == kernel_before
 

@@ -9,15 +9,15 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from clusters import CLUSTERS
+from clusters.cli_clusters.cli_cluster import ToolHandler
+from clusters.cli_clusters.tool import Tool
 from clusters.kind import cluster as kind
 from clusters.kind.tool import KindHandler, KindTool
-from clusters.kind_and_minikube.handler import ToolHandler
-from clusters.kind_and_minikube.tool import Tool
+from clusters.kinds import CLUSTERS
 from clusters.minikube import cluster as minikube
 from clusters.minikube.tool import MinikubeHandler, MinikubeTool
 from core import toolchain
@@ -28,6 +28,7 @@ from images.build.program import Program, write_archive
 from images.targets.target import by_digest, target_of
 from tests.local.machine import Listener
 
+T = TypeVar("T")
 NAME = f"slipway-test-{os.getpid()}"
 KINDS = {
     "kind": (kind, KindHandler(), "cluster"),
@@ -40,12 +41,18 @@ SAID: dict[str, dict[str, Any]] = {
 
 
 def inputs(name: str, *, adopt: bool = False) -> Properties:
-    module = KINDS[name][0]
     said = {**SAID[name], "adopt": adopt}
-    settings = check(module.Settings, said, "slipway:cluster", base={"name": NAME})
-    if module is minikube:
-        return minikube.inputs(settings)  # type: ignore[arg-type]
-    return {"name": NAME, "config": kind.config(settings), "adopt": adopt}  # type: ignore[arg-type]
+    if name == "minikube":
+        profile = checked(minikube.MinikubeSettings, said)
+        return minikube.inputs(profile)
+    nodes = checked(kind.KindSettings, said)
+    return {"name": NAME, "config": kind.config(nodes), "adopt": adopt}
+
+
+def checked(shape: type[T], said: dict[str, Any]) -> T:
+    settings = check(shape, said, "slipway:cluster", base={"name": NAME})
+    assert isinstance(settings, shape), settings
+    return settings
 
 
 def tool(name: str) -> Tool:
@@ -89,7 +96,7 @@ def test_a_cluster_is_made_healed_given_an_image_and_removed(local: str, tmp_pat
     assert handler.update(state, given, Listener())["clusterId"] == state["clusterId"]
 
     program, archive = (
-        Program.of_tool(toolchain.tool("tcp-wait"), "/tcp-wait"),
+        Program.from_tool(toolchain.tool("tcp-wait"), "/tcp-wait"),
         tmp_path / "image.tar",
     )
     with archive.open("wb") as file:

@@ -36,7 +36,7 @@ print(path, hashlib.sha256(open(path, "rb").read()).hexdigest())
 _LITTLE_ROOM = """
 from dataclasses import replace
 from decimal import Decimal
-from clusters.capacity import Capacity
+from clusters.nodes import Capacity
 from tests.engine import pytorchjob_program
 
 context = pytorchjob_program._context

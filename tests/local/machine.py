@@ -26,8 +26,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from rich.console import Console
 
-from clusters import CLUSTERS
-from clusters.kind_and_minikube import handler
+from clusters.cli_clusters import cli_cluster
+from clusters.kinds import CLUSTERS
 from core import toolchain
 from scripts.setup import golang
 from scripts.setup.record import Entry
@@ -158,7 +158,7 @@ def machine(server: Server, directory: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("KIND_EXPERIMENTAL_PROVIDER", raising=False)
     monkeypatch.setenv("PATH", f"{directory}/bin:/usr/bin:/bin")
     # A wait that has to fail fails at its first look.
-    monkeypatch.setattr(handler, "READY_SECONDS", 0)
+    monkeypatch.setattr(cli_cluster, "READY_SECONDS", 0)
     recorded.install(directory, "docker", "recorded_docker")
     minikube = recorded.install(directory, "minikube", "recorded_minikube")
     _record(kind=kind, minikube=minikube)

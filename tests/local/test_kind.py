@@ -33,8 +33,8 @@ from tests.local.machine import (
 ONE_NODE = {"workers": 0}
 
 
-def settings(**said: Any) -> kind.Settings:
-    checked = check(kind.Settings, said, "slipway:cluster", base={"name": "team"})
+def settings(**said: Any) -> kind.KindSettings:
+    checked = check(kind.KindSettings, said, "slipway:cluster", base={"name": "team"})
     assert not isinstance(checked, list), checked
     return checked
 

@@ -28,8 +28,8 @@ from tests.local.machine import (
 )
 
 
-def settings(**said: Any) -> minikube.Settings:
-    checked = check(minikube.Settings, said, "slipway:cluster", base={"name": "team"})
+def settings(**said: Any) -> minikube.MinikubeSettings:
+    checked = check(minikube.MinikubeSettings, said, "slipway:cluster", base={"name": "team"})
     assert not isinstance(checked, list), checked
     return checked
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.capacity import Capacity
+from clusters.nodes import Capacity
 from core.manifests import Manifest, read
 from tests.doubles import recorded_kubelogin
 
@@ -25,7 +25,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.MonkeyP
         # The committed stacks are declared with their placeholders, and nobody logs in.
         patch.setattr("clusters.azure.checks.before_update", lambda *_, **__: None)
         # It would be parsed and sent for each of hundreds of programs.
-        patch.setattr("infra.operator.component.read", _without_schemas)
+        patch.setattr("clusters.operator.training_operator.read", _without_schemas)
         yield patch
 
 

@@ -6,7 +6,7 @@ import pulumi
 import pulumi_kubernetes
 
 from clusters.cluster import Cluster, Kind, PullSecret
-from clusters.pools import DEVICE_PLUGIN, GpuPool, Taint
+from clusters.nodes import DEVICE_PLUGIN, GpuPool, Taint
 from core.lazy import Lazy
 
 

@@ -10,8 +10,8 @@ import pulumi
 import pytest
 import yaml
 
-from clusters.existing.look import Found
-from clusters.pools import DEVICE_PLUGIN as PLUGIN
+from clusters.kubeconfig.look import Found
+from clusters.nodes import DEVICE_PLUGIN as PLUGIN
 from tests.program.addresses import public
 from tests.program.declared import Declared, Program, declare, secret, templates, untranslated
 
@@ -474,7 +474,7 @@ HUB: dict[str, Any] = {
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declare:
     """Return what runs the program on a cluster of Azure Stack Hub, which nobody looks at."""
-    monkeypatch.setattr("clusters.existing.cluster.look", lambda *_: Found())
+    monkeypatch.setattr("clusters.kubeconfig.cluster.look", lambda *_: Found())
     kubeconfig = tmp_path / "hub.json"
     kubeconfig.write_text(json.dumps(HUB))
     logins = tmp_path / "config.json"

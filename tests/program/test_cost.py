@@ -7,9 +7,9 @@ import pulumi
 import pytest
 import yaml
 
-from clusters import CLUSTERS
 from clusters.cluster import Kind
-from clusters.pools import NodePool
+from clusters.kinds import CLUSTERS
+from clusters.nodes import NodePool
 from infra.settings import SettingsError, parse
 from tests.program.declared import declare
 

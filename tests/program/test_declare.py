@@ -10,13 +10,13 @@ import pulumi_kubernetes
 import pytest
 
 from clusters.cluster import PullSecret
-from clusters.pools import GpuPool
-from core import toolchain
+from clusters.image_registry import with_pull_secret
+from clusters.nodes import GpuPool
+from clusters.operator import training_operator as operator
+from core import declare, toolchain
 from core.manifests import Manifest, restricted_namespace
-from infra import declare, namespace
+from infra import namespace
 from infra.gpus import manifests as gpu_manifests
-from infra.namespace import with_pull_secret
-from infra.operator import component as operator
 from jobs.model import volumes
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Volume

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters import CLUSTERS
-from clusters.existing.look import Found
+from clusters.kinds import CLUSTERS
+from clusters.kubeconfig.look import Found
 from tests.program.declared import declare, manifest
 from tests.program.equivalence import strays
 
@@ -75,7 +75,7 @@ def rendered(
     """Return the manifests of the same jobs, by kind of cluster."""
     directory = tmp_path_factory.mktemp("stacks")
     # Nothing is there to be looked at.
-    machine.setattr("clusters.existing.cluster.look", lambda *_: Found())
+    machine.setattr("clusters.kubeconfig.cluster.look", lambda *_: Found())
     found = {}
     for kind, cluster in clusters(directory).items():
         has_gpus = kind in {"aks", "azure-stack", "kubeconfig"}

@@ -11,9 +11,10 @@ import pulumi
 import pytest
 import yaml
 
-from clusters.existing import cluster as kind
-from clusters.existing.kubeconfig import Choice
-from clusters.existing.look import Deployed, Found
+from clusters.kubeconfig import cluster as kind
+from clusters.kubeconfig.choice import Choice
+from clusters.kubeconfig.look import Found
+from clusters.operator.existing import Deployed
 from tests.program.declared import Program, declare, secret, templates
 
 JOB, READY = "slipway:jobs:PyTorchJob", "slipway:infra:OperatorReady"

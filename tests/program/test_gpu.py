@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters import CLUSTERS
+from clusters.kinds import CLUSTERS
 from tests.program import pretended
 from tests.program.declared import (
     Declared,

@@ -8,9 +8,9 @@ import pulumi
 import pytest
 import yaml
 
-from clusters.existing import cluster as existing
-from clusters.existing.kubeconfig import Choice
-from clusters.existing.look import Found
+from clusters.kubeconfig import cluster as existing
+from clusters.kubeconfig.choice import Choice
+from clusters.kubeconfig.look import Found
 from tests.program.declared import Program, declare, variables
 
 JOB, CLAIM = "slipway:jobs:PyTorchJob", "slipway:jobs:Claim"

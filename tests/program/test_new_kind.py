@@ -1,13 +1,14 @@
 """A new kind of cluster is a folder that exports one `Kind`, and one line in `CLUSTERS`."""
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from clusters import CLUSTERS, _kind_of
+from clusters.kinds import CLUSTERS
 from core.handler import Handler
 from infra import settings
 from infra.provider.resources import handlers, image_targets
@@ -43,9 +44,9 @@ import pulumi
 import pulumi_kubernetes
 from pydantic.dataclasses import dataclass
 
-from clusters.capacity import Capacity
+from clusters.nodes import Capacity
 from clusters.cluster import Cluster
-from clusters.pools import GpuPool
+from clusters.nodes import GpuPool
 from core.fields import CONFIG
 from images.resource import helper_images
 
@@ -133,7 +134,7 @@ def kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)
     kinds: Any = CLUSTERS
-    monkeypatch.setitem(kinds, "made-up", _kind_of("made_up_cloud"))
+    monkeypatch.setitem(kinds, "made-up", import_module("made_up_cloud").KIND)
     yield CLUSTERS["made-up"]
     for name in set(sys.modules) - before:
         if name.startswith("made_up_cloud"):

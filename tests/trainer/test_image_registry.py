@@ -12,7 +12,7 @@ import requests
 from core import toolchain
 from images.build.job import JobImageSpec
 from images.build.program import ENTRYPOINTS, Program
-from images.handler import JobImageHandler, ProgramHandler
+from images.image_lifecycle import JobImageHandler, ProgramHandler
 from images.targets.target import TargetError, by_digest, target_of
 from tests.trainer.registry import OTHERS, PASSWORD, USER, RunningRegistry, running
 from tests.unit.images.objects import Listener
@@ -51,7 +51,7 @@ def _target(registry: RunningRegistry, **others: Any) -> dict[str, Any]:
 
 
 def _inputs(registry: RunningRegistry, name: str) -> dict[str, Any]:
-    program = Program.of_tool(toolchain.tool(name), ENTRYPOINTS[name])
+    program = Program.from_tool(toolchain.tool(name), ENTRYPOINTS[name])
     return {
         "name": name,
         "path": str(program.context),

@@ -21,7 +21,7 @@ from images.build import debian, job
 from images.build.job import JobImageSpec
 from images.build.runner import BuildFailed
 from images.build.trainer import ImageSpec
-from images.handler import JobImageHandler
+from images.image_lifecycle import JobImageHandler
 from images.targets.containerd import Node
 from images.targets.target import target_of
 from tests.unit.images.objects import Listener

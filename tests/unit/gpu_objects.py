@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from clusters.pools import GpuPool, Taint
+from clusters.nodes import GpuPool, Taint
 
 POOL = GpuPool(
     per_node=1,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clusters.azure import GPUS, LOCAL_GPUS
+from clusters.azure.facts import GPUS, LOCAL_GPUS
 from tests.doubles.azure_native.store import Record, Store
 
 _ON_AKS, _GENERIC = "azure-native:containerservice:AgentPool", "azure-native:resources:Resource"

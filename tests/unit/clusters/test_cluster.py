@@ -8,8 +8,8 @@ from pathlib import Path
 import pulumi
 import pytest
 
-from clusters import CLUSTERS
 from clusters.cluster import Kind
+from clusters.kinds import CLUSTERS
 from core.handler import Handler
 from core.lazy import Lazy
 from core.paths import extra_dir

@@ -16,9 +16,9 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from clusters import CLUSTERS
+from clusters.kinds import CLUSTERS
 from core.schema import Schema
-from infra.settings import Settings, SettingsError, parse
+from infra.settings import SettingsError, StackSettings, parse
 
 FIXTURES = Path(__file__).resolve().parents[2] / "clusters"
 KEY = "slipway:cluster"
@@ -44,7 +44,7 @@ def merged(base: Any, change: Any) -> Any:
     return {**base, **{key: merged(base.get(key), value) for key, value in change.items()}}
 
 
-def parsed(cluster: Mapping[str, Any]) -> Settings:
+def parsed(cluster: Mapping[str, Any]) -> StackSettings:
     return parse({KEY: json.dumps(cluster)}, "dev")
 
 
@@ -81,7 +81,7 @@ def test_good_settings_are_taken(kind: str, cluster: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", CLUSTERS)
 def test_every_setting_of_a_kind_is_in_one_of_its_good_cases(kind: str) -> None:
-    schema = Schema.of(TypeAdapter(CLUSTERS[kind].settings.load()).json_schema())
+    schema = Schema.from_document(TypeAdapter(CLUSTERS[kind].settings.load()).json_schema())
     there = {path for case in good(kind).values() for path in said(case)}
     assert sorted(set(named(schema)) - there) == []
 

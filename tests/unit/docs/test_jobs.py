@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pydantic.alias_generators import to_camel
 
-from clusters.capacity import Capacity
+from clusters.nodes import Capacity
 from jobs.config import KEYS, read
 from jobs.model.job import TrainingJob
 from jobs.model.manifest import manifest

@@ -11,7 +11,7 @@ from kubernetes.client import ApiException
 from pulumi.provider.experimental import provider as protocol
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from clusters.aks.pools import priorities
+from clusters.aks.node_pools import priorities
 from infra.provider.engine import plain_map, wrap_map
 from tests.doubles.azure_native import autoscaler, nodes
 from tests.doubles.azure_native.autoscaler import Autoscaler, fits

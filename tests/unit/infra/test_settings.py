@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from clusters.capacity import Capacity
-from infra.settings import Settings, SettingsError, parse
+from clusters.nodes import Capacity
+from infra.settings import SettingsError, StackSettings, parse
 from jobs.config import CATALOG
 
 EMBEDDED = {"kind": "embedded"}
@@ -41,7 +41,7 @@ def problems(config: dict[str, str], secrets: list[str] | None = None) -> dict[s
 
 def test_a_catalogue_job_comes_as_it_is_and_the_cluster_is_named_after_the_stack() -> None:
     settings = parse(configured(jobs={"mnist-gloo": {}}), "dev")
-    assert isinstance(settings, Settings)
+    assert isinstance(settings, StackSettings)
     assert settings.jobs == [CATALOG["mnist-gloo"]]
     assert settings.cluster.kind == "embedded"
     assert settings.cluster.options.name == "dev"

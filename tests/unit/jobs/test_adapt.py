@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clusters.pools import GpuPool, Taint
+from clusters.nodes import GpuPool, Taint
 from jobs.adapt import FALLBACK_SECONDS, GROWN_SECONDS, may_grow, on_gpu_nodes, wants_gpus
 from jobs.config import CATALOG
 from jobs.model.job import TrainingJob

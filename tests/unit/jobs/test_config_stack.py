@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters.capacity import Capacity
+from clusters.nodes import Capacity
 from jobs import config, sources
 from jobs.config import CATALOG, JobsConfig
 from jobs.rules import Surroundings

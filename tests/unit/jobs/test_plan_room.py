@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.capacity import Capacity
 from clusters.embedded import cluster
+from clusters.nodes import Capacity
 from jobs.config import CATALOG
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Master
@@ -106,14 +106,14 @@ def test_every_demo_fits_two_cores_and_six_gigabytes(
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 6 * 10**9 // 4096}
     monkeypatch.setattr("os.sysconf", pages.__getitem__)
-    found = cluster.capacity(cluster.Settings(name="dev"))
+    found = cluster.capacity(cluster.EmbeddedSettings(name="dev"))
     if entry.backend == "nccl":
         found = Capacity(Decimal(8), found.memory, 1, nodes=2)
     assert fits(shares(entry), found)
 
 
 def test_this_machine_has_less_for_jobs_than_it_has() -> None:
-    found = cluster.capacity(cluster.Settings(name="dev"))
+    found = cluster.capacity(cluster.EmbeddedSettings(name="dev"))
     assert found.memory > 0
     assert found.nodes == 1
     assert found.cpu % 1 != 0

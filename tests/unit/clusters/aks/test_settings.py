@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters import CLUSTERS
-from clusters.aks.pools import gpu_pools, gpus, pools, priorities
-from clusters.aks.settings import Settings
-from clusters.pools import Taint
+from clusters.aks.node_pools import gpu_pools, gpus, pools, priorities
+from clusters.aks.settings import AksSettings
+from clusters.kinds import CLUSTERS
+from clusters.nodes import Taint
 from core.validation import check
 
 ME = "11111111-2222-3333-4444-555555555555"
@@ -26,9 +26,9 @@ PLAIN: dict[str, Any] = {
 }
 
 
-def settings(**said: Any) -> Settings:
-    found = check(Settings, {**PLAIN, **said}, "slipway:cluster", base={"name": "azure"})
-    assert isinstance(found, Settings), list(map(str, found))
+def settings(**said: Any) -> AksSettings:
+    found = check(AksSettings, {**PLAIN, **said}, "slipway:cluster", base={"name": "azure"})
+    assert isinstance(found, AksSettings), list(map(str, found))
     return found
 
 
@@ -56,7 +56,7 @@ def test_reserved_names_that_no_prefix_makes_right_are_refused_at_once() -> None
         "registry": {"name": "Office"},
         "storage": {"name": "microsoftdata"},
     }
-    found = check(Settings, document, "slipway:cluster", base={"name": "azure"})
+    found = check(AksSettings, document, "slipway:cluster", base={"name": "azure"})
     assert isinstance(found, list)
     assert {each.key.removeprefix("slipway:cluster.") for each in found} == {
         "name",
@@ -66,7 +66,7 @@ def test_reserved_names_that_no_prefix_makes_right_are_refused_at_once() -> None
 
 
 def test_every_missing_value_is_told_at_once() -> None:
-    told = check(Settings, {}, "slipway:cluster", base={"name": "azure"})
+    told = check(AksSettings, {}, "slipway:cluster", base={"name": "azure"})
     assert isinstance(told, list)
     assert {each.key.removeprefix("slipway:cluster.") for each in told} == {
         "subscription",
@@ -78,7 +78,7 @@ def test_every_missing_value_is_told_at_once() -> None:
 
 def test_contradictions_are_told_beside_wrong_values() -> None:
     document = {**PLAIN, "idleMinutes": 0, "login": "spn", "admins": {}, "gpu": {"minNodes": 3}}
-    found = check(Settings, document, "slipway:cluster", base={"name": "azure"})
+    found = check(AksSettings, document, "slipway:cluster", base={"name": "azure"})
     assert isinstance(found, list)
     assert {each.key for each in found} == {
         "slipway:cluster.idleMinutes",
@@ -201,10 +201,10 @@ def test_what_is_named_twice_counts_once() -> None:
 
 def test_reading_settings_does_not_load_azures_sdk(root: Path) -> None:
     code = (
-        "import sys; from clusters import CLUSTERS; CLUSTERS['aks'].settings.load(); "
+        "import sys; from clusters.kinds import CLUSTERS; CLUSTERS['aks'].settings.load(); "
         "print([name for name in sys.modules if name.startswith('pulumi_azure')])"
     )
     command = [sys.executable, "-c", code]
     finished = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert (finished.returncode, finished.stdout.strip()) == (0, "[]"), finished.stderr
-    assert CLUSTERS["aks"].settings.load() is Settings
+    assert CLUSTERS["aks"].settings.load() is AksSettings

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clusters.azure import GPUS, cores, cores_for_pods, network
+from clusters.azure.facts import GPUS, cores, cores_for_pods, network
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pulumi
 import pytest
 import yaml
 
-from clusters import CLUSTERS
 from clusters.azure.checks import before_update, missing, placeholders, remains
+from clusters.kinds import CLUSTERS
 from core.validation import check as read
 from tests.doubles import recorded_az
 from tests.engine.azure_stack import own

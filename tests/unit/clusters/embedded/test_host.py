@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.embedded import cgroups, host, mounts, network
+from clusters.embedded import host, isolation, network
 from clusters.embedded.host import Unsuitable, filesystem, require
 from clusters.embedded.layout import Layout
 from core.toolchain import ToolMissing
@@ -24,19 +24,19 @@ VERSION_2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec,relatime,nsde
 
 
 def test_components_are_tracked_by_version_1s_pids_controller_where_there_is_one() -> None:
-    trees = cgroups.hierarchies(VERSION_1)
+    trees = isolation.hierarchies(VERSION_1)
     assert len(trees) == 3
-    assert cgroups.tracking(trees).root == Path("/sys/fs/cgroup/pids")
+    assert isolation.tracking(trees).root == Path("/sys/fs/cgroup/pids")
 
 
 def test_components_are_tracked_by_version_2_where_it_is_alone() -> None:
-    tree = cgroups.tracking(cgroups.hierarchies(VERSION_2))
+    tree = isolation.tracking(isolation.hierarchies(VERSION_2))
     assert (tree.root, tree.version) == (Path("/sys/fs/cgroup"), 2)
 
 
 def test_a_machine_without_control_groups_is_told_what_to_do() -> None:
     with pytest.raises(RuntimeError, match="share the host's cgroups"):
-        cgroups.tracking(cgroups.hierarchies("tmpfs /run tmpfs rw 0 0\n"))
+        isolation.tracking(isolation.hierarchies("tmpfs /run tmpfs rw 0 0\n"))
 
 
 def test_only_mounts_inside_the_clusters_directories_count() -> None:
@@ -44,7 +44,7 @@ def test_only_mounts_inside_the_clusters_directories_count() -> None:
         f"30 1 0:26 / {point} rw,relatime - ext4 /dev/vda rw\n"
         for point in ("/", "/state", "/state/dev/volumes/a\\040b", "/state/dev2", "/run/netns/x")
     )
-    assert mounts.inside(LAYOUT, mountinfo) == ["/state/dev/volumes/a b"]
+    assert isolation.inside(LAYOUT, mountinfo) == ["/state/dev/volumes/a b"]
 
 
 def test_the_file_system_of_a_path_is_that_of_the_nearest_mount() -> None:

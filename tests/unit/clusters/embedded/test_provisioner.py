@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from clusters.embedded import api as api_
-from clusters.embedded import provisioner
+from clusters.embedded import lifecycle, provisioner
+from clusters.embedded.layout import PROVISIONER
 from core import kube
 from tests.unit.fake_api import FakeApi, served
 
@@ -52,7 +52,7 @@ def test_a_claim_for_a_copy_gets_no_empty_volume() -> None:
     assert not provisioner.is_waiting(_claim(dataSourceRef={"kind": "VolumeSnapshot", "name": "s"}))
 
 
-def _volume(phase: str, reclaim: str = "Delete", by: str = api_.PROVISIONER) -> dict[str, Any]:
+def _volume(phase: str, reclaim: str = "Delete", by: str = PROVISIONER) -> dict[str, Any]:
     made = provisioner.volume(_claim(), reclaim, Path("/volumes/pvc-u-1"), "node")
     made["metadata"]["annotations"] = {provisioner.PROVISIONED_BY: by}
     return {**made, "status": {"phase": phase}}
@@ -75,7 +75,7 @@ def test_a_claim_of_this_class_alone_gets_a_directory_for_every_user(tmp_path: P
         api.says("GET", place, {"provisioner": "another", "reclaimPolicy": "Delete"})
         ours.provide(_claim())
         assert list(tmp_path.iterdir()) == []
-        api.says("GET", place, {"provisioner": api_.PROVISIONER, "reclaimPolicy": "Retain"})
+        api.says("GET", place, {"provisioner": PROVISIONER, "reclaimPolicy": "Retain"})
         api.says("POST", "/api/v1/persistentvolumes", {"kind": "Status"}, status=409)
         ours.provide(_claim())  # the volume is there already
     assert stat.S_IMODE((tmp_path / "pvc-u-1").stat().st_mode) == 0o777
@@ -101,8 +101,8 @@ def test_a_volume_goes_with_its_directory_and_one_that_lies_elsewhere_stays(tmp_
 
 @pytest.mark.usefixtures("tools")
 def test_the_class_is_the_default_one() -> None:
-    (made,) = [each for each in api_.addons() if each["kind"] == "StorageClass"]
-    assert made["provisioner"] == api_.PROVISIONER
+    (made,) = [each for each in lifecycle.addons() if each["kind"] == "StorageClass"]
+    assert made["provisioner"] == PROVISIONER
     assert made["metadata"]["annotations"] == {
         "storageclass.kubernetes.io/is-default-class": "true"
     }

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from clusters.cli_clusters.engine import Engine
 from clusters.kind import podman, tool
-from clusters.kind_and_minikube.engine import Engine
 from core.paths import state_dir
 from images.build.kind_node import KindNode
 

@@ -14,9 +14,9 @@ from core import toolchain
 from core.context import Context
 from core.handler import UNKNOWN, Properties
 from core.toolchain import Tool
-from images import handler, resource
+from images import image_lifecycle, resource
 from images.build.program import Program
-from images.handler import ProgramHandler
+from images.image_lifecycle import ProgramHandler
 from images.resource import NotPrebuilt
 from tests.unit.images.objects import Listener
 
@@ -51,7 +51,7 @@ class Shelf:
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
     made = Shelf()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(handler, "target_of", lambda _target, _kinds: made)
+    monkeypatch.setattr(image_lifecycle, "target_of", lambda _target, _kinds: made)
     return made
 
 
@@ -63,7 +63,7 @@ def tool(tmp_path: Path) -> Tool:
 
 
 def _inputs(tool: Tool) -> Properties:
-    program = Program.of_tool(tool, "/tcp-wait")
+    program = Program.from_tool(tool, "/tcp-wait")
     return {
         "name": tool.name,
         "path": str(tool.path),
@@ -97,7 +97,7 @@ def test_it_is_unchanged_until_the_program_changes(shelf: Shelf, tool: Tool) -> 
 def test_a_preview_names_it_before_its_registry_is_there(shelf: Shelf, tool: Tool) -> None:
     inputs = {**_inputs(tool), "target": {**_TARGET, "after": UNKNOWN}}
     known = _OF.preview(None, inputs, inputs, Listener())
-    assert known["reference"] == shelf.name(Program.of_tool(tool, "/tcp-wait").reference)
+    assert known["reference"] == shelf.name(Program.from_tool(tool, "/tcp-wait").reference)
     assert known["imageDigest"] is UNKNOWN
 
 
@@ -116,10 +116,10 @@ class TestHelperImages:
         return names
 
     def test_their_names_are_known_at_once(self, declared: list[str]) -> None:
-        images, needs = resource.helper_images(_TARGET, "mine-")
+        images, needs = resource.helper_images(_TARGET)
         assert images.keys() == {"training-operator", "tcp-wait"}
         assert all(each.startswith("example.org/team/slipway-") for each in images.values())
-        assert declared == ["mine-training-operator", "mine-tcp-wait"]
+        assert declared == ["training-operator", "tcp-wait"]
         assert len(needs) == 2
 
     def test_those_that_are_there_are_not_brought_in(self, declared: list[str]) -> None:

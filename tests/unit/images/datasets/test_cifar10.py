@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from images.build import debian
-from images.datasets import cifar10, fashion_mnist
+from images.datasets import cifar10
 from images.datasets.dataset import NotAvailable
 from tests.unit.images.objects import Listener
 
@@ -64,7 +64,7 @@ def _bytes(array: Array) -> bytes:
 
 def test_a_batch_is_a_pickle_of_python_2_that_numpy_reads() -> None:
     data = bytes(range(256)) * 24
-    batch = _load(fashion_mnist.dump({"labels": [3, 1], "data": data, "note": "x"}))
+    batch = _load(cifar10.dump({"labels": [3, 1], "data": data, "note": "x"}))
     assert batch["labels"] == [3, 1]
     assert batch["note"] == "x"
     assert batch["data"].arguments == ("ndarray", (0,), "b")
@@ -75,7 +75,7 @@ def test_a_batch_is_a_pickle_of_python_2_that_numpy_reads() -> None:
 
 
 def test_texts_are_strings_of_python_2_which_the_reader_decodes() -> None:
-    whole = fashion_mnist.dump({"name": "x"})
+    whole = cifar10.dump({"name": "x"})
     read = [Unpickler(io.BytesIO(whole), encoding=each).load() for each in _ENCODINGS]
     assert read == [{b"name": b"x"}, {"name": "x"}]
 
@@ -96,13 +96,13 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
             (folder / places).write_bytes(gzip.compress(text))
 
     monkeypatch.setattr(debian, "unpack", unpack)
-    monkeypatch.setattr(fashion_mnist, "_PER_CLASS", 5)
-    monkeypatch.setattr(fashion_mnist, "_PER_BATCH", 2)
+    monkeypatch.setattr(cifar10, "_PER_CLASS", 5)
+    monkeypatch.setattr(cifar10, "_PER_BATCH", 2)
 
 
 @pytest.mark.usefixtures("_small")
 def test_each_class_gives_the_same_number_of_pictures_in_their_order(tmp_path: Path) -> None:
-    fashion_mnist.from_debian(tmp_path, Listener())
+    cifar10.from_debian(tmp_path, Listener())
     folder = tmp_path / "cifar-10-batches-py"
     read = {path.name: _load(path.read_bytes()) for path in folder.iterdir()}
     trained = [read[f"data_batch_{number}"] for number in range(1, 6)]
@@ -112,7 +112,7 @@ def test_each_class_gives_the_same_number_of_pictures_in_their_order(tmp_path: P
     assert trained[4]["filenames"] == ["train_00008.png", "train_00009.png"]
     assert trained[4]["batch_label"] == "training batch 5 of 5"
     assert read["test_batch"]["labels"] == [1]
-    assert read["batches.meta"]["label_names"] == list(fashion_mnist.FASHION_MNIST.classes)
+    assert read["batches.meta"]["label_names"] == list(cifar10.FASHION_MNIST.classes)
     assert [path.name for path in tmp_path.iterdir()] == ["cifar-10-batches-py"]
 
 
@@ -120,7 +120,7 @@ def test_each_class_gives_the_same_number_of_pictures_in_their_order(tmp_path: P
 def test_a_picture_lies_in_the_middle_of_a_larger_one_in_three_equal_colors(
     tmp_path: Path,
 ) -> None:
-    fashion_mnist.from_debian(tmp_path, Listener())
+    cifar10.from_debian(tmp_path, Listener())
     batch = _load((tmp_path / "cifar-10-batches-py" / "data_batch_4").read_bytes())
     row = _bytes(batch["data"])[:3072]
     red, green, blue = row[:1024], row[1024:2048], row[2048:]
@@ -135,7 +135,7 @@ def test_a_machine_without_the_package_says_why(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NotAvailable, match="apt-get"):
-        fashion_mnist.from_debian(tmp_path, Listener())
+        cifar10.from_debian(tmp_path, Listener())
 
 
 def test_an_archive_put_there_by_hand_has_to_be_the_published_one(

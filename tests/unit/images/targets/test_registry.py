@@ -21,7 +21,7 @@ from tests.doubles.serving import in_background
 from tests.unit.images.objects import Listener
 
 _DIGEST = f"sha256:{'2' * 64}"
-_ME = Login.of("me", "pw")
+_ME = Login.from_credentials("me", "pw")
 _Make = Callable[[str, Login], Registry]
 
 
@@ -113,13 +113,13 @@ class TestAsking:
 
     def test_a_token_is_got_with_an_identity_token(self, registry: _Make) -> None:
         with _serving() as (server, asked):
-            target = registry(server, Login.of("<token>", "identity"))
+            target = registry(server, Login.from_credentials("<token>", "identity"))
             assert target.digest(f"{server}/team/a:1") == _DIGEST
         assert ("POST", "/token") in [each[:2] for each in asked]
 
     def test_a_login_that_it_refuses_is_told_with_what_to_do(self, registry: _Make) -> None:
         with _serving() as (server, _):
-            target = registry(server, Login.of("me", "wrong"))
+            target = registry(server, Login.from_credentials("me", "wrong"))
             says = rf"gives no token \(401\); log in with `docker --config .* login {server}`"
             with pytest.raises(TargetError, match=says) as told:
                 target.digest(f"{server}/team/a:1")

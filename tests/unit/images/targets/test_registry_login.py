@@ -40,12 +40,12 @@ class TestLogins:
         self, key: str, server: str, tmp_path: Path
     ) -> None:
         file = _file(tmp_path, auths={key: _auth("me:a:b"), "other.org": _auth("x:y")})
-        assert stored_login(server, file) == Login.of("me", "a:b")
+        assert stored_login(server, file) == Login.from_credentials("me", "a:b")
 
     def test_a_paths_own_entry_wins(self, tmp_path: Path) -> None:
         auths = {"example.org": _auth("all:1"), "example.org/team": _auth("team:1")}
         file = _file(tmp_path, auths=auths)
-        assert stored_login("example.org/team", file) == Login.of("team", "1")
+        assert stored_login("example.org/team", file) == Login.from_credentials("team", "1")
 
     def test_what_a_push_is_given_has_that_one_entry(self, tmp_path: Path) -> None:
         file = _file(tmp_path, auths={"example.org": _auth("me:pw"), "other.org": _auth("x:y")})
@@ -53,7 +53,7 @@ class TestLogins:
         assert config("example.org/team", found) == {"auths": {"example.org": _auth("me:pw")}}
 
     def test_a_login_never_shows_its_password(self) -> None:
-        assert "secret" not in repr(Login.of("me", "secret"))
+        assert "secret" not in repr(Login.from_credentials("me", "secret"))
 
     def test_no_entry_in_a_file_that_was_named_is_told_with_what_to_do(
         self, tmp_path: Path
@@ -90,7 +90,7 @@ class TestLogins:
         helper.chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
         file = _file(tmp_path, credHelpers={"example.org": "test"})
-        assert stored_login("example.org/a", file) == Login.of("me", "of example.org")
+        assert stored_login("example.org/a", file) == Login.from_credentials("me", "of example.org")
         assert stored_login("example.org/a", file, ask_helpers=False) is None
         assert stored_login("other.org", file) is None
 
@@ -116,7 +116,9 @@ class TestAzure:
         cli.chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
         found = [find_login("team.azurecr.io/a", "azure", None) for _ in range(2)]
-        assert found == [Login.of("00000000-0000-0000-0000-000000000000", "a token")] * 2
+        assert (
+            found == [Login.from_credentials("00000000-0000-0000-0000-000000000000", "a token")] * 2
+        )
         (call,) = calls.read_text().splitlines()
         assert call.startswith("acr login --name team --expose-token")
 

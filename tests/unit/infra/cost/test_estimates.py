@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from clusters.pools import NodePool
+from clusters.nodes import NodePool
 from core.context import SUMMARY_VARIABLE
 from infra.cost import estimates
 from infra.cost.prices import PriceTable, Source, Tariff

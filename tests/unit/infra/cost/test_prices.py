@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clusters import CLUSTERS
-from clusters.azure import GPUS, cores
+from clusters.azure.facts import GPUS, cores
+from clusters.kinds import CLUSTERS
 from infra.cost import prices
 from infra.cost.estimates import estimate
 from infra.cost.prices import PriceTable

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from clusters.pools import DEVICE_PLUGIN, GpuPool
+from clusters.nodes import DEVICE_PLUGIN, GpuPool
 from infra.gpus.manifests import (
     NAMESPACE,
     PLUGIN,

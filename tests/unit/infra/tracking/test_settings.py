@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from clusters.capacity import Capacity
-from infra.settings import Settings, SettingsError, parse
+from clusters.nodes import Capacity
+from infra.settings import SettingsError, StackSettings, parse
 
 ROOM = Capacity(Decimal("1.94"), 5 * 2**30, 0, 1)
 
@@ -17,7 +17,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clusters.embedded.cluster.capacity", lambda _settings: ROOM)
 
 
-def parsed(tracking: Any = None) -> Settings:
+def parsed(tracking: Any = None) -> StackSettings:
     section = {} if tracking is None else {"slipway:tracking": json.dumps(tracking)}
     return parse({"slipway:cluster": json.dumps({"kind": "embedded"}), **section}, "dev")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters.refused_pulls import AZURE_LATE_ROLES
+from clusters.cloud_reports import AZURE_LATE_ROLES
 from core import kube
 from jobs.api.client import JobApi
 from jobs.observe.obstacles import Obstacles, see_events

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clusters.refused_pulls import AZURE_LATE_ROLES
+from clusters.cloud_reports import AZURE_LATE_ROLES
 from jobs.model.pytorchjob import Topology
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters.capacity import Capacity
 from clusters.image_registry import Registry
-from clusters.pools import GpuPool, NodePool
+from clusters.nodes import Capacity, GpuPool, NodePool
 from core.fields import size
 from core.problem import Problem
 from jobs.config import JobsConfig, read

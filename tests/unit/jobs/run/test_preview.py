@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters.capacity import Capacity
+from clusters.nodes import Capacity
 from core.fields import cores
 from core.handler import SECRET, UNKNOWN
 from jobs.config import CATALOG

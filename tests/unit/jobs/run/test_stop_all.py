@@ -7,8 +7,8 @@ import pytest
 from core.context import Context
 from jobs.api.client import JobApi
 from jobs.run import submit
+from tests.unit.clusters.operator.test_operator_ready import JOBS
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.infra.operator.test_handler import JOBS
 from tests.unit.row import Row
 
 

@@ -319,7 +319,7 @@ def test_down_removes_a_cluster_that_the_state_does_not_know(
 ) -> None:
     directory = state / "clusters" / "dev"
     owner.claim(directory, "slipway/dev")
-    monkeypatch.setattr("clusters.embedded.handler.remove", shutil.rmtree)
+    monkeypatch.setattr("clusters.embedded.embedded_cluster.remove", shutil.rmtree)
     assert down.down("dev") == 0
     assert not directory.exists()
 
@@ -331,7 +331,7 @@ def test_down_fails_with_the_reason_why_a_cluster_could_not_be_removed(
         raise RuntimeError(f"{directory.name} is not wholly gone")
 
     owner.claim(state / "clusters" / "dev", "slipway/dev")
-    monkeypatch.setattr("clusters.embedded.handler.remove", remove)
+    monkeypatch.setattr("clusters.embedded.embedded_cluster.remove", remove)
     assert down.down("dev") == 1
     assert "dev is not wholly gone" in capsys.readouterr().err
 
@@ -342,7 +342,7 @@ def test_down_leaves_what_is_not_the_stacks_own(
 ) -> None:
     """A cluster of another stack, one that no stack is known to have made, or no cluster at all."""
     removed: list[object] = []
-    monkeypatch.setattr("clusters.embedded.handler.remove", removed.append)
+    monkeypatch.setattr("clusters.embedded.embedded_cluster.remove", removed.append)
     monkeypatch.setattr(down, "cluster_of", lambda _: {"kind": "embedded", "name": name})
     owner.claim(state / "clusters" / "shared", "slipway/other")
     (state / "clusters" / "nobodys").mkdir()

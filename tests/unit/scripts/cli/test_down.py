@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from clusters import CLUSTERS, owner
+from clusters import owner
+from clusters.kinds import CLUSTERS
 from scripts.cli import down
 from scripts.cli.backend import INTERRUPTED, lock_directory, state_file
 

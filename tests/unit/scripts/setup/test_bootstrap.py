@@ -13,8 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from clusters import CLUSTERS
 from clusters.cluster import Kind
+from clusters.kinds import CLUSTERS
 from core import files
 from core.paths import CHECKOUT
 from scripts.setup import __main__ as setup

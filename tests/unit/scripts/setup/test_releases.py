@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from rich.console import Console
 
-from clusters import CLUSTERS
+from clusters.kinds import CLUSTERS
 from core.paths import cache_dir
 from core.toolchain import tool
 from scripts.setup import record, releases

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from clusters import CLUSTERS
+from clusters.kinds import CLUSTERS
 from core.paths import cache_dir
 from images.build import debian
 from scripts.setup import apt, golang, record, releases

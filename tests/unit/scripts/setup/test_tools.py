@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters import CLUSTERS
+from clusters.kinds import CLUSTERS
 from core.paths import CHECKOUT
 from scripts.setup import tools
 from scripts.setup.tools import GoModule, Tool

@@ -1,0 +1,138 @@
+"""Who and what reaches an AKS cluster: its API server, its administrators, its addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+from itertools import combinations
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from clusters.azure.settings import DISTINCT, Guid, Login, parsed, regex, resource_id
+from core.fields import CONFIG
+from core.problem import Contradiction, contradiction, quote
+
+_ADDRESSES = "addresses in CIDR notation, such as 192.0.2.0/24"
+Addresses = Annotated[
+    str, regex(r"^[0-9.]+/[0-9]{1,2}$", _ADDRESSES), parsed(IPv4Network, _ADDRESSES)
+]
+SubnetId = Annotated[str, resource_id("Microsoft.Network/virtualNetworks/subnets", "a subnet's ID")]
+# https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges#limitations
+_RANGES = "a list of at most 200 ranges of addresses"
+Ranges = Annotated[tuple[Addresses, ...], Field(max_length=200, description=_RANGES)]
+Guids = Annotated[tuple[Guid, ...], DISTINCT]
+Principal = Literal["Group", "User", "ServicePrincipal"]
+_PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
+_PREFIXES = {"addresses": (8, 29), "nodes": (8, 29), "pods": (0, 32), "services": (13, 28)}
+"""Bits of the largest and of the smallest prefix; DNS gets the eleventh address of `services`.
+
+https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning and
+https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq
+"""
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Api:
+    """Who reaches the cluster's API server: exactly one of the two.
+
+    Args:
+        authorized_ranges: Public addresses from which it may be reached, and no others.
+        private: It has an address in the cluster's network alone, so `pulumi up` has to run there.
+    """
+
+    authorized_ranges: Ranges = ()
+    private: bool = False
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Yield what leaves the API server open to all, or closed to those it names."""
+        ranges = self.authorized_ranges
+        if self.private == bool(ranges):
+            why = "with neither the whole internet would reach the API server"
+            if self.private:
+                why = (
+                    "a private API server has no public address to allow anybody to; leave one out"
+                )
+            text = f"takes exactly one of authorizedRanges and private: true; {why}"
+            yield contradiction(("api",), text)
+        for index, each in enumerate(ranges):
+            network, wrong = IPv4Network(each), ""
+            if network.prefixlen < 8:
+                wrong = "is far too many; at most a /8 is allowed"
+            elif any(map(network.overlaps, _PRIVATE)):
+                wrong = "is no public address; with private: true none is needed"
+            if wrong:
+                yield contradiction(("api", "authorizedRanges", index), f"{quote(each)} {wrong}")
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Admins:
+    """Who may do anything in the cluster, by their object IDs in Entra.
+
+    Whoever runs `pulumi up` has to be one of them; with none set, that is the only one.
+
+    Args:
+        groups: `az ad group show --group NAME --query id`.
+        users: `az ad signed-in-user show --query id`.
+        service_principals: `az ad sp show --id APP --query id`.
+    """
+
+    groups: Guids = ()
+    users: Guids = ()
+    service_principals: Guids = ()
+
+    @property
+    def by_kind(self) -> dict[Principal, tuple[str, ...]]:
+        """Their IDs, by what each is to Azure."""
+        return {
+            "Group": self.groups,
+            "User": self.users,
+            "ServicePrincipal": self.service_principals,
+        }
+
+    def contradictions(self, login: Login) -> Iterator[Contradiction]:
+        """Yield that nobody is named, where a login does not tell who it is."""
+        if login != "azurecli" and not any(self.by_kind.values()):
+            text = (
+                f"is missing; with the login {login} it has to have that account, by its object ID"
+            )
+            yield contradiction(("admins",), text, "login")
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Network:
+    """The cluster's addresses. None of the three ranges may overlap another.
+
+    Args:
+        addresses: Of the virtual network.
+        nodes: Of its subnet for nodes.
+        pods: Of pods, which are no addresses of the network.
+        services: Of Services.
+        subnet: The ID of an existing subnet, instead of a network of the stack's own.
+    """
+
+    addresses: Addresses = "10.40.0.0/16"
+    nodes: Addresses = "10.40.0.0/20"
+    pods: Addresses = "10.244.0.0/16"
+    services: Addresses = "10.41.0.0/16"
+    subnet: SubnetId | None = None
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Yield ranges that are too large or too small, or that overlap."""
+        fitting: dict[str, IPv4Network] = {}
+        for name, (largest, smallest) in _PREFIXES.items():
+            parsed = IPv4Network(getattr(self, name))
+            if largest <= parsed.prefixlen <= smallest:
+                fitting[name] = parsed
+            else:
+                text = f"{parsed} is not allowed; it takes a network of /{largest} to /{smallest}"
+                yield contradiction(("network", name), text)
+        for (one, outer), (other, inner) in combinations(fitting.items(), 2):
+            if (one, other) == ("addresses", "nodes"):
+                if not inner.subnet_of(outer):
+                    text = f"{inner} is not inside of {outer}"
+                    yield contradiction(("network", "nodes"), text, "network.addresses")
+            elif one != "nodes" and inner.overlaps(outer):
+                text = f"{inner} overlaps {one}, {outer}"
+                yield contradiction(("network", other), text, f"network.{one}")

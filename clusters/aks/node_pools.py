@@ -1,0 +1,91 @@
+"""The node pools that an AKS cluster has by its settings, and what jobs have to know of them."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import yaml
+
+from clusters.aks.pools import AksGpuNodes, SystemPool
+from clusters.aks.settings import AksSettings
+from clusters.azure.facts import cores_for_pods, network
+from clusters.cloud_reports import NAMESPACE
+from clusters.nodes import GpuPool, NodePool
+from core.manifests import MANAGED_BY, Manifest
+
+GPU, GPU_FALLBACK = "gpu", "gpufallback"
+"""Names of the pools with GPUs: AKS takes at most 12 of a-z and 0-9
+(https://learn.microsoft.com/azure/aks/create-node-pools#limitations)."""
+
+
+def node_pools(settings: AksSettings) -> dict[str, SystemPool | AksGpuNodes]:
+    """Return every pool by its name."""
+    cpu = {} if settings.cpu is None else {"cpu": settings.cpu}
+    return {"system": settings.system, **cpu, **gpu_pools(settings)}
+
+
+def gpu_pools(settings: AksSettings) -> dict[str, AksGpuNodes]:
+    """Return the pools with GPUs by their names, the one that is preferred first."""
+    if not settings.gpu:
+        return {}
+    fallback = settings.gpu.fallback
+    return {GPU: settings.gpu, **({} if fallback is None else {GPU_FALLBACK: fallback})}
+
+
+def gpus(settings: AksSettings) -> GpuPool | None:
+    """Return the nodes with GPUs as jobs have to know them; None without any."""
+    if not settings.gpu:
+        return None
+    # The GPU operator brings its own device plugin; two would fight over the same GPUs.
+    by_aks = settings.gpu.driver == "aks"
+    driver = "AKS" if by_aks else "NVIDIA's GPU operator"
+    pool = settings.gpu.pool(driver=driver, device_plugin=by_aks)
+    if (fallback := settings.gpu.fallback) is None:
+        return pool
+    return replace(
+        pool,
+        min_nodes=settings.gpu.min_nodes + fallback.min_nodes,
+        max_nodes=settings.gpu.max_nodes + fallback.max_nodes,
+        # Those of all of its nodes: the spot nodes have a label and a taint more.
+        labels=fallback.all_labels,
+        fallback=True,
+    )
+
+
+def pools(settings: AksSettings) -> tuple[NodePool, ...]:
+    """Return every pool: each node is paid for by the hour."""
+    return tuple(
+        NodePool(
+            name=name,
+            provider="azure",
+            region=settings.location,
+            size=pool.size,
+            min_nodes=pool.min_nodes,
+            max_nodes=pool.max_nodes,
+            gpus=pool.per_node,
+            spot=pool.spot is not None,
+            dollars=None if pool.spot is None else pool.spot.dollars,
+            cores=cores_for_pods(pool.size),
+            network=network(pool.size) if pool.max_nodes > 1 else "",
+            # With a pool for jobs, that of the system takes the cluster's own pods alone.
+            takes_jobs=name != "system" or settings.cpu is None,
+        )
+        for name, pool in node_pools(settings).items()
+    )
+
+
+def priorities(names: Collection[str]) -> tuple[Manifest, ...]:
+    """Return the ConfigMap by which the autoscaler prefers the first of several pools.
+
+    The highest priority wins, of all pools whose names match one of its patterns. A pool that no
+    pattern matches is not grown, and without the ConfigMap none is.
+    https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/expander/priority/readme.md
+    """
+    if len(names) < 2:
+        return ()
+    first, *_ = names
+    # AKS calls a pool's scale set aks-<pool>-<8 digits>-vmss.
+    patterns = {20: [f"^aks-{first}-"], 10: [".*"]}
+    name = "cluster-autoscaler-priority-expander"
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(MANAGED_BY)}
+    data = {"priorities": yaml.safe_dump(patterns, sort_keys=False)}
+    return ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data},)

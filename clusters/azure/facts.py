@@ -1,0 +1,87 @@
+"""What is known of Azure: its sizes and names, by the YAML files here, and what it refuses."""
+
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+
+import yaml
+
+from core.problem import Contradiction, contradiction, dotted, quote
+from core.problem import Path as Place
+
+_SIZES, _NAMES = (
+    yaml.safe_load(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    for name in ("sizes.yaml", "reserved-names.yaml")
+)
+GPUS: Mapping[str, int] = _SIZES["aks"]
+"""`nvidia.com/gpu` of an AKS node, by its size."""
+_LOCAL: Mapping[str, Mapping[str, int]] = _SIZES["azure-stack"]
+LOCAL_GPUS: Mapping[str, int] = {size: node["gpus"] for size, node in _LOCAL.items()}
+"""The same of AKS on Azure Local."""
+_CORES = re.compile(r"^Standard_[A-Z]+([0-9]+)(?:-([0-9]+))?[a-z]*(?:_[A-Za-z0-9]+)*_v[3-9]$")
+"""Family, cores, those of them that a constrained size offers, and features
+(https://learn.microsoft.com/azure/virtual-machines/vm-naming-conventions).
+
+Older versions are left out: a Standard_D3_v2 has 4.
+"""
+_ACCELERATED = "Standard_N"
+"""Begins every size with GPUs, and no other."""
+_INFINIBAND = "Standard_ND"
+"""Likewise with InfiniBand (https://learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated/nd-family)."""
+
+
+def cores(size: str) -> Decimal | None:
+    """Return the cores of a node; None where neither sizes.yaml nor the size's name has it."""
+    if size in _LOCAL:
+        return Decimal(_LOCAL[size]["cores"])
+    found = _CORES.match(size)
+    return None if found is None else Decimal(found[2] or found[1])
+
+
+def cores_for_pods(size: str) -> Decimal | None:
+    """Return the cores of an AKS node that AKS does not reserve for itself."""
+    if (every := cores(size)) is None:
+        return None
+    reserved = [kept for least, kept in _SIZES["reserved"].items() if least <= every]
+    return every - Decimal(max(reserved, default=0)) / 1000
+
+
+def unfit(size: str) -> str | None:
+    """Return why nodes of a size can't have jobs with GPUs; None where they can."""
+    reasons = (why for pattern, why in _SIZES["unfit"].items() if re.search(pattern, size))
+    return next(reasons, None)
+
+
+def network(size: str) -> str:
+    """Describe what a node's network lacks, for estimates; empty where that is nothing."""
+    if not size.startswith(_INFINIBAND):
+        return ""
+    ethernet, infiniband = _SIZES["infiniband"].get(size, (None, None))
+    if ethernet is None:
+        return "TCP only, because its InfiniBand is not set up"
+    return f"TCP only: at most {ethernet} Gbit/s a node, not InfiniBand's {infiniband:,}"
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether Azure refuses the name for what has an address in DNS."""
+    return any(re.fullmatch(each, name, re.IGNORECASE) for each in _NAMES)
+
+
+def reserved(place: Place, name: str | None) -> Iterator[Contradiction]:
+    """Yield a name of something with an address in DNS that Azure keeps for itself."""
+    if name is not None and is_reserved(name):
+        yield contradiction(place, f"{quote(name)} is, or contains, a name that Azure reserves")
+
+
+def without_gpus(key: str, size: str) -> Iterator[Contradiction]:
+    """Yield a size with GPUs where none are used."""
+    if size.startswith(_ACCELERATED):
+        yield contradiction((key, "size"), f"{quote(size)} has GPUs; those belong into gpu")
+
+
+def bounds(pool: Place, min_nodes: int, max_nodes: int) -> Iterator[Contradiction]:
+    """Yield a pool, at that path, that has more nodes at least than at most."""
+    if min_nodes > max_nodes:
+        text = f"{min_nodes} is more than maxNodes, {max_nodes}"
+        yield contradiction((*pool, "minNodes"), text, dotted((*pool, "maxNodes")))

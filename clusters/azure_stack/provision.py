@@ -1,0 +1,228 @@
+"""Declares a cluster on Azure Local, in the running Pulumi program.
+
+https://learn.microsoft.com/rest/api/hybridcontainer/provisioned-cluster-instances/create-or-update
+https://learn.microsoft.com/rest/api/hybridcontainer/agent-pool/create-or-update
+"""
+
+from typing import Any
+
+import pulumi
+from pulumi_azure_native import authorization, azurestackhci, kubernetes, resources
+
+from clusters.azure import checks
+from clusters.azure.resources import AzureCluster, connected
+from clusters.azure_stack.machines import LogicalNetwork
+from clusters.azure_stack.settings import AzureStackSettings, Entra, gpus
+from clusters.cluster import ONE_AT_A_TIME, Cluster
+from core import tokens
+
+_FIXED_OF_CLUSTER = (
+    "extendedLocation",
+    "properties.networkProfile",
+    "properties.cloudProviderProfile",
+    "properties.linuxProfile",
+    "properties.controlPlane.vmSize",
+    "properties.controlPlane.controlPlaneEndpoint",
+    "properties.agentPoolProfiles[0].vmSize",
+)
+_FIXED_OF_POOL = ("extendedLocation", "properties.vmSize", "properties.osType", "properties.osSKU")
+_FIXED_OF_NETWORK = ("extendedLocation", "location", "subnets", "vmSwitchName", "dhcpOptions")
+"""What can't be changed of a cluster, a pool, a logical network.
+
+These have all that can: https://learn.microsoft.com/cli/azure/aksarc#az-aksarc-update,
+https://learn.microsoft.com/cli/azure/aksarc/nodepool#az-aksarc-nodepool-update and
+https://learn.microsoft.com/azure/azure-local/manage/create-logical-networks
+"""
+_ADVICE = (
+    "run `az login`; see that a group of yours is in entra.adminGroups, and that this machine "
+    "reaches the cluster's own network; then `pulumi up` again"
+)
+_LINUX = {"osType": "Linux", "osSKU": "CBLMariner"}
+
+
+def provision(settings: AzureStackSettings) -> Cluster:
+    """Declare everything on Azure Local, and return the cluster."""
+    checks.before_update(settings, "azure-stack")
+    azure = AzureCluster(tokens.AZURE_LOCAL, settings, "30m")
+    network = _network(azure, settings.logical_network, settings.custom_location)
+    arc = _connected_cluster(azure, settings.entra)
+    made = _instance(azure, settings, arc, network)
+    if settings.production:
+        azure.lock(arc.id)
+
+    return connected(
+        azure,
+        settings,
+        _kubeconfig(azure, settings, made[0]),
+        settings.images.target(settings.registry.target()),
+        identifier=settings.name,
+        advice=_ADVICE,
+        after=made,
+        lasting=settings.lasting,
+        kind="azure-stack",
+        gpus=gpus(settings),
+        mirrors=settings.registry.mirrors,
+        pull_secret=settings.registry.pull_secret(),
+        no_volume=f"its nodes may be several, and {ONE_AT_A_TIME}",
+    )
+
+
+def _network(
+    azure: AzureCluster, settings: LogicalNetwork | str, location: str
+) -> pulumi.Input[str]:
+    """Return the ID of the existing network that the machines are in; or declare one."""
+    if isinstance(settings, str):
+        return settings
+    out = {"address_prefix": "0.0.0.0/0", "next_hop_ip_address": settings.gateway}
+    addresses = {"start": settings.pool_start, "end": settings.pool_end}
+    subnet = {
+        "name": "nodes",
+        "address_prefix": settings.prefix,
+        # The only method that AKS takes: a node keeps its address for life.
+        "ip_allocation_method": "Static",
+        "ip_pools": [{"name": "nodes", "ip_pool_type": "vm", **addresses}],
+        "route_table": {"routes": [{"name": "default", **out}]},
+        "vlan": settings.vlan,
+    }
+    network = azurestackhci.LogicalNetwork(
+        azure.cluster_name,
+        logical_network_name=f"{azure.cluster_name}-nodes",
+        **azure.placed,
+        extended_location={"type": "CustomLocation", "name": location},
+        vm_switch_name=settings.vm_switch,
+        dhcp_options={"dns_servers": list(settings.dns_servers)},
+        subnets=[subnet],
+        opts=azure.options(fixed=_FIXED_OF_NETWORK),
+    )
+    made: pulumi.Output[str] = network.id
+    return made
+
+
+def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.ConnectedCluster:
+    """Declare what the cluster is to Azure: who gets in, and where its instance belongs."""
+    profile = None
+    if entra is not None:
+        profile = {
+            "admin_group_object_ids": list(entra.admin_groups),
+            "enable_azure_rbac": entra.azure_rbac,
+            **({} if entra.tenant is None else {"tenant_id": entra.tenant}),
+        }
+    return kubernetes.ConnectedCluster(
+        azure.cluster_name,
+        cluster_name=azure.resource_name,
+        **azure.placed,
+        kind=kubernetes.ConnectedClusterKind.PROVISIONED_CLUSTER,
+        identity={"type": "SystemAssigned"},
+        # AKS makes the key itself, and takes nothing but an empty one.
+        agent_public_key_certificate="",
+        aad_profile=profile,
+        arc_agent_profile={"agent_auto_upgrade": "Enabled"},
+        # Azure RBAC is decided for good when the cluster is made:
+        # https://learn.microsoft.com/azure/aks/aksarc/azure-rbac-local
+        opts=azure.options(fixed=("location", "aadProfile.enableAzureRBAC")),
+    )
+
+
+def _instance(
+    azure: AzureCluster,
+    settings: AzureStackSettings,
+    cluster: kubernetes.ConnectedCluster,
+    network: pulumi.Input[str],
+) -> list[pulumi.CustomResource]:
+    """Declare the instance of AKS, with the machines of the API server, and the pool with GPUs.
+
+    The SDK has no classes for them, only for what Azure lists; so they are generic resources.
+    """
+    own = cluster.name.apply(
+        lambda name: f"connectedClusters/{name}/providers/Microsoft.HybridContainerService"
+    )
+    common = {
+        "api_version": "2024-01-01",  # that of the properties
+        "resource_group_name": azure.group_name,
+        "resource_provider_namespace": "Microsoft.Kubernetes",
+        "extended_location": {"type": "CustomLocation", "name": settings.custom_location},
+    }
+    instance = resources.Resource(
+        azure.cluster_name,
+        **common,
+        parent_resource_path=own,
+        resource_type="provisionedClusterInstances",
+        resource_name_="default",
+        properties=_instance_properties(settings, network),
+        opts=azure.options(cluster, fixed=_FIXED_OF_CLUSTER, timeout="2h"),
+    )
+    if (gpu := settings.gpu) is None:
+        return [instance]
+    bounds = {"minCount": gpu.min_nodes, "maxCount": gpu.max_nodes} if gpu.grows else {}
+    # An autoscaler changes the number of nodes.
+    ignored = ["properties.count"] if gpu.grows else []
+    pool = resources.Resource(
+        f"{azure.cluster_name}-gpu",
+        **common,
+        parent_resource_path=pulumi.Output.concat(own, "/provisionedClusterInstances/default"),
+        resource_type="agentPools",
+        resource_name_="gpu",
+        properties={
+            **_LINUX,
+            "vmSize": gpu.size,
+            "count": gpu.min_nodes,
+            "enableAutoScaling": gpu.grows,
+            **bounds,
+            "nodeLabels": gpu.all_labels,
+            "nodeTaints": [*map(str, gpu.all_taints)],
+        },
+        opts=azure.options(instance, fixed=_FIXED_OF_POOL, timeout="1h", ignore_changes=ignored),
+    )
+    return [instance, pool]
+
+
+def _instance_properties(
+    settings: AzureStackSettings, network: pulumi.Input[str]
+) -> dict[str, Any]:
+    plane, system = settings.control_plane, settings.system
+    optional: dict[str, Any] = {}
+    endpoint = {} if plane.address is None else {"controlPlaneEndpoint": {"hostIP": plane.address}}
+    if settings.kubernetes_version is not None:
+        optional["kubernetesVersion"] = settings.kubernetes_version
+    if settings.ssh_from:
+        optional["clusterVMAccessProfile"] = {"authorizedIPRanges": ",".join(settings.ssh_from)}
+    return {
+        "controlPlane": {"count": plane.nodes, "vmSize": plane.size, **endpoint},
+        "networkProfile": {"networkPolicy": "calico", "podCidr": settings.pods},
+        # A cluster has one from the start. That of the GPUs is a resource of its own, so that
+        # a change of it is none of the cluster.
+        "agentPoolProfiles": [
+            {"name": "system", **_LINUX, "vmSize": system.size, "count": system.nodes}
+        ],
+        "cloudProviderProfile": {"infraNetworkProfile": {"vnetSubnetIds": [network]}},
+        "linuxProfile": {"ssh": {"publicKeys": [{"keyData": settings.ssh_key}]}},
+        "licenseProfile": {"azureHybridBenefit": "NotApplicable"},
+        **optional,
+    }
+
+
+class _Kubeconfig(pulumi.CustomResource):
+    kubeconfig: pulumi.Output[str]
+
+
+def _kubeconfig(
+    azure: AzureCluster, settings: AzureStackSettings, instance: pulumi.CustomResource
+) -> pulumi.Output[str]:
+    """Return what it takes to connect, from the cluster's own network alone; see kubeconfig.py."""
+    who = "Admin" if settings.admin_kubeconfig else "User"
+    token = None
+    if not pulumi.runtime.is_dry_run():  # a preview must not need a login
+        # azure-native's own lives for an hour, and making the instance may take longer.
+        after = pulumi.InvokeOutputOptions(provider=azure.provider, depends_on=[instance])
+        token = pulumi.Output.secret(authorization.get_client_token_output(opts=after).token)
+    inputs = {
+        "instance": instance.id,
+        "operation": f"list{who}Kubeconfig",
+        "metadataHost": settings.metadata_host,
+        "token": token,
+        "advice": f"give this account the role `Azure Kubernetes Service Arc Cluster {who} Role` "
+        f"on the resource group {settings.group}, if it has not; then run `make up` again",
+        "kubeconfig": None,
+    }
+    kind, opts = tokens.AZURE_LOCAL_KUBECONFIG, pulumi.ResourceOptions(parent=azure)
+    return _Kubeconfig(kind, settings.name, inputs, opts).kubeconfig

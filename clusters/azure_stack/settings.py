@@ -1,0 +1,216 @@
+"""The settings of the kind `azure-stack` below `slipway:cluster`. In a YAML keys are camelCase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from ipaddress import IPv4Address
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic.alias_generators import to_camel
+from pydantic.dataclasses import dataclass
+
+from clusters.azure.facts import cores, without_gpus
+from clusters.azure.settings import DISTINCT, AzureSettings, Guid, regex, resource_id
+from clusters.azure_stack.machines import (
+    ControlPlane,
+    LocalGpuNodes,
+    LogicalNetwork,
+    Prefix,
+    SystemPool,
+)
+from clusters.image_registry import Registry
+from clusters.nodes import GpuPool, NodePool
+from core.fields import CONFIG
+from core.problem import Contradiction, contradiction, quote
+
+_PRINTED = "the ID that `az customlocation show --query id` prints"
+CustomLocation = Annotated[str, resource_id("Microsoft.ExtendedLocation/customLocations", _PRINTED)]
+_EXISTING = "the ID of an existing logical network"
+LogicalNetworkId = Annotated[str, resource_id("Microsoft.AzureStackHCI/logicalNetworks", _EXISTING)]
+_KEY = "the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA…"
+PublicKey = Annotated[str, regex(r"^ssh-rsa [A-Za-z0-9+/]+={0,3}( \S.*)?$", _KEY)]
+_LABEL = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+_HOST = "a host name with no https:// before it, such as armmanagement.autonomous.cloud.private"
+Host = Annotated[str, regex(rf"^{_LABEL}(\.{_LABEL})+(:[0-9]{{1,5}})?$", _HOST)]
+Version = Annotated[str, regex(r"^1\.[0-9]{2}\.[0-9]+$", "a version such as 1.31.5")]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Entra:
+    """Who gets into the cluster, by Microsoft Entra ID. Whoever runs `pulumi up` has to.
+
+    Args:
+        admin_groups: Groups whose members may do anything, by object ID.
+        azure_rbac: Let Azure's role assignments decide too; it can't be changed later.
+        tenant: The subscription's own unless set.
+    """
+
+    admin_groups: Annotated[tuple[Guid, ...], Field(min_length=1), DISTINCT]
+    azure_rbac: bool = True
+    tenant: Guid | None = None
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Disconnected:
+    """Azure Local with a control plane of its own, and nothing of the internet.
+
+    Args:
+        control_plane: The host name of its resource manager.
+    """
+
+    control_plane: Host
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class AzureStackSettings(AzureSettings):
+    """AKS on Azure Local: on a company's own machines, through Azure Arc.
+
+    Args:
+        subscription: That the Azure Local instance belongs to.
+        location: The Azure Local instance's region in Azure; with a control plane of its own, what
+            that calls it.
+        resource_group: An existing one; unless set, `slipway-<name>` is made.
+        custom_location: Stands for the Azure Local instance, and was made with it.
+        logical_network: The network of the cluster's machines: the ID of an existing one, or the
+            properties of one to make.
+        kubernetes_version: The newest that the instance has unless set.
+        ssh_key: Of whoever may log in on the machines.
+        ssh_from: Addresses that they may do so from; anything that reaches them unless set.
+        control_plane: The machines of the API server.
+        system: The nodes of the cluster's own pods, and of jobs without GPUs.
+        gpu: Nodes with GPUs; none unless set.
+        pods: The addresses of pods, which are none of the network.
+        entra: Who gets in.
+        registry: The private registry that all images come from.
+        disconnected: Without the internet, under a control plane of its own.
+        production: Whether what holds data is protected from deletion.
+    """
+
+    custom_location: CustomLocation
+    logical_network: LogicalNetworkId | LogicalNetwork
+    kubernetes_version: Version | None = None
+    ssh_key: PublicKey
+    ssh_from: tuple[Prefix, ...] = ()
+    control_plane: ControlPlane = ControlPlane()
+    system: SystemPool = SystemPool()
+    gpu: LocalGpuNodes | None = None
+    pods: Prefix = "10.244.0.0/16"
+    entra: Entra | None = None
+    registry: Registry
+    disconnected: Disconnected | None = None
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        yield from super().contradictions()
+        network, address = self.logical_network, self.control_plane.address
+        yield from without_gpus("system", self.system.size)
+        yield from without_gpus("controlPlane", self.control_plane.size)
+        if self.disconnected is None:
+            yield from self._connected()
+        else:
+            yield from self._disconnected()
+            yield from self._unreached()
+        if self.gpu is not None:
+            yield from self.gpu.contradictions()
+        if isinstance(network, LogicalNetwork):
+            workers = self.system.nodes + (0 if self.gpu is None else self.gpu.max_nodes)
+            yield from network.misplaced(self.pods, address)
+            yield from network.too_small(self.control_plane.nodes + workers, address)
+
+    def _connected(self) -> Iterator[Contradiction]:
+        if self.entra is None:
+            yield contradiction(
+                ("entra",),
+                "is missing; it has adminGroups, with a group that whoever runs pulumi up is in: "
+                "az ad group show --group NAME --query id",
+                "disconnected",
+            )
+
+    def _disconnected(self) -> Iterator[Contradiction]:
+        """Yield what Azure Local can't do without the internet.
+
+        https://learn.microsoft.com/azure/azure-local/manage/disconnected-operations-aks
+        (limitations)
+        """
+        if self.gpu is not None:
+            text = "goes with no disconnected: there Azure Local has no GPUs for AKS; leave one out"
+            yield contradiction(("gpu",), text, "disconnected")
+        if self.entra is not None:
+            text = "goes with no disconnected: Entra can't be reached from there; leave one out"
+            yield contradiction(("entra",), text, "disconnected")
+        if not self.admin_kubeconfig:
+            text = (
+                "has to be true with disconnected: without Entra the cluster's own administrator "
+                "is the only one who gets in"
+            )
+            yield contradiction(("adminKubeconfig",), text, "disconnected")
+        network = self.logical_network
+        for index, server in enumerate(() if isinstance(network, str) else network.dns_servers):
+            if not IPv4Address(server).is_private:
+                text = f"{quote(server)} is a public address; with disconnected none can be reached"
+                yield contradiction(("logicalNetwork", "dnsServers", index), text, "disconnected")
+
+    def _unreached(self) -> Iterator[Contradiction]:
+        """Yield images that are not in the one registry that is reached without the internet."""
+        reached = self.registry
+        unreached = f"is not in the registry, {reached.host}, the only one reached"
+        for public, private in reached.mirrors.items():
+            if private.partition("/")[0] != reached.host:
+                place, about = ("registry", "mirrors", public), ("disconnected", "registry.server")
+                yield contradiction(place, f"{quote(private)} {unreached}", *about)
+        for key, image in self.images.prebuilt.items():
+            if not reached.has(image):
+                about = ("disconnected", "registry")
+                yield contradiction(("images", key), f"{quote(image)} {unreached}", *about)
+
+    @property
+    def own_groups(self) -> tuple[str, ...]:
+        """The resource group, if the stack makes it."""
+        return (self.group,) if self.resource_group is None else ()
+
+    @property
+    def metadata_host(self) -> str | None:
+        """The host of its own control plane."""
+        return None if self.disconnected is None else self.disconnected.control_plane
+
+    @property
+    def lasting(self) -> Mapping[str, Any]:
+        """Each setting of which another value makes the cluster anew, by its key."""
+        network = self.logical_network
+        made = {} if isinstance(network, str) else asdict(network)
+        values = {
+            "name": self.resource_name,
+            "resourceGroup": self.group,
+            "location": self.location,
+            "customLocation": self.custom_location,
+            "logicalNetwork": ", ".join(f"{to_camel(k)} {v}" for k, v in made.items()) or network,
+            "pods": self.pods,
+            "sshKey": f"…{self.ssh_key.split()[1][-8:]}",
+            "controlPlane.size": self.control_plane.size,
+            "controlPlane.address": self.control_plane.address,
+            "system.size": self.system.size,
+            "entra.azureRbac": None if self.entra is None else self.entra.azure_rbac,
+        }
+        return {"fixed": {key: str(value) for key, value in values.items()}}
+
+
+def gpus(settings: AzureStackSettings) -> GpuPool | None:
+    """Return the pool with GPUs as jobs have to know it; None without one."""
+    # A node comes with the driver, and offers its GPUs without anything being installed:
+    # https://learn.microsoft.com/azure/aks/aksarc/deploy-gpu-node-pool
+    gpu = settings.gpu
+    return None if gpu is None else gpu.pool(driver="AKS on Azure Local", device_plugin=False)
+
+
+def pools(settings: AzureStackSettings) -> tuple[NodePool, ...]:
+    """Return every pool, of your own machines: only your own table has a price for them."""
+    system, gpu = settings.system, settings.gpu
+    pools = [("system", system.size, system.nodes, system.nodes, 0)]
+    if gpu is not None:
+        pools.append(("gpu", gpu.size, gpu.min_nodes, gpu.max_nodes, gpu.per_node))
+    # How many cores AKS reserves for itself here is not documented.
+    return tuple(
+        NodePool(name, "azure-local", settings.location, size, least, most, gpus, cores=cores(size))
+        for name, size, least, most, gpus in pools
+    )

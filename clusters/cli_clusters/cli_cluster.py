@@ -1,0 +1,221 @@
+"""What the local provider serves of kind and minikube: clusters, and images in their nodes."""
+
+import re
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from clusters import owner
+from clusters.cli_clusters.tool import Tool, identity
+from clusters.cluster import Remains
+from core.context import Context, show_in_summary
+from core.handler import UNKNOWN, Change, Handler, Properties, compare
+from core.toolchain import ToolMissing
+from core.wait import NotYet, until
+from images.targets.target import Target, listed
+
+READY_SECONDS = 300.0
+_POLL_SECONDS = 1.0
+_IMAGES_SECONDS = 60.0
+_REMOVE_IMAGE_SECONDS = 300.0
+_OF_THE_CLUSTER = ("kubeconfig", "clusterId")
+"""Outputs that another cluster of the same name would have others of."""
+_IN_PLACE = frozenset({"name", "owner", "adopt", "force"})
+"""Inputs that say nothing of what a cluster is made with."""
+
+
+class ToolHandler(Handler):
+    """Creates, adopts, heals and removes a cluster by its tool; its name is its identity.
+
+    Inputs: `name`; `owner`, the stack; `adopt`, whether an existing one of that name may
+    be used; and what the cluster is made with, all of which needs a new one when it changes.
+    """
+
+    outputs: ClassVar[tuple[str, ...]] = (*_OF_THE_CLUSTER, "adopted")
+    secret_outputs: ClassVar[frozenset[str]] = frozenset({"kubeconfig"})
+
+    tool: ClassVar[type[Tool]]
+
+    def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
+        adopted = bool(state.get("adopted"))
+        found = compare(state, inputs)
+        made_with = [each for each in found if re.split(r"[.[]", each.path)[0] not in _IN_PLACE]
+        fixed = [] if adopted else made_with
+        changes = [replace(each, replace=each.path == "name" or each in fixed) for each in found]
+        if any(each.replace for each in changes):
+            return changes
+        if adopted and made_with:
+            context.warn(f"{state['name']} was adopted as it is, so what it is made with stays")
+        tool = self.tool(state)
+        problems = tool.problems(adopted=adopted)
+        parts = dict.fromkeys(each.key for each in problems)
+        if not problems and tool.kubeconfig() != state.get("kubeconfig"):
+            parts["kubeconfig"] = None
+        return changes + [Change(part, drift=True) for part in parts]
+
+    def preview(
+        self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
+    ) -> Properties:
+        tool = self.tool(inputs)
+        needs = tool.needs()
+        for need in needs:
+            show_in_summary(f"`up` will need it: {need}", context.warn)
+        known = super().preview(state, inputs, shown, context)
+        if state is not None and not needs and not tool.exists():
+            return known | dict.fromkeys(_OF_THE_CLUSTER, UNKNOWN)
+        return known
+
+    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        """Make the cluster, or take the existing one where the settings allow it."""
+        tool = self.tool(inputs)
+        owner.require(tool.directory, inputs["owner"])
+        _require(tool)
+        exists = tool.exists()
+        adopted = exists and not tool.directory.exists()
+        if adopted:
+            _consider(tool, inputs)
+            context.status(f"adopts {tool.name}")
+            tool.start(context)
+        else:
+            if exists:
+                context.info(f"removes what an interrupted run has left of {tool.name}")
+                tool.delete()
+            owner.claim(tool.directory, inputs["owner"])
+            tool.create(context)
+        return tool.name, _ready(tool, context, adopted=adopted)
+
+    def read(self, state: Properties, context: Context) -> Properties | None:
+        tool = self.tool(state)
+        _require(tool)
+        return _outputs(tool, adopted=bool(state.get("adopted"))) if tool.exists() else None
+
+    def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
+        """Heal the cluster; make one where it is gone."""
+        tool = self.tool(inputs)
+        _require(tool)
+        if not tool.exists():
+            context.info(f"{tool.name} is gone, so it is made anew, and all that was in it")
+            return self.create(inputs, context)[1]
+        adopted = bool(state.get("adopted"))
+        for problem in tool.problems(adopted=adopted):
+            context.info(f"heals {problem}")
+        tool.start(context)
+        return _ready(tool, context, adopted=adopted)
+
+    def delete(self, state: Properties, context: Context) -> None:
+        """Remove the cluster, unless it existed before, or another stack has made it."""
+        if state.get("adopted"):
+            context.info(f"{state['name']} was there before this stack, so it stays")
+            return
+        tool = self.tool(state)
+        owner.require(tool.directory, state.get("owner"))
+        _require(tool)
+        context.status(f"removes {tool.name}")
+        tool.delete()
+        shutil.rmtree(tool.directory, ignore_errors=True)
+
+    @classmethod
+    def remove(cls, directory: Path) -> None:
+        """Remove the cluster of that directory, and the directory.
+
+        Raises:
+            RuntimeError: the tool failed.
+            core.toolchain.ToolMissing: it is missing.
+        """
+        cls.tool({"name": directory.name}).delete()
+        shutil.rmtree(directory, ignore_errors=True)
+
+    @classmethod
+    def remains(cls, settings: Any, _stack: str) -> Remains:
+        """Return the cluster, if Slipway made it and it still exists, with how to remove it."""
+        tool, left = cls.tool(vars(settings)), []
+        if tool.directory.exists():
+            # Without the tool, or its engine, it is unknown whether the cluster exists.
+            is_gone = not tool.needs() and not tool.exists()
+            forget = f"rm -r {tool.directory}"
+            command = forget if is_gone else f"{tool.removal} {tool.name} && {forget}"
+            left.append(f"{tool.program}'s cluster {tool.name}: {command}")
+        return {f"{tool.program} clusters": left}
+
+
+@dataclass(frozen=True)
+class NodeImages(Target):
+    """A target whose images are those that every node of a tool's cluster has.
+
+    The tool itself brings them in.
+    """
+
+    tool: Tool
+
+    @property
+    def is_up(self) -> bool:
+        try:
+            return not self.tool.needs() and self.tool.exists() and not self.tool.stopped()
+        except (RuntimeError, ToolMissing):
+            return False
+
+    def digest(self, name: str) -> str | None:
+        """Return the digest that all nodes have by that name; None when one has another or none."""
+        digests = {self._digest(node, name) for node in self.tool.nodes()}
+        return digests.pop() if len(digests) == 1 else None
+
+    def load(self, archive: Path, reference: str, reporter: Context) -> None:
+        self.tool.load(archive, reporter)
+
+    def tag(self, name: str, other: str) -> None:
+        for node in self.tool.nodes():
+            self._images(node, "tag", "--force", name, other)
+
+    def remove(self, name: str) -> None:
+        for node in self.tool.nodes():
+            if self._digest(node, name) is not None:
+                self._images(node, "remove", "--sync", name, limit=_REMOVE_IMAGE_SECONDS)
+
+    def _digest(self, node: str, name: str) -> str | None:
+        return listed(self._images(node, "list", f"name=={name}"), name)
+
+    def _images(self, node: str, *arguments: str, limit: float = _IMAGES_SECONDS) -> str:
+        command = ("ctr", "--namespace=k8s.io", "images", *arguments)
+        return self.tool.execute(node, *command, limit=limit)
+
+
+def _require(tool: Tool) -> None:
+    if needs := tool.needs():
+        listed = "".join(f"\n  {need}" for need in needs)
+        raise RuntimeError(f"{tool.program}'s cluster {tool.name} needs this:{listed}")
+
+
+def _consider(tool: Tool, inputs: Properties) -> None:
+    """Raise unless the existing cluster, which is not ours, may be used."""
+    if not inputs.get("adopt"):
+        raise RuntimeError(
+            f"{tool.program} has a cluster {tool.name} already, and this stack has not made "
+            "it. Set slipway:cluster.adopt to true to use it (it is then never deleted), give "
+            "slipway:cluster.name another name, or remove that cluster"
+        )
+    if (reason := tool.refusal()) is not None:
+        raise RuntimeError(f"{tool.program}'s cluster {tool.name} can't be adopted: {reason}")
+
+
+def _ready(tool: Tool, context: Context, *, adopted: bool) -> Properties:
+    """Wait until the cluster has no problem, and return its outputs."""
+
+    def look() -> None:
+        if found := tool.problems(adopted=adopted):
+            raise NotYet("; ".join(map(str, found)))
+
+    until(
+        look,
+        READY_SECONDS,
+        "the cluster's nodes",
+        context,
+        every=_POLL_SECONDS,
+        overdue=lambda found: f"the cluster was not ready within {READY_SECONDS:.0f} s: {found}",
+    )
+    return _outputs(tool, adopted=adopted)
+
+
+def _outputs(tool: Tool, *, adopted: bool) -> Properties:
+    kubeconfig = tool.kubeconfig()
+    return {"kubeconfig": kubeconfig, "clusterId": identity(kubeconfig), "adopted": adopted}

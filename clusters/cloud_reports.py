@@ -1,0 +1,154 @@
+"""Reads what a cloud reports while a pod waits: nodes to come, pulls that are refused. Pure.
+
+https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#what-events-are-emitted-by-ca
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import yaml
+
+STATUS = "cluster-autoscaler-status"
+"""The ConfigMap with its status, which its own events are about."""
+NAMESPACE = "kube-system"
+_MADE, _NOT_MADE = "TriggeredScaleUp", "NotTriggerScaleUp"
+_FAILED = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
+_CAUSES = (
+    # The words of Azure's and of other clouds' answers, and the autoscaler's own codes.
+    # https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-resource-quota
+    (re.compile("quota", re.IGNORECASE), "the subscription's quota: raise it, or use other sizes"),
+    # https://learn.microsoft.com/azure/virtual-machines/allocation-failure
+    # https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-sku-not-available
+    (
+        re.compile(
+            "AllocationFailed|AllocationRequest|SkuNotAvailable|OutOfCapacity|STOCKOUT"
+            "|RESOURCE_POOL_EXHAUSTED|insufficient capacity|OUT_OF_RESOURCES",
+            re.IGNORECASE,
+        ),
+        "no such machine left just now, spot ones least of all: use another size, region or zone",
+    ),
+    (re.compile("max node group size reached|max limit reached"), "the pool is at its largest"),
+    (
+        re.compile("failed to register within|ScaleUpTimedOut", re.IGNORECASE),
+        "a machine was made and never became a node",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Whether a node is made for a pod that has none, and the autoscaler's own words."""
+
+    coming: bool
+    text: str
+
+    def __str__(self) -> str:
+        if self.coming:
+            return f"a node is being made ({self.text})"
+        return f"no node is made for it: {self.text}"
+
+
+def growth(events: Iterable[Mapping[str, Any]]) -> Growth | None:
+    """Return the autoscaler's last report among the events of a job's pods; None without one."""
+    about = [event for event in events if event.get("reason") in {_MADE, _NOT_MADE}]
+    latest = max(about, key=_when, default=None)
+    if latest is None:
+        return None
+    message = str(latest.get("message", ""))
+    return Growth(latest["reason"] == _MADE, message.partition(": ")[2] or message)
+
+
+def setbacks(status: str | None, events: Iterable[Mapping[str, Any]] = ()) -> list[str]:
+    """Return why groups of nodes do not grow, each with what that means.
+
+    Args:
+        status: The key `status` of the ConfigMap; None when it is missing or unreadable.
+        events: Kubernetes' events about that ConfigMap.
+    """
+    found = [*_backing_off(status)]
+    if failed := [each for each in events if each.get("reason") in _FAILED]:
+        found.append(str(max(failed, key=_when).get("message", "")).strip())
+    return list(dict.fromkeys(map(explained, found)))
+
+
+def explained(words: str) -> str:
+    """Return the autoscaler's words, and in front of them what is behind them where it is known."""
+    cause = next((text for pattern, text in _CAUSES if pattern.search(words)), None)
+    return words if cause is None else f"{cause} ({words})"
+
+
+def _backing_off(status: str | None) -> Iterator[str]:
+    """Yield the groups that wait after a failure, with the error that they had."""
+    try:
+        document = yaml.safe_load(status or "")
+    except yaml.YAMLError:
+        return  # Before 1.30 it was a text for people.
+    groups = document.get("nodeGroups") if isinstance(document, Mapping) else None
+    for group in groups or []:
+        scale_up = group.get("scaleUp") or {}
+        error = scale_up.get("backoffInfo") or {}
+        if scale_up.get("status") == "Backoff":
+            words = ": ".join(filter(None, (error.get("errorCode"), error.get("errorMessage"))))
+            yield f"{group.get('name')}: {words or 'in backoff after a failed scale-up'}"
+
+
+def _when(event: Mapping[str, Any]) -> str:
+    metadata = event.get("metadata") or {}
+    times = (event.get("lastTimestamp"), event.get("eventTime"), metadata.get("creationTimestamp"))
+    return str(next(filter(None, times), ""))
+
+
+@dataclass(frozen=True)
+class RefusedPulls:
+    """A cluster's policy for pulls that its registry refuses.
+
+    Args:
+        pattern: What a kubelet reports of such a pull, as a regular expression; its `.` stands for
+            any character.
+        seconds: How long a refusal may last.
+        advice: What the user is shown meanwhile.
+    """
+
+    pattern: str
+    seconds: float
+    advice: str
+
+    def may_be_admitted(self, message: str) -> bool:
+        """Return whether what a kubelet reports of a pull is such a refusal.
+
+        The kubelet repeats the reason while it waits to pull again:
+        https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/kubelet/images/image_manager.go
+        """
+        return re.search(self.pattern, message, re.DOTALL) is not None
+
+    @classmethod
+    def from_inputs(cls, inputs: Mapping[str, Any]) -> "RefusedPulls | None":
+        """Return the policy in the inputs of a resource; None without one."""
+        known = inputs.get("refusedPulls")
+        return None if known is None else cls(**known)
+
+
+def as_input(policy: RefusedPulls | None) -> dict[str, Any]:
+    """Return a policy as an input of a resource; nothing without one."""
+    return {} if policy is None else {"refusedPulls": asdict(policy)}
+
+
+AZURE_LATE_ROLES = RefusedPulls(
+    # Only Azure's registries: they answer 404 for an image that does not exist, and this to a login
+    # without a role. Docker Hub and others refuse the login for both.
+    # The text is containerd's, as in https://github.com/Azure/AKS/issues/4593.
+    pattern=r"\.azurecr\.(io|us|cn)/.*(401 Unauthorized|403 Forbidden|authentication required)",
+    # Ten minutes, and the longest pause between two pulls, five:
+    # https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff
+    seconds=900.0,
+    advice=(
+        "The registry refuses the nodes' login. A new role takes up to ten minutes to apply, and "
+        "the nodes try again: this is waited for, at most 15 minutes"
+    ),
+)
+"""AKS pulls as the identity of its kubelets, whose role Azure may take ten minutes to apply.
+
+https://learn.microsoft.com/azure/role-based-access-control/troubleshooting
+"""

@@ -1,0 +1,189 @@
+"""What keeps the node apart from its host: its control group, and its mount namespace.
+
+Every process of the cluster is in the control group `/slipway-<id>`: the components in `system`,
+the pods in what the kubelet makes beside it. A process can't leave by forking, changing its name or
+losing its parent, so this is how the cluster's processes are found and ended. Version 1 has one
+tree for each controller, version 2 one tree for all; some machines mount both.
+
+Some programs have paths built in, and the kubelet sets parameters of the machine's kernel. In the
+node's mount namespace such a path leads to the cluster's own directory, and such a parameter to a
+plain file that already has what the kubelet needs. All mounts of the node, the containers' too, are
+in it, so they are gone with its last process.
+
+`supervisor.start` runs this module inside the node's namespaces: it becomes supervisord there.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from clusters.embedded.layout import DNS_SERVICE, Layout
+from core import files
+from core.process import run
+
+# What the kubelet would set (pkg/kubelet/cm, setupKernelTunables) and refuses to start without.
+KERNEL = {
+    "vm/overcommit_memory": "1",
+    "vm/panic_on_oom": "0",
+    "kernel/panic": "10",
+    "kernel/panic_on_oops": "1",
+    "kernel/keys/root_maxkeys": "1000000",
+    "kernel/keys/root_maxbytes": "25000000",
+}
+# One quick try: health tries again, and a lookup must never hang on a dead server.
+RESOLVER = f"nameserver {DNS_SERVICE}\noptions timeout:2 attempts:1\n"
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """One mounted cgroup tree."""
+
+    root: Path
+    controllers: frozenset[str]
+    version: int
+
+
+def hierarchies(mounts: str | None = None) -> list[Hierarchy]:
+    """Every cgroup tree of this machine, as /proc/self/mounts or a text like it has them."""
+    text = Path("/proc/self/mounts").read_text() if mounts is None else mounts
+    found = []
+    for line in text.splitlines():
+        _, root, kind, options, *_ = line.split(" ")
+        if kind == "cgroup":
+            found.append(Hierarchy(Path(root), frozenset(options.split(",")), 1))
+        elif kind == "cgroup2":
+            found.append(Hierarchy(Path(root), frozenset(), 2))
+    return found
+
+
+def tracking(trees: Iterable[Hierarchy]) -> Hierarchy:
+    """The tree in which the components are put: version 1's `pids`, or version 2 where it is alone.
+
+    Raises `RuntimeError` where the machine has neither.
+    """
+    suitable = [tree for tree in trees if tree.version == 2 or "pids" in tree.controllers]
+    if not suitable:
+        raise RuntimeError(
+            "no cgroup tree that can hold the cluster: /proc/self/mounts names neither version 2 "
+            "nor version 1's pids controller. In a container, share the host's cgroups with it."
+        )
+    return min(suitable, key=lambda tree: tree.version)
+
+
+def ensure(layout: Layout) -> None:
+    """Make the cluster's groups in every tree; the kubelet wants its root to exist in each."""
+    for tree in hierarchies():
+        group = tree.root / layout.node
+        group.mkdir(exist_ok=True)
+        if tree.version == 2:
+            _delegate(tree.root)
+            _delegate(group)
+    _system(layout).mkdir(exist_ok=True)
+
+
+def join(layout: Layout) -> None:
+    """Put this process, and all that it will start, in the cluster's group."""
+    (_system(layout) / "cgroup.procs").write_text("0")
+
+
+def groups(layout: Layout) -> list[Path]:
+    """The cluster's groups in every tree, parents first."""
+    tops = [tree.root / layout.node for tree in hierarchies()]
+    return [Path(group) for top in tops for group, _, _ in os.walk(top)]
+
+
+def processes(layout: Layout) -> set[int]:
+    """All processes of the cluster by id, the pods' among them."""
+    found: set[int] = set()
+    for group in groups(layout):
+        with suppress(OSError):  # removed while we looked
+            found.update(map(int, (group / "cgroup.procs").read_text().split()))
+    return found
+
+
+def named(pid: int) -> str:
+    """Return a process as messages have it, with its program's name: `123 (etcd)`."""
+    try:
+        return f"{pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
+    except OSError:
+        return str(pid)  # it has just ended
+
+
+def _system(layout: Layout) -> Path:
+    """The components' group, in the tree that tracks them."""
+    return tracking(hierarchies()).root / layout.node / "system"
+
+
+def _delegate(group: Path) -> None:
+    """Let a version 2 group's children use every controller that it has itself.
+
+    The kernel refuses that of a group with processes, unless it is the real root.
+    """
+    control = group / "cgroup.subtree_control"
+    given = control.read_text().split()
+    wanted = (group / "cgroup.controllers").read_text().split()
+    for controller in [each for each in wanted if each not in given]:
+        try:
+            control.write_text(f"+{controller}")
+        except OSError as error:
+            raise RuntimeError(
+                f"{control} does not take +{controller}: {error.strerror}. "
+                "In a container, share the host's control groups with it (--cgroupns=host)."
+            ) from error
+
+
+def directories(layout: Layout) -> Mapping[Path, Path]:
+    """Directories as the node sees them, and what is behind them on the host."""
+    return {
+        Path("/run/containerd"): layout.containerd_state,
+        Path("/var/lib/cni"): layout.runtime / "cni",
+        Path("/var/lib/kubelet"): layout.directory / "kubelet",
+        Path("/var/log/containers"): layout.logs / "containers",
+        Path("/var/log/pods"): layout.logs / "pods",
+    }
+
+
+def establish(layout: Layout) -> None:
+    """Mount all of it, inside a new mount namespace, where the host sees none of it."""
+    # Containers may share mounts with the node (mountPropagation), never with the host.
+    run("mount", "--make-rshared", "/")
+    for target, source in directories(layout).items():
+        source.mkdir(parents=True, exist_ok=True)
+        target.mkdir(parents=True, exist_ok=True)
+        run("mount", "--bind", str(source), str(target))
+    kernel = layout.config / "kernel"
+    kernel.mkdir(parents=True, exist_ok=True)
+    contents = {"/etc/resolv.conf": (layout.config / "resolv.conf", RESOLVER)} | {
+        f"/proc/sys/{name}": (kernel / name.replace("/", "."), f"{value}\n")
+        for name, value in KERNEL.items()
+    }
+    for name, (source, text) in contents.items():
+        files.write(source, text, mode=0o644)
+        run("mount", "--bind", str(source), name)
+
+
+def inside(layout: Layout, mountinfo: str | None = None) -> list[str]:
+    """Return the host's mount points, by /proc/self/mountinfo, in the cluster's directories."""
+    text = Path("/proc/self/mountinfo").read_text() if mountinfo is None else mountinfo
+    # The kernel writes a space, tab, newline and backslash of a path as octal escapes.
+    points = [line.split(" ")[4].encode().decode("unicode_escape") for line in text.splitlines()]
+    ours = (layout.directory, layout.runtime)
+    return [point for point in points if any(Path(point).is_relative_to(top) for top in ours)]
+
+
+def main() -> None:
+    """Join the control group, mount what is private, and give way to supervisord."""
+    layout = Layout(Path(sys.argv[1]))
+    join(layout)
+    establish(layout)
+    configuration = str(layout.config / "supervisord.conf")
+    os.execv(  # noqa: S606 (no shell is needed)
+        sys.executable, [sys.executable, "-m", "supervisor.supervisord", "-c", configuration]
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+"""An existing cluster, whoever has made it: by a context of a kubeconfig."""
+
+from clusters.cluster import Kind
+from core.lazy import Lazy
+
+KIND = Kind(
+    settings=Lazy("clusters.kubeconfig.settings.KubeconfigSettings"),
+    gpus=Lazy("clusters.kubeconfig.cluster.gpus"),
+    declare=Lazy("clusters.kubeconfig.cluster.provision"),
+    remains=Lazy("clusters.kubeconfig.remains.remains"),
+)

@@ -1,0 +1,162 @@
+"""An existing cluster, whoever has made it: by a context of a kubeconfig.
+
+What it has is looked at before anything is declared: whether it answers, whose namespaces there
+are, and whether a training operator is there to be used. Each stack gives what it makes in a
+cluster the same names, so two would be at odds over it: the functions `require_…` raise `Unusable`.
+"""
+
+from collections.abc import Iterable
+
+import pulumi
+import pulumi_kubernetes
+
+from clusters.cluster import JOBS, ONE_AT_A_TIME, Cluster
+from clusters.image_registry import Images
+from clusters.kubeconfig.choice import Choice, Unusable, choose
+from clusters.kubeconfig.look import Found, look
+from clusters.kubeconfig.settings import KubeconfigSettings
+from clusters.nodes import GpuPool
+from clusters.operator import releases
+from clusters.operator.existing import ExistingOperator, Unfit, decide
+from core.manifests import stack
+from images.resource import helper_images
+
+
+def gpus(settings: KubeconfigSettings) -> GpuPool | None:
+    """The nodes with GPUs in the settings."""
+    if settings.gpus is None:
+        return None
+    known = vars(settings.gpus)
+    return GpuPool(min_nodes=known["nodes"], **{key: known[key] for key in known if key != "nodes"})
+
+
+def provision(settings: KubeconfigSettings) -> Cluster:
+    """Look at the cluster and declare the way to it, or raise `Unusable`."""
+    choice = choose(settings.path, settings.context)
+    namespace = JOBS if settings.namespace is None else settings.namespace
+    found = look(choice, namespace)
+    operator = _operator(settings, found, namespace)
+    _report(settings, choice, operator)
+    kubeconfig: pulumi.Output[str] = pulumi.Output.secret(choice.kubeconfig)
+    registry, prebuilt = settings.registry, settings.images or Images()
+    target = prebuilt.target(None if registry is None else registry.target())
+    images, needs = helper_images(target) if operator is None else ({}, [])
+    return Cluster(
+        kind="kubeconfig",
+        provider=pulumi_kubernetes.Provider(
+            pulumi.get_stack(),
+            kubeconfig=kubeconfig,
+            # By its address alone: new credentials are no other cluster.
+            cluster_identifier=choice.server,
+            opts=pulumi.ResourceOptions(depends_on=needs),
+        ),
+        kubeconfig=kubeconfig,
+        image_target=target,
+        images=images,
+        gpus=gpus(settings),
+        namespace=namespace,
+        own_namespace=settings.namespace is None,
+        operator=operator,
+        mirrors={} if registry is None else registry.mirrors,
+        pull_secret=None if registry is None else registry.pull_secret(),
+        no_volume=_no_volume(found),
+    )
+
+
+def _no_volume(found: Found) -> str:
+    """Return `Cluster.no_volume`; a claim of this stack's is used for as long as it exists."""
+    if found.claim_of == stack():
+        return ""
+    if found.default_class is None:
+        return "this account may not list StorageClasses, and so can't tell whether one is default"
+    if not found.default_class:
+        return "the cluster has no default StorageClass"
+    if found.nodes is None:
+        return f"this account may not list nodes, which may be several, and {ONE_AT_A_TIME}"
+    return "" if found.nodes == 1 else f"jobs may run on {found.nodes} nodes, and {ONE_AT_A_TIME}"
+
+
+def _operator(
+    settings: KubeconfigSettings, found: Found, namespace: str
+) -> ExistingOperator | None:
+    """Return the operator to use, None to install one; whatever is in the way is refused."""
+    own = stack()
+    require_alone(found, namespace, own)
+    require_namespace(found, namespace, own, named=settings.namespace is not None)
+    try:
+        operator = decide(settings.operator, found, stack=own, namespace=namespace)
+    except Unfit as error:
+        raise Unusable("operator", str(error)) from None
+    if operator is None:
+        require_home(found, own)
+    return operator
+
+
+def require_alone(found: Found, namespace: str, stack: str) -> None:
+    """Let a stack into a cluster whose operator is no other stack's, and a namespace likewise."""
+    installed = [each.made_by for each in found.deployed or ()]
+    owners = [found.made_by, found.namespaces.get(releases.NAMESPACE), *installed]
+    if (other := _other(owners, stack)) is not None:
+        raise Unusable(
+            "",
+            f"the stack {other} has installed this cluster's training operator, which looks after "
+            "that stack's jobs alone. There is one stack for each cluster whose operator Slipway "
+            f"has installed: put this stack's jobs into slipway:jobs of {other}, or use a cluster "
+            "of its own",
+        )
+    if (other := _other([found.namespaces.get(namespace), found.jobs_of], stack)) is not None:
+        raise Unusable(
+            "namespace",
+            f"{namespace} is where the stack {other} has its jobs, and there is one stack for each "
+            "namespace: name another one that is there, put this stack's jobs into slipway:jobs of "
+            f"{other}, or use a cluster of its own",
+        )
+
+
+def require_namespace(found: Found, namespace: str, stack: str, *, named: bool) -> None:
+    """Let a stack use the namespace that the settings name, or else make it or keep its own."""
+    if named and namespace not in {*found.namespaces, *found.unseen}:
+        raise Unusable(
+            "namespace",
+            f"{namespace} is not there, and one that is named here is used as it is; make it "
+            f"(`kubectl create namespace {namespace}`), or leave the key out for one of the "
+            "stack's own",
+        )
+    if not named and found.namespaces.get(namespace, stack) != stack:
+        raise Unusable(
+            "namespace",
+            f"is missing, and {namespace}, which the stack would make, is there already, "
+            "and not this stack's; name it here to use it as it is, or another one that is there",
+        )
+
+
+def require_home(found: Found, stack: str) -> None:
+    """Let a stack make the operator's namespace, or keep the one that it has made."""
+    if found.namespaces.get(releases.NAMESPACE, stack) != stack:
+        raise Unusable(
+            "operator",
+            "the training operator would be installed in the namespace "
+            f"{releases.NAMESPACE}, which is there already, and not this stack's: its pods would "
+            "be held to another Pod Security level, and `make down` would remove it. Have whoever "
+            "looks after it install the training operator, and say existing",
+        )
+
+
+def _other(owners: Iterable[str | None], stack: str) -> str | None:
+    return next((each for each in owners if each is not None and each != stack), None)
+
+
+def _report(
+    settings: KubeconfigSettings, choice: Choice, operator: ExistingOperator | None
+) -> None:
+    if settings.context is None:
+        pulumi.log.warn(
+            f"slipway:cluster.context: is missing, so the current one of {choice.files}, "
+            f"{choice.context}, is used; should that become another one, the stack would move there"
+        )
+    pulumi.log.info(f"cluster {choice.server}, context {choice.context} of {choice.files}")
+    if operator is not None:
+        version = "" if operator.version is None else f" {operator.version}"
+        deployment = f", {operator.namespace}/{operator.deployment}"
+        where = "" if operator.deployment is None else deployment
+        pulumi.log.info(f"uses the training operator{version} that is there{where}")

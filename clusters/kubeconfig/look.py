@@ -1,0 +1,204 @@
+"""Inspects what runs PyTorchJobs in a cluster. Nothing is changed.
+
+What every account may read comes first: which APIs are served. The rest it may or may not see.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+import tenacity
+import urllib3
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+
+from clusters.cluster import JOB_ACCOUNT
+from clusters.kubeconfig.choice import Choice, Unusable, kubectl
+from clusters.operator.existing import Deployed, SeenOperators
+from clusters.operator.operator_ready import judges
+from clusters.operator.releases import NAME, NAMESPACE
+from core.kube import Request, api_message, ask, connect
+from core.manifests import KEPT_CLAIM, MADE_BY
+
+_LABEL = f"control-plane=kubeflow-{NAME}"
+"""On the Deployment of every release since 1.4
+(https://github.com/kubeflow/training-operator/blob/v1.9.4/manifests/base/deployment.yaml)."""
+_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+"""https://kubernetes.io/docs/concepts/storage/storage-classes/#default-storageclass"""
+_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+_LIMIT = (3, 5)
+"""Seconds to connect, and for the answer."""
+_RETRY_SECONDS = 10
+_UNSEEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
+
+
+@dataclass(frozen=True)
+class Found(SeenOperators):
+    """What a cluster has, as far as the account may see it.
+
+    Args:
+        namespaces: The existing ones, of the jobs' and the operator's, each with the stack
+            that has made it; None for another party. Those that can't be seen are missing.
+        unseen: Which of the two can't be seen.
+        jobs_of: The stack whose jobs' account is in their namespace; None when there is none, or it
+            is unknown.
+        default_class: Whether there is a default StorageClass; None when that can't be seen.
+        nodes: How many nodes take jobs; None likewise.
+        claim_of: The stack whose claim for kept files is in the jobs' namespace; None as `jobs_of`.
+    """
+
+    namespaces: Mapping[str, str | None] = field(default_factory=dict)
+    unseen: frozenset[str] = frozenset()
+    jobs_of: str | None = None
+    default_class: bool | None = None
+    nodes: int | None = None
+    claim_of: str | None = None
+
+
+def look(choice: Choice, namespace: str) -> Found:
+    """Return what a cluster has for jobs in a namespace, or raise `Unusable` within seconds."""
+    try:
+        api = connect(choice.kubeconfig)
+        return _found(api, namespace, _groups(api))
+    except ConfigException as error:
+        raise Unusable("context", str(error)) from error
+    except urllib3.exceptions.HTTPError as error:
+        raise Unusable("", _unreachable(choice, error)) from error
+    except ApiException as error:
+        if silence(error) is not None:
+            raise Unusable("", _unreachable(choice, error)) from error
+        text = f"{choice.server} lets this account do nothing: {api_message(error)}"
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            text += "; its credentials have expired or are not known there, log in anew"
+        raise Unusable("", text) from error
+
+
+def get(api: client.ApiClient, path: str, **query: str) -> Any:
+    """Return the document at a path; None without one, or without the right to see it."""
+    found = _seen(api, path, **query)
+    return None if isinstance(found, HTTPStatus) else found
+
+
+def owner(api: client.ApiClient, namespace: str) -> str | None:
+    """Return the stack that has made a namespace, or its jobs' account; None when none has."""
+    made = _made_by(get(api, f"/api/v1/namespaces/{namespace}"))
+    return _account_made_by(api, namespace) if made is None else made
+
+
+def silence(error: Exception) -> str | None:
+    """Return why a cluster does not answer; None where it does, even with an error."""
+    if isinstance(error, urllib3.exceptions.HTTPError):
+        return " ".join(str(error).split())
+    if isinstance(error, ApiException) and not error.status:  # A failed TLS handshake.
+        return " ".join(str(error.reason).split())
+    return None
+
+
+def _unreachable(choice: Choice, error: Exception) -> str:
+    why, see = silence(error) or "", f"`{kubectl(choice.path, choice.context)} get --raw /version`"
+    if "certificate verify failed" in why:
+        return (
+            f"{choice.server} does not answer as that cluster: {why}. Its certificate is not one "
+            "of the kubeconfig's certificate-authority: see whether the server is the right one, "
+            f"and whether a proxy answers in its place: {see}"
+        )
+    return (
+        f"{choice.server} does not answer: {why}. See whether the cluster is up and this machine "
+        f"reaches it (a VPN, a firewall's authorized addresses): {see}"
+    )
+
+
+@tenacity.retry(
+    retry=tenacity.retry_if_exception_type(urllib3.exceptions.HTTPError),
+    stop=tenacity.stop_after_delay(_RETRY_SECONDS),
+    wait=tenacity.wait_fixed(1),
+    reraise=True,
+)
+def _groups(api: client.ApiClient) -> set[str]:
+    """Return the API groups that are served."""
+    answer = ask(api, Request("GET", "/apis/"), limit=_LIMIT)
+    return {group["name"] for group in answer["groups"]}
+
+
+def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
+    names = (namespace, NAMESPACE)
+    homes = {name: _seen(api, f"/api/v1/namespaces/{name}") for name in names}
+    kinds = get(api, "/apis/kubeflow.org/v1") if "kubeflow.org" in served else None
+    serves = any(each["name"] == "pytorchjobs" for each in (kinds or {}).get("resources", ()))
+    claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{KEPT_CLAIM}"
+    classes, nodes = get(api, "/apis/storage.k8s.io/v1/storageclasses"), get(api, "/api/v1/nodes")
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    return Found(
+        serves,
+        trainer="trainer.kubeflow.org" in served,
+        made_by=_made_by(get(api, f"{definitions}/pytorchjobs.kubeflow.org")),
+        deployed=_deployed(api),
+        judged=_judged(api, namespace) if serves else None,
+        namespaces={
+            name: _made_by(home) for name, home in homes.items() if not isinstance(home, HTTPStatus)
+        },
+        unseen=frozenset(name for name, home in homes.items() if home is HTTPStatus.FORBIDDEN),
+        jobs_of=_account_made_by(api, namespace),
+        default_class=None if classes is None else any(map(_is_default, classes["items"])),
+        nodes=None if nodes is None else sum(map(_takes_jobs, nodes["items"])),
+        claim_of=_made_by(get(api, claim)),
+    )
+
+
+def _is_default(storage_class: Mapping[str, Any]) -> bool:
+    return (storage_class["metadata"].get("annotations") or {}).get(_DEFAULT) == "true"
+
+
+def _takes_jobs(node: Mapping[str, Any]) -> bool:
+    return all(taint["key"] != _CONTROL_PLANE for taint in node["spec"].get("taints") or ())
+
+
+def _account_made_by(api: client.ApiClient, namespace: str) -> str | None:
+    return _made_by(get(api, f"/api/v1/namespaces/{namespace}/serviceaccounts/{JOB_ACCOUNT}"))
+
+
+def _deployed(api: client.ApiClient) -> tuple[Deployed, ...] | None:
+    usual = get(api, f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}")
+    every = get(api, "/apis/apps/v1/deployments", labelSelector=_LABEL)
+    if every is None and usual is None:
+        return None
+    found = [usual, *(every or {"items": ()})["items"]]
+    by_uid = {each["metadata"]["uid"]: each for each in found if each is not None}
+    return tuple(map(_plain, by_uid.values()))
+
+
+def _plain(deployment: Mapping[str, Any]) -> Deployed:
+    metadata = deployment["metadata"]
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    return Deployed(
+        metadata["namespace"],
+        metadata["name"],
+        container["image"],
+        tuple(container.get("args") or ()),
+        _made_by(deployment),
+    )
+
+
+def _judged(api: client.ApiClient, namespace: str) -> bool | None:
+    try:
+        return judges(api, namespace)
+    except ApiException:
+        return None  # The gate checks again, and waits.
+
+
+def _made_by(thing: Mapping[str, Any] | None) -> str | None:
+    """Return the stack that has made an object; None for another party, or without the object."""
+    found = ((thing or {}).get("metadata", {}).get("annotations") or {}).get(MADE_BY)
+    return None if found is None else str(found)
+
+
+def _seen(api: client.ApiClient, path: str, **query: str) -> Any:
+    """Return the document at a path, or the status of one that the account may not have."""
+    try:
+        return ask(api, Request("GET", path, query), limit=_LIMIT)
+    except ApiException as error:
+        if error.status not in _UNSEEN:
+            raise
+        return HTTPStatus(error.status)

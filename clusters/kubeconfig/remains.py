@@ -1,0 +1,82 @@
+"""What a stack has left in a cluster that stays, as the cluster itself lists it."""
+
+from collections.abc import Mapping
+
+import pulumi
+import urllib3
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+
+from clusters.cluster import JOBS, Remains
+from clusters.kubeconfig.choice import Absent, choose, kubectl
+from clusters.kubeconfig.look import get, owner, silence
+from clusters.kubeconfig.settings import KubeconfigSettings
+from core.kube import api_message, connect
+from core.manifests import KEPT, MANAGED_BY
+from core.toolchain import ToolMissing
+
+_WHAT = "objects with Slipway's labels"
+_UNKNOWN = "objects known to be in a cluster that could not be checked"
+_LABELS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
+_KINDS: Mapping[str, str] = {
+    "pytorchjob": "/apis/kubeflow.org/v1",
+    "pod": "/api/v1",
+    "deployment": "/apis/apps/v1",
+    "configmap": "/api/v1",
+    "persistentvolumeclaim": "/api/v1",
+}
+"""What a namespace is searched for, each with its API."""
+
+
+def remains(settings: KubeconfigSettings, stack: str) -> Remains:
+    """Return what bears Slipway's labels in the namespace of the stack's jobs, unless another's.
+
+    A cluster that refuses this account may hold anything, which is reported. One that does not
+    answer, or that no context leads to, may have gone for good: `pulumi destroy` came before.
+    """
+    namespace = JOBS if settings.namespace is None else settings.namespace
+    try:
+        choice = choose(settings.path, settings.context)
+    except Absent as error:
+        return {f"{_UNKNOWN} ({error})": []}
+    except (pulumi.RunError, ToolMissing) as error:
+        see = _listing(kubectl(settings.path, settings.context), namespace)
+        return {_WHAT: [f"the cluster could not be checked ({error}): see `{see}`"]}
+    command = kubectl(choice.path, choice.context)
+    try:
+        api = connect(choice.kubeconfig)
+        if (whose := owner(api, namespace)) not in {None, stack}:
+            return {f"{_WHAT} of its own ({namespace} is the stack {whose}'s)": []}
+        return _labeled(api, namespace, f"{command} --namespace {namespace}")
+    except (ApiException, ConfigException, urllib3.exceptions.HTTPError) as error:
+        see = _listing(command, namespace)
+        if (why := silence(error)) is not None:
+            again = f"should it do so again, see `{see}`"
+            return {f"{_UNKNOWN} ({choice.server} does not answer: {why}; {again})": []}
+        return {_WHAT: [f"{choice.server} can't be checked ({api_message(error)}): see `{see}`"]}
+
+
+def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Remains:
+    """Return what is left with how to remove it; claims that are kept are only mentioned."""
+    left, kept = [], []
+    for kind, root in _KINDS.items():
+        # None for a kind that does not exist, or may not be seen.
+        listed = get(api, f"{root}/namespaces/{namespace}/{kind}s", labelSelector=_LABELS)
+        for each in listed["items"] if listed is not None else ():
+            name, annotations = each["metadata"]["name"], each["metadata"].get("annotations")
+            if (annotations or {}).get(KEPT) == "true":
+                kept.append(name)
+            else:
+                left.append(f"{kind} {name}: {kubectl} delete {kind} {name}")
+    what = _WHAT
+    if kept:
+        command = f"{kubectl} delete persistentvolumeclaim {' '.join(kept)}"
+        what += f" but for claims that are kept with their files (`{command}` removes them)"
+    return {what: left}
+
+
+def _listing(kubectl: str, namespace: str) -> str:
+    """Return how the user lists what is searched for."""
+    kinds = ",".join(f"{kind}s" for kind in _KINDS)
+    return f"{kubectl} --namespace {namespace} get {kinds} --selector {_LABELS}"

@@ -1,0 +1,139 @@
+"""The settings of `slipway:cluster` for the kind `kubeconfig`; its keys are camelCase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from clusters.image_registry import Images, Registry
+from clusters.nodes import DEVICE_PLUGIN, Taint
+from core.fields import CONFIG, Count, LabelKey, LabelValue, Positive
+from core.problem import Contradiction, contradiction
+from core.validation import Consistent
+from images.targets.registry_login import host
+
+Path = Annotated[
+    str,
+    Field(
+        pattern=r"^(/|~/).+$",
+        description="the path of a kubeconfig, absolute or with ~/, such as ~/.kube/team-a",
+    ),
+]
+Context = Annotated[
+    str,
+    Field(min_length=1, description="a context's name, as `kubectl config get-contexts` has it"),
+]
+Namespace = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+        description="the name of a namespace that is there: at most 63 of a-z, 0-9 and -, and no - "
+        "first or last",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Gpus:
+    """The nodes with GPUs.
+
+    Args:
+        per_node: `nvidia.com/gpu` that each of them offers.
+        nodes: How many there are at least; with 0 the first job has to have one made.
+        max_nodes: How many there may come to be; unknown by default.
+        labels: That these nodes have and no others.
+        taints: That they have.
+        interface: Of the pods' network, which NCCL and Gloo use.
+        device_plugin: Whether Slipway installs NVIDIA's device plugin; most clusters have it.
+    """
+
+    per_node: Positive
+    nodes: Count = 1
+    max_nodes: Positive | None = None
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    interface: Annotated[
+        str,
+        Field(pattern=r"^[a-zA-Z0-9_.-]{1,15}$", description="an interface's name, such as eth0"),
+    ] = "eth0"
+    device_plugin: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class KubeconfigSettings(Consistent):
+    """A cluster that is there, and what in it a stack may use.
+
+    Args:
+        path: Of the kubeconfig; $KUBECONFIG, or else ~/.kube/config, by default.
+        context: Which of its contexts; the current one by default.
+        namespace: One that is there, to run jobs in; `slipway-jobs` is made by default.
+        operator: Whether the training operator is installed, has to be there already, or is
+            installed only when there is none.
+        registry: Where images are pushed to and nodes fetch them from.
+        images: Those that are there already.
+        disconnected: Whether nodes reach that registry and no other.
+        gpus: The nodes with GPUs; none by default.
+    """
+
+    path: Path | None = None
+    context: Context | None = None
+    namespace: Namespace | None = None
+    operator: Literal["auto", "install", "existing"] = "auto"
+    registry: Registry | None = None
+    images: Images | None = None
+    disconnected: bool = False
+    gpus: Gpus | None = None
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        registry, gpus = self.registry, self.gpus
+        if registry is None:
+            yield from _missing(self)
+            if self.disconnected:
+                text = "goes with a `registry`, as nodes reach that one alone; name it, or leave "
+                yield contradiction(("disconnected",), f"{text}this out", "registry")
+        elif self.disconnected:
+            yield from _unmirrored(registry, gpus)
+        if gpus is not None and gpus.max_nodes is not None and gpus.max_nodes < gpus.nodes:
+            text = f"{gpus.max_nodes} is less than `gpus.nodes`, {gpus.nodes}; raise it, or lower "
+            yield contradiction(("gpus", "maxNodes"), f"{text}that", "gpus.nodes")
+
+
+def _unmirrored(registry: Registry, gpus: Gpus | None) -> Iterator[Contradiction]:
+    """Yield what the nodes would pull out of a registry that they don't reach."""
+    about, server = ("disconnected", "registry"), registry.host
+    for public, private in registry.mirrors.items():
+        if host(private) != server:
+            text = f"{private} is not in {server}, which `disconnected` nodes reach alone; copy it"
+            yield contradiction(("registry", "mirrors", public), text, *about)
+    if gpus is not None and gpus.device_plugin and DEVICE_PLUGIN not in registry.mirrors:
+        text = (
+            f"has not {DEVICE_PLUGIN}, which `gpus.devicePlugin` installs; copy it, and say where "
+            "it is"
+        )
+        yield contradiction(("registry", "mirrors"), text, *about, "gpus")
+
+
+def _missing(settings: KubeconfigSettings) -> Iterator[Contradiction]:
+    """Yield the images that are missing, without a registry to push them to."""
+    about = ("registry", "images", "gpus", "operator")
+    images = settings.images
+    if images is None:
+        text = (
+            "is missing: say how images get into the cluster, by `registry` (they are built here "
+            "and pushed there) or `images` (they are there already)"
+        )
+        yield contradiction(("images",), text, *about)
+        return
+    needed = {"trainer": (images.trainer, "jobs run it")}
+    if settings.gpus is not None:
+        needed["trainerCuda"] = (images.trainer_cuda, "jobs on `gpus` run it")
+    if settings.operator == "install":
+        needed["trainingOperator"] = (images.training_operator, "`operator: install` needs it")
+        needed["tcpWait"] = (images.tcp_wait, "`operator: install` needs it")
+    for name, (image, why) in needed.items():
+        if image is None:
+            text = f"is missing, and {why}; name the image, or a `registry` to push it to"
+            yield contradiction(("images", name), text, *about)

@@ -1,0 +1,1 @@
+"""Kubeflow's training operator: its releases, one that is there already, or the stack's own."""

@@ -1,0 +1,165 @@
+"""A training operator that others have installed: what was seen of it, and its use. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from clusters.operator import releases
+from core.problem import quote
+
+Requested = Literal["auto", "install", "existing"]
+
+
+class Unfit(Exception):
+    """The cluster has no training operator as requested; the text has why, and what to do."""
+
+
+@dataclass(frozen=True)
+class ExistingOperator:
+    """A training operator that another party has installed in the cluster.
+
+    Args:
+        version: Such as `1.9.2`; None when it is unknown.
+        namespace: Of its Deployment; None when that can't be seen.
+        deployment: Its Deployment's name; None likewise.
+        judges: Whether it has a webhook for PyTorchJobs, as those since 1.8 have.
+    """
+
+    version: str | None = None
+    namespace: str | None = None
+    deployment: str | None = None
+    judges: bool = True
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A training operator's Deployment, what it runs, and which stack has made it, if one has."""
+
+    namespace: str
+    name: str
+    image: str
+    args: tuple[str, ...] = ()
+    made_by: str | None = None
+
+
+@dataclass(frozen=True)
+class SeenOperators:
+    """What runs PyTorchJobs in a cluster, as far as the account may see it.
+
+    Args:
+        serves: Whether the API server serves PyTorchJobs.
+        trainer: Whether it serves the TrainJobs of Kubeflow Trainer 2.
+        made_by: The stack that has installed the operator; None when it is another party's, or
+            is unknown.
+        deployed: Operators; None when that is unknown.
+        judged: Whether a webhook judges PyTorchJobs; None when that can't be tried, since
+            the namespace does not exist yet, for one.
+    """
+
+    serves: bool = False
+    trainer: bool = False
+    made_by: str | None = None
+    deployed: tuple[Deployed, ...] | None = None
+    judged: bool | None = None
+
+
+_Decided = ExistingOperator | str | None
+"""As `decide` returns; or why the request can't be met."""
+
+
+def decide(
+    requested: Requested, found: SeenOperators, *, stack: str, namespace: str
+) -> ExistingOperator | None:
+    """Return the operator to use; None to install one, or to keep the stack's own.
+
+    What was found is none of another stack's. Raises `Unfit`.
+    """
+    decided: _Decided = None
+    if found.made_by == stack:
+        if requested == "existing":
+            decided = (
+                "this stack has installed the operator itself, and would remove it; say auto, or "
+                "`make down` and begin anew once another party has installed one"
+            )
+    elif not found.serves:
+        decided = _absent(requested, found)
+    elif found.deployed or found.judged is True:
+        decided = _others(requested, found, namespace)
+    else:
+        decided = _unseen(requested, found)
+    if isinstance(decided, str):
+        text = f"{requested}: {decided}; allowed: auto, existing, install"
+        raise Unfit(text)
+    return decided
+
+
+def _absent(requested: Requested, found: SeenOperators) -> _Decided:
+    """Decide for a cluster without PyTorchJobs."""
+    if found.trainer and requested != "install":
+        return (
+            "the cluster has Kubeflow Trainer 2 (trainer.kubeflow.org), which runs TrainJobs and "
+            f"no PyTorchJobs; Slipway needs the training operator {releases.ACCEPTED}. Say "
+            "install to have it installed beside it"
+        )
+    if requested == "existing":
+        return (
+            "the cluster has no PyTorchJobs (kubeflow.org/v1), so no training operator is "
+            "installed; say install or auto, or have whoever looks after the cluster install it"
+        )
+    return None
+
+
+def _unseen(requested: Requested, found: SeenOperators) -> _Decided:
+    """Decide for a cluster with PyTorchJobs, and no operator that was seen."""
+    if requested == "install":
+        return None
+    if found.deployed is None and found.judged is None:
+        # It may exist unseen; the gate finds out whether it answers.
+        return ExistingOperator()
+    return (
+        "there are PyTorchJobs, but no operator that runs them: neither a Deployment with its "
+        "label, as far as this account may look, nor a webhook that judges them. Say install to "
+        "have it installed; or let the account get Deployments in the operator's namespace, if "
+        "it is older than 1.8 and has no webhook"
+    )
+
+
+def _others(requested: Requested, found: SeenOperators, namespace: str) -> _Decided:
+    """Decide for a cluster with operators: the first one that runs jobs of the namespace."""
+    operators = found.deployed or ()
+    if requested == "install":
+        named = ", ".join(f"{each.namespace}/{each.name}" for each in operators)
+        return (
+            f"there is a training operator already{f', {named}' if named else ''}, and two would "
+            "both act on every job; say existing, or auto, which finds it"
+        )
+    if not operators:
+        return ExistingOperator()
+    refused = []
+    for each in operators:
+        version = releases.version_of(each.image)
+        if reasons := list(_against(each, version, found, namespace)):
+            refused.append(f"{each.namespace}/{each.name} {', and '.join(reasons)}")
+            continue
+        judging = found.judged is not False if version is None else releases.has_webhook(version)
+        return ExistingOperator(version, each.namespace, each.name, judges=judging)
+    return f"no training operator here can run the stack's jobs: {'; '.join(refused)}"
+
+
+def _against(
+    operator: Deployed, version: str | None, found: SeenOperators, namespace: str
+) -> Iterator[str]:
+    """Yield why an operator can't run jobs of the namespace."""
+    if version is None and found.judged is False:
+        yield (
+            f"is of the image {quote(operator.image)}, whose name tells no version, and has no "
+            f"webhook for PyTorchJobs, as those since 1.8 have; it takes {releases.ACCEPTED}"
+        )
+    elif version is not None and not releases.is_accepted(version):
+        yield f"is version {version}; it takes {releases.ACCEPTED}"
+    only = next((each for each in operator.args if each.startswith("--namespace=")), None)
+    if only is not None and only.partition("=")[2] not in {"", namespace}:
+        yield (
+            f"looks after the namespace {only.partition('=')[2]} alone ({quote(only)}), and the "
+            f"jobs' is {namespace}: name that one under slipway:cluster.namespace"
+        )

@@ -1,0 +1,179 @@
+"""The resource `slipway:infra:OperatorReady`: what depends on it may submit PyTorchJobs.
+
+The operator is ready when its webhook judges them. An available Deployment is not enough: the
+operator reports ready before it serves the webhook, and the API server calls a webhook only once
+it has observed its configuration.
+"""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import ClassVar
+
+from kubernetes.client import ApiClient
+from kubernetes.client.exceptions import ApiException
+
+from clusters.cloud_reports import RefusedPulls
+from clusters.operator.releases import NAME, NAMESPACE
+from core.context import Context
+from core.handler import Change, Handler, Properties
+from core.kube import Request, api_message, ask, connect
+from core.rollout import REQUEST_SECONDS, Rollout, not_ready_on_errors
+from core.wait import NotYet, until
+
+LIMIT_SECONDS = 120
+_POLL_SECONDS = 0.5
+_CERTIFICATE = "training-operator-webhook-cert"
+"""The Secret that the operator fills with its webhook's certificate."""
+
+
+class OperatorReadyHandler(Handler):
+    """Waits until the operator is ready, and on every `up` looks whether it still is.
+
+    Args:
+        stop_runs: Stops the runs of a namespace: `jobs.run.submit.stop_all`.
+    """
+
+    passing_inputs: ClassVar[frozenset[str]] = frozenset({"refusedPulls"})
+
+    def __init__(self, stop_runs: Callable[[str, str, Context], None]) -> None:
+        self._stop_runs = stop_runs
+
+    def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
+        try:
+            Operator(inputs).probe()
+        except NotYet:
+            return [Change("existing" if "existing" in inputs else "deployment", drift=True)]
+        return []
+
+    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        """Wait until the operator is ready; longer where a new role may keep its image away."""
+        operator = Operator(inputs)
+
+        def attempt() -> None:
+            operator.deliver_certificate()
+            operator.probe()
+
+        def wait(seconds: float) -> None:
+            def overdue(missing: str) -> str:
+                late = f"the training operator was not ready within {seconds:g} s: {missing}"
+                return f"{late}\n{operator.explain()}"
+
+            what = "the training operator"
+            until(attempt, seconds, what, context, every=_POLL_SECONDS, overdue=overdue)
+
+        try:
+            wait(LIMIT_SECONDS)
+        except TimeoutError as error:
+            # Its image is the first one that nodes pull.
+            pulls = RefusedPulls.from_inputs(inputs)
+            if pulls is None or not pulls.may_be_admitted(str(error)):
+                raise
+            context.warn(pulls.advice)
+            wait(pulls.seconds)
+        return str(operator), {}
+
+    def delete(self, state: Properties, context: Context) -> None:
+        """Stop the runs that no state holds, while the operator still manages them.
+
+        A shared namespace is left alone: the owner of its runs is unknown.
+        """
+        if not state.get("shared"):
+            self._stop_runs(state["kubeconfig"], state["jobNamespace"], context)
+
+
+class Operator:
+    """The training operator that a gate's inputs name: the stack's own, or an existing one.
+
+    Nothing of an existing one is changed, and this account may not see its Deployment.
+    """
+
+    def __init__(self, inputs: Properties) -> None:
+        self._api = connect(inputs["kubeconfig"])
+        self._job_namespace = inputs["jobNamespace"]
+        self._own = "existing" not in inputs
+        seen = inputs.get("existing", {"deployment": inputs.get("deployment"), "judges": True})
+        namespace, deployment = seen.get("namespace", NAMESPACE), seen.get("deployment")
+        self._rollout = (
+            None if deployment is None else Rollout(self._api, namespace, deployment, own=self._own)
+        )
+        self._judges = seen["judges"]
+
+    def __str__(self) -> str:
+        return "PyTorchJobs" if self._rollout is None else str(self._rollout)
+
+    def probe(self) -> None:
+        """Raise `NotYet` unless the operator is rolled out, and its webhook judges."""
+        with not_ready_on_errors():
+            self._probe_rollout()
+            if not judges(self._api, self._job_namespace) and self._judges:
+                raise NotYet("the API server does not ask the operator's webhook yet")
+
+    def deliver_certificate(self) -> None:
+        """Have the kubelet bring the webhook's certificate to the operator's pod now.
+
+        The operator writes it to a Secret and waits for it in its own mounted file, which the
+        kubelet brings up to date once a minute, or when the pod's annotations change
+        (https://kubernetes.io/docs/concepts/configuration/configmap/#mounted-configmaps-are-updated-automatically).
+        """
+        own = self._rollout
+        if not self._own or own is None:
+            return
+        with not_ready_on_errors():
+            secret = own.get(f"secrets/{_CERTIFICATE}")
+            if not secret.get("data"):
+                return
+            version = secret["metadata"]["resourceVersion"]
+            change = {"metadata": {"annotations": {"slipway.dev/certificate": version}}}
+            for pod in own.get("pods", labelSelector=f"control-plane=kubeflow-{NAME}")["items"]:
+                patch = Request("PATCH", own.path(f"pods/{pod['metadata']['name']}"), body=change)
+                ask(self._api, patch, limit=REQUEST_SECONDS)
+
+    def explain(self) -> str:
+        """Return what the Deployment and its pods show, or why it can't be read."""
+        if self._rollout is None:
+            return (
+                "This account can't see its Deployment, so ask whoever has installed it; or see "
+                "whether `kubectl get validatingwebhookconfigurations` lists one for PyTorchJobs"
+            )
+        return self._rollout.explain()
+
+    def _probe_rollout(self) -> None:
+        if self._rollout is None:
+            return
+        try:
+            self._rollout.probe()
+        except ApiException as error:
+            if self._own or error.status != HTTPStatus.FORBIDDEN:
+                raise
+            # The webhook's own answer decides, and it is called next.
+
+
+def judges(api: ApiClient, namespace: str) -> bool:
+    """Return whether a webhook refuses a PyTorchJob that nothing else refuses, and a good one not.
+
+    Both are tried by a dry run, and none is made.
+
+    Raises:
+        ApiException: the good one is refused, or the other by something else.
+    """
+    _try(api, namespace, container="pytorch")
+    try:
+        _try(api, namespace, container="not-pytorch")
+    except ApiException as error:
+        if "denied the request" not in api_message(error):
+            raise
+        return True
+    return False
+
+
+def _try(api: ApiClient, namespace: str, *, container: str) -> None:
+    """Try a PyTorchJob that the CRD allows; the webhook wants a container named pytorch."""
+    template = {"spec": {"containers": [{"name": container, "image": "readiness-probe"}]}}
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "readiness-probe"},
+        "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": template}}},
+    }
+    path = f"/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs"
+    ask(api, Request("POST", path, {"dryRun": "All"}, job), limit=REQUEST_SECONDS)

@@ -1,0 +1,131 @@
+"""Kubeflow's training operator: installed for PyTorchJobs alone, or an existing one.
+
+Its release serves six kinds of job in every namespace. Its own manifests are cut down here: it
+serves PyTorchJobs in the job namespace, and may do no more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, cast
+
+import pulumi
+
+from clusters.cloud_reports import as_input
+from clusters.cluster import Cluster
+from clusters.image_registry import with_pull_secret
+from clusters.operator.releases import NAME, NAMESPACE, REQUESTS
+from core import tokens, toolchain
+from core.declare import declare, declare_all
+from core.manifests import Manifest, digest, marked, read, rendered, restricted_namespace
+
+_WEBHOOK = "validator.training-operator.kubeflow.org"
+"""The operator looks its webhook up by this name (`webhookConfigurationName` in its main.go)."""
+_HERE = Path(__file__).parent
+
+
+class TrainingOperator(pulumi.ComponentResource):
+    """The operator, and `ready`: what is declared after it may submit PyTorchJobs.
+
+    Each of the operator's resources depends on what is `after` them, the namespace of the jobs,
+    since Pulumi can't skip a component whose dependency has failed.
+    """
+
+    ready: pulumi.Resource
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        cluster: Cluster,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__(tokens.TRAINING_OPERATOR, name, None, opts)
+        child = pulumi.ResourceOptions(parent=self, depends_on=list(after))
+        properties: dict[str, Any] = {
+            "kubeconfig": pulumi.Output.secret(cluster.kubeconfig),
+            "jobNamespace": cluster.namespace,
+            **({} if cluster.own_namespace else {"shared": True}),
+            **as_input(cluster.refused_pulls),
+        }
+        if cluster.operator is None:
+            running, rollout = _install(cluster, child)
+            # The rollout changes with the Deployment, so that its new pod is waited for.
+            properties |= {"deployment": NAME, "rollout": rollout}
+            child = _with(child, depends_on=[running])
+        else:
+            seen = asdict(cluster.operator).items()
+            properties["existing"] = {key: value for key, value in seen if value is not None}
+        ready = tokens.OPERATOR_READY  # see clusters.operator.operator_ready
+        self.ready = pulumi.CustomResource(ready, name, properties, child)
+        self.register_outputs({})
+
+
+def _install(cluster: Cluster, child: pulumi.ResourceOptions) -> tuple[pulumi.Resource, str]:
+    """Declare all of the operator; return its Deployment and that one's digest."""
+    source, jobs = toolchain.path("training-operator-manifests"), cluster.namespace
+    image, wait_image = cluster.images["training-operator"], cluster.images["tcp-wait"]
+    namespace, definition, *others, webhook = foundations(source, jobs, wait_image)
+    home = declare(marked(namespace), child)
+    inside = _with(child, depends_on=[home])
+    inner = with_pull_secret([marked(definition), *others], NAMESPACE, cluster.pull_secret)
+    # The operator writes its CA into this field, and again when it rotates.
+    ignored = _with(inside, ignore_changes=["webhooks[*].clientConfig.caBundle"])
+    needed = [*declare_all(inner, inside), declare(webhook, ignored)]
+    program = deployment(source, jobs, image, wait_image)
+    return declare(marked(program), _with(child, depends_on=[home, *needed])), digest(program)
+
+
+def _with(opts: pulumi.ResourceOptions, **more: Any) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(**more))
+
+
+def foundations(source: Path, job_namespace: str, wait_image: str) -> list[Manifest]:
+    """Return everything that has to exist before the operator starts, in order.
+
+    `source` is the release's `manifests` directory; `wait_image` waits in the workers' pods.
+    """
+    base, placed = source / "base", {"namespace": NAMESPACE}
+    # Pulumi would wait for pods of a Deployment that is declared after it.
+    not_awaited = {"pulumi.com/skipAwait": "true"}
+    return [
+        restricted_namespace(NAMESPACE),
+        read(base / "crds" / "kubeflow.org_pytorchjobs.yaml"),
+        _merged(read(base / "rbac" / "service-account.yaml"), {"metadata": placed}),
+        *rendered(_HERE / "additions.yaml", jobs=job_namespace, wait_image=wait_image),
+        _merged(read(base / "service.yaml"), {"metadata": {**placed, "annotations": not_awaited}}),
+        _webhook(read(base / "webhook" / "manifests.yaml")),
+    ]
+
+
+def deployment(source: Path, job_namespace: str, image: str, wait_image: str) -> Manifest:
+    """Return the Deployment of the operator's image; the rest is as for `foundations`."""
+    images = {"image": image, "wait_image": wait_image}
+    (different,) = rendered(_HERE / "deployment.yaml", jobs=job_namespace, **images, **REQUESTS)
+    return cast("Manifest", _merged(read(source / "base" / "deployment.yaml"), different))
+
+
+def _merged(base: Any, different: Any) -> Any:
+    """Return `base` with what is different, as in a strategic merge patch: lists go by name.
+
+    https://kubernetes.io/docs/tasks/manage-kubernetes-objects/update-api-object-kubectl-patch/
+    """
+    if isinstance(base, dict) and isinstance(different, dict):
+        changed = {key: _merged(base.get(key), value) for key, value in different.items()}
+        return {**base, **changed}
+    if isinstance(base, list) and isinstance(different, list):
+        named = {each["name"]: each for each in base}
+        changed = {each["name"]: _merged(named.get(each["name"]), each) for each in different}
+        return [*(named | changed).values()]
+    return different
+
+
+def _webhook(manifest: Manifest) -> Manifest:
+    """Return the release's webhooks with the one for PyTorchJobs alone.
+
+    Name and service as its overlay patches them. The operator adds the CA to it.
+    """
+    (webhook,) = (hook for hook in manifest["webhooks"] if "pytorchjob" in hook["name"].split("."))
+    webhook["clientConfig"]["service"] |= {"name": NAME, "namespace": NAMESPACE}
+    return manifest | {"metadata": {"name": _WEBHOOK}, "webhooks": [webhook]}

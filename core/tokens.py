@@ -1,0 +1,28 @@
+"""The type tokens of Slipway's own resources. A state names a resource by its token: none changes.
+
+The provider serves some of them; the others are components, which only group what they declare.
+"""
+
+AKS = "slipway:clusters:Aks"
+AZURE_LOCAL = "slipway:clusters:AzureLocal"
+AZURE_LOCAL_KUBECONFIG = "slipway:clusters:AzureLocalKubeconfig"
+CLUSTER_ACCESS = "slipway:clusters:Access"
+EMBEDDED = "slipway:clusters:Embedded"
+KIND = "slipway:clusters:Kind"
+MINIKUBE = "slipway:clusters:Minikube"
+
+IMAGE = "slipway:images:Image"
+JOB_IMAGE = "slipway:images:JobImage"
+PROGRAM = "slipway:images:Program"
+
+GPUS = "slipway:infra:Gpus"
+GPU_READY = "slipway:infra:GpuReady"
+JOB_NAMESPACE = "slipway:infra:JobNamespace"
+OPERATOR_READY = "slipway:infra:OperatorReady"
+TRACKING_READY = "slipway:infra:TrackingReady"
+TRACKING_SERVER = "slipway:infra:TrackingServer"
+TRAINING_OPERATOR = "slipway:infra:TrainingOperator"
+
+CLAIM = "slipway:jobs:Claim"
+GATE = "slipway:jobs:Gate"
+PYTORCH_JOB = "slipway:jobs:PyTorchJob"

@@ -1,0 +1,201 @@
+"""The resources `slipway:images:…`: an image that a cluster has; what counts is its content."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from core.context import Context
+from core.handler import UNKNOWN, Change, Handler, Properties
+from core.lazy import Lazy
+from core.problem import Problem
+from images.build.job import job_image
+from images.build.program import Program
+from images.build.spec import Spec
+from images.build.trainer import ImageSpec
+from images.targets.target import PROBLEMS, TARGETS, Target, by_digest, name_in, target_of
+
+
+class ImageResource(Handler):
+    """An image that is built unless its target has it, and then brought in.
+
+    Inputs: those of its spec, and `target`, of a kind that `targets` has. Outputs: `reference`,
+    what a pod calls it; `imageDigest`; and `built`, what it is called where it is built.
+    """
+
+    outputs: ClassVar[tuple[str, ...]] = ("reference", "imageDigest", "built")
+    decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "target")
+    """Inputs that count: not where the context lies."""
+    spec: Callable[[Properties], Spec]
+    """Returns what to make: `Spec.from_inputs`."""
+
+    def __init__(self, targets: Mapping[str, Lazy] = TARGETS) -> None:
+        self._targets = targets
+
+    def outputs_on(self, target: Target, reference: str) -> Properties | None:
+        """Return the outputs as the target has them, None when it hasn't got the image."""
+        name = target.name(reference)
+        digest = target.digest(name)
+        if digest is None:
+            return None
+        return {"reference": name, "imageDigest": digest, "built": reference}
+
+    def names(self, state: Properties) -> set[str]:
+        """Return every name that the image has at its target."""
+        return {state["reference"]}
+
+    def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
+        """A target that doesn't answer has not lost anything."""
+        if changed := self._changed(state, inputs):
+            return [Change(key) for key in changed]
+        if _is_outdated(state, self.spec(inputs)):
+            return [Change("reference", drift=True)]
+        found = self._found(state)
+        if found is None:
+            return [Change("imageDigest", drift=True)]
+        return [Change(key, drift=True) for key in self.outputs if found[key] != state.get(key)]
+
+    def preview(
+        self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
+    ) -> Properties:
+        """The reference follows from the content, so that a preview shows the new one."""
+        if state is None or state.get("contentHash") != inputs["contentHash"]:
+            self.announce(inputs, context)
+        unknown: Properties = dict.fromkeys(self.outputs, UNKNOWN)
+        if any(inputs.get(key) is UNKNOWN for key in self.decisive if key != "target"):
+            return unknown
+        spec = self.spec(inputs)
+        if spec.is_settled:
+            unknown["reference"] = name_in(inputs["target"], spec.reference)
+            unknown["built"] = spec.reference
+        if state is None or self._changed(state, inputs) or _is_outdated(state, spec):
+            return unknown
+        return {key: state.get(key, UNKNOWN) for key in self.outputs}
+
+    def announce(self, inputs: Properties, context: Context) -> None:
+        """Describe, in a preview, what an image of new content is built from."""
+
+    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        """Make the image unless the target or the cache has it, and bring it in.
+
+        It raises `PROBLEMS` of its target, and `RuntimeError` where its files have changed since.
+        """
+        spec, target = self.spec(inputs), self._target(inputs)
+        if spec.content_hash != inputs["contentHash"]:
+            raise RuntimeError(f"{spec.context} has changed during this run; run it again")
+        spec.settle(context)
+        found = self.outputs_on(target, spec.reference)
+        if found is None:
+            archive = spec.build(context)
+            context.status(f"bringing in {spec.reference}")
+            self.bring_in(archive, spec.reference, target, context)
+            found = self.outputs_on(target, spec.reference)
+            if found is None:
+                raise RuntimeError(
+                    f"{archive} was brought in but {target.name(spec.reference)} is not there; "
+                    f"remove the file and run `make up` again"
+                )
+        return spec.reference, found
+
+    def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:
+        target.load(archive, name, context)
+
+    def read(self, state: Properties, context: Context) -> Properties | None:
+        """Return what the target has, None when it hasn't the image."""
+        target = self._target(state)
+        return self.outputs_on(target, state["built"]) if target.is_up else None
+
+    def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
+        """Bring the image of the new content in; names that only the old one had go."""
+        _, outputs = self.create(inputs, context)
+        stays = self.names(outputs) if state["target"] == inputs["target"] else set()
+        self._remove(state, self.names(state) - stays)
+        return outputs
+
+    def delete(self, state: Properties, context: Context) -> None:
+        """Remove the image from the target."""
+        self._remove(state, self.names(state))
+
+    def _changed(self, state: Properties, inputs: Properties) -> list[str]:
+        return [key for key in self.decisive if state.get(key) != inputs.get(key)]
+
+    def _target(self, properties: Properties) -> Target:
+        return target_of(properties["target"], self._targets)
+
+    def _remove(self, state: Properties, names: set[str]) -> None:
+        """Forget names; a target that is not up is on its way out with its images."""
+        target = self._target(state)
+        if target.is_up:
+            for name in sorted(names):
+                target.remove(name)
+
+    def _found(self, state: Properties) -> Properties | None:
+        target = self._target(state)
+        try:
+            return self.outputs_on(target, state["built"]) if target.is_up else state
+        except PROBLEMS:
+            return state
+
+
+class ImageHandler(ImageResource):
+    """An image out of this checkout."""
+
+    spec = ImageSpec.from_inputs
+
+    def announce(self, inputs: Properties, context: Context) -> None:
+        """Say also what a build takes, where there will be one."""
+        spec = ImageSpec.from_inputs(inputs)
+        if not (spec.is_settled and spec.archive.exists()):
+            context.info(f"is built from {spec.context / spec.dockerfile}: {spec.estimate}")
+
+
+class JobImageHandler(ImageResource):
+    """A job's own image, which pods call by its digest."""
+
+    spec = staticmethod(job_image)
+    outputs: ClassVar[tuple[str, ...]] = (*ImageResource.outputs, "pinned")
+    decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "trainer", "target")
+
+    def check(self, inputs: Properties) -> list[Problem]:
+        """Refuse a context that can't be built from, before anything is created."""
+        problems = job_image(inputs).problems()
+        return [Problem(key, reason) for key, reason in problems.items()]
+
+    def announce(self, inputs: Properties, context: Context) -> None:
+        """Say also what the image is built from, where that is new."""
+        context.info(f"is built from {job_image(inputs).origin}")
+
+    def outputs_on(self, target: Target, reference: str) -> Properties | None:
+        """The target has to know the image by its digest, too."""
+        found = super().outputs_on(target, reference)
+        if found is None:
+            return None
+        pinned = by_digest(found["reference"], found["imageDigest"])
+        return None if target.digest(pinned) is None else {**found, "pinned": pinned}
+
+    def names(self, state: Properties) -> set[str]:
+        return {state["reference"], state["pinned"]}
+
+    def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:
+        """Bring the archive in, and name the image by its digest: an import alone does not."""
+        super().bring_in(archive, name, target, context)
+        name = target.name(name)
+        if (digest := target.digest(name)) is not None:
+            target.tag(name, by_digest(name, digest))
+
+
+class ProgramHandler(ImageResource):
+    """An image of one program of the toolchain."""
+
+    spec = Program.from_inputs
+
+    def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:
+        """Bring the archive in, which only this one has."""
+        try:
+            super().bring_in(archive, name, target, context)
+        finally:
+            archive.unlink()
+
+
+def _is_outdated(state: Properties, spec: Spec) -> bool:
+    """Whether another data set is at hand now, for an image that is declared as before."""
+    return bool(spec.is_settled and spec.reference != state["built"])

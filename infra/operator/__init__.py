@@ -1,1 +1,0 @@
-"""The training operator: what is installed for it, and whether it works."""

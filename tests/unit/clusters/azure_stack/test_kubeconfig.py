@@ -1,0 +1,166 @@
+"""The kubeconfig that Azure lists after a while, by the double of its resource manager."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clusters.azure_stack import kubeconfig
+from clusters.azure_stack.kubeconfig import KubeconfigHandler, Refused
+from core.handler import UNKNOWN, Change
+from tests.doubles.azure_native.arm import Answer, Arm, refusal, serving
+from tests.doubles.azure_native.credentials import TOKEN
+from tests.doubles.azure_native.store import Record, Store
+from tests.unit.row import Row
+
+INSTANCE = "/subscriptions/s/providers/Microsoft.HybridContainerService/it/default"
+START = f"POST {INSTANCE}/listUserKubeconfig?api-version=2024-01-01"
+LOOK = "GET /operationStatuses/1?api-version=2024-01-01"
+
+
+class Pauses(threading.Event):
+    """Nobody has pressed Ctrl-C, and each pause ends at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.seconds.append(timeout)
+        return super().wait(0.001)
+
+
+@pytest.fixture
+def arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Arm]:
+    store = Store(tmp_path)
+    store.put(Record(INSTANCE, "azure-native:resources:Resource", {}))
+    cluster = {"name": "c", "cluster": {"server": "https://10.0.0.1"}}
+    document = {"clusters": [cluster], "users": [{"name": "u", "user": {}}]}
+    store.kubeconfig.write_text(yaml.safe_dump(document))
+    with serving(Arm(store)) as made:
+        monkeypatch.setenv("ARM_METADATA_HOSTNAME", made.url)
+        yield made
+
+
+def inputs(**others: Any) -> dict[str, Any]:
+    known = {"instance": INSTANCE, "operation": "listUserKubeconfig", "advice": "get a role"}
+    return {**known, "token": TOKEN, **others}
+
+
+def listed(row: Row | None = None, /, **others: Any) -> Any:
+    """Return the document that a create gets."""
+    row = row or Row(cancelled=Pauses())
+    made, outputs = KubeconfigHandler().create(inputs(**others), row)
+    assert made == INSTANCE
+    return yaml.safe_load(outputs["kubeconfig"])
+
+
+def operation(arm: Arm) -> list[str]:
+    """Return the requests of the operation itself."""
+    return [each for each in arm.asked if "/metadata/" not in each]
+
+
+@pytest.mark.parametrize("header", ["Location", "Azure-AsyncOperation"])
+@pytest.mark.parametrize("polls", [0, 2])
+def test_the_operation_is_looked_at_until_it_lists_the_kubeconfig(
+    arm: Arm, header: str, polls: int
+) -> None:
+    arm.header, arm.polls = header, polls
+    assert listed()["clusters"][0]["cluster"] == {"server": "https://10.0.0.1"}
+    assert operation(arm) == [START, *[LOOK] * (polls + 1)]
+
+
+def test_azure_is_waited_for_as_long_as_it_asks_for_but_no_hour(arm: Arm) -> None:
+    arm.surprises = [
+        refusal(429, "TooManyRequests", "slow down", **{"Retry-After": "17"}),
+        refusal(503, "ServerBusy", "not now", **{"Retry-After": "3600"}),
+        Answer(502),
+    ]
+    pauses = Pauses()
+    row = Row(cancelled=pauses)
+    listed(row)
+    assert pauses.seconds == [17, 60, 5, 1, 1]
+    assert row.said[0] == (
+        "waiting for Azure to list the kubeconfig: it is busy: 429 TooManyRequests: slow down"
+    )
+
+
+def test_an_operation_that_fails_is_reported_with_azures_reason_and_what_to_do(arm: Arm) -> None:
+    arm.failure = {"code": "ClusterNotReady", "message": "no control plane"}
+    with pytest.raises(Refused) as refused:
+        listed()
+    assert str(refused.value) == (
+        f"listUserKubeconfig of {INSTANCE}: ClusterNotReady: no control plane\n"
+        "what to do: get a role"
+    )
+
+
+@pytest.mark.parametrize(
+    ("others", "reason"),
+    [
+        ({"token": "another's"}, "401 InvalidAuthenticationToken: The access token is invalid."),
+        ({"instance": "/gone"}, "404 ResourceNotFound: there is no /gone"),
+    ],
+)
+def test_a_refusal_is_final_and_has_no_token_in_it(
+    arm: Arm, others: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        listed(**others)
+    assert reason in str(refused.value)
+    assert inputs(**others)["token"] not in str(refused.value)
+    assert len(operation(arm)) == 1
+
+
+def test_waiting_has_an_end(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubeconfig, "LIMIT_SECONDS", 2)  # of which requests take a part
+    arm.polls = 1_000_000
+    with pytest.raises(TimeoutError, match="the operation is InProgress\nwhat to do: get a role"):
+        listed()
+
+
+def test_a_token_is_sent_nowhere_without_tls(arm: Arm) -> None:
+    elsewhere = {"Location": "http://192.0.2.1/operationStatuses/1"}
+    arm.surprises = [Answer(202, headers=elsewhere)]
+    with pytest.raises(Refused, match=r"http://192\.0\.2\.1/operationStatuses/1 has no TLS"):
+        listed()
+
+
+def test_it_is_azures_public_address_unless_there_is_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("ARM_METADATA_HOSTNAME", raising=False)
+    assert kubeconfig._endpoint(None) == "https://management.azure.com"
+
+
+def test_the_settings_own_control_plane_comes_before_the_environments(
+    arm: Arm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARM_METADATA_HOSTNAME", "http://127.0.0.1:1")
+    assert listed(metadataHost=arm.url)
+
+
+def diff(state: dict[str, Any], new: dict[str, Any]) -> list[Change]:
+    return KubeconfigHandler().diff(state, new, Row(cancelled=Pauses()))
+
+
+def test_an_up_looks_for_another_kubeconfig_and_a_preview_does_not_ask(arm: Arm) -> None:
+    known = inputs()
+    del known["token"]
+    _, outputs = KubeconfigHandler().create(inputs(), Row(cancelled=Pauses()))
+    assert diff({**known, **outputs}, inputs()) == []
+    before = len(arm.asked)
+    stale = {**known, "kubeconfig": "of before"}
+    assert diff(stale, known) == []
+    assert len(arm.asked) == before
+    assert diff(stale, inputs()) == [Change("kubeconfig", drift=True)]
+    row = Row(cancelled=Pauses())
+    assert KubeconfigHandler().update(stale, inputs(), row) == outputs
+
+
+def test_another_instance_has_a_kubeconfig_of_its_own() -> None:
+    state = {**inputs(), "kubeconfig": "of before"}
+    assert diff(state, inputs(instance=UNKNOWN)) == [Change("instance", replace=True)]

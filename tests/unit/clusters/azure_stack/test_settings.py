@@ -1,0 +1,111 @@
+"""The settings of a cluster on Azure Local: what goes together, and what they come to."""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic.alias_generators import to_camel
+
+from clusters.azure_stack.settings import AzureStackSettings, gpus, pools
+from clusters.nodes import Taint
+from core.validation import check
+from infra import settings
+
+ROOT = Path(__file__).resolve().parents[4]
+TEMPLATE = yaml.safe_load((ROOT / "stacks/azure-stack.yaml").read_text())["config"]
+CLUSTER: dict[str, Any] = {
+    key: value for key, value in TEMPLATE["slipway:cluster"].items() if key != "kind"
+}
+
+
+def document() -> str:
+    return (ROOT / "docs/azure-local.md").read_text()
+
+
+def read(**changes: Any) -> AzureStackSettings | list[str]:
+    """Return the template's settings with others for some; None leaves one out."""
+    merged = {"name": "site", **CLUSTER, **changes}
+    given = {key: value for key, value in merged.items() if value is not None}
+    found = check(AzureStackSettings, given, "cluster")
+    return [str(each) for each in found] if isinstance(found, list) else found
+
+
+def accepted(**changes: Any) -> AzureStackSettings:
+    found = read(**changes)
+    assert isinstance(found, AzureStackSettings), found
+    return found
+
+
+def test_the_templates_settings_are_accepted() -> None:
+    assert accepted().subscription == "00000000-0000-0000-0000-000000000000"
+
+
+def test_every_example_in_the_documentation_is_accepted() -> None:
+    examples = [
+        yaml.safe_load(each) for each in re.findall(r"```yaml\n(.*?)```", document(), re.DOTALL)
+    ]
+    assert len(examples) == 2
+    for example in examples:
+        told = {key: json.dumps(value) for key, value in example["config"].items()}
+        assert settings.parse(told, "site").jobs
+
+
+def test_every_key_is_documented() -> None:
+    table = "".join(re.findall(r"^\| `[^|]*\|", document(), re.MULTILINE))
+    # What AKS on Azure Local is told besides its name.
+    known = {to_camel(each.name) for each in fields(AzureStackSettings)} - {"name"}
+    assert set(re.findall(r"`(\w+)`", table)) == known
+
+
+def test_everything_that_azure_local_lacks_without_the_internet_is_told_at_once() -> None:
+    network = {**CLUSTER["logicalNetwork"], "dnsServers": ["8.8.8.8"]}
+    found = read(disconnected={"controlPlane": "arm.site.internal"}, logicalNetwork=network)
+    assert isinstance(found, list)
+    assert [each.partition(": ")[0] for each in found] == [
+        "cluster.gpu",
+        "cluster.entra",
+        "cluster.adminKubeconfig",
+        "cluster.logicalNetwork.dnsServers[0]",
+    ]
+
+
+def test_without_the_internet_images_that_are_there_are_in_the_registry() -> None:
+    away = {"disconnected": {"controlPlane": "arm.site.internal"}, "adminKubeconfig": True}
+    found = read(gpu=None, entra=None, images={"trainer": "registry.example.org/t:1"}, **away)
+    assert isinstance(found, list)
+    (problem,) = found
+    assert problem.startswith('cluster.images.trainer: "registry.example.org/t:1" is not in the')
+
+
+def test_jobs_know_the_pool_with_gpus_and_that_it_needs_nothing_installed() -> None:
+    pool = gpus(accepted(gpu={"size": "Standard_NC16_A2", "maxNodes": 3}))
+    assert pool is not None
+    assert (pool.per_node, pool.min_nodes, pool.max_nodes) == (2, 1, 3)
+    assert pool.labels == {"slipway.dev/pool": "gpu"}
+    assert pool.taints == (Taint("sku", "gpu"),)
+    assert not pool.device_plugin
+
+
+def test_without_gpus_jobs_know_of_none() -> None:
+    assert gpus(accepted(gpu=None)) is None
+
+
+def test_the_nodes_are_no_ones_that_azure_is_paid_for() -> None:
+    found = pools(accepted())
+    assert [(each.name, each.provider, each.gpus) for each in found] == [
+        ("system", "azure-local", 0),
+        ("gpu", "azure-local", 1),
+    ]
+
+
+def test_settings_are_read_without_loading_azures_sdk() -> None:
+    program = (
+        "import sys; from clusters.kinds import CLUSTERS; CLUSTERS['azure-stack'].settings.load(); "
+        "sys.exit('pulumi_azure_native' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

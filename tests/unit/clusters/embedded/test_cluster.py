@@ -1,0 +1,60 @@
+"""What is left of an embedded cluster is found by looking at the machine."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clusters.embedded import cluster, isolation
+from clusters.embedded.layout import Layout
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A cluster that never was."""
+    return Layout(tmp_path / "clusters" / "dev")
+
+
+def test_nothing_is_found_of_a_cluster_that_never_was(layout: Layout) -> None:
+    found = cluster.left_on_machine(layout)
+    assert {"processes", "network namespaces", "mounts", "control groups", "files"} <= found.keys()
+    assert not any(found.values()), found
+
+
+def test_whatever_is_left_is_found_with_how_to_remove_it(
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = isolation.Hierarchy(tmp_path / "cgroup", frozenset(), 2)
+    group = tree.root / layout.node
+    (group / "system").mkdir(parents=True)
+    (group / "system" / "cgroup.procs").write_text("4711\n")
+    monkeypatch.setattr(isolation, "hierarchies", lambda: [tree])
+    layout.directory.mkdir(parents=True)
+    layout.network_namespace = tmp_path / layout.node
+    layout.network_namespace.touch()
+    interfaces = tmp_path / "net"
+    (interfaces / layout.host_interface).mkdir(parents=True)
+    monkeypatch.setattr(cluster, "_INTERFACES", interfaces)
+    volume = f"{layout.directory}/volumes/a"
+    monkeypatch.setattr(isolation, "inside", lambda _layout: [volume])
+    assert cluster.left_on_machine(layout) == {
+        "processes": ["process 4711: kill -9 4711"],
+        "network namespaces": [f"network namespace {layout.node}: ip netns delete {layout.node}"],
+        "mounts": [f"mount {volume}: umount {volume}"],
+        "control groups": [f"control group {group}: find {group} -depth -type d -delete"],
+        "interfaces": [
+            f"interface {layout.host_interface}: ip link delete {layout.host_interface}"
+        ],
+        "files": [f"{layout.directory}: rm -r {layout.directory}"],
+    }
+
+
+def test_a_process_that_works_in_its_directory_is_found_whoever_began_it(layout: Layout) -> None:
+    layout.directory.mkdir(parents=True)
+    with subprocess.Popen(["sleep", "60"], cwd=layout.directory) as process:
+        try:
+            layout.directory.rmdir()
+            found = cluster.left_on_machine(layout)["processes"]
+        finally:
+            process.kill()
+    assert found == [f"process {process.pid} (sleep): kill -9 {process.pid}"]

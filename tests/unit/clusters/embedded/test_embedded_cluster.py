@@ -1,0 +1,121 @@
+"""The embedded cluster as a resource."""
+
+from pathlib import Path
+
+import pytest
+
+from clusters import owner
+from clusters.embedded import pki
+from clusters.embedded.embedded_cluster import EmbeddedHandler
+from clusters.embedded.layout import Layout
+from clusters.embedded.pki import kubeconfig
+from core.paths import state_dir
+from core.problem import Problem
+from tests.unit.images.objects import Listener
+
+
+@pytest.mark.parametrize(
+    "directory", ["", "..", "dev/deeper", "/etc", "Dev", "-dev", "dev-", "a" * 64, "a_b"]
+)
+def test_a_directory_that_is_no_clusters_is_never_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, directory: str
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    removed: list[Layout] = []
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", removed.append)
+    path = str(state_dir() / "clusters" / directory)
+    with pytest.raises(RuntimeError, match="nothing is removed"):
+        EmbeddedHandler().delete({"directory": path, "owner": "slipway/dev"}, Listener())
+    assert removed == []
+
+
+def test_a_cluster_of_another_stack_is_neither_taken_nor_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    changed: list[object] = []
+    monkeypatch.setattr("clusters.embedded.embedded_cluster.require", lambda _: None)
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", changed.append)
+    monkeypatch.setattr("clusters.embedded.lifecycle.bring_up", lambda *_: changed.append("up"))
+    directory = state_dir() / "clusters" / "shared"
+    owner.claim(directory, "slipway/a")
+    ours = {"name": "shared", "directory": str(directory), "owner": "slipway/b"}
+    with pytest.raises(owner.NotOurs, match="belongs to the stack slipway/a, not to slipway/b"):
+        EmbeddedHandler().create(ours, Listener())
+    with pytest.raises(owner.NotOurs):
+        EmbeddedHandler().delete(ours, Listener())
+    assert changed == []
+    assert owner.stack_of(directory) == "slipway/a"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> dict[str, str]:
+    layout = Layout(tmp_path / "dev")
+    pki.ensure(layout)
+    return {
+        "name": "dev",
+        "directory": str(layout.directory),
+        "kubeconfig": kubeconfig(layout, "admin"),
+    }
+
+
+def _healthy(monkeypatch: pytest.MonkeyPatch, *problems: Problem) -> None:
+    monkeypatch.setattr("clusters.embedded.health.problems", lambda *_: list(problems))
+    monkeypatch.setattr("clusters.embedded.health._SECOND_LOOK_SECONDS", 0)
+
+
+def test_a_healthy_cluster_does_not_change(
+    made: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _healthy(monkeypatch)
+    inputs = {"name": "dev", "directory": made["directory"]}
+    assert EmbeddedHandler().diff(made, inputs, Listener()) == []
+
+
+def test_what_is_the_matter_is_drift_in_place(
+    made: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    etcd = Problem("etcd", "FATAL")
+    _healthy(monkeypatch, etcd, etcd, Problem("node", "not Ready"))
+    inputs = {"name": "dev", "directory": made["directory"]}
+    changes = EmbeddedHandler().diff(made, inputs, Listener())
+    assert [(change.path, change.drift, change.replace) for change in changes] == [
+        ("etcd", True, False),
+        ("node", True, False),
+    ]
+
+
+def test_what_passes_by_itself_is_no_drift(
+    made: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _healthy(monkeypatch)
+    late, gone = Problem("api", "no answer within 2 s"), Problem("etcd", "FATAL")
+    looks = iter([[late], [], [late], [gone]])
+    monkeypatch.setattr("clusters.embedded.health.problems", lambda *_: next(looks))
+    inputs = {"name": "dev", "directory": made["directory"]}
+    assert EmbeddedHandler().diff(made, inputs, Listener()) == []
+    # What the first look did not come to see counts as well.
+    (change,) = EmbeddedHandler().diff(made, inputs, Listener())
+    assert change.path == "etcd"
+
+
+def test_renewed_credentials_are_handed_out(
+    made: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _healthy(monkeypatch)
+    layout = Layout(Path(made["directory"]))
+    layout.certificate("admin").unlink()
+    pki.ensure(layout)
+    inputs = {"name": "dev", "directory": made["directory"]}
+    (change,) = EmbeddedHandler().diff(made, inputs, Listener())
+    assert change.path == "kubeconfig"
+
+
+def test_another_directory_is_another_cluster(made: dict[str, str]) -> None:
+    inputs = {"name": "dev", "directory": "/state/other"}
+    (change,) = EmbeddedHandler().diff(made, inputs, Listener())
+    assert (change.path, change.replace) == ("directory", True)
+
+
+def test_the_kubeconfig_is_secret() -> None:
+    assert "kubeconfig" in EmbeddedHandler.secret_outputs

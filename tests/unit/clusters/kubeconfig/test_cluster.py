@@ -1,0 +1,238 @@
+"""A context of a person's kubeconfig becomes a document that works from anywhere, or is refused."""
+
+import base64
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clusters.kinds import CLUSTERS
+from clusters.kubeconfig.choice import Choice, Unusable, choose
+from clusters.kubeconfig.settings import KubeconfigSettings
+from clusters.nodes import GpuPool, Taint
+from core import toolchain
+from core.validation import check
+
+API = "client.authentication.k8s.io/v1"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with two kubeconfigs: `a` has the contexts a and b, `more` has c."""
+    for name in ("ca.pem", "cert.pem", "key.pem", "token"):
+        (tmp_path / name).write_text(f"content of {name}")
+    login = tmp_path / "bin" / "login"
+    login.parent.mkdir()
+    login.write_text("#!/bin/sh\n")
+    login.chmod(login.stat().st_mode | stat.S_IXUSR)
+    cluster = {"server": "https://a.example:6443", "certificate-authority": "ca.pem"}
+    stamped = {**cluster, "extensions": [{"name": "minikube", "extension": {"last-update": "now"}}]}
+    users = {
+        "a": {"client-certificate": "cert.pem", "client-key": "key.pem"},
+        "b": {"exec": {"apiVersion": API, "command": "./bin/login", "interactiveMode": "Never"}},
+    }
+    write(tmp_path / "a", {"a": stamped, "b": cluster}, users, current="a")
+    write(tmp_path / "more", {"c": {"server": "https://c.example"}}, {"c": {"token": "t"}})
+    return tmp_path
+
+
+def write(
+    file: Path, clusters: dict[str, Any], users: dict[str, Any], current: str | None = None
+) -> None:
+    """Write a kubeconfig in which cluster, user and context have one name."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": each} for name, each in clusters.items()],
+        "users": [{"name": name, "user": each} for name, each in users.items()],
+        "contexts": [
+            {"name": name, "context": {"cluster": name, "user": name, "namespace": "x"}}
+            for name in clusters
+        ],
+    }
+    file.write_text(yaml.safe_dump(document | ({"current-context": current} if current else {})))
+
+
+def chosen(file: Path, context: str | None = None) -> Choice:
+    return choose(str(file), context)
+
+
+def user(choice: Choice) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(choice.kubeconfig)["users"][0]["user"]
+    return found
+
+
+def refusal(file: Path | None, context: str | None = None) -> str:
+    with pytest.raises(Unusable) as caught:
+        choose(None if file is None else str(file), context)
+    return str(caught.value)
+
+
+def test_what_is_left_is_the_context_alone_with_its_files_in_it(folder: Path) -> None:
+    choice = chosen(folder / "a")
+    assert (choice.context, choice.server) == ("a", "https://a.example:6443")
+    document = yaml.safe_load(choice.kubeconfig)
+    assert [len(document[key]) for key in ("clusters", "users", "contexts")] == [1, 1, 1]
+    assert document["current-context"] == "a"
+    authority = document["clusters"][0]["cluster"]["certificate-authority-data"]
+    assert base64.b64decode(authority) == b"content of ca.pem"
+    assert base64.b64decode(user(choice)["client-key-data"]) == b"content of key.pem"
+    assert str(folder) not in choice.kubeconfig
+
+
+def test_what_changes_by_itself_is_left_out_so_that_it_changes_nothing(folder: Path) -> None:
+    assert "last-update" not in chosen(folder / "a").kubeconfig
+    assert "namespace" not in chosen(folder / "a").kubeconfig
+
+
+def test_a_choice_shows_no_credentials(folder: Path) -> None:
+    assert "key-data" not in repr(chosen(folder / "a"))
+
+
+def test_a_command_with_a_slash_counts_from_the_files_own_folder(folder: Path) -> None:
+    assert user(chosen(folder / "a", "b"))["exec"]["command"] == str(folder / "bin" / "login")
+
+
+def test_a_command_without_a_slash_is_left_to_path(folder: Path) -> None:
+    program = {"apiVersion": API, "command": "login", "interactiveMode": "IfAvailable"}
+    write(folder / "d", {"d": {"server": "https://d"}}, {"d": {"exec": program}}, "d")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(folder / "bin"), prepend=os.pathsep)
+        assert user(chosen(folder / "d"))["exec"]["command"] == "login"
+
+
+def test_a_token_in_a_file_stays_there_since_it_is_renewed_there(folder: Path) -> None:
+    write(folder / "d", {"d": {"server": "https://d"}}, {"d": {"tokenFile": "token"}}, "d")
+    assert user(chosen(folder / "d")) == {"tokenFile": str(folder / "token")}
+
+
+def test_a_token_is_kept(folder: Path) -> None:
+    assert user(chosen(folder / "more", "c")) == {"token": "t"}
+
+
+def test_several_files_are_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = os.pathsep.join(map(str, (folder / "a", folder / "gone", folder / "more")))
+    monkeypatch.setenv("KUBECONFIG", both)
+    assert choose(None, "c").server == "https://c.example"
+    assert choose(None, None).context == "a"
+
+
+def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a folder be the person's home, where no other kubeconfig is named."""
+    kubectl = toolchain.path("kubectl")
+    monkeypatch.setattr(toolchain, "path", lambda _name: kubectl)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("KUBECONFIG", "")
+
+
+def test_without_a_path_the_persons_own_file_is_taken(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / ".kube").mkdir()
+    (folder / "more").rename(folder / ".kube" / "config")
+    at_home(folder, monkeypatch)
+    assert choose(None, "c").server == "https://c.example"
+    assert choose("~/.kube/config", "c").server == "https://c.example"
+
+
+def test_a_file_that_is_not_there_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert refusal(folder / "gone") == (
+        f"slipway:cluster.path: {folder / 'gone'}: there is no such file."
+    )
+    at_home(folder, monkeypatch)
+    said = refusal(None)
+    assert f"{folder}/.kube/config: there is no such file." in said
+    assert "in KUBECONFIG" in said
+
+
+def test_a_context_that_is_not_there_is_told_with_those_that_are(folder: Path) -> None:
+    text = (
+        f'slipway:cluster.context: "aa" is not in {folder / "a"}; did you mean "a"? Allowed: a, b'
+    )
+    assert refusal(folder / "a", "aa") == text
+
+
+def test_without_a_current_context_one_has_to_be_named(folder: Path) -> None:
+    said = refusal(folder / "more")
+    assert "slipway:cluster.context: is missing" in said
+    assert said.endswith("allowed: c")
+
+
+def test_a_current_context_that_is_not_there_is_told(folder: Path) -> None:
+    write(folder / "d", {"d": {"server": "https://d"}}, {"d": {}}, current="gone")
+    assert '"gone", the current one, is not in' in refusal(folder / "d")
+
+
+def test_a_file_without_contexts_is_told(folder: Path) -> None:
+    (folder / "empty").write_text("apiVersion: v1\nkind: Config\n")
+    assert "there is no context in" in refusal(folder / "empty")
+
+
+def test_a_file_that_is_no_kubeconfig_is_told_in_kubectls_words(folder: Path) -> None:
+    (folder / "bad").write_text("a: [")
+    assert "did not find expected node content" in refusal(folder / "bad")
+
+
+def test_a_certificate_that_has_gone_is_named(folder: Path) -> None:
+    (folder / "ca.pem").unlink()
+    assert f"open {folder / 'ca.pem'}: no such file" in refusal(folder / "a")
+
+
+def test_an_auth_provider_that_clients_have_dropped_is_refused(folder: Path) -> None:
+    credentials = {"auth-provider": {"name": "azure", "config": {}}}
+    write(folder / "d", {"d": {"server": "https://d"}}, {"d": credentials}, "d")
+    said = 'auth-provider "azure", which Kubernetes\' clients have dropped'
+    assert said in refusal(folder / "d")
+
+
+def settled(**said: Any) -> Any:
+    return check(KubeconfigSettings, said, "slipway:cluster")
+
+
+IMAGES = {"trainer": "example.org/trainer:1"}
+
+
+def test_what_is_said_of_gpus_is_what_jobs_have_to_know() -> None:
+    taint = {"key": "sku", "value": "gpu"}
+    gpus = {"perNode": 4, "nodes": 0, "maxNodes": 2, "labels": {"pool": "gpu"}, "taints": [taint]}
+    wanted = settled(images={**IMAGES, "trainerCuda": "example.org/cuda:1"}, gpus=gpus)
+    kind = CLUSTERS["kubeconfig"]
+    assert kind.gpus(wanted) == GpuPool(
+        4,
+        min_nodes=0,
+        max_nodes=2,
+        labels={"pool": "gpu"},
+        taints=(Taint("sku", "gpu"),),
+        device_plugin=False,
+    )
+    assert kind.gpus(settled(images=IMAGES)) is None
+    assert kind.pools(wanted) == ()
+    assert kind.capacity(wanted) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "told"),
+    [
+        ({}, "images", "is missing: say how images get into the cluster"),
+        ({"images": {}}, "images.trainer", "is missing, and jobs run it"),
+        ({"images": IMAGES, "gpus": {"perNode": 1}}, "images.trainerCuda", "jobs on `gpus` run it"),
+        ({"images": IMAGES, "operator": "install"}, "images.tcpWait", "`operator: install` needs"),
+        (
+            {"images": {**IMAGES, "trainerCuda": "a:1"}, "gpus": {"perNode": 1, "maxNodes": 1,
+                                                                 "nodes": 2}},
+            "gpus.maxNodes",
+            "1 is less than `gpus.nodes`, 2",
+        ),
+        ({"images": IMAGES, "disconnected": True}, "disconnected", "goes with a `registry`"),
+        ({"images": IMAGES, "path": "config"}, "path", "absolute or with ~/"),
+        ({"images": IMAGES, "namespace": "Team A"}, "namespace", "a namespace that is there"),
+        ({"images": IMAGES, "operator": "none"}, "operator", "auto, install, existing"),
+        ({"images": IMAGES, "contexts": "a"}, "contexts", 'did you mean "context"?'),
+    ],
+)  # fmt: skip
+def test_settings_that_are_wrong_are_told(said: dict[str, Any], key: str, told: str) -> None:
+    found = {each.key: each.text for each in settled(**said)}
+    assert told in found[f"slipway:cluster.{key}"]

@@ -1,0 +1,269 @@
+"""What a cluster has is seen as far as the account may see it, and nothing is changed."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+import tenacity
+import yaml
+
+from clusters.image_registry import Images
+from clusters.kubeconfig.choice import Choice, Unusable
+from clusters.kubeconfig.look import Found, look
+from clusters.kubeconfig.remains import remains as search
+from clusters.kubeconfig.settings import KubeconfigSettings
+from clusters.operator.existing import Deployed
+from core.manifests import KEPT, MADE_BY
+from tests.unit.fake_api import Answer, FakeApi, served
+
+GROUPS, KINDS = "/apis/", "/apis/kubeflow.org/v1"
+DEPLOYMENTS = "/apis/apps/v1/deployments"
+USUAL = "/apis/apps/v1/namespaces/kubeflow/deployments/training-operator"
+DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/pytorchjobs.kubeflow.org"
+NAMESPACE, HOME = "/api/v1/namespaces/team-a", "/api/v1/namespaces/kubeflow"
+ACCOUNT = f"{NAMESPACE}/serviceaccounts/slipway-job"
+JOBS = "/apis/kubeflow.org/v1/namespaces/team-a/pytorchjobs"
+FORBIDDEN = {"kind": "Status", "message": "forbidden"}
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    """A cluster in which an account may see everything, and there is no operator."""
+    empty = FakeApi()
+    empty.says("GET", GROUPS, groups())
+    empty.says("GET", DEPLOYMENTS, {"items": []})
+    empty.says("GET", NAMESPACE, {"metadata": {"name": "team-a"}})
+    with served(empty):
+        yield empty
+
+
+def groups(*names: str) -> dict[str, Any]:
+    return {"groups": [{"name": name} for name in ("apps", *names)]}
+
+
+def deployed(namespace: str, name: str, uid: str) -> dict[str, Any]:
+    container = {"name": "manager", "image": "training-operator:v1.9.3", "args": ["--x"]}
+    return {
+        "metadata": {"namespace": namespace, "name": name, "uid": uid},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }
+
+
+def with_operator(api: FakeApi) -> None:
+    api.says("GET", GROUPS, groups("kubeflow.org", "trainer.kubeflow.org"))
+    api.says("GET", KINDS, {"resources": [{"name": "pytorchjobs"}]})
+    usual = deployed("kubeflow", "training-operator", "1")
+    api.says("GET", USUAL, usual)
+    api.says("GET", DEPLOYMENTS, {"items": [usual, deployed("b", "other", "2")]})
+    mark = {"annotations": {MADE_BY: "slipway/mine"}}
+    api.says("GET", DEFINITION, {"metadata": mark})
+    api.says("GET", HOME, {"metadata": {"name": "kubeflow", **mark}})
+    api.says("GET", ACCOUNT, {"metadata": {"name": "slipway-job", **mark}})
+    api.answers["POST", JOBS] = judged
+
+
+def judged(job: Any) -> Answer:
+    template = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
+    if template["spec"]["containers"][0]["name"] == "pytorch":
+        return 201, job
+    return 403, {"kind": "Status", "message": "the webhook denied the request: no"}
+
+
+def seen(api: FakeApi) -> Found:
+    return look(choice(api.kubeconfig), "team-a")
+
+
+def choice(kubeconfig: str) -> Choice:
+    return Choice("x", "https://a.example", "config", kubeconfig, "/a file")
+
+
+def test_an_empty_cluster_has_nothing(api: FakeApi) -> None:
+    assert seen(api) == Found(deployed=(), namespaces={"team-a": None})
+
+
+def test_all_that_there_is_is_seen_each_thing_once(api: FakeApi) -> None:
+    with_operator(api)
+    image = "training-operator:v1.9.3"
+    assert seen(api) == Found(
+        serves=True,
+        trainer=True,
+        made_by="slipway/mine",
+        deployed=(
+            Deployed("kubeflow", "training-operator", image, ("--x",)),
+            Deployed("b", "other", image, ("--x",)),
+        ),
+        judged=True,
+        namespaces={"team-a": None, "kubeflow": "slipway/mine"},
+        jobs_of="slipway/mine",
+    )
+
+
+def test_looking_changes_nothing(api: FakeApi) -> None:
+    with_operator(api)
+    seen(api)
+    changing = [path for method, path, _ in api.asked if method != "GET"]
+    assert changing == [f"{JOBS}?dryRun=All"] * 2
+
+
+def test_what_an_account_may_not_see_is_not_known(api: FakeApi) -> None:
+    with_operator(api)
+    for path in (DEPLOYMENTS, USUAL, DEFINITION, NAMESPACE, HOME, ACCOUNT):
+        api.says("GET", path, FORBIDDEN, status=403)
+    assert seen(api) == Found(
+        serves=True, trainer=True, judged=True, unseen=frozenset({"team-a", "kubeflow"})
+    )
+
+
+def test_the_usual_place_is_looked_at_where_all_of_them_may_not_be_seen(api: FakeApi) -> None:
+    with_operator(api)
+    api.says("GET", DEPLOYMENTS, FORBIDDEN, status=403)
+    found = seen(api).deployed
+    assert found is not None
+    assert [each.name for each in found] == ["training-operator"]
+
+
+def test_a_webhook_that_can_not_be_tried_is_not_known(api: FakeApi) -> None:
+    with_operator(api)
+    api.says("POST", JOBS, {"kind": "Status", "message": "no such namespace"}, status=404)
+    assert seen(api).judged is None
+
+
+def test_no_webhook_is_seen(api: FakeApi) -> None:
+    with_operator(api)
+    api.answers["POST", JOBS] = lambda job: (201, job)
+    assert seen(api).judged is False
+
+
+def test_credentials_that_are_not_known_there_are_told(api: FakeApi) -> None:
+    api.says("GET", GROUPS, {"kind": "Status", "message": "Unauthorized"}, status=401)
+    with pytest.raises(Unusable, match=r"https://a\.example lets this account do nothing.*anew"):
+        seen(api)
+
+
+def test_a_cluster_that_does_not_answer_is_told_with_what_to_do(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "clusters.kubeconfig.look._groups.retry.stop", tenacity.stop_after_attempt(1)
+    )
+    gone = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
+    command = r"`kubectl --kubeconfig '/a file' --context x get --raw /version`"
+    with pytest.raises(Unusable, match=rf"https://a\.example does not answer: .*{command}"):
+        look(choice(gone), "team-a")
+
+
+def test_a_login_command_that_fails_is_told_in_its_own_words(api: FakeApi) -> None:
+    failing = ["-c", "echo run az login first >&2; exit 3"]
+    version = "client.authentication.k8s.io/v1"
+    program = {"apiVersion": version, "command": "sh", "args": failing, "interactiveMode": "Never"}
+    document = yaml.safe_load(api.kubeconfig)
+    document["users"][0]["user"] = {"exec": program}
+    told = r"`sh`, which failed; log in anew: .*run az login first"
+    with pytest.raises(Unusable, match=told):
+        look(choice(yaml.safe_dump(document)), "team-a")
+    assert api.asked == [], "nobody was asked as nobody"
+
+
+def test_whose_the_operators_deployment_is_is_seen_where_its_definition_may_not_be(
+    api: FakeApi,
+) -> None:
+    with_operator(api)
+    usual = deployed("kubeflow", "training-operator", "1")
+    usual["metadata"]["annotations"] = {MADE_BY: "slipway/dev"}
+    api.says("GET", USUAL, usual)
+    for path in (DEPLOYMENTS, DEFINITION):
+        api.says("GET", path, FORBIDDEN, status=403)
+    found = seen(api)
+    assert found.made_by is None
+    assert found.deployed is not None
+    assert [each.made_by for each in found.deployed] == ["slipway/dev"]
+
+
+def remains(api: FakeApi, tmp_path: Path, context: str | None = None) -> tuple[str, Sequence[str]]:
+    """Return what kind of things are left, and what."""
+    file = tmp_path / "config"
+    file.write_text(api.kubeconfig)
+    images = Images(trainer="example.org/trainer:1")
+    settings = KubeconfigSettings(
+        path=str(file), context=context, namespace="team-a", images=images
+    )
+    ((kind, found),) = search(settings, "slipway/mine").items()
+    return kind, found
+
+
+def test_what_bears_slipways_label_is_left_over(api: FakeApi, tmp_path: Path) -> None:
+    named = {"items": [{"metadata": {"name": "mine"}}]}
+    api.says("GET", JOBS, named)
+    api.says("GET", f"{NAMESPACE}/pods", FORBIDDEN, status=403)
+    api.says("GET", f"{NAMESPACE}/configmaps", named)
+    command = f"kubectl --kubeconfig {tmp_path}/config --context x --namespace team-a delete"
+    kind, found = remains(api, tmp_path)
+    assert kind == "objects with Slipway's labels"
+    assert found == [
+        f"pytorchjob mine: {command} pytorchjob mine",
+        f"configmap mine: {command} configmap mine",
+    ]
+    owned = {NAMESPACE, ACCOUNT}
+    queries = [path.partition("?")[2] for _, path, _ in api.asked if path not in owned]
+    assert all("app.kubernetes.io/managed-by=slipway" in unquote(each) for each in queries)
+
+
+def test_a_claim_that_is_kept_is_told_and_not_left_over(api: FakeApi, tmp_path: Path) -> None:
+    claims = [
+        {"metadata": {"name": "mine-results", "annotations": {KEPT: "true"}}},
+        {"metadata": {"name": "mine-scratch", "annotations": {KEPT: "false"}}},
+    ]
+    api.says("GET", f"{NAMESPACE}/persistentvolumeclaims", {"items": claims})
+    kind, found = remains(api, tmp_path)
+    assert "kept with their files" in kind
+    assert "delete persistentvolumeclaim mine-results` removes them" in kind
+    assert [line.partition(":")[0] for line in found] == ["persistentvolumeclaim mine-scratch"]
+
+
+@pytest.mark.parametrize("place", [NAMESPACE, ACCOUNT])
+def test_what_is_in_another_stacks_namespace_is_not_left_by_this_one(
+    api: FakeApi, tmp_path: Path, place: str
+) -> None:
+    api.says("GET", JOBS, {"items": [{"metadata": {"name": "theirs"}}]})
+    api.says("GET", place, {"metadata": {"annotations": {MADE_BY: "slipway/dev"}}})
+    kind, found = remains(api, tmp_path)
+    assert kind == "objects with Slipway's labels of its own (team-a is the stack slipway/dev's)"
+    assert found == []
+
+
+def test_what_is_in_a_namespace_of_its_own_is_left(api: FakeApi, tmp_path: Path) -> None:
+    api.says("GET", JOBS, {"items": [{"metadata": {"name": "mine"}}]})
+    api.says("GET", NAMESPACE, {"metadata": {"annotations": {MADE_BY: "slipway/mine"}}})
+    _, (told,) = remains(api, tmp_path)
+    assert told.endswith("delete pytorchjob mine")
+
+
+def test_a_cluster_that_lets_nobody_in_is_not_taken_for_empty(api: FakeApi, tmp_path: Path) -> None:
+    api.says("GET", JOBS, {"kind": "Status", "message": "Unauthorized"}, status=401)
+    _, (told,) = remains(api, tmp_path)
+    assert "can't be checked (Unauthorized)" in told
+    command = f"kubectl --kubeconfig {tmp_path}/config --context x --namespace team-a get"
+    assert f"{command} pytorchjobs,pods" in told
+
+
+def test_of_a_cluster_that_has_gone_nothing_is_known_to_be_left(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    api.kubeconfig = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
+    kind, found = remains(api, tmp_path)
+    assert found == []
+    assert kind.startswith(
+        "objects known to be in a cluster that could not be checked (http://127.0.0.1:"
+    )
+    command = f"kubectl --kubeconfig {tmp_path}/config --context x --namespace team-a get"
+    assert f"should it do so again, see `{command}" in kind
+
+
+def test_of_a_cluster_whose_context_has_gone_nothing_is_known_to_be_left(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    kind, found = remains(api, tmp_path, context="gone")
+    assert found == []
+    assert 'slipway:cluster.context: "gone" is not in' in kind

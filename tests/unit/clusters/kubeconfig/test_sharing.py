@@ -1,0 +1,84 @@
+"""Whether a stack may use a cluster, and a namespace in it, beside other stacks."""
+
+from dataclasses import replace
+
+import pytest
+
+from clusters.kubeconfig.choice import Unusable
+from clusters.kubeconfig.cluster import require_alone, require_home, require_namespace
+from clusters.kubeconfig.look import Found
+from clusters.operator.existing import Deployed
+
+NEWEST = Deployed("kubeflow", "training-operator", "ghcr.io/x/training-operator:v1-d6eb98e")
+SERVING = Found(serves=True, deployed=(NEWEST,), judged=True)
+MINE = "slipway/mine"
+
+
+def test_a_namespace_that_is_somebody_elses_is_not_made_the_stacks_own() -> None:
+    require_namespace(Found(), "slipway-jobs", MINE, named=False)
+    own, theirs = (Found(namespaces={"slipway-jobs": each}) for each in (MINE, None))
+    require_namespace(own, "slipway-jobs", MINE, named=False)
+    with pytest.raises(Unusable, match="and not this stack's; name it here to use it as it is"):
+        require_namespace(theirs, "slipway-jobs", MINE, named=False)
+
+
+def test_a_namespace_that_is_named_has_to_be_there() -> None:
+    for found in (Found(namespaces={"team-a": None}), Found(unseen=frozenset({"team-a"}))):
+        require_namespace(found, "team-a", MINE, named=True)
+    with pytest.raises(Unusable, match="kubectl create namespace team-a"):
+        require_namespace(Found(), "team-a", MINE, named=True)
+
+
+def test_the_operator_goes_into_no_namespace_of_somebody_else() -> None:
+    require_home(Found(namespaces={"kubeflow": MINE}), MINE)
+    with pytest.raises(Unusable, match="`make down` would remove it"):
+        require_home(Found(namespaces={"kubeflow": None}), MINE)
+
+
+OTHERS = "slipway/dev"
+
+
+@pytest.mark.parametrize("namespace", ["slipway-jobs", "team-a"])
+@pytest.mark.parametrize(
+    "found",
+    [
+        replace(SERVING, made_by=OTHERS),
+        replace(SERVING, deployed=(replace(NEWEST, made_by=OTHERS),)),
+        Found(namespaces={"kubeflow": OTHERS}),
+        replace(SERVING, made_by=OTHERS, namespaces={"slipway-jobs": OTHERS}, jobs_of=OTHERS),
+    ],
+    ids=["its CRD", "its Deployment", "its namespace", "all of it"],
+)
+def test_an_operator_that_another_stack_has_installed_is_that_stacks_alone(
+    found: Found, namespace: str
+) -> None:
+    with pytest.raises(Unusable) as caught:
+        require_alone(found, namespace, MINE)
+    said = str(caught.value)
+    assert said.startswith("slipway:cluster: the stack slipway/dev has installed")
+    assert "one stack for each cluster whose operator Slipway has installed" in said
+    assert "put this stack's jobs into slipway:jobs of slipway/dev, or use a cluster of" in said
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        replace(SERVING, namespaces={"team-a": OTHERS}),
+        replace(SERVING, namespaces={"team-a": None}, jobs_of=OTHERS),
+        replace(SERVING, unseen=frozenset({"team-a"}), jobs_of=OTHERS),
+    ],
+    ids=["made by it", "somebody else's", "not to be seen"],
+)
+def test_beside_somebody_elses_operator_there_is_one_stack_for_each_namespace(found: Found) -> None:
+    with pytest.raises(Unusable) as caught:
+        require_alone(found, "team-a", MINE)
+    said = str(caught.value)
+    assert said.startswith("slipway:cluster.namespace: team-a is where the stack slipway/dev has")
+    assert "name another one that is there, put this stack's jobs into slipway:jobs of" in said
+
+
+def test_what_is_the_stacks_own_or_nobodys_of_slipway_is_in_no_ones_way() -> None:
+    mine = {"kubeflow": MINE, "slipway-jobs": MINE}
+    own = replace(SERVING, made_by=MINE, namespaces=mine, jobs_of=MINE)
+    for found in (Found(), SERVING, own, Found(namespaces={"kubeflow": None, "team-a": OTHERS})):
+        require_alone(found, "slipway-jobs", MINE)

@@ -1,0 +1,97 @@
+"""What the cluster autoscaler says is told in words that say what to do."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from clusters import cloud_reports
+
+
+def event(reason: str, message: str, at: str = "2026-01-01T00:00:00Z") -> dict[str, Any]:
+    return {"reason": reason, "message": message, "lastTimestamp": at}
+
+
+def status(code: str, message: str, state: str = "Backoff") -> str:
+    """Return a status as the autoscaler's own test has it (clusterstate/utils/status_test.yaml)."""
+    scale_up = {"status": state, "backoffInfo": {"errorCode": code, "errorMessage": message}}
+    groups = [{"name": "aks-gpu-vmss", "scaleUp": scale_up}, {"name": "aks-system-vmss"}]
+    return yaml.safe_dump({"autoscalerStatus": "Running", "nodeGroups": groups})
+
+
+def test_a_node_that_is_being_made_is_told_with_its_group() -> None:
+    found = cloud_reports.growth(
+        [event("TriggeredScaleUp", "pod triggered scale-up: [{aks-gpu-vmss 0->1 (max: 4)}]")]
+    )
+    assert found is not None
+    assert found.coming
+    assert str(found) == "a node is being made ([{aks-gpu-vmss 0->1 (max: 4)}])"
+
+
+def test_what_was_said_last_counts() -> None:
+    made = event("TriggeredScaleUp", "pod triggered scale-up: x", "2026-01-01T00:00:01Z")
+    refused = event(
+        "NotTriggerScaleUp",
+        "pod didn't trigger scale-up: 1 in backoff after failed scale-up",
+        "2026-01-01T00:09:00Z",
+    )
+    found = cloud_reports.growth([refused, made, event("FailedScheduling", "0/1 nodes")])
+    assert found is not None
+    assert not found.coming
+    assert str(found) == "no node is made for it: 1 in backoff after failed scale-up"
+
+
+def test_without_an_autoscaler_nothing_is_said() -> None:
+    assert cloud_reports.growth([event("FailedScheduling", "0/1 nodes are available")]) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("Operation results in exceeding quota limits of Core. Maximum allowed: 10", "quota:"),
+        ("Code=OverconstrainedAllocationRequest", "no such machine left"),
+        ("ZonalAllocationFailed: no capacity in zone 1", "no such machine left"),
+        ("SkuNotAvailable: Standard_NC4as_T4_v3", "no such machine left"),
+        ("1 max node group size reached", "the pool is at its largest"),
+        ("Nodes added to group x failed to register within 15m0s", "never became a node"),
+    ],
+)
+def test_the_providers_words_are_told_with_what_they_mean(words: str, meant: str) -> None:
+    told = cloud_reports.explained(words)
+    assert meant in told
+    assert words in told
+
+
+def test_words_that_nobody_knows_are_told_as_they_are() -> None:
+    assert cloud_reports.explained("it is Tuesday") == "it is Tuesday"
+
+
+def test_a_group_that_backs_off_is_named_with_its_error() -> None:
+    (told,) = cloud_reports.setbacks(status("QUOTA_EXCEEDED", "Quota 'GPUS' exceeded. Limit: 0"))
+    assert "aks-gpu-vmss: QUOTA_EXCEEDED: Quota 'GPUS' exceeded. Limit: 0" in told
+    assert told.startswith("the subscription's quota: raise it")
+
+
+def test_a_failure_of_the_autoscaler_itself_is_told_once() -> None:
+    words = "Scale-up failed for group aks-gpu-vmss: Code=SkuNotAvailable"
+    events = [
+        event("FailedToScaleUpGroup", words, "2026-01-01T00:00:01Z"),
+        event("FailedToScaleUpGroup", words, "2026-01-01T00:05:01Z"),
+        event("ScaledUpGroup", "Scale-up: group aks-system-vmss size set to 2"),
+    ]
+    (told,) = cloud_reports.setbacks(None, events)
+    assert words in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "Cluster-autoscaler status at 2021:\nCluster-wide:\n  Health:  Healthy (ready=3)\n",
+        status("", "", "NoActivity"),
+        "nodeGroups:\n",
+    ],
+)
+def test_a_status_that_tells_of_no_failure_says_nothing(text: str | None) -> None:
+    assert cloud_reports.setbacks(text) == []

@@ -1,0 +1,227 @@
+"""The life of an image on a node, and of a job's own image, which is called by its digest."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.handler import UNKNOWN, Handler, Properties
+from images.build.job import RequirementsSpec
+from images.build.spec import BuildSpec, Spec
+from images.build.trainer import IMAGES, MLFLOW, TRAINER, ImageSpec
+from images.image_lifecycle import ImageHandler, JobImageHandler
+from images.targets import containerd
+from tests.unit.images.objects import Listener
+
+_TARGET = {"kind": "containerd", "address": "/run/c.sock", "namespace": "k8s.io"}
+
+
+@dataclass
+class Machine:
+    """A cache of built images, and a node's containerd, without either."""
+
+    images: dict[str, str] = field(default_factory=dict)
+    built: list[str] = field(default_factory=list)
+    is_up: bool = True
+
+    def build(self, spec: Spec) -> Path:
+        self.built.append(spec.reference)
+        return Path(spec.reference)
+
+    def load(self, archive: Path) -> None:
+        self.images[str(archive)] = f"sha256:{archive.name.rpartition(':')[2]}"
+
+    def tag(self, reference: str, name: str) -> None:
+        self.images[name] = self.images[reference]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine()
+    node = containerd.Node
+    monkeypatch.setattr(node, "is_up", property(lambda _self: made.is_up))
+    monkeypatch.setattr(node, "digest", lambda _self, name: made.images.get(name))
+    monkeypatch.setattr(node, "load", lambda _self, archive, *_: made.load(archive))
+    monkeypatch.setattr(node, "tag", lambda _self, *names: made.tag(*names))
+    monkeypatch.setattr(node, "remove", lambda _self, name: made.images.pop(name, None))
+    monkeypatch.setattr(BuildSpec, "build", lambda spec, _context: made.build(spec))
+    return made
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Path:
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    return tmp_path
+
+
+def _inputs(of: Handler, context: Path, **others: Any) -> Properties:
+    inputs = {"name": "mine", "context": str(context), "target": _TARGET, **others}
+    if isinstance(of, JobImageHandler):
+        inputs = {"dockerfile": "Dockerfile", **inputs}
+        return {**inputs, "contentHash": of.spec(inputs).content_hash}
+    inputs = {"datasets": [], **inputs}
+    return {**inputs, "contentHash": ImageHandler().spec(inputs).content_hash}
+
+
+def _state(of: Handler, inputs: Properties) -> Properties:
+    return {**inputs, **of.create(inputs, Listener())[1]}
+
+
+@pytest.mark.parametrize("of", [ImageHandler(), JobImageHandler()], ids=["image", "job image"])
+class TestEitherImage:
+    """What holds for every image."""
+
+    def test_it_is_built_once_and_then_unchanged(
+        self, of: Handler, machine: Machine, context: Path
+    ) -> None:
+        inputs = _inputs(of, context)
+        state = _state(of, inputs)
+        assert of.diff(state, inputs, Listener()) == []
+        assert _state(of, inputs) == state
+        assert len(machine.built) == 1
+        assert of.preview(state, inputs, inputs, Listener()) == {
+            key: state[key] for key in of.outputs
+        }
+
+    def test_one_that_the_node_lost_comes_back(
+        self, of: Handler, machine: Machine, context: Path
+    ) -> None:
+        inputs = _inputs(of, context)
+        state = _state(of, inputs)
+        machine.images.clear()
+        assert [change.path for change in of.diff(state, inputs, Listener())] == ["imageDigest"]
+        of.update(state, inputs, Listener())
+        assert state["reference"] in machine.images
+
+    def test_a_node_that_is_down_has_lost_nothing(
+        self, of: Handler, machine: Machine, context: Path
+    ) -> None:
+        inputs = _inputs(of, context)
+        state = _state(of, inputs)
+        machine.is_up = False
+        assert of.diff(state, inputs, Listener()) == []
+        of.delete(state, Listener())
+
+    def test_new_content_takes_the_place_of_the_old(
+        self, of: Handler, machine: Machine, context: Path
+    ) -> None:
+        state = _state(of, _inputs(of, context))
+        (context / "train.py").touch()
+        inputs = _inputs(of, context)
+        assert [change.path for change in of.diff(state, inputs, Listener())] == ["contentHash"]
+        known = of.preview(state, inputs, inputs, Listener())
+        assert known["imageDigest"] is UNKNOWN
+        outputs = of.update(state, inputs, Listener())
+        assert outputs["reference"] == known["reference"] != state["reference"]
+        assert state["reference"] not in machine.images
+        assert set(outputs.values()) >= machine.images.keys()
+
+    def test_nothing_is_left_of_it(self, of: Handler, machine: Machine, context: Path) -> None:
+        state = _state(of, _inputs(of, context))
+        of.delete(state, Listener())
+        assert machine.images == {}
+
+    @pytest.mark.usefixtures("machine")
+    def test_files_that_change_during_a_run_are_noticed(self, of: Handler, context: Path) -> None:
+        inputs = _inputs(of, context)
+        (context / "train.py").touch()
+        with pytest.raises(RuntimeError, match="has changed during this run"):
+            of.create(inputs, Listener())
+
+
+def test_a_jobs_image_is_called_by_its_digest(machine: Machine, context: Path) -> None:
+    of = JobImageHandler()
+    state = _state(of, _inputs(of, context))
+    assert state["pinned"] == f"localhost/slipway-job-mine@{state['imageDigest']}"
+    assert machine.images[state["pinned"]] == machine.images[state["reference"]]
+
+
+def test_a_name_by_digest_that_is_lost_comes_back(machine: Machine, context: Path) -> None:
+    of = JobImageHandler()
+    inputs = _inputs(of, context)
+    state = _state(of, inputs)
+    del machine.images[state["pinned"]]
+    assert of.diff(state, inputs, Listener())
+    of.update(state, inputs, Listener())
+    assert state["pinned"] in machine.images
+
+
+def test_the_same_content_under_a_new_name_stays(
+    machine: Machine, context: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new name with the digest of the old one: removing the old must not take the new."""
+    monkeypatch.setattr(
+        machine, "load", lambda archive: machine.images.update({str(archive): "sha256:1"})
+    )
+    of = JobImageHandler()
+    state = _state(of, _inputs(of, context))
+    (context / "notes.txt").touch()
+    outputs = of.update(state, _inputs(of, context), Listener())
+    assert outputs["pinned"] == state["pinned"]
+    assert machine.images.keys() == {outputs["reference"], outputs["pinned"]}
+
+
+def test_the_trainers_image_is_built_before(
+    machine: Machine, context: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(TRAINER), "reference", "localhost/slipway-trainer:1")
+    of = JobImageHandler()
+    of.create(_inputs(of, context, trainer="localhost/slipway-trainer:1"), Listener())
+    assert machine.built[0] == "localhost/slipway-trainer:1"
+    assert len(machine.built) == 2
+    with pytest.raises(RuntimeError, match="has changed during this run"):
+        of.create(_inputs(of, context, trainer="localhost/slipway-trainer:0"), Listener())
+
+
+def test_nothing_is_known_before_the_trainers_image_is(context: Path) -> None:
+    of = JobImageHandler()
+    inputs = {**_inputs(of, context), "trainer": UNKNOWN}
+    assert of.preview(None, inputs, inputs, Listener()) == dict.fromkeys(of.outputs, UNKNOWN)
+
+
+def test_a_preview_says_what_is_built_and_from_what_where_that_is_new(tmp_path: Path) -> None:
+    (tmp_path / "needs.txt").write_text("einops==0.8.1\n")
+    of, seen = JobImageHandler(), Listener()
+    spec = RequirementsSpec.from_file("mine", tmp_path / "needs.txt")
+    inputs = {**spec.inputs, "trainer": UNKNOWN, "target": _TARGET}
+    assert of.check(inputs) == []
+    of.preview(None, inputs, inputs, seen)
+    of.preview({**inputs, "contentHash": "other"}, inputs, inputs, seen)
+    of.preview({**inputs, "trainer": "localhost/slipway-trainer:1"}, inputs, inputs, seen)
+    assert seen.lines == [f"is built from {spec.origin}"] * 2
+
+
+def test_a_preview_says_what_a_build_takes_where_there_will_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    of, seen = ImageHandler(), Listener()
+    inputs = {**MLFLOW.inputs, "target": _TARGET}
+    of.preview(None, inputs, inputs, seen)
+    [line] = seen.lines
+    assert line.startswith(f"is built from {MLFLOW.context / 'Dockerfile.mlflow'}: ")
+    assert line.endswith(MLFLOW.estimate)
+    of.preview({**inputs, "built": MLFLOW.reference}, inputs, inputs, seen)
+    MLFLOW.archive.parent.mkdir(parents=True)
+    MLFLOW.archive.touch()
+    of.preview(None, inputs, inputs, seen)
+    assert seen.lines == [line], "it is built already, or as before"
+
+
+@pytest.mark.parametrize(
+    ("context", "dockerfile", "named"),
+    [("/nowhere", "Dockerfile", "context"), ("", "Nofile", "dockerfile")],
+)
+def test_a_preview_refuses_what_cannot_be_built(
+    context: str, dockerfile: str, named: str, tmp_path: Path
+) -> None:
+    folder = context or str(tmp_path)
+    inputs = {"name": "mine", "context": folder, "dockerfile": dockerfile, "contentHash": ""}
+    (failure,) = JobImageHandler().check(inputs)
+    assert failure.key == named
+
+
+@pytest.mark.parametrize("spec", IMAGES, ids=lambda spec: spec.name)
+def test_what_a_resource_stands_for_is_the_image_that_was_declared(spec: ImageSpec) -> None:
+    assert ImageSpec.from_inputs(spec.inputs) == spec

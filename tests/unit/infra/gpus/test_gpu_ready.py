@@ -1,0 +1,166 @@
+"""GPUs are ready once nodes offer them; else the reason is told."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from core import wait
+from core.handler import UNKNOWN, Change
+from infra.gpus import gpu_ready
+from infra.gpus.gpu_ready import GpuReadyHandler
+from infra.gpus.manifests import facts
+from tests.unit import row
+from tests.unit.fake_api import Answer, FakeApi, served
+from tests.unit.gpu_objects import POOL, node, plugin
+
+NODES = "/api/v1/nodes"
+PLUGINS = "/api/v1/namespaces/slipway-gpu"
+
+
+@dataclass
+class Row(row.Row):
+    """A resource's row in `pulumi up` that keeps warnings apart."""
+
+    warnings: list[str] = field(default_factory=list)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeApi]:
+    """The API server of a cluster with one GPU."""
+    with served(FakeApi()) as api:
+        api.says("GET", NODES, {"items": [node()]})
+        yield api
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End each wait after a moment."""
+    monkeypatch.setattr(gpu_ready, "NODES_SECONDS", 1.5)
+    monkeypatch.setattr(wait, "POLL_SECONDS", 0.05)
+
+
+def inputs(cluster: FakeApi, **changed: Any) -> dict[str, Any]:
+    return {
+        "kubeconfig": cluster.kubeconfig,
+        "pool": facts(POOL),
+        "rollout": "x",
+    } | changed
+
+
+def cuda(cluster: FakeApi, shown: Row | None = None, **changed: Any) -> dict[str, Any]:
+    _, outputs = GpuReadyHandler().create(inputs(cluster, **changed), shown or Row())
+    found: dict[str, Any] = outputs["cuda"]
+    return found
+
+
+def test_nodes_that_offer_gpus_are_counted_and_nothing_is_verified_yet(cluster: FakeApi) -> None:
+    shown = Row()
+    assert cuda(cluster, shown) == {
+        "state": "unverified",
+        "reason": "no job has computed on a GPU yet",
+        "nodes": 1,
+        "gpus": 1,
+    }
+    assert shown.warnings == []
+
+
+def test_a_pool_that_begins_with_no_nodes_costs_nothing_to_look_at(cluster: FakeApi) -> None:
+    found = cuda(cluster, pool=facts(replace(POOL, min_nodes=0)))
+    assert found["state"] == "unverified"
+    assert "the first job with GPUs" in found["reason"]
+    assert cluster.asked == []
+
+
+def test_an_account_that_may_not_list_nodes_is_no_failure(cluster: FakeApi) -> None:
+    words = 'nodes is forbidden: User "u" cannot list resource "nodes"'
+    cluster.says("GET", NODES, {"kind": "Status", "message": words}, status=403)
+    shown = Row()
+    assert "may not list nodes" in cuda(cluster, shown)["reason"]
+    (warning,) = shown.warnings
+    assert warning.startswith("cuda: unverified: ")
+
+
+def test_nodes_that_do_not_offer_gpus_in_time_fail_the_update_with_the_reasons(
+    cluster: FakeApi,
+) -> None:
+    cluster.says("GET", NODES, {"items": [node(gpus=None)]})
+    crashed = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+    cluster.says("GET", f"{PLUGINS}/pods", {"items": [plugin(crashed)]})
+    cluster.says("GET", f"{PLUGINS}/events", {"items": []})
+    log = "Starting OS watcher.\nFailed to initialize NVML: could not load NVML library.\n"
+    cluster.says("GET", f"{PLUGINS}/pods/plugin-on-gpu-1/log", log)
+    shown = Row()
+    with pytest.raises(TimeoutError) as caught:
+        cuda(cluster, shown)
+    text = str(caught.value)
+    assert "after 1.5 s of waiting for the cluster's GPUs: 0 of 1 nodes offer" in text
+    assert "could not load NVML library" in text
+    assert "for AKS to install" in text
+    assert "made-up" not in text, "the token is in the error"
+    assert any("could not load NVML" in line for line in shown.said)
+
+
+def test_a_cloud_that_makes_no_node_is_told_with_what_is_behind_it(cluster: FakeApi) -> None:
+    cluster.says("GET", NODES, {"items": []})
+    about = {
+        "metadata": {"name": "e"},
+        "involvedObject": {"name": "cluster-autoscaler-status"},
+        "reason": "FailedToScaleUpGroup",
+        "message": "Scale-up failed for group aks-gpu: Code=SkuNotAvailable",
+    }
+    system = "/api/v1/namespaces/kube-system"
+    map_ = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": ""}}
+    cluster.says("GET", f"{system}/configmaps/cluster-autoscaler-status", map_)
+    cluster.says("GET", f"{system}/events", {"items": [about]})
+    with pytest.raises(TimeoutError, match="spot ones least of all"):
+        cuda(cluster)
+
+
+def test_nodes_that_come_late_are_waited_for(
+    cluster: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_ready, "NODES_SECONDS", 60)
+    looks: list[None] = []
+
+    def late(_body: Any) -> Answer:
+        looks.append(None)
+        return 200, {"items": [node(gpus=1 if len(looks) > 3 else None)]}
+
+    cluster.answers["GET", NODES] = late
+    assert cuda(cluster)["nodes"] == 1
+
+
+def test_a_node_with_fewer_gpus_than_it_should_have_is_warned_of(cluster: FakeApi) -> None:
+    shown = Row()
+    assert cuda(cluster, shown, pool=facts(replace(POOL, per_node=4)))["gpus"] == 1
+    assert shown.warnings == ["node gpu-1 offers 1 of its 4 x nvidia.com/gpu"]
+
+
+def test_ctrl_c_ends_the_wait_at_once(cluster: FakeApi) -> None:
+    cluster.says("GET", NODES, {"items": []})
+    shown = Row()
+    shown.cancelled.set()
+    with pytest.raises(InterruptedError):
+        cuda(cluster, shown)
+
+
+def test_an_up_waits_for_nothing_while_the_nodes_are_there(cluster: FakeApi) -> None:
+    given = inputs(cluster)
+    assert GpuReadyHandler().diff({**given, "cuda": {}}, given, Row()) == []
+
+
+def test_an_up_waits_for_nodes_that_are_gone(cluster: FakeApi) -> None:
+    cluster.says("GET", NODES, {"items": []})
+    given = inputs(cluster)
+    assert GpuReadyHandler().diff(given, given, Row()) == [Change("pool", drift=True)]
+
+
+def test_a_preview_asks_no_cluster_that_is_not_there_yet(cluster: FakeApi) -> None:
+    given = inputs(cluster, kubeconfig=UNKNOWN)
+    assert GpuReadyHandler().diff(inputs(cluster), given, Row()) == [Change("kubeconfig")]
+    assert cluster.asked == []

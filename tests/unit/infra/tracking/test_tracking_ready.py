@@ -1,0 +1,81 @@
+"""The tracking server is ready once all of its pods are, and waiting for it has an end."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from core.handler import Change
+from infra.tracking import tracking_ready
+from infra.tracking.tracking_ready import Gone, TrackingReadyHandler
+from tests.unit.fake_api import FakeApi, served
+from tests.unit.row import Row
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/slipway-jobs/deployments"
+PODS, EVENTS = (f"/api/v1/namespaces/slipway-jobs/{kind}" for kind in ("pods", "events"))
+
+
+def deployment(ready: int) -> dict[str, Any]:
+    return {
+        "metadata": {"generation": 3},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app.kubernetes.io/name": "x"}}},
+        "status": {"observedGeneration": 3, "updatedReplicas": 1, "readyReplicas": ready},
+    }
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
+    """A cluster with a server and its database, both ready."""
+    monkeypatch.setattr(tracking_ready, "LIMIT_SECONDS", 1)
+    monkeypatch.setattr(tracking_ready, "_POLL_SECONDS", 0.05)
+    ready = FakeApi()
+    for name in ("mlflow", "mlflow-database"):
+        ready.says("GET", f"{DEPLOYMENTS}/{name}", deployment(1))
+    with served(ready):
+        yield ready
+
+
+def inputs(api: FakeApi) -> dict[str, Any]:
+    return {
+        "kubeconfig": api.kubeconfig,
+        "namespace": "slipway-jobs",
+        "deployments": ["mlflow-database", "mlflow"],
+        "rollout": "x",
+    }
+
+
+def test_it_is_ready_when_all_of_it_is(api: FakeApi) -> None:
+    row = Row()
+    assert TrackingReadyHandler().create(inputs(api), row) == ("slipway-jobs/mlflow", {})
+    assert row.said == []
+    assert TrackingReadyHandler().diff(inputs(api), inputs(api), Row()) == []
+
+
+@pytest.mark.parametrize("late", ["mlflow", "mlflow-database"])
+def test_what_does_not_start_ends_the_wait_with_what_its_pod_shows(api: FakeApi, late: str) -> None:
+    api.says("GET", f"{DEPLOYMENTS}/{late}", deployment(0))
+    waiting = {"reason": "CrashLoopBackOff", "message": "back-off"}
+    status = {"phase": "Running", "containerStatuses": [{"state": {"waiting": waiting}}]}
+    pod = {"metadata": {"name": "m-1", "uid": "u"}, "status": status}
+    api.says("GET", PODS, {"items": [pod]})
+    api.says("GET", EVENTS, {"items": []})
+    api.says("GET", f"{PODS}/m-1/log", "no such driver\n")
+    with pytest.raises(TimeoutError) as caught:
+        TrackingReadyHandler().create(inputs(api), Row())
+    text = str(caught.value)
+    assert text.startswith("the tracking server was not ready within 1 s: 0 of 1 pods")
+    assert "CrashLoopBackOff" in text
+    assert "no such driver" in text
+
+
+def test_one_that_has_stopped_is_waited_for_again_by_the_next_up(api: FakeApi) -> None:
+    api.says("GET", f"{DEPLOYMENTS}/mlflow", deployment(0))
+    changes = TrackingReadyHandler().diff(inputs(api), inputs(api), Row())
+    assert changes == [Change("deployments", drift=True)]
+
+
+def test_one_that_was_deleted_is_not_waited_for(api: FakeApi) -> None:
+    del api.answers["GET", f"{DEPLOYMENTS}/mlflow"]
+    assert TrackingReadyHandler().diff(inputs(api), inputs(api), Row()) != []
+    with pytest.raises(Gone, match=r"slipway-jobs/mlflow has been deleted.*pulumi refresh"):
+        TrackingReadyHandler().create(inputs(api), Row())

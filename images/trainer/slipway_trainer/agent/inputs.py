@@ -18,10 +18,10 @@ from posixpath import normpath
 from typing import Any
 
 from slipway import termination
-from slipway_trainer import report
 from slipway_trainer.agent import data
 from slipway_trainer.agent.artifacts import described
 from slipway_trainer.agent.data import STALL_SECONDS, Data, NotFetchedError, copy
+from slipway_trainer.training import report
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,10 @@ from typing import IO, Any
 
 from slipway import termination
 from slipway.events import Events, own_index, own_rank
-from slipway_trainer import report
 from slipway_trainer.agent import artifacts, messages
 from slipway_trainer.agent.mirror import Mirror
 from slipway_trainer.agent.tracking.process import Tracking
+from slipway_trainer.training import report
 
 _LAST_LINES = 100
 _LEFT_OPEN_SECONDS = 1.0

@@ -17,9 +17,9 @@ from torch import nn
 from slipway.checkpoints import Interval, Store, stopping
 from slipway.events import Events
 from slipway.writer import Writer
-from slipway_trainer import report
-from slipway_trainer.distributed import World, total
-from slipway_trainer.tracker import regrouped
+from slipway_trainer.training import report
+from slipway_trainer.training.distributed import World, total
+from slipway_trainer.training.tracker import regrouped
 
 
 @dataclass

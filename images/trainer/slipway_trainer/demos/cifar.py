@@ -16,8 +16,8 @@ from collections.abc import Sequence
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 
-from slipway_trainer import datasets
-from slipway_trainer.demos import options, training
+from slipway_trainer.data import datasets
+from slipway_trainer.demos import loop, options
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
@@ -52,10 +52,10 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def task(_: argparse.Namespace) -> training.Task:
+def task(_: argparse.Namespace) -> loop.Task:
     """Return what there is to train."""
-    return training.Task(net=Net, load=datasets.cifar10, model_file="cifar_net.pt", by_class=True)
+    return loop.Task(net=Net, load=datasets.cifar10, model_file="cifar_net.pt", by_class=True)
 
 
 if __name__ == "__main__":
-    training.main(arguments, task)
+    loop.main(arguments, task)

@@ -20,8 +20,8 @@ from typing import Any
 from torch import Tensor, nn
 from torchvision import models
 
-from slipway_trainer import pictures
-from slipway_trainer.demos import options, training
+from slipway_trainer.data import pictures
+from slipway_trainer.demos import loop, options
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
@@ -52,7 +52,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def task(args: argparse.Namespace) -> training.Task:
+def task(args: argparse.Namespace) -> loop.Task:
     """Return what there is to train."""
     made = cache(pictures.made)
     size = args.size or (32 if args.data is None else 224)
@@ -60,8 +60,8 @@ def task(args: argparse.Namespace) -> training.Task:
     def load(data: Path | None, **chosen: Any) -> pictures.Pictures:
         return pictures.Pictures(made() if data is None else data, size=size, **chosen)
 
-    return training.Task(lambda classes: Net(args.arch, classes), load, "resnet.pt")
+    return loop.Task(lambda classes: Net(args.arch, classes), load, "resnet.pt")
 
 
 if __name__ == "__main__":
-    training.main(arguments, task)
+    loop.main(arguments, task)

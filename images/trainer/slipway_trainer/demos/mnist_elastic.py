@@ -23,9 +23,9 @@ import torch
 from torch import Tensor
 from torch.profiler import profile
 
-from slipway_trainer import report
-from slipway_trainer.demos import mnist, options, training
-from slipway_trainer.distributed import World
+from slipway_trainer.training import report
+from slipway_trainer.demos import loop, mnist, options
+from slipway_trainer.training.distributed import World
 from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService
 from slipway_trainer.elastic.replica import Change
 from slipway.events import Events
@@ -53,7 +53,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     return args
 
 
-class Training(training.Training):
+class Training(loop.Training):
     """The same training, on the workers that there are.
 
     Who trains on what follows from the service. What workers agree on becomes part of the job's

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from slipway_trainer import goals
+from slipway_trainer.training import goals
 
 
 def parser(program: str, documentation: str | None, **defaults: Any) -> argparse.ArgumentParser:

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from slipway_trainer.datasets import Data
+from slipway_trainer.data.datasets import Data
 
 FILE = "predictions.html"
 _PICTURES = 20
@@ -30,7 +30,7 @@ img {width: 56px; image-rendering: pixelated; vertical-align: middle}
 
 
 class Predictions:
-    """A metric of `slipway_trainer.metrics` for one validation, which keeps what is predicted.
+    """A metric (`training.metrics`) for one validation, which keeps what is predicted.
 
     Args:
         classes: Their names.

@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 
 from slipway.events import Events
-from slipway_trainer import report
 from slipway_trainer.agent.tracking.process import SECONDS
 from slipway_trainer.agent.tracking.sender import End, Sender
 from slipway_trainer.agent.tracking.sinks import Run, sink_of
+from slipway_trainer.training import report
 
 
 def main() -> None:

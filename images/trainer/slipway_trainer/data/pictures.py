@@ -22,8 +22,8 @@ from torchvision.datasets import ImageFolder
 from torchvision.datasets.folder import default_loader
 from torchvision.transforms import v2
 
-from slipway_trainer import shards
-from slipway_trainer.datasets import CIFAR10, Data
+from slipway_trainer.data import shards
+from slipway_trainer.data.datasets import CIFAR10, Data
 
 _FOLDERS = {True: ("train", "training"), False: ("test", "testing", "val", "validation")}
 # Of ImageNet's pictures, which torchvision's networks are used to:

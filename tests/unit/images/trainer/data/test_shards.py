@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slipway_trainer import shards
+from slipway_trainer.data import shards
 
 
 def written(file: Path, members: Mapping[str, bytes], mode: str = "w") -> Path:

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from slipway_trainer.metrics import Metric
-from slipway_trainer.tracker import Tracker
+from slipway_trainer.training.metrics import Metric
+from slipway_trainer.training.tracker import Tracker
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 

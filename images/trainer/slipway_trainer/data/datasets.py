@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader
 from torchvision import datasets
 from torchvision.datasets import MNIST
 
-from slipway_trainer import report
+from slipway_trainer.training import report
 
 MNIST_SHA256 = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from slipway_trainer.goals import Goal, parse, task1_time_to_accuracy_goal
+from slipway_trainer.training.goals import Goal, parse, task1_time_to_accuracy_goal
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,13 @@ from torch.profiler import profile
 
 from slipway import checkpoints
 from slipway.events import Events
-from slipway_trainer import report
-from slipway_trainer.datasets import Data
+from slipway_trainer.data.datasets import Data
 from slipway_trainer.demos import outputs, predictions
 from slipway_trainer.demos.checkpoint import Checkpoints
 from slipway_trainer.demos.precision import DTYPES, PROBED, choose
 from slipway_trainer.demos.sharding import batches
-from slipway_trainer.distributed import (
+from slipway_trainer.training import report
+from slipway_trainer.training.distributed import (
     World,
     default_backend,
     device_facts,
@@ -35,9 +35,9 @@ from slipway_trainer.distributed import (
     parallel,
     synchronize_buffers,
 )
-from slipway_trainer.metrics import ClassAccuracy, Metric, TopKAccuracy
-from slipway_trainer.tracker import Tracker
-from slipway_trainer.validation import evaluate
+from slipway_trainer.training.metrics import ClassAccuracy, Metric, TopKAccuracy
+from slipway_trainer.training.tracker import Tracker
+from slipway_trainer.training.validation import evaluate
 
 Result = TypeVar("Result")
 

@@ -13,8 +13,8 @@ _MOST_EVENTS = 1024
 
 
 @dataclass
-class Account:
-    """An epoch, while it is going on. All of it is plain numbers, so it can be kept and resumed."""
+class EpochTimings:
+    """An epoch while it is going on: all of it is plain numbers, so it can be kept and resumed."""
 
     steps: int = 0
     samples: int = 0
@@ -79,7 +79,7 @@ class Account:
         return float(self.loss_sum) / self.loss_count if self.loss_count else None
 
     def state(self) -> dict[str, Any]:
-        """Return what `Account(**state)` goes on from."""
+        """Return what `EpochTimings(**state)` goes on from."""
         running = self.since is not None
         self.pause()
         state = asdict(replace(self, loss_sum=float(self.loss_sum), events=[]))

@@ -32,10 +32,10 @@ from typing import Any
 import torch.distributed as dist
 
 from slipway.events import Events
-from slipway_trainer.account import Account
-from slipway_trainer.distributed import total
-from slipway_trainer.goals import Goal
-from slipway_trainer.metrics import Metric
+from slipway_trainer.training.distributed import total
+from slipway_trainer.training.goals import Goal
+from slipway_trainer.training.metrics import Metric
+from slipway_trainer.training.timings import EpochTimings
 
 _DIGITS = 6
 _ACCURACY_DIGITS = 4
@@ -74,7 +74,7 @@ class Tracker:
         """Set by the validation that reached it, so on all ranks in the same step."""
         self._events = Events(rank) if events is None else events
         self._run = {} if run_id is None else {"run_id": run_id}
-        self._now = Account()
+        self._now = EpochTimings()
         self._found: dict[str, Any] = {}
         self._done: dict[str, Any] = {
             "epoch_accuracies": [], "epoch_metrics": {}, "samples_seen": 0
@@ -169,7 +169,7 @@ class Tracker:
         if "accuracy" in self._found:
             self._done["epoch_accuracies"].append(self._found["accuracy"])
         self.epoch += 1
-        self._now, self._found = Account(), {}
+        self._now, self._found = EpochTimings(), {}
 
     def step_seconds(self) -> dict[str, float]:
         """Return the time in steps that are in the model, by the run that made them."""
@@ -203,7 +203,7 @@ class Tracker:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from `state`: as if the time between had not passed."""
         self.epoch = state["epoch"]
-        self._now = Account(**state["now"])
+        self._now = EpochTimings(**state["now"])
         # An older image's checkpoint has no such map.
         self._done = {"epoch_metrics": {}, **deepcopy(dict(state["done"]))}
         self.goal_reached = state["goal_reached"]

@@ -1,0 +1,4 @@
+"""Data sets, how they are read, and which rank trains on which sample.
+
+`datasets` are in memory, `pictures` in files, which `shards` finds in tar archives.
+"""

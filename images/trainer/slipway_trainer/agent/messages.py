@@ -5,7 +5,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from slipway.events import numbers, own_rank, warn
+from slipway.events import own_rank, warn
+from slipway.reporting import numbers
 from slipway.termination import read
 
 _SIGNAL_BASE = 128

@@ -14,9 +14,9 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from slipway.checkpoints import Interval, Store, stopping
+from slipway.checkpoint_store import Interval, Store, Writer
+from slipway.checkpoints import stopping
 from slipway.events import Events
-from slipway.writer import Writer
 from slipway_trainer.training import report
 from slipway_trainer.training.distributed import World, total
 from slipway_trainer.training.tracker import regrouped

@@ -21,7 +21,7 @@ from typing import Any
 from slipway_trainer.elastic import board
 from slipway_trainer.elastic.board import Board, Knock, Record, Snapshot, index_of
 from slipway_trainer.elastic.limits import together
-from slipway_trainer.elastic.settings import Address, Settings
+from slipway_trainer.elastic.settings import Address, ElasticSettings
 
 LOOK_SECONDS = 2.5
 """How long looking at all others may take, side by side."""
@@ -59,7 +59,7 @@ class Sight:
 class Rendezvous:
     """This worker's way into one world after another; its own store listens on `store_port`."""
 
-    def __init__(self, settings: Settings, store_port: int) -> None:
+    def __init__(self, settings: ElasticSettings, store_port: int) -> None:
         self.settings = settings
         self.me = f"{settings.index:06}-{uuid.uuid4().hex[:12]}"
         self.board = Board(self.me, store_port)

@@ -16,8 +16,8 @@ import torch
 import torch.distributed as dist
 
 from slipway import checkpoints
+from slipway.checkpoint_store import Writer
 from slipway.events import Events, own_rank
-from slipway.writer import Writer
 from slipway_trainer.elastic import settings, world
 from slipway_trainer.elastic.board import Record, index_of
 from slipway_trainer.elastic.rendezvous import JobDone, Rendezvous

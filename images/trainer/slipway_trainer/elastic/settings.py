@@ -39,7 +39,7 @@ _DEFAULTS = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class ElasticSettings:
     """What a worker knows before it has met another."""
 
     index: int
@@ -59,7 +59,7 @@ class Settings:
 
 def read(
     environment: Mapping[str, str] = os.environ, resolver: Path = Path("/etc/resolv.conf")
-) -> Settings:
+) -> ElasticSettings:
     """Return the settings that `environment` holds; `resolver` names the DNS search domains.
 
     Raises:
@@ -83,17 +83,17 @@ def read(
             "job an elastic policy, or set SLIPWAY_ELASTIC_PEERS and SLIPWAY_ELASTIC_INDEX"
         )
     else:
-        return Settings(0, (("127.0.0.1", 0),), 1, 0)
+        return ElasticSettings(0, (("127.0.0.1", 0),), 1, 0)
     least = int(found["PET_NNODES"][1])
     if least > len(peers) or index >= len(peers):
         raise ValueError(
             f"PET_NNODES={found['PET_NNODES'][0]}, and this is worker {index}: there are only "
             f"{len(peers)} workers, 0 to {len(peers) - 1}; add to SLIPWAY_ELASTIC_PEERS"
         )
-    return Settings(index, tuple(peers), least, int(found["PET_MAX_RESTARTS"][0]))
+    return ElasticSettings(index, tuple(peers), least, int(found["PET_MAX_RESTARTS"][0]))
 
 
-def choose_interface(settings: Settings) -> None:
+def choose_interface(settings: ElasticSettings) -> None:
     """Have Gloo use the loopback where all workers are on this machine, unless it is told.
 
     Left alone, it takes what the machine's name resolves to: in a pod that is the pod's address.

@@ -24,7 +24,7 @@ from slipway_trainer.training import report
 def main() -> None:
     """Send until the program has ended, and end the process."""
     os.nice(19)  # the program comes first
-    spool, run = Path(os.environ.pop("SLIPWAY_EVENTS")), Run.of(os.environ)
+    spool, run = Path(os.environ.pop("SLIPWAY_EVENTS")), Run.from_environment(os.environ)
     try:
         sender = Sender(run, sink_of(run), spool)
     except Exception as error:  # noqa: BLE001 - whatever a package raises that is imported

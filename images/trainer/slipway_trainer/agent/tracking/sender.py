@@ -4,7 +4,6 @@ The file is the buffer: what a server did not take stays in it, and is sent agai
 pauses; in memory is one batch. A run that has ended has a few seconds for the rest.
 """
 
-import json
 import threading
 import time
 from collections import deque
@@ -15,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from slipway.events import reported
 from slipway_trainer.agent.tracking import dataset, figures
 from slipway_trainer.agent.tracking.dataset import Dataset
 from slipway_trainer.agent.tracking.sinks import RefusedError, Run, Sink
@@ -164,7 +164,7 @@ class Sender:
                     break
                 batch.until += len(line)
                 batch.lines += 1
-                event = _decoded(line)
+                event = reported(line.decode(errors="replace"))
                 batch.points += self._figures.points(event)
                 if self.run.is_first and event.get("event") == "started" and event.get("rank") == 0:
                     batch.started = event
@@ -210,12 +210,3 @@ class Sender:
             except RefusedError as error:
                 self.why = str(error)
                 return
-
-
-def _decoded(line: bytes) -> dict[str, Any]:
-    """Return an event; an empty one for a line that is none."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return {}
-    return event if isinstance(event, dict) else {}

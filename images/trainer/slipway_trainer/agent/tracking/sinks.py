@@ -52,7 +52,7 @@ class Run:
         return {"run_id": self.id, **known}
 
     @classmethod
-    def of(cls, environment: Mapping[str, str]) -> "Run":
+    def from_environment(cls, environment: Mapping[str, str]) -> "Run":
         """Return the run of a pod with this environment."""
         known = environment.get
         url = known("SLIPWAY_TRACKING_URL", "").rstrip("/")

@@ -11,7 +11,7 @@ import pytest
 from slipway_trainer.elastic import rendezvous
 from slipway_trainer.elastic.board import Record
 from slipway_trainer.elastic.rendezvous import JobDone, Rendezvous, Sight
-from slipway_trainer.elastic.settings import Settings
+from slipway_trainer.elastic.settings import ElasticSettings
 
 Start = Callable[[int], Rendezvous]
 
@@ -27,7 +27,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
             ports.append(("127.0.0.1", free.getsockname()[1]))
 
     def started(index: int) -> Rendezvous:
-        return Rendezvous(Settings(index, tuple(ports), 1, 0), 29500 + index)
+        return Rendezvous(ElasticSettings(index, tuple(ports), 1, 0), 29500 + index)
 
     return started
 

@@ -6,9 +6,9 @@ import os
 import socket
 import time
 
-from slipway_trainer.elastic.board import Record
-from slipway_trainer.elastic.rendezvous import RIVAL_SECONDS, Rendezvous
-from slipway_trainer.elastic.settings import ElasticSettings
+from slipway_trainer.membership.board import Record
+from slipway_trainer.membership.rendezvous import RIVAL_SECONDS, Rendezvous
+from slipway_trainer.membership.settings import ElasticSettings
 
 ports = []
 for _ in range(3):

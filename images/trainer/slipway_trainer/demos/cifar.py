@@ -8,7 +8,7 @@ As a PyTorchJob the operator sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT,
 containers run the same line as alone.
 """
 
-import slipway_trainer.demos  # noqa: F401, I001 - before torch
+import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
 
 import argparse
 from collections.abc import Sequence

@@ -8,7 +8,7 @@ As a PyTorchJob with `data` the containers find the folder by SLIPWAY_DATA_DIR. 
 these it trains on 6,000 of the pictures that are in the image, written as PNG files first.
 """
 
-import slipway_trainer.demos  # noqa: F401, I001 - before torch
+import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
 
 import argparse
 import os

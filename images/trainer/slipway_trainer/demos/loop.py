@@ -22,10 +22,10 @@ from torch.profiler import profile
 from slipway import checkpoints
 from slipway.events import Events
 from slipway_trainer.data.datasets import Data
+from slipway_trainer.data.ledger import batches
 from slipway_trainer.demos import outputs, predictions
 from slipway_trainer.demos.checkpoint import Checkpoints
 from slipway_trainer.demos.precision import DTYPES, PROBED, choose
-from slipway_trainer.demos.sharding import batches
 from slipway_trainer.training import report
 from slipway_trainer.training.distributed import (
     World,

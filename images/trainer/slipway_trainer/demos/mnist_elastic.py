@@ -9,7 +9,7 @@ As a PyTorchJob with an elastic policy the operator says who the workers are, an
 run the same line as alone.
 """
 
-import slipway_trainer.demos  # noqa: F401, I001 - before torch
+import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
 
 import argparse
 import time

@@ -18,11 +18,12 @@ import torch.distributed as dist
 from slipway import checkpoints
 from slipway.checkpoint_store import Writer
 from slipway.events import Events, own_rank
-from slipway_trainer.elastic import settings, world
-from slipway_trainer.elastic.board import Record, index_of
-from slipway_trainer.elastic.rendezvous import JobDone, Rendezvous
-from slipway_trainer.elastic.service import RecordIndexService
+from slipway_trainer.data.index_service import RecordIndexService
+from slipway_trainer.elastic import world
 from slipway_trainer.elastic.world import WorldChanged
+from slipway_trainer.membership import settings
+from slipway_trainer.membership.board import Record, index_of
+from slipway_trainer.membership.rendezvous import JobDone, Rendezvous
 
 _LINGER_SECONDS = 20.0
 """How long replacements of lost workers can still be told that the job is done."""

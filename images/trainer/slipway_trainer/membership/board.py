@@ -7,19 +7,24 @@ member of the last world expects, the board opens the next world for everyone wh
 
 A question is one line of JSON over TCP, and so is its answer; each has a limit. torch's TCPStore
 does not do for it: its client may wait for ever for a process that stands still, and clients cannot
-be made in several threads at a time.
+be made in several threads at a time. Whatever has no limit of its own gets one here, from `within`
+and `together`: a worker that stands still may never answer.
 """
 
 import json
 import socket
 import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, TypeVar
 
-from slipway_trainer.elastic.settings import Address
+from slipway_trainer.membership.settings import Address
+
+Result = TypeVar("Result")
 
 ANSWER_SECONDS = 2.0
 """How long a worker may take to answer; a thread of its own does that."""
@@ -182,3 +187,36 @@ class _Handler(StreamRequestHandler):
 
 def _record(packed: dict[str, Any] | None) -> Record | None:
     return None if packed is None else Record(**{**packed, "members": tuple(packed["members"])})
+
+
+def within(seconds: float, what: str, work: Callable[[], Result]) -> Result:
+    """Return what `work` returns; in a thread, which TimeoutError leaves behind if it is slow."""
+    future = begin(work)
+    if not wait([future], seconds).done:
+        raise TimeoutError(f"{what} took longer than {seconds:g} s")
+    return future.result()
+
+
+def together(seconds: float, works: Mapping[int, Callable[[], Result]]) -> dict[int, Result]:
+    """Do all of `works` side by side; return what those returned that ended well and in time."""
+    begun = {key: begin(work) for key, work in works.items()}
+    done = wait(begun.values(), seconds).done
+    return {
+        key: future.result()
+        for key, future in begun.items()
+        if future in done and future.exception() is None
+    }
+
+
+def begin(work: Callable[[], Result]) -> Future[Result]:
+    """Do `work` in a thread that nobody waits for at the end of the process, unlike a pool's."""
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised again where the result is wanted
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future

@@ -1,4 +1,7 @@
-"""Who trains on which sample in an elastic world, and which samples are in the model. No torch.
+"""Who trains on which sample: every sample exactly once per epoch, whatever the world. No torch.
+
+`batches` says so for a fixed world of ranks, `Ledger` for workers that come and go: it also knows
+which samples are in the model.
 
 Each step takes the next samples in the order of the epoch, a batch for each worker in rank order.
 So the ledger and the list of workers say what each of them has, and every rank computes the same
@@ -13,9 +16,31 @@ import base64
 import hashlib
 import random
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+Order = TypeVar("Order", bound=Sequence[int])
+"""The order of an epoch's samples: a list, or a one-dimensional tensor of indices."""
+
+
+def batches(
+    order: Order, batch_size: int, rank: int, world_size: int, start: int = 0
+) -> Iterator[tuple[Order, int]]:
+    """Yield this rank's share of each global batch, and how many samples that batch has.
+
+    The first `start` samples of the order are those that all ranks have done already.
+
+    A global batch is `batch_size * world_size` samples; the last one is what is left. Its
+    samples are dealt out in turn, so in the last one a rank may get one sample less than
+    another, or none. No sample is padded, dropped or counted twice, which
+    `torch.utils.data.DistributedSampler` does when the shards come out uneven. All ranks
+    yield equally often, as a collective operation in every step needs.
+    """
+    global_size = batch_size * world_size
+    for begin in range(start, len(order), global_size):
+        batch = order[begin : begin + global_size]
+        yield batch[rank::world_size], len(batch)  # type: ignore[misc]  # a slice keeps the type
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from slipway_trainer.elastic import RecordIndexService
+from slipway_trainer.data.index_service import RecordIndexService
 
 
 def _service(epochs: int = 1, size: int = 25) -> RecordIndexService:

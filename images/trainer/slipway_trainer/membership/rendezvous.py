@@ -18,10 +18,9 @@ from functools import partial
 from threading import Thread
 from typing import Any
 
-from slipway_trainer.elastic import board
-from slipway_trainer.elastic.board import Board, Knock, Record, Snapshot, index_of
-from slipway_trainer.elastic.limits import together
-from slipway_trainer.elastic.settings import Address, ElasticSettings
+from slipway_trainer.membership import board
+from slipway_trainer.membership.board import Board, Knock, Record, Snapshot, index_of, together
+from slipway_trainer.membership.settings import Address, ElasticSettings
 
 LOOK_SECONDS = 2.5
 """How long looking at all others may take, side by side."""

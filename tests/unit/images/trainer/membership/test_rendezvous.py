@@ -8,10 +8,10 @@ from socket import create_server
 
 import pytest
 
-from slipway_trainer.elastic import rendezvous
-from slipway_trainer.elastic.board import Record
-from slipway_trainer.elastic.rendezvous import JobDone, Rendezvous, Sight
-from slipway_trainer.elastic.settings import ElasticSettings
+from slipway_trainer.membership import rendezvous
+from slipway_trainer.membership.board import Record
+from slipway_trainer.membership.rendezvous import JobDone, Rendezvous, Sight
+from slipway_trainer.membership.settings import ElasticSettings
 
 Start = Callable[[int], Rendezvous]
 

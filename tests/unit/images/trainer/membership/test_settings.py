@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from slipway_trainer.elastic import settings
+from slipway_trainer.membership import settings
 
 _POD = {
     "PET_RDZV_ENDPOINT": "digits-worker-0:23456",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from slipway_trainer.elastic.ledger import Ledger, Terms
+from slipway_trainer.data.ledger import Ledger, Terms
 
 
 class RecordIndexService:

@@ -1,12 +1,22 @@
-"""A worker's board answers its peers, opens the next world, and refuses what no peer asks."""
+"""A board answers its peers, opens the next world and refuses what no peer asks, within limits."""
 
+import time
 from contextlib import suppress
 from socket import create_connection, create_server
 
 import pytest
 
-from slipway_trainer.elastic import board as boards
-from slipway_trainer.elastic.board import Board, Knock, Record, Snapshot, ask, serve
+from slipway_trainer.membership import board as boards
+from slipway_trainer.membership.board import (
+    Board,
+    Knock,
+    Record,
+    Snapshot,
+    ask,
+    serve,
+    together,
+    within,
+)
 
 _FIRST, _SECOND, _THIRD = "000000-first", "000001-second", "000002-third"
 
@@ -77,3 +87,31 @@ def test_a_worker_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(boards, "ANSWER_SECONDS", 0.2)
     with create_server(("127.0.0.1", 0)) as silent, pytest.raises(OSError, match="timed out"):
         ask(silent.getsockname(), _SECOND)
+
+
+def _fail() -> int:
+    raise ConnectionError("nobody answers")
+
+
+def _sleep() -> int:
+    time.sleep(20)
+    return 1
+
+
+def test_what_ends_in_time_returns_or_raises_what_it_does() -> None:
+    assert within(10, "adding", lambda: 1 + 1) == 2
+    with pytest.raises(ConnectionError, match="nobody answers"):
+        within(10, "asking", _fail)
+
+
+def test_what_takes_longer_is_named_and_left_behind() -> None:
+    began = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"asking took longer than 0\.1 s"):
+        within(0.1, "asking", _sleep)
+    assert time.monotonic() - began < 10
+
+
+def test_of_several_those_that_end_well_and_in_time_are_returned() -> None:
+    began = time.monotonic()
+    assert together(2, {0: lambda: 0, 1: _fail, 2: _sleep, 3: lambda: 3}) == {0: 0, 3: 3}
+    assert time.monotonic() - began < 10

@@ -18,9 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from slipway_trainer.agent.tracking.dataset import Dataset
 from slipway_trainer.agent.tracking.figures import Point
-from slipway_trainer.agent.tracking.sinks import RefusedError, Run
+from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run
 
 _SECONDS = 10.0
 """For an answer. What was sent again after that is in the run once: MLflow drops equal metrics."""
@@ -145,11 +144,6 @@ class Mlflow:
         except (ValueError, http.client.HTTPException) as error:  # its answer, or the address
             raise OSError(f"{url} is not MLflow's: {error}") from None
         return found if isinstance(found, dict) else {}
-
-
-def sink(run: Run) -> Mlflow:
-    """Return a run's sink."""
-    return Mlflow(run)
 
 
 def _pairs(values: Mapping[str, str], longest: int) -> list[dict[str, str]]:

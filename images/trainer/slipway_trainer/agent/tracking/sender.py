@@ -15,9 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from slipway.events import reported
-from slipway_trainer.agent.tracking import dataset, figures
-from slipway_trainer.agent.tracking.dataset import Dataset
-from slipway_trainer.agent.tracking.sinks import RefusedError, Run, Sink
+from slipway_trainer.agent.tracking import figures
+from slipway_trainer.agent.tracking.sinks import (
+    Dataset,
+    RefusedError,
+    Run,
+    Sink,
+    dataset_in_directory,
+    declared_dataset,
+)
 from slipway_trainer.agent.tracking.usage import Usage
 
 _LOOK_SECONDS, _LONGEST_PAUSE, _PAUSE_AT_END = 2.0, 30.0, 0.5
@@ -72,6 +78,11 @@ class Sender:
         self._usage, self._used = Usage(run.rank), deque[figures.Point](maxlen=_MOST_USED)
         self._began = self._looked = time.monotonic()
 
+    def conclude(self, code: int, message: Mapping[str, Any]) -> None:
+        """Have `work` end, as the program has: with this exit code and termination message."""
+        self.end = End(code, message)
+        self.has_ended.set()
+
     def work(self) -> None:
         """Send until the program has ended and everything is sent; raises what a library raises."""
         pause, is_last = _LOOK_SECONDS, False
@@ -121,7 +132,7 @@ class Sender:
                 self.spool.with_suffix(".address").write_text(address)
         if self.run.is_first:
             facts = self.run.facts
-            data = dataset.declared(facts.get("data"))
+            data = declared_dataset(facts.get("data"))
             self._describe(figures.settings(facts.get("settings", {})), self.run.tags(), data)
         self._is_open, self.why = True, "no time was left"
 
@@ -132,8 +143,8 @@ class Sender:
         if (batch := self._batch) is None:
             return False
         if (started := batch.started) is not None:
-            is_declared = dataset.declared(self.run.facts.get("data")) is not None
-            data = None if is_declared else dataset.in_directory(started)
+            is_declared = declared_dataset(self.run.facts.get("data")) is not None
+            data = None if is_declared else dataset_in_directory(started)
             self._describe(figures.parameters(started), figures.tags(started), data)
         self._metrics(batch.points, batch.lines)
         self._sent, self._batch = batch.until, None

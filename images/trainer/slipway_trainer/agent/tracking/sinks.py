@@ -1,16 +1,22 @@
-"""What a tracking server is to the sender, and which one a job has."""
+"""What is tracked of a job: its run, and what it trains on; and where: which sink it has."""
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import file_digest, sha256
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 from slipway.events import own_rank
-from slipway_trainer.agent.tracking.dataset import Dataset
 from slipway_trainer.agent.tracking.figures import Point
+
+KINDS = {"mlflow": "Mlflow", "wandb": "Wandb", "tensorboard": "TensorBoard"}
+"""The sinks: each module here that has one, and its class."""
+_MOST_BYTES, _MOST_FILES = 2**30, 10_000
+"""Of a directory whose checksum is calculated, which takes a second of the CPU for a GB."""
 
 
 class RefusedError(Exception):
@@ -71,6 +77,15 @@ class Run:
         )
 
 
+@dataclass(frozen=True)
+class Dataset:
+    """What a run trained on; the digest is a sha256, or empty where none is known."""
+
+    name: str
+    digest: str = ""
+    source: str = ""
+
+
 class Sink(Protocol):
     """Where a run is tracked.
 
@@ -95,18 +110,57 @@ class Sink(Protocol):
         """End what this pod sends, and the run, unless another pod `ends_run`."""
 
 
-KINDS = ("mlflow", "wandb", "tensorboard")
-
-
 def sink_of(run: Run) -> Sink:
     """Return the sink that SLIPWAY_TRACKING names; raise `RefusedError` where it can't be had."""
     kind = os.environ.get("SLIPWAY_TRACKING", "")
     if kind not in KINDS:
         raise RefusedError(f"SLIPWAY_TRACKING={kind} is not one of {', '.join(KINDS)}")
     module = import_module(f"slipway_trainer.agent.tracking.{kind}")
-    make: Callable[[Run], Sink] = module.sink
     try:
-        return make(run)
+        sink: Sink = getattr(module, KINDS[kind])(run)
     except ModuleNotFoundError as error:
         text = f"{error}; name {error.name} in the job's `requirements`"
         raise RefusedError(text) from None
+    return sink
+
+
+def declared_dataset(data: Any) -> Dataset | None:
+    """Return a job's `data`, a map of `url` and `sha256`; None without one."""
+    if not isinstance(data, Mapping) or "url" not in data:
+        return None
+    url = str(data["url"])
+    name = url.partition("?")[0].rstrip("/").rpartition("/")[2]
+    return Dataset(name or url, str(data.get("sha256", "")), url)
+
+
+def dataset_in_directory(started: Mapping[str, Any]) -> Dataset | None:
+    """Return what lies in the directory `data` of a `started` event; None without one."""
+    directory = Path(str(started.get("data")))
+    if not directory.is_dir():
+        return None
+    try:
+        about = directory / "DATASET"
+        known = json.loads(about.read_text()) if about.is_file() else {}
+        return Dataset(known.get("name", directory.name), _digest(directory), str(directory))
+    except (OSError, ValueError):
+        return None
+
+
+def _digest(directory: Path) -> str:
+    """Return the sha256 of the lines that `sha256sum` prints of the files, in their names' order.
+
+    Empty for a directory that is too large for that.
+    """
+    found = list(islice(_files(directory), _MOST_FILES + 1))
+    if len(found) > _MOST_FILES or sum(path.stat().st_size for path in found) > _MOST_BYTES:
+        return ""
+    lines = sha256()
+    for name, path in sorted((path.relative_to(directory).as_posix(), path) for path in found):
+        with path.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+        lines.update(f"{digest}  {name}\n".encode())
+    return lines.hexdigest()
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    return (path for path in directory.rglob("*") if path.is_file())

@@ -8,16 +8,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from slipway_trainer.agent.tracking.dataset import Dataset
 from slipway_trainer.agent.tracking.figures import Point
-from slipway_trainer.agent.tracking.sinks import Run
+from slipway_trainer.agent.tracking.sinks import Dataset, Run
 
 
 class TensorBoard:
-    """A pod's event files; the ranks' curves lie over one another by their names."""
+    """A pod's event files; the ranks' curves lie over one another by their names.
 
-    def __init__(self, run: Run, make_writer: Any) -> None:
-        self._run, self._make_writer = run, make_writer
+    `ModuleNotFoundError` is raised without the package.
+    """
+
+    def __init__(self, run: Run) -> None:
+        from tensorboardX import SummaryWriter  # noqa: PLC0415 - only where it is chosen
+
+        self._run, self._make_writer = run, SummaryWriter
         self._writer: Any = None
 
     def open(self) -> None:
@@ -45,10 +49,3 @@ class TensorBoard:
 
     def close(self, *, is_success: bool, ends_run: bool) -> None:
         self._writer.close()
-
-
-def sink(run: Run) -> TensorBoard:
-    """Return a run's sink; raises `ModuleNotFoundError` without the package."""
-    from tensorboardX import SummaryWriter  # noqa: PLC0415 - only where it is chosen
-
-    return TensorBoard(run, SummaryWriter)

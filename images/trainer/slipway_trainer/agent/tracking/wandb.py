@@ -11,16 +11,17 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
-from slipway_trainer.agent.tracking.dataset import Dataset
 from slipway_trainer.agent.tracking.figures import Point
-from slipway_trainer.agent.tracking.sinks import Run
+from slipway_trainer.agent.tracking.sinks import Dataset, Run
 
 
 class Wandb:
-    """A pod's run."""
+    """A pod's run; `ModuleNotFoundError` is raised without the package."""
 
-    def __init__(self, run: Run, package: Any) -> None:
-        self._run, self._package = run, package
+    def __init__(self, run: Run) -> None:
+        import wandb  # noqa: PLC0415 - only where it is chosen
+
+        self._run, self._package = run, wandb
         self._there: Any = None
 
     def open(self) -> str | None:
@@ -53,10 +54,3 @@ class Wandb:
 
     def close(self, *, is_success: bool, ends_run: bool) -> None:
         self._there.finish(exit_code=0 if is_success else 1)
-
-
-def sink(run: Run) -> Wandb:
-    """Return a run's sink; raises `ModuleNotFoundError` without the package."""
-    import wandb  # noqa: PLC0415 - only where it is chosen
-
-    return Wandb(run, wandb)

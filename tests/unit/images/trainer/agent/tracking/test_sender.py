@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from slipway_trainer.agent.tracking import sender as module
-from slipway_trainer.agent.tracking.dataset import Dataset
 from slipway_trainer.agent.tracking.figures import Point
 from slipway_trainer.agent.tracking.sender import End, Sender
-from slipway_trainer.agent.tracking.sinks import RefusedError, Run
+from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run
 
 
 class Kept:

@@ -33,7 +33,7 @@ _KEEPS = """
 import io, json, pathlib, sys, tarfile
 from slipway.events import Events
 from slipway_trainer.training import report
-from slipway_trainer.agent import artifacts, data, tar
+from slipway_trainer.agent import artifacts, tar
 place, outputs = f"{sys.argv[1]}/slipway/outputs/mine", pathlib.Path("/out/outputs")
 outputs.mkdir()
 (outputs / "model.pt").write_bytes(bytes(range(256)) * 2**16)
@@ -46,7 +46,7 @@ tar.write(f"{place}/succeeded", sent)
 sent.seek(0)
 print(json.dumps({
     "sent": tarfile.open(fileobj=sent).getnames(),
-    "fetched": data.copy(f"{place}/run-2/model.pt", pathlib.Path("/out/model.pt")),
+    "fetched": artifacts.copy(f"{place}/run-2/model.pt", pathlib.Path("/out/model.pt")),
 }))
 report.end(0)
 """

@@ -23,7 +23,7 @@ from slipway import checkpoints
 from slipway.events import Events
 from slipway_trainer.data.datasets import Data
 from slipway_trainer.data.ledger import batches
-from slipway_trainer.demos import outputs, predictions
+from slipway_trainer.demos import outputs
 from slipway_trainer.demos.checkpoint import Checkpoints
 from slipway_trainer.demos.precision import DTYPES, PROBED, choose
 from slipway_trainer.training import report
@@ -90,7 +90,7 @@ class Training:
         self.optimizer = torch.optim.SGD(self.net.parameters(), lr=rate, momentum=args.momentum)
         self.dtype = DTYPES.get(args.precision)  # None: `begin` chooses
         self.ratio: float | None = None
-        self.predictions: predictions.Predictions | None = None
+        self.predictions: outputs.Predictions | None = None
         self.checkpoints = self._checkpoints()
 
     def run(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class Training:
         if summary["rank"] == 0:
             outputs.save(args.output_dir / self.task.model_file, self.net, summary)
             if self.predictions is not None:
-                self.predictions.save(args.output_dir / predictions.FILE, self.test_set)
+                self.predictions.save(args.output_dir / outputs.PREDICTIONS, self.test_set)
         return summary
 
     def epoch(self, profiler: profile | None) -> None:
@@ -175,7 +175,7 @@ class Training:
         mine = torch.arange(len(self.test_set))[self.world.rank :: self.world.size]
         shares = self.test_set.batches(mine, self.args.test_batch_size, self.args.workers)
         synchronize_buffers(self.net)
-        self.predictions = predictions.Predictions(self.test_set.classes, mine)
+        self.predictions = outputs.Predictions(self.test_set.classes, mine)
         metrics, total = (*self.tracker.metrics, self.predictions), self.tracker.total
         dtype = "fp32" if self.dtype is None else self.dtype
         found = evaluate(shares, self.net, F.cross_entropy, metrics, total, dtype)

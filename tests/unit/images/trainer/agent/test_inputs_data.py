@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from slipway_trainer.agent import data, inputs
-from slipway_trainer.agent.data import Data, NotFetchedError
+from slipway_trainer.agent import inputs
+from slipway_trainer.agent.inputs import Data, NotFetchedError
 
 _PICTURE = b"a picture"
 
@@ -47,10 +47,10 @@ def test_an_archive_is_unpacked_once_and_then_nothing_is_fetched(
     packed = tmp_path / "pictures"
     pack(packed)
     known = wanted(packed)
-    assert data.fetch(known) == packed.stat().st_size
+    assert inputs.fetch_data(known) == packed.stat().st_size
     assert (known.directory / "train/cat/1.png").read_bytes() == _PICTURE
     packed.unlink()
-    assert data.fetch(known) == 0
+    assert inputs.fetch_data(known) == 0
     left = {each.name for each in Path(known.cache).iterdir()}
     assert left == {known.sha256, f".{known.sha256}.lock"}
 
@@ -58,7 +58,7 @@ def test_an_archive_is_unpacked_once_and_then_nothing_is_fetched(
 def test_a_file_that_is_no_archive_lies_there_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "rows.parquet").write_bytes(_PICTURE)
     known = wanted(tmp_path / "rows.parquet")
-    data.fetch(known)
+    inputs.fetch_data(known)
     assert (known.directory / "rows.parquet").read_bytes() == _PICTURE
 
 
@@ -67,7 +67,7 @@ def test_another_content_is_refused_with_both_sums(tmp_path: Path) -> None:
     known = wanted(tmp_path / "pictures.tar")
     (tmp_path / "pictures.tar").write_bytes(b"other")
     with pytest.raises(NotFetchedError) as raised:
-        data.fetch(known)
+        inputs.fetch_data(known)
     for told in (known.url, known.sha256, sha256(b"other").hexdigest(), "`data.sha256`"):
         assert told in str(raised.value)
     assert nothing_but_locks(known)
@@ -89,7 +89,7 @@ def test_what_would_lead_out_of_the_directory_is_refused(
     pack(tmp_path / "pictures")
     known = wanted(tmp_path / "pictures")
     with pytest.raises(NotFetchedError, match="archive"):
-        data.fetch(known)
+        inputs.fetch_data(known)
     assert nothing_but_locks(known)
     assert not list(tmp_path.rglob("evil"))
 
@@ -97,17 +97,19 @@ def test_what_would_lead_out_of_the_directory_is_refused(
 def test_a_store_that_has_no_such_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     known = Data(f"file://{tmp_path}/none.tar", "0" * 64, str(tmp_path / "cache"))
     with pytest.raises(NotFetchedError, match=r"none\.tar could not be fetched: FileNotFoundError"):
-        data.fetch(known)
+        inputs.fetch_data(known)
 
 
 def test_of_pods_that_start_together_one_fetches(tmp_path: Path) -> None:
     tar(tmp_path / "pictures.tar")
     known = wanted(tmp_path / "pictures.tar")
-    with data._turn(known, 1):  # another pod's
+    with inputs._turn(known, 1):  # another pod's
         with pytest.raises(NotFetchedError, match="another pod has been fetching it for 0 s"):
-            data.fetch(known, turn_seconds=0)
+            inputs.fetch_data(known, turn_seconds=0)
         sizes: list[int] = []
-        waiting = threading.Thread(target=lambda: sizes.append(data.fetch(known)), daemon=True)
+        waiting = threading.Thread(
+            target=lambda: sizes.append(inputs.fetch_data(known)), daemon=True
+        )
         waiting.start()
         known.directory.mkdir()  # it has it
     waiting.join(10)
@@ -120,7 +122,7 @@ def test_what_an_interrupted_pod_left_is_no_cached_content(tmp_path: Path) -> No
     part = Path(known.cache, f".{known.sha256}.{socket.gethostname()}.part")
     part.mkdir(parents=True)
     (part / "half").touch()
-    assert data.fetch(known) > 0
+    assert inputs.fetch_data(known) > 0
     assert [each.name for each in known.directory.iterdir()] == ["train"]
 
 

@@ -12,7 +12,6 @@ import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
 
 import argparse
 import os
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,18 +37,15 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
         return self.resnet(batch)[: len(x)]  # (n, classes), unnormalized log-probabilities
 
 
-def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
-    parser = options.parser(
-        "slipway_trainer.images", __doc__, data=os.environ.get("SLIPWAY_DATA_DIR"), lr=0.01,
-        log_interval=20, epochs=1, batch_size=32, workers=1, test_batch_size=100,
-    )  # fmt: skip
-    add = parser.add_argument
-    add("--arch", default="resnet18", choices=sorted(models.list_models(models.resnet)),
-        metavar="NAME", help="one of torchvision's ResNets: resnet18, resnet50, …")  # fmt: skip
-    add("--size", type=options.count, metavar="PIXELS", help="of a picture's sides: 224 unless "
-        "said, 32 for the image's own pictures")  # fmt: skip
-    return parser.parse_args(words)
+PARSER = options.parser(
+    "slipway_trainer.images", __doc__, data=os.environ.get("SLIPWAY_DATA_DIR"), lr=0.01,
+    log_interval=20, epochs=1, batch_size=32, workers=1, test_batch_size=100,
+)  # fmt: skip
+_add = PARSER.add_argument
+_add("--arch", default="resnet18", choices=sorted(models.list_models(models.resnet)),
+    metavar="NAME", help="one of torchvision's ResNets: resnet18, resnet50, …")  # fmt: skip
+_add("--size", type=options.count, metavar="PIXELS", help="of a picture's sides: 224 unless "
+    "said, 32 for the image's own pictures")  # fmt: skip
 
 
 def task(args: argparse.Namespace) -> loop.Task:
@@ -64,4 +60,4 @@ def task(args: argparse.Namespace) -> loop.Task:
 
 
 if __name__ == "__main__":
-    loop.main(arguments, task)
+    loop.main(PARSER, task)

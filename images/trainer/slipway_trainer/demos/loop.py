@@ -26,15 +26,8 @@ from slipway_trainer.data.ledger import batches
 from slipway_trainer.demos import outputs
 from slipway_trainer.demos.checkpoint import Checkpoints
 from slipway_trainer.demos.precision import DTYPES, PROBED, choose
-from slipway_trainer.training import report
-from slipway_trainer.training.distributed import (
-    World,
-    default_backend,
-    device_facts,
-    join,
-    parallel,
-    synchronize_buffers,
-)
+from slipway_trainer.training import distributed, report
+from slipway_trainer.training.distributed import World
 from slipway_trainer.training.metrics import ClassAccuracy, Metric, TopKAccuracy
 from slipway_trainer.training.tracker import Tracker
 from slipway_trainer.training.validation import evaluate
@@ -83,7 +76,7 @@ class Training:
         if args.compile is not None:
             self.net.compile(backend=args.compile)
         torch.manual_seed(args.seed + world.rank)  # dropout drops something else on each rank
-        self.model = parallel(self.net, world)
+        self.model = distributed.parallel(self.net, world)
         # The global batch grows with the world, and the learning rate with it: Goyal et al. 2017,
         # https://arxiv.org/abs/1706.02677, section 2.1.
         rate = args.lr * world.size
@@ -174,7 +167,7 @@ class Training:
         """Return what all ranks' shares of the test set come to, and when that was."""
         mine = torch.arange(len(self.test_set))[self.world.rank :: self.world.size]
         shares = self.test_set.batches(mine, self.args.test_batch_size, self.args.workers)
-        synchronize_buffers(self.net)
+        distributed.synchronize_buffers(self.net)
         self.predictions = outputs.Predictions(self.test_set.classes, mine)
         metrics, total = (*self.tracker.metrics, self.predictions), self.tracker.total
         dtype = "fp32" if self.dtype is None else self.dtype
@@ -240,7 +233,7 @@ class Training:
         """Return how it trains, for the events and the result."""
         ratio = {} if self.ratio is None else {"precision_ratio": self.ratio}
         known = {"world_size": self.world.size, "precision": self.dtype}
-        return known | ratio | device_facts(self.world.device)
+        return known | ratio | distributed.device_facts(self.world.device)
 
     def require_bound(self, loss: float, when: str) -> None:
         """Raise `FloatingPointError` when the loss is no finite number."""
@@ -288,16 +281,16 @@ class Training:
         return None if found is None else Checkpoints(*found, self.world, self.events)
 
 
-def main(
-    arguments: Callable[[], argparse.Namespace], task: Callable[[argparse.Namespace], Task]
-) -> None:
+def main(parser: argparse.ArgumentParser, task: Callable[[argparse.Namespace], Task]) -> None:
     """Train on a fixed world as the command line says, leave the result behind, and end."""
 
     def train(events: Events) -> dict[str, Any]:
-        started, args = time.monotonic(), arguments()
+        started, args = time.monotonic(), parser.parse_args()
         # Join before anything else can fail: then the other ranks notice at once if this one does.
-        args.backend = args.backend or default_backend(use_cuda=not args.no_cuda)
-        world = join(args.backend, timedelta(minutes=args.timeout), use_cuda=not args.no_cuda)
+        args.backend = args.backend or distributed.default_backend(use_cuda=not args.no_cuda)
+        world = distributed.join(
+            args.backend, timedelta(minutes=args.timeout), use_cuda=not args.no_cuda
+        )
         summary = Training(task(args), args, events, world).run()
         return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
 

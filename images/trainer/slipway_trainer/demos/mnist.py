@@ -10,8 +10,6 @@ containers run the same line as alone.
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
 
-import argparse
-from collections.abc import Sequence
 
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
@@ -38,19 +36,11 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
         return self.fc2(x)  # (n, 10), unnormalized log-probabilities
 
 
-def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
-    parser = options.parser(
-        "slipway_trainer.mnist", __doc__, data="/data/mnist", lr=0.01, log_interval=50, epochs=1,
-        batch_size=64,
-    )  # fmt: skip
-    return parser.parse_args(words)
-
-
-def task(_: argparse.Namespace) -> loop.Task:
-    """Return what there is to train."""
-    return loop.Task(net=Net, load=datasets.mnist, model_file="mnist_cnn.pt")
-
+PARSER = options.parser(
+    "slipway_trainer.mnist", __doc__, data="/data/mnist", lr=0.01, log_interval=50, epochs=1,
+    batch_size=64,
+)  # fmt: skip
+TASK = loop.Task(net=Net, load=datasets.mnist, model_file="mnist_cnn.pt")
 
 if __name__ == "__main__":
-    loop.main(arguments, task)
+    loop.main(PARSER, lambda _: TASK)

@@ -65,7 +65,7 @@ class Training(loop.Training):
         is_cuda = not args.no_cuda and torch.cuda.is_available()
         alone = World(0, 1, torch.device("cuda" if is_cuda else "cpu"))
         # All that takes time is done before the others are met: then they do not wait for it.
-        super().__init__(mnist.task(args), args, events, alone)
+        super().__init__(mnist.TASK, args, events, alone)
         self.service = RecordIndexService(
             args.batch_size,
             len(self.train_set),

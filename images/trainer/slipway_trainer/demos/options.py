@@ -62,12 +62,8 @@ def parser(program: str, documentation: str | None, **defaults: Any) -> argparse
     ranks("--timeout", type=float, metavar="MINUTES", help="how long to wait for other ranks, at "
           "the start and in every step")  # fmt: skip
     ranks("--no-cuda", action="store_true", help="train on the CPU although there is a GPU")
-    ranks(
-        "--threads",
-        type=count,
-        metavar="N",
-        help="CPU threads of each rank: OMP_NUM_THREADS, or as many as cores",
-    )
+    ranks("--threads", type=count, metavar="N", help="CPU threads of each rank: OMP_NUM_THREADS, "
+          "or as many as cores")  # fmt: skip
     ranks("--precision", choices=("auto", "float32", "bfloat16"), help="what convolutions and "
           "products are calculated with; auto is bfloat16 on GPUs that have it, and on CPUs "
           "measures at the start which is faster")  # fmt: skip

@@ -124,9 +124,14 @@ class Writer:
     """
 
     def __init__(self, store: Store, every: Interval, events: Events) -> None:
-        self.store, self._every, self._events = store, every, events
-        self._begun = time.monotonic()
+        self.store, self.every, self.events = store, every, events
+        self.written = time.monotonic()
+        """When the last one was, or when it began."""
         self._thread: threading.Thread | None = None
+
+    def due(self, step: int) -> bool:
+        """Return whether a checkpoint is due after `step` steps."""
+        return self.every.passed(step, self.written)
 
     def write_if_due(self, state: Callable[[], Mapping[str, Any]], step: int) -> None:
         """Write what `state` returns, if that is due after `step` steps and none is being written.
@@ -134,8 +139,8 @@ class Writer:
         It is copied before this returns.
         """
         is_busy = self._thread is not None and self._thread.is_alive()
-        if not is_busy and self._every.passed(step, self._begun):
-            self._begun = time.monotonic()
+        if not is_busy and self.due(step):
+            self.written = time.monotonic()
             self.write(state(), step)
 
     def write(self, state: Mapping[str, Any], step: int) -> None:
@@ -153,10 +158,10 @@ class Writer:
 
     def _save(self, state: Mapping[str, Any], step: int) -> None:
         try:
-            self.store.write(state, step, self._events)
+            self.store.write(state, step, self.events)
         except (OSError, ValueError) as error:
             # The training is worth more than its copy.
-            self._events.emit("warning", warning=f"no checkpoint of step {step}: {error}")
+            self.events.emit("warning", warning=f"no checkpoint of step {step}: {error}")
 
 
 def _copied(value: Any) -> Any:

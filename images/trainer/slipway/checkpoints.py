@@ -27,6 +27,7 @@ import signal
 import threading
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,13 @@ stopping = threading.Event()
 """Set once SIGTERM came, by whoever waits for it: the next step is to write a checkpoint."""
 
 
-def own() -> tuple[Store, Interval] | None:
-    """Return where this job's checkpoints are and how far apart; None for a job without."""
+def own_writer(events: Events) -> Writer | None:
+    """Return what writes this job's checkpoints, where and how often; None for a job without."""
     if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
         return None
     keep = int(os.environ.get("SLIPWAY_CHECKPOINT_KEEP", str(KEPT)))
     every = os.environ.get("SLIPWAY_CHECKPOINT_EVERY", "600 s")
-    return Store(Path(directory), keep), Interval.parse(every)
+    return Writer(Store(Path(directory), keep), Interval.parse(every), events)
 
 
 def latest() -> dict[str, Any] | None:
@@ -55,12 +56,11 @@ def latest() -> dict[str, Any] | None:
     Raises:
         ValueError: there are checkpoints, and all of them were changed since.
     """
-    if (found := own()) is None:
+    if (writer := _writer()) is None:
         return None
-    events = Events(own_rank())
-    state = found[0].newest(events)
+    state = writer.store.newest(writer.events)
     if state is not None:
-        events.emit("resumed", step=state["step"])
+        writer.events.emit("resumed", step=state["step"])
     return state
 
 
@@ -70,13 +70,13 @@ def due(step: int) -> bool:
     With an interval in steps all ranks get the same answer, otherwise rank 0 alone gets a yes.
     After SIGTERM rank 0 gets one, too: `save` then ends the program.
     """
-    if (found := own()) is None:
+    if (writer := _writer()) is None:
         return False
     _notice_sigterm()
-    interval, is_first = found[1], own_rank() == 0
+    is_first = own_rank() == 0
     if stopping.is_set():
         return is_first
-    return (interval.steps is not None or is_first) and interval.passed(step, _written[0])
+    return (writer.every.steps is not None or is_first) and writer.due(step)
 
 
 def save(state: Mapping[str, Any], *, step: int, wait: bool = True) -> Path | None:
@@ -96,24 +96,26 @@ def save(state: Mapping[str, Any], *, step: int, wait: bool = True) -> Path | No
         OSError: it can't be written.
         SystemExit: SIGTERM had come, and the checkpoint is written.
     """
-    if (found := own()) is None or own_rank() != 0:
+    if (writer := _writer()) is None or own_rank() != 0:
         return None
-    if not _beside:
-        _beside.append(Writer(*found, Events(0)))
-    _beside[0].settle()
+    writer.settle()
     path = None
     if wait or stopping.is_set():
-        path = found[0].write(state, step, Events(0))
+        path = writer.store.write(state, step, writer.events)
     else:
-        _beside[0].write(state, step)
-    _written[0] = time.monotonic()
+        writer.write(state, step)
+    writer.written = time.monotonic()
     if stopping.is_set():
         raise SystemExit(EXIT_TERMINATED)
     return path
 
 
-_written = [time.monotonic()]
-_beside: list[Writer] = []
+@cache
+def _writer() -> Writer | None:
+    """Return this process' writer, always the same: it knows when it wrote last."""
+    return own_writer(Events(own_rank()))
+
+
 _noticing: list[bool] = []
 
 

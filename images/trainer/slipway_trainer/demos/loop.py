@@ -195,7 +195,7 @@ class Training:
         self.events.emit("started", **vars(args) | self.facts())
         self.tracker.start()
         if self.checkpoints is not None:
-            self.checkpoints.written = time.monotonic()
+            self.checkpoints.writer.written = time.monotonic()
             report.await_checkpoint()
             if state is not None:
                 self.resume(self.checkpoints, state)
@@ -277,8 +277,8 @@ class Training:
         return work()
 
     def _checkpoints(self) -> Checkpoints | None:
-        found = checkpoints.own()
-        return None if found is None else Checkpoints(*found, self.world, self.events)
+        writer = checkpoints.own_writer(self.events)
+        return None if writer is None else Checkpoints(writer, self.world)
 
 
 def main(parser: argparse.ArgumentParser, task: Callable[[argparse.Namespace], Task]) -> None:

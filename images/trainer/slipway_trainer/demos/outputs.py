@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from PIL import Image
 from torch import Tensor, nn
 from torch.profiler import profile, schedule, supported_activities, tensorboard_trace_handler
+from torchvision.transforms.v2.functional import to_pil_image
 
 from slipway_trainer.data.datasets import Data
 
@@ -155,11 +155,6 @@ class Predictions:
 def _png(picture: Tensor) -> str:
     """Return a picture (colors, height, width) of any range as a PNG file in base64."""
     low, high = picture.min(), picture.max()
-    pixels = ((picture - low) / (high - low).clamp(min=1e-6) * 255).byte().permute(1, 2, 0)
-    height, width, colors = pixels.shape
-    image = Image.frombytes(
-        "L" if colors == 1 else "RGB", (width, height), bytes(pixels.flatten().tolist())
-    )
     file = io.BytesIO()
-    image.save(file, "PNG")
+    to_pil_image((picture - low) / (high - low).clamp(min=1e-6)).save(file, "PNG")
     return base64.b64encode(file.getvalue()).decode()

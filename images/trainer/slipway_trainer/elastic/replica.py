@@ -16,7 +16,6 @@ import torch
 import torch.distributed as dist
 
 from slipway import checkpoints
-from slipway.checkpoint_store import Writer
 from slipway.events import Events, own_rank
 from slipway_trainer.data.index_service import RecordIndexService
 from slipway_trainer.elastic import world
@@ -96,10 +95,8 @@ class Replica:
         self._service, self._parts = service, parts
         self._step_timeout, self._join_timeout = step_timeout, join_timeout
         self._on_change, self._device = on_change, device
-        found = checkpoints.own()
-        self._events = Events(own_rank())
         # Beside the training: the other workers wait in no collective operation for a disk.
-        self._disk = None if found is None else Writer(*found, self._events)
+        self._disk = checkpoints.own_writer(Events(own_rank()))
         self._late = False
         self._world: Record | None = None
         self._present: set[int] = set()
@@ -229,7 +226,7 @@ class Replica:
 
     def resume(self) -> None:
         """Go on from the newest checkpoint, where the job has some; before the first world."""
-        state = None if self._disk is None else self._disk.store.newest(self._events)
+        state = None if self._disk is None else self._disk.store.newest(self._disk.events)
         if state is not None:
             self._take(state)
             # These are of workers that are gone.

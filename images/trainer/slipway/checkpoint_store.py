@@ -1,8 +1,4 @@
-"""When a checkpoint is due, and how it is written, also beside the training, and read again.
-
-A checkpoint is one file. It gets its name, step-000000200.<sha256, 16 digits>.pt, when all of it
-is on the disk: what is cut off or changed later no longer fits its name.
-"""
+"""When a checkpoint is due, and how it is written, also beside the training, and read again."""
 
 from __future__ import annotations
 

@@ -49,12 +49,8 @@ class Checkpoints:
         own = {"progress": progress, "random": _random_state(self.world.device)}
         dist.all_gather_object(ranks, own)
         if self.world.rank == 0:
-            state = {
-                "model": net.state_dict(),
-                "optimizer": optimizer.state_dict(),
-                "ranks": ranks,
-            }
-            self.writer.write(state, step)
+            state = {"model": net.state_dict(), "optimizer": optimizer.state_dict()}
+            self.writer.write({**state, "ranks": ranks}, step)
             if self.is_last:
                 # The next step fails where a rank has ended, and this one with it.
                 self.writer.settle()

@@ -287,10 +287,9 @@ def main(parser: argparse.ArgumentParser, task: Callable[[argparse.Namespace], T
     def train(events: Events) -> dict[str, Any]:
         started, args = time.monotonic(), parser.parse_args()
         # Join before anything else can fail: then the other ranks notice at once if this one does.
-        args.backend = args.backend or distributed.default_backend(use_cuda=not args.no_cuda)
-        world = distributed.join(
-            args.backend, timedelta(minutes=args.timeout), use_cuda=not args.no_cuda
-        )
+        use_cuda = not args.no_cuda
+        args.backend = args.backend or distributed.default_backend(use_cuda)
+        world = distributed.join(args.backend, timedelta(minutes=args.timeout), use_cuda)
         summary = Training(task(args), args, events, world).run()
         return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
 

@@ -66,15 +66,13 @@ class Tracking:
             message: What its termination message is so far.
         """
         seconds = _SECONDS_WHEN_STOPPED if code == EXIT_TERMINATED else _SECONDS
+        limit = seconds + _MARGIN_SECONDS
         ended = json.dumps({"code": code, "message": message, "seconds": seconds})
         try:
-            self._sender.communicate(ended.encode(), timeout=seconds + _MARGIN_SECONDS)
+            self._sender.communicate(ended.encode(), timeout=limit)
         except subprocess.TimeoutExpired:
             self._sender.kill()
-            text = (
-                f"tracking did not end within {seconds + _MARGIN_SECONDS:g} s: some of it is lost"
-            )
-            _warn(own_rank(), text)
+            _warn(own_rank(), f"tracking did not end within {limit:g} s: some of it is lost")
         address = self._spool.with_suffix(".address")
         found = address.read_text() if address.is_file() else ""
         os.environ.pop("SLIPWAY_EVENTS")

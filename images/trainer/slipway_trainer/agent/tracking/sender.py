@@ -7,9 +7,10 @@ pauses; in memory is one batch. A run that has ended has a few seconds for the r
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -136,19 +137,22 @@ class Sender:
         return True
 
     def _metrics(self, points: Sequence[figures.Point], events: int) -> None:
-        try:
-            if points:
-                self.sink.metrics(points)
-        except RefusedError as error:
-            self._refused, self.why = self._refused + events, str(error)
+        if points and not self._taken(lambda: self.sink.metrics(points)):
+            self._refused += events
 
     def _describe(
         self, params: Mapping[str, str], tags: Mapping[str, str], data: Dataset | None = None
     ) -> None:
+        self._has_facts &= self._taken(lambda: self.sink.describe(params, tags, data))
+
+    def _taken(self, send: Callable[[], None]) -> bool:
+        """Send something; return False where the server refuses it."""
         try:
-            self.sink.describe(params, tags, data)
+            send()
         except RefusedError as error:
-            self._has_facts, self.why = False, str(error)
+            self.why = str(error)
+            return False
+        return True
 
     def _read(self) -> Batch | None:
         """Return the next complete lines; None without any."""
@@ -199,10 +203,9 @@ class Sender:
             }
             chosen = [path for path in sizes if sizes[path] <= LARGEST_FILE]
             self.files_left = sorted(chosen, key=lambda path: sizes[path])
-        for path in list(self.files_left):
-            try:
-                self.sink.artifact(path, path.relative_to(self.run.outputs).as_posix())
-                self.files_left.remove(path)
-            except RefusedError as error:
-                self.why = str(error)
+        while self.files_left:
+            path = self.files_left[0]
+            name = path.relative_to(self.run.outputs).as_posix()
+            if not self._taken(partial(self.sink.artifact, path, name)):
                 return
+            self.files_left.pop(0)

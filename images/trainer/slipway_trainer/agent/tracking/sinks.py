@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from importlib import import_module
@@ -13,8 +13,12 @@ from typing import Any, Protocol
 from slipway.events import own_rank
 from slipway_trainer.agent.tracking.figures import Point
 
-KINDS = {"mlflow": "Mlflow", "wandb": "Wandb", "tensorboard": "TensorBoard"}
-"""The sinks: each module here that has one, and its class."""
+KINDS = {
+    "mlflow": ("mlflow", "Mlflow"),
+    "wandb": ("packages", "Wandb"),
+    "tensorboard": ("packages", "TensorBoard"),
+}
+"""The sinks: the module here that has each, and its class."""
 _MOST_BYTES, _MOST_FILES = 2**30, 10_000
 """Of a directory whose checksum is calculated, which takes a second of the CPU for a GB."""
 
@@ -115,9 +119,9 @@ def sink_of(run: Run) -> Sink:
     kind = os.environ.get("SLIPWAY_TRACKING", "")
     if kind not in KINDS:
         raise RefusedError(f"SLIPWAY_TRACKING={kind} is not one of {', '.join(KINDS)}")
-    module = import_module(f"slipway_trainer.agent.tracking.{kind}")
+    module, name = KINDS[kind]
     try:
-        sink: Sink = getattr(module, KINDS[kind])(run)
+        sink: Sink = getattr(import_module(f"slipway_trainer.agent.tracking.{module}"), name)(run)
     except ModuleNotFoundError as error:
         text = f"{error}; name {error.name} in the job's `requirements`"
         raise RefusedError(text) from None
@@ -151,7 +155,8 @@ def _digest(directory: Path) -> str:
 
     Empty for a directory that is too large for that.
     """
-    found = list(islice(_files(directory), _MOST_FILES + 1))
+    files = (path for path in directory.rglob("*") if path.is_file())
+    found = list(islice(files, _MOST_FILES + 1))
     if len(found) > _MOST_FILES or sum(path.stat().st_size for path in found) > _MOST_BYTES:
         return ""
     lines = sha256()
@@ -160,7 +165,3 @@ def _digest(directory: Path) -> str:
             digest = file_digest(file, "sha256").hexdigest()
         lines.update(f"{digest}  {name}\n".encode())
     return lines.hexdigest()
-
-
-def _files(directory: Path) -> Iterator[Path]:
-    return (path for path in directory.rglob("*") if path.is_file())

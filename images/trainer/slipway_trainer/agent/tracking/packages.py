@@ -1,8 +1,12 @@
-"""Weights & Biases, by its own package, which the job names in its `requirements`.
+"""Weights & Biases and TensorBoard, by their own packages, named in the job's `requirements`.
 
 Each pod has a W&B run of its own, in a group that is called by the run's id, as W&B recommends for
 distributed training: https://docs.wandb.ai/guides/track/log/distributed-training/
 WANDB_API_KEY and WANDB_MODE are the job's variables.
+
+TensorBoard's event files are in the directory `tensorboard` of the program's files. tensorboardX
+writes them: torch's own writer would import torch, and needs TensorBoard besides.
+https://github.com/lanpa/tensorboardX
 """
 
 import os
@@ -54,3 +58,38 @@ class Wandb:
 
     def close(self, *, is_success: bool, ends_run: bool) -> None:
         self._there.finish(exit_code=0 if is_success else 1)
+
+
+class TensorBoard:
+    """A pod's event files; the ranks' curves lie over one another by their names.
+
+    `ModuleNotFoundError` is raised without the package.
+    """
+
+    def __init__(self, run: Run) -> None:
+        from tensorboardX import SummaryWriter  # noqa: PLC0415 - only where it is chosen
+
+        self._run, self._make_writer = run, SummaryWriter
+        self._writer: Any = None
+
+    def open(self) -> None:
+        directory = self._run.outputs / "tensorboard" / f"pod-{self._run.rank}"
+        self._writer = self._make_writer(str(directory))
+
+    def describe(
+        self, params: Mapping[str, str], tags: Mapping[str, str], dataset: Dataset | None
+    ) -> None:
+        data = {} if dataset is None else {"dataset_sha256": dataset.digest}
+        for name, text in {**params, **tags, **data}.items():
+            self._writer.add_text(name, text)
+
+    def metrics(self, points: Sequence[Point]) -> None:
+        for point in points:
+            self._writer.add_scalar(point.name, point.value, point.step, point.time / 1000)
+        self._writer.flush()
+
+    def artifact(self, path: Path, name: str) -> None:
+        """Leave it: it is among the program's files already."""
+
+    def close(self, *, is_success: bool, ends_run: bool) -> None:
+        self._writer.close()

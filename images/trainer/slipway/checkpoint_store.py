@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,41 +18,29 @@ _DIGITS = 16
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True)
-class Interval:
-    """How far apart checkpoints are: so many steps, or seconds."""
-
-    steps: int | None = None
-    seconds: float | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> Interval:
-        """Return the interval that `text` is, "500 steps" or "600 s"; or raise `ValueError`."""
-        found = re.fullmatch(r"([1-9]\d*) ?(steps|s)", text)
-        if found is None:
-            raise ValueError(f"{text} is not allowed, it takes such as '500 steps' or '600 s'")
-        number = int(found[1])
-        return cls(steps=number) if found[2] == "steps" else cls(seconds=number)
-
-    def passed(self, step: int, since: float) -> bool:
-        """Return whether a checkpoint is due after `step` steps; the last was at `since`."""
-        if self.steps is not None:
-            return step % self.steps == 0
-        return self.seconds is not None and time.monotonic() >= since + self.seconds
-
-
-@dataclass(frozen=True)
+@dataclass
 class Store:
-    """The checkpoints in a directory, of which the last `keep` stay."""
+    """The checkpoints in a directory, of which the last `keep` stay.
+
+    One that is written beside the training takes as much memory again as the state, of the CPU's.
+    Only one is being written at a time, in a thread; an error is a warning among the events.
+    """
 
     directory: Path
+    every: int
+    """How far apart they are: so many steps, or seconds."""
+    counts_steps: bool
+    events: Events
     keep: int = KEPT
+    written: float = field(default_factory=time.monotonic)
+    """When the last one was, or when it began."""
+    _thread: threading.Thread | None = None
 
     def files(self) -> list[Path]:
         """Return the checkpoints, the newest last."""
         return sorted(self.directory.glob("step-*.pt"))
 
-    def write(self, state: Mapping[str, Any], step: int, events: Events) -> Path:
+    def write(self, state: Mapping[str, Any], step: int) -> Path:
         """Write the state after `step` steps so that it is there as a whole or not at all.
 
         `ValueError` is raised when it has something else in it than tensors and plain values.
@@ -87,10 +74,10 @@ class Store:
         for each in {*self.files()} - {path, *older[max(0, len(older) - self.keep + 1) :]}:
             each.unlink()
         size, seconds = path.stat().st_size, round(time.monotonic() - begun, 3)
-        events.emit("checkpoint", step=step, path=str(path), bytes=size, seconds=seconds)
+        self.events.emit("checkpoint", step=step, path=str(path), bytes=size, seconds=seconds)
         return path
 
-    def newest(self, events: Events) -> dict[str, Any] | None:
+    def newest(self) -> dict[str, Any] | None:
         """Return the newest state that is as it was written; None where there is none yet.
 
         `ValueError` is raised when there are some, and none of them is whole.
@@ -103,7 +90,7 @@ class Store:
                 state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
                 return state
             warning = f"{path} is not as it was written, so the checkpoint before it is used"
-            events.emit("warning", warning=warning)
+            self.events.emit("warning", warning=warning)
         if files:
             raise ValueError(
                 f"none of the checkpoints in {self.directory} is as it was written: remove them "
@@ -111,23 +98,11 @@ class Store:
             )
         return None
 
-
-class Writer:
-    """Writes states into a store beside the training, which goes on once the state is copied.
-
-    That takes as much memory again as the state, of the CPU's. Only one is being written at a time,
-    in a thread; an error is a warning among the events.
-    """
-
-    def __init__(self, store: Store, every: Interval, events: Events) -> None:
-        self.store, self.every, self.events = store, every, events
-        self.written = time.monotonic()
-        """When the last one was, or when it began."""
-        self._thread: threading.Thread | None = None
-
     def due(self, step: int) -> bool:
         """Return whether a checkpoint is due after `step` steps."""
-        return self.every.passed(step, self.written)
+        if self.counts_steps:
+            return step % self.every == 0
+        return time.monotonic() >= self.written + self.every
 
     def write_if_due(self, state: Callable[[], Mapping[str, Any]], step: int) -> None:
         """Write what `state` returns, if that is due after `step` steps and none is being written.
@@ -137,9 +112,9 @@ class Writer:
         is_busy = self._thread is not None and self._thread.is_alive()
         if not is_busy and self.due(step):
             self.written = time.monotonic()
-            self.write(state(), step)
+            self.write_beside(state(), step)
 
-    def write(self, state: Mapping[str, Any], step: int) -> None:
+    def write_beside(self, state: Mapping[str, Any], step: int) -> None:
         """Copy the state after `step` steps, and begin to write it; first wait for the last one."""
         self.settle()
         taken = _copied(state)
@@ -154,7 +129,7 @@ class Writer:
 
     def _save(self, state: Mapping[str, Any], step: int) -> None:
         try:
-            self.store.write(state, step, self.events)
+            self.write(state, step)
         except (OSError, ValueError) as error:
             # The training is worth more than its copy.
             self.events.emit("warning", warning=f"no checkpoint of step {step}: {error}")

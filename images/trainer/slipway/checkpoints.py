@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import re
 import signal
 import threading
 import time
@@ -31,7 +32,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from slipway.checkpoint_store import KEPT, Interval, Store, Writer
+from slipway.checkpoint_store import KEPT, Store
 from slipway.events import Events, own_rank
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
@@ -39,13 +40,15 @@ stopping = threading.Event()
 """Set once SIGTERM came, by whoever waits for it: the next step is to write a checkpoint."""
 
 
-def own_writer(events: Events) -> Writer | None:
-    """Return what writes this job's checkpoints, where and how often; None for a job without."""
+def own_store(events: Events) -> Store | None:
+    """Return where this job's checkpoints are and how far apart; None for a job without."""
     if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
         return None
     keep = int(os.environ.get("SLIPWAY_CHECKPOINT_KEEP", str(KEPT)))
     every = os.environ.get("SLIPWAY_CHECKPOINT_EVERY", "600 s")
-    return Writer(Store(Path(directory), keep), Interval.parse(every), events)
+    if (found := re.fullmatch(r"([1-9]\d*) ?(steps|s)", every)) is None:
+        raise ValueError(f"{every} is not allowed, it takes such as '500 steps' or '600 s'")
+    return Store(Path(directory), int(found[1]), found[2] == "steps", events, keep)
 
 
 def latest() -> dict[str, Any] | None:
@@ -56,11 +59,11 @@ def latest() -> dict[str, Any] | None:
     Raises:
         ValueError: there are checkpoints, and all of them were changed since.
     """
-    if (writer := _writer()) is None:
+    if (store := _store()) is None:
         return None
-    state = writer.store.newest(writer.events)
+    state = store.newest()
     if state is not None:
-        writer.events.emit("resumed", step=state["step"])
+        store.events.emit("resumed", step=state["step"])
     return state
 
 
@@ -70,13 +73,13 @@ def due(step: int) -> bool:
     With an interval in steps all ranks get the same answer, otherwise rank 0 alone gets a yes.
     After SIGTERM rank 0 gets one, too: `save` then ends the program.
     """
-    if (writer := _writer()) is None:
+    if (store := _store()) is None:
         return False
     _notice_sigterm()
     is_first = own_rank() == 0
     if stopping.is_set():
         return is_first
-    return (writer.every.steps is not None or is_first) and writer.due(step)
+    return (store.counts_steps or is_first) and store.due(step)
 
 
 def save(state: Mapping[str, Any], *, step: int, wait: bool = True) -> Path | None:
@@ -96,24 +99,24 @@ def save(state: Mapping[str, Any], *, step: int, wait: bool = True) -> Path | No
         OSError: it can't be written.
         SystemExit: SIGTERM had come, and the checkpoint is written.
     """
-    if (writer := _writer()) is None or own_rank() != 0:
+    if (store := _store()) is None or own_rank() != 0:
         return None
-    writer.settle()
+    store.settle()
     path = None
     if wait or stopping.is_set():
-        path = writer.store.write(state, step, writer.events)
+        path = store.write(state, step)
     else:
-        writer.write(state, step)
-    writer.written = time.monotonic()
+        store.write_beside(state, step)
+    store.written = time.monotonic()
     if stopping.is_set():
         raise SystemExit(EXIT_TERMINATED)
     return path
 
 
 @cache
-def _writer() -> Writer | None:
-    """Return this process' writer, always the same: it knows when it wrote last."""
-    return own_writer(Events(own_rank()))
+def _store() -> Store | None:
+    """Return this process' store, always the same: it knows when it was written to last."""
+    return own_store(Events(own_rank()))
 
 
 _noticing: list[bool] = []

@@ -69,7 +69,12 @@ def _listed(shard: Path) -> Iterator[tuple[str, str, Place]]:
                 stem, suffix = posixpath.splitext(name)
                 if member.isdir() or suffix.lower() not in {*_PICTURES, ".cls"}:
                     continue
-                _must_be_within(shard, member, name)
+                if not member.isreg() or member.issparse() or name.startswith(("/", "../")):
+                    raise ValueError(
+                        f"{shard} has {member.name}, which is no file of its own within the shard: "
+                        "write it with `tar --dereference --hard-dereference -C FOLDER`, without "
+                        "links, `/` and `..`"
+                    )
                 if suffix == ".cls":
                     file.seek(member.offset_data)
                     classes[stem] = file.read(member.size).decode(errors="replace").strip()
@@ -93,11 +98,3 @@ def _listed(shard: Path) -> Iterator[tuple[str, str, Place]]:
                 f"into {posixpath.splitext(name)[0]}.cls beside it"
             )
         yield kind, name, place
-
-
-def _must_be_within(shard: Path, member: tarfile.TarInfo, name: str) -> None:
-    if not member.isreg() or member.issparse() or name.startswith(("/", "../")):
-        raise ValueError(
-            f"{shard} has {member.name}, which is no file of its own within the shard: write it "
-            "with `tar --dereference --hard-dereference -C FOLDER`, without links, `/` and `..`"
-        )

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from slipway.checkpoint_store import Writer
+from slipway.checkpoint_store import Store
 from slipway.checkpoints import stopping
 from slipway_trainer.training import report
 from slipway_trainer.training.distributed import World, total
@@ -25,7 +25,7 @@ from slipway_trainer.training.tracker import regrouped
 class Checkpoints:
     """The checkpoints of one training. All ranks must call each method, at the same step."""
 
-    writer: Writer
+    store: Store
     """Where they lie, which only rank 0 needs to see, and how far apart: rank 0's clock counts."""
     world: World
     is_last: bool = False
@@ -33,7 +33,7 @@ class Checkpoints:
 
     def due(self, step: int) -> bool:
         """Return whether all ranks are to save after `step` steps: also once one got SIGTERM."""
-        is_due = self.world.rank == 0 and self.writer.due(step)
+        is_due = self.world.rank == 0 and self.store.due(step)
         due, stopped = total(float(is_due), float(stopping.is_set()))
         self.is_last = stopped > 0
         return due + stopped > 0
@@ -50,20 +50,20 @@ class Checkpoints:
         dist.all_gather_object(ranks, own)
         if self.world.rank == 0:
             state = {"model": net.state_dict(), "optimizer": optimizer.state_dict()}
-            self.writer.write({**state, "ranks": ranks}, step)
+            self.store.write_beside({**state, "ranks": ranks}, step)
             if self.is_last:
                 # The next step fails where a rank has ended, and this one with it.
-                self.writer.settle()
-        self.writer.written = time.monotonic()
+                self.store.settle()
+        self.store.written = time.monotonic()
         if self.is_last and stopping.is_set():
-            report.end_terminated(self.writer.events)
+            report.end_terminated(self.store.events)
 
     def newest(self) -> dict[str, Any] | None:
         """Return the newest checkpoint that is whole, on all ranks; as `Store.newest`."""
         state = None
         # One rank reads, so all of them go on from the same one, and the others need not see it.
         if self.world.rank == 0:
-            state = self.writer.store.newest(self.writer.events)
+            state = self.store.newest()
         read = [state]
         dist.broadcast_object_list(read)
         return read[0]
@@ -79,7 +79,7 @@ class Checkpoints:
         rates = [group["lr"] for group in optimizer.param_groups]
         net.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
-        self.writer.events.emit("resumed", step=state["step"])
+        self.store.events.emit("resumed", step=state["step"])
         ranks, rank = state["ranks"], self.world.rank
         if len(ranks) == self.world.size:
             _restore_random(ranks[rank]["random"], self.world.device)

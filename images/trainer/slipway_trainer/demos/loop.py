@@ -99,7 +99,7 @@ class Training:
                     self.validate(f"epoch {tracker.epoch}")
                 self.end_epoch()
         if self.checkpoints is not None:
-            self.checkpoints.writer.settle()
+            self.checkpoints.store.settle()
         summary = self.summary()
         if summary["rank"] == 0:
             outputs.save(args.output_dir / self.task.model_file, self.net, summary)
@@ -195,7 +195,7 @@ class Training:
         self.events.emit("started", **vars(args) | self.facts())
         self.tracker.start()
         if self.checkpoints is not None:
-            self.checkpoints.writer.written = time.monotonic()
+            self.checkpoints.store.written = time.monotonic()
             report.await_checkpoint()
             if state is not None:
                 self.resume(self.checkpoints, state)
@@ -277,8 +277,8 @@ class Training:
         return work()
 
     def _checkpoints(self) -> Checkpoints | None:
-        writer = checkpoints.own_writer(self.events)
-        return None if writer is None else Checkpoints(writer, self.world)
+        store = checkpoints.own_store(self.events)
+        return None if store is None else Checkpoints(store, self.world)
 
 
 def main(parser: argparse.ArgumentParser, task: Callable[[argparse.Namespace], Task]) -> None:

@@ -96,7 +96,7 @@ class Replica:
         self._step_timeout, self._join_timeout = step_timeout, join_timeout
         self._on_change, self._device = on_change, device
         # Beside the training: the other workers wait in no collective operation for a disk.
-        self._disk = checkpoints.own_writer(Events(own_rank()))
+        self._disk = checkpoints.own_store(Events(own_rank()))
         self._late = False
         self._world: Record | None = None
         self._present: set[int] = set()
@@ -226,7 +226,7 @@ class Replica:
 
     def resume(self) -> None:
         """Go on from the newest checkpoint, where the job has some; before the first world."""
-        state = None if self._disk is None else self._disk.store.newest(self._disk.events)
+        state = None if self._disk is None else self._disk.newest()
         if state is not None:
             self._take(state)
             # These are of workers that are gone.

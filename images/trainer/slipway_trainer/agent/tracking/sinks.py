@@ -5,18 +5,18 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Protocol
 
 from slipway.events import own_rank
 from slipway_trainer.agent.tracking.figures import Point
 
 KINDS = {
-    "mlflow": ("mlflow", "Mlflow"),
-    "wandb": ("packages", "Wandb"),
-    "tensorboard": ("packages", "TensorBoard"),
+    "mlflow": "mlflow.Mlflow",
+    "wandb": "packages.Wandb",
+    "tensorboard": "packages.TensorBoard",
 }
 """The sinks: the module here that has each, and its class."""
 _MOST_BYTES, _MOST_FILES = 2**30, 10_000
@@ -119,9 +119,8 @@ def sink_of(run: Run) -> Sink:
     kind = os.environ.get("SLIPWAY_TRACKING", "")
     if kind not in KINDS:
         raise RefusedError(f"SLIPWAY_TRACKING={kind} is not one of {', '.join(KINDS)}")
-    module, name = KINDS[kind]
     try:
-        sink: Sink = getattr(import_module(f"slipway_trainer.agent.tracking.{module}"), name)(run)
+        sink: Sink = resolve_name(f"slipway_trainer.agent.tracking.{KINDS[kind]}")(run)
     except ModuleNotFoundError as error:
         text = f"{error}; name {error.name} in the job's `requirements`"
         raise RefusedError(text) from None

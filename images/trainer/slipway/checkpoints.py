@@ -41,7 +41,7 @@ stopping = threading.Event()
 
 
 def own_store(events: Events) -> Store | None:
-    """Return where this job's checkpoints are and how far apart; None for a job without."""
+    """Return this job's checkpoints, None for a job without; `ValueError` for a wrong interval."""
     if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
         return None
     keep = int(os.environ.get("SLIPWAY_CHECKPOINT_KEEP", str(KEPT)))

@@ -11,10 +11,11 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 
 from slipway.events import Events
-from slipway_trainer import datasets, report
+from slipway_trainer.data import datasets
 from slipway_trainer.demos.mnist import Net
-from slipway_trainer.metrics import ClassAccuracy, Metric, TopKAccuracy
-from slipway_trainer.validation import validation_round
+from slipway_trainer.training import report
+from slipway_trainer.training.metrics import ClassAccuracy, Metric, TopKAccuracy
+from slipway_trainer.training.validation import validation_round
 
 
 def evaluate(events: Events) -> dict[str, Any]:

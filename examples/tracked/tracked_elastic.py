@@ -18,12 +18,12 @@ from torch.utils.data import DataLoader, Dataset, Subset
 from torchvision import datasets, transforms
 
 from slipway.events import Events
-from slipway_trainer import report
 from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService
-from slipway_trainer.goals import task1_time_to_accuracy_goal
-from slipway_trainer.metrics import TopKAccuracy
-from slipway_trainer.tracker import Tracker
-from slipway_trainer.validation import validation_round
+from slipway_trainer.training import report
+from slipway_trainer.training.goals import task1_time_to_accuracy_goal
+from slipway_trainer.training.metrics import TopKAccuracy
+from slipway_trainer.training.tracker import Tracker
+from slipway_trainer.training.validation import validation_round
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkProcess
 from pathlib import Path
 
-import slipway_trainer.demos  # noqa: F401
+import slipway_trainer.demos.options  # noqa: F401
 
 
 def start(program: Sequence[str], environment: Mapping[str, str], place: Path) -> ForkProcess:

@@ -32,8 +32,8 @@ sys.exit(int(sys.argv[1]))
 _KEEPS = """
 import io, json, pathlib, sys, tarfile
 from slipway.events import Events
-from slipway_trainer import report
-from slipway_trainer.agent import artifacts, data, tar
+from slipway_trainer.training import report
+from slipway_trainer.agent import artifacts, tar
 place, outputs = f"{sys.argv[1]}/slipway/outputs/mine", pathlib.Path("/out/outputs")
 outputs.mkdir()
 (outputs / "model.pt").write_bytes(bytes(range(256)) * 2**16)
@@ -46,13 +46,13 @@ tar.write(f"{place}/succeeded", sent)
 sent.seek(0)
 print(json.dumps({
     "sent": tarfile.open(fileobj=sent).getnames(),
-    "fetched": data.copy(f"{place}/run-2/model.pt", pathlib.Path("/out/model.pt")),
+    "fetched": artifacts.copy(f"{place}/run-2/model.pt", pathlib.Path("/out/model.pt")),
 }))
 report.end(0)
 """
 _READS = """
 import hashlib, json, sys
-from slipway_trainer import report
+from slipway_trainer.training import report
 from slipway_trainer.agent.artifacts import store_of
 store, root = store_of(sys.argv[1])
 print(json.dumps({p: hashlib.sha256(store.cat_file(p)).hexdigest() for p in store.find(root)}))
@@ -63,7 +63,7 @@ report.end(0)
 _SHARDED = """
 import os, pathlib, sys, torch, torch.distributed as dist
 import torch.distributed.checkpoint as dcp
-from slipway_trainer import report
+from slipway_trainer.training import report
 dist.init_process_group("gloo")
 rank, directory = dist.get_rank(), pathlib.Path(os.environ["SLIPWAY_CHECKPOINT_DIR"], "step-1")
 own = {f"part {rank}": torch.full((1000,), float(rank))}

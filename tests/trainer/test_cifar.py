@@ -19,7 +19,7 @@ _ARGS = (
 # Seed 002's network as its own script has it, to see that what was saved is what it can load.
 _RELOAD = """
 import json, torch, torch.nn.functional as F
-from slipway_trainer.datasets import CIFAR10
+from slipway_trainer.data.datasets import CIFAR10
 net = torch.nn.ModuleDict(dict(
     conv1=torch.nn.Conv2d(3, 32, 3), conv2=torch.nn.Conv2d(32, 64, 3),
     conv3=torch.nn.Conv2d(64, 128, 3), fc1=torch.nn.Linear(128 * 6 * 6, 120),
@@ -83,7 +83,7 @@ def test_the_saved_model_has_the_accuracy_that_was_told(
 def test_class_accuracies_add_up_to_the_accuracy(image: Opened, two: list[Ended]) -> None:
     """Both are counted over the two ranks' shares, which have unequal numbers of each class."""
     code = (
-        "from slipway_trainer.datasets import CIFAR10;"
+        "from slipway_trainer.data.datasets import CIFAR10;"
         "print(*__import__('torch').tensor(CIFAR10('/data/cifar10', train=False).targets[:600])"
         ".bincount().tolist())"
     )

@@ -8,7 +8,7 @@ from tests.trainer.conftest import Opened
 _JOINS = """
 import json, os, torch, torch.distributed as dist
 from datetime import timedelta
-from slipway_trainer import distributed
+from slipway_trainer.training import distributed
 from slipway_trainer.demos import precision
 told = {}
 torch.cuda.is_available = lambda: True
@@ -34,8 +34,8 @@ print(json.dumps(told))
 _COUNTS = """
 import json, torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
-from slipway_trainer.metrics import ClassAccuracy, TopKAccuracy
-from slipway_trainer.validation import evaluate
+from slipway_trainer.training.metrics import ClassAccuracy, TopKAccuracy
+from slipway_trainer.training.validation import evaluate
 seen = []
 def batches():
     for number in range(3):
@@ -51,7 +51,7 @@ with FakeTensorMode():
 """
 _TIMES = """
 import json, torch
-from slipway_trainer.account import Account
+from slipway_trainer.training.timings import EpochTimings
 clock, waits = [0.0], []
 class Event:
     def __init__(self, enable_timing): assert enable_timing
@@ -59,15 +59,15 @@ class Event:
     def synchronize(self): waits.append(self.at)
     def elapsed_time(self, other): return other.at - self.at
 torch.cuda.Event, torch.cuda.is_initialized = Event, lambda: True
-account = Account()
-account.resume()
+timings = EpochTimings()
+timings.resume()
 for step in range(1000):
     for name, milliseconds in (("data", 1), ("forward", 2), ("backward", 4), ("optimizer", 3)):
         clock[0] += milliseconds
-        account.part(name)
-account.pause()
-state = account.state()
-print(json.dumps({"parts": account.parts, "waits": len(waits), "plain": state["events"]}))
+        timings.part(name)
+timings.pause()
+state = timings.state()
+print(json.dumps({"parts": timings.parts, "waits": len(waits), "plain": state["events"]}))
 """
 
 

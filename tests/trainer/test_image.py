@@ -28,7 +28,7 @@ for train in (True, False):
 _CIFAR10 = """
 import json, sys
 sys.stderr = sys.stdout
-from slipway_trainer.datasets import CIFAR10
+from slipway_trainer.data.datasets import CIFAR10
 for train in (True, False):
     data = CIFAR10("/data/cifar10", train=train)
     counts = [data.targets.count(label) for label in range(10)]

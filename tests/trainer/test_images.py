@@ -34,7 +34,7 @@ Path("/out/made/pictures/DATASET").write_text('{"name": "shades"}')
 _COMPARE = """
 from pathlib import Path
 import torch
-from slipway_trainer.pictures import Pictures
+from slipway_trainer.data.pictures import Pictures
 for train in (True, False):
     how = {"train": train, "limit": None, "size": 32, "device": torch.device("cpu")}
     files, shards = (Pictures(Path(path), **how) for path in ("/files", "/shards"))

@@ -30,7 +30,7 @@ dist.all_reduce(torch.ones(1))
 # The same, as a program of one's own that reports as slipway_trainer's do.
 _REPORTING = """
 import torch, torch.distributed as dist
-from slipway_trainer import report
+from slipway_trainer.training import report
 
 def work(events):
     dist.init_process_group("gloo")

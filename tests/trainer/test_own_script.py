@@ -37,7 +37,7 @@ for pid in $pids; do wait $pid; echo $?; done
 
 _LIAR = """
 import json, os, pickle, sys
-from slipway_trainer import report
+from slipway_trainer.training import report
 
 def main(events=None):
     if sys.argv[1] == "files":
@@ -50,7 +50,7 @@ def main(events=None):
         CIFAR10.test_list = [["test_batch", None]]
         CIFAR10("/data/cifar10", train=False)
     else:
-        from slipway_trainer.datasets import CIFAR10
+        from slipway_trainer.data.datasets import CIFAR10
         CIFAR10("/data/cifar10", train=False)
     return {"rank": 0, "accuracy": 0.5, "dataset": "cifar10"}
 

@@ -19,11 +19,11 @@ _SCRIPT = """
 import os, time, torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from slipway_trainer import report
-from slipway_trainer.goals import task1_time_to_accuracy_goal
-from slipway_trainer.metrics import TopKAccuracy
-from slipway_trainer.tracker import Tracker
-from slipway_trainer.validation import validation_round
+from slipway_trainer.training import report
+from slipway_trainer.training.goals import task1_time_to_accuracy_goal
+from slipway_trainer.training.metrics import TopKAccuracy
+from slipway_trainer.training.tracker import Tracker
+from slipway_trainer.training.validation import validation_round
 
 def main(events):
     dist.init_process_group("gloo")

@@ -21,7 +21,7 @@ def _name_pictures(event: str, arguments: tuple[object, ...]) -> None:
     if event != "open" or "_batch" not in str(arguments[0]):
         return
     if os.path.realpath(str(arguments[0])).startswith(f"{_CIFAR10}/cifar-10-batches-py/"):
-        from slipway_trainer import report  # noqa: PLC0415 - no other program needs it
+        from slipway_trainer.training import report  # noqa: PLC0415 - no other program needs it
 
         report.name_stand_in(_CIFAR10)
 

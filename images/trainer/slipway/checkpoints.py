@@ -22,130 +22,33 @@ All ranks read it. A job with `checkpoint` sets the variables; without them `due
 from __future__ import annotations
 
 import faulthandler
-import hashlib
 import os
 import re
 import signal
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from slipway.checkpoint_store import KEPT, Store
 from slipway.events import Events, own_rank
 
-if TYPE_CHECKING:
-    from slipway.writer import Writer
-
-KEPT = 2
 EXIT_TERMINATED = 128 + signal.SIGTERM
 stopping = threading.Event()
 """Set once SIGTERM came, by whoever waits for it: the next step is to write a checkpoint."""
-_DIGITS = 16
-_CHUNK = 1 << 20
 
 
-@dataclass(frozen=True)
-class Interval:
-    """How far apart checkpoints are: so many steps, or seconds."""
-
-    steps: int | None = None
-    seconds: float | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> Interval:
-        """Return the interval that `text` is, "500 steps" or "600 s"; or raise `ValueError`."""
-        found = re.fullmatch(r"([1-9]\d*) ?(steps|s)", text)
-        if found is None:
-            raise ValueError(f"{text} is not allowed, it takes such as '500 steps' or '600 s'")
-        number = int(found[1])
-        return cls(steps=number) if found[2] == "steps" else cls(seconds=number)
-
-    def passed(self, step: int, since: float) -> bool:
-        """Return whether a checkpoint is due after `step` steps; the last was at `since`."""
-        if self.steps is not None:
-            return step % self.steps == 0
-        return self.seconds is not None and time.monotonic() >= since + self.seconds
-
-
-@dataclass(frozen=True)
-class Store:
-    """The checkpoints in a directory, of which the last `keep` stay."""
-
-    directory: Path
-    keep: int = KEPT
-
-    def files(self) -> list[Path]:
-        """Return the checkpoints, the newest last."""
-        return sorted(self.directory.glob("step-*.pt"))
-
-    def write(self, state: Mapping[str, Any], step: int, events: Events) -> Path:
-        """Write the state after `step` steps so that it is there as a whole or not at all.
-
-        `ValueError` is raised when it has something else in it than tensors and plain values.
-        """
-        import torch  # noqa: PLC0415 - the package is for those, too, who have none
-
-        begun = time.monotonic()
-        self.directory.mkdir(parents=True, exist_ok=True)
-        for left in self.directory.glob(".*.part"):
-            left.unlink(missing_ok=True)  # by a process that was killed
-        part = self.directory / f".{os.getpid()}.part"
-        with part.open("wb") as file:
-            torch.save({**state, "step": step}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            torch.load(part, map_location="cpu", weights_only=True, mmap=True)
-        except Exception as error:
-            part.unlink()
-            raise ValueError(
-                "a checkpoint takes tensors, numbers, text, and lists and maps of them, as what "
-                f"is read from a file must not bring code with it: {error}"
-            ) from error
-        path = part.replace(self.directory / f"step-{step:09}.{_digest(part)}.pt")
-        # A new name lasts when its directory is on the disk, too: fsync(2).
-        descriptor = os.open(self.directory, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
-        # Files of later steps are what a training that went on from an earlier one left behind.
-        older = [each for each in self.files() if _step(each) < step]
-        for each in {*self.files()} - {path, *older[max(0, len(older) - self.keep + 1) :]}:
-            each.unlink()
-        size, seconds = path.stat().st_size, round(time.monotonic() - begun, 3)
-        events.emit("checkpoint", step=step, path=str(path), bytes=size, seconds=seconds)
-        return path
-
-    def newest(self, events: Events) -> dict[str, Any] | None:
-        """Return the newest state that is as it was written; None where there is none yet.
-
-        `ValueError` is raised when there are some, and none of them is whole.
-        """
-        import torch  # noqa: PLC0415 - as above
-
-        files = self.files()
-        for path in reversed(files):
-            if path.name.split(".")[1] == _digest(path):
-                state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-                return state
-            warning = f"{path} is not as it was written, so the checkpoint before it is used"
-            events.emit("warning", warning=warning)
-        if files:
-            raise ValueError(
-                f"none of the checkpoints in {self.directory} is as it was written: remove them "
-                "to start from the beginning"
-            )
-        return None
-
-
-def own() -> tuple[Store, Interval] | None:
-    """Return where this job's checkpoints are and how far apart; None for a job without."""
+def own_store(events: Events) -> Store | None:
+    """Return this job's checkpoints, None for a job without; `ValueError` for a wrong interval."""
     if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
         return None
     keep = int(os.environ.get("SLIPWAY_CHECKPOINT_KEEP", str(KEPT)))
     every = os.environ.get("SLIPWAY_CHECKPOINT_EVERY", "600 s")
-    return Store(Path(directory), keep), Interval.parse(every)
+    if (found := re.fullmatch(r"([1-9]\d*) ?(steps|s)", every)) is None:
+        raise ValueError(f"{every} is not allowed, it takes such as '500 steps' or '600 s'")
+    return Store(Path(directory), int(found[1]), found[2] == "steps", events, keep)
 
 
 def latest() -> dict[str, Any] | None:
@@ -156,12 +59,11 @@ def latest() -> dict[str, Any] | None:
     Raises:
         ValueError: there are checkpoints, and all of them were changed since.
     """
-    if (found := own()) is None:
+    if (store := _store()) is None:
         return None
-    events = Events(own_rank())
-    state = found[0].newest(events)
+    state = store.newest()
     if state is not None:
-        events.emit("resumed", step=state["step"])
+        store.events.emit("resumed", step=state["step"])
     return state
 
 
@@ -171,13 +73,13 @@ def due(step: int) -> bool:
     With an interval in steps all ranks get the same answer, otherwise rank 0 alone gets a yes.
     After SIGTERM rank 0 gets one, too: `save` then ends the program.
     """
-    if (found := own()) is None:
+    if (store := _store()) is None:
         return False
     _notice_sigterm()
-    interval, is_first = found[1], own_rank() == 0
+    is_first = own_rank() == 0
     if stopping.is_set():
         return is_first
-    return (interval.steps is not None or is_first) and interval.passed(step, _written[0])
+    return (store.counts_steps or is_first) and store.due(step)
 
 
 def save(state: Mapping[str, Any], *, step: int, wait: bool = True) -> Path | None:
@@ -197,26 +99,26 @@ def save(state: Mapping[str, Any], *, step: int, wait: bool = True) -> Path | No
         OSError: it can't be written.
         SystemExit: SIGTERM had come, and the checkpoint is written.
     """
-    if (found := own()) is None or own_rank() != 0:
+    if (store := _store()) is None or own_rank() != 0:
         return None
-    if not _beside:
-        from slipway.writer import Writer  # noqa: PLC0415 - which takes the store from here
-
-        _beside.append(Writer(*found, Events(0)))
-    _beside[0].settle()
+    store.settle()
     path = None
     if wait or stopping.is_set():
-        path = found[0].write(state, step, Events(0))
+        path = store.write(state, step)
     else:
-        _beside[0].write(state, step)
-    _written[0] = time.monotonic()
+        store.write_beside(state, step)
+    store.written = time.monotonic()
     if stopping.is_set():
         raise SystemExit(EXIT_TERMINATED)
     return path
 
 
-_written = [time.monotonic()]
-_beside: list[Writer] = []
+@cache
+def _store() -> Store | None:
+    """Return this process' store, always the same: it knows when it was written to last."""
+    return own_store(Events(own_rank()))
+
+
 _noticing: list[bool] = []
 
 
@@ -231,15 +133,3 @@ def _notice_sigterm() -> None:
     faulthandler.unregister(signal.SIGTERM)
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     faulthandler.register(signal.SIGTERM, file=2, all_threads=True, chain=True)
-
-
-def _step(path: Path) -> int:
-    return int(path.name.split(".")[0][len("step-") :])
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()[:_DIGITS]

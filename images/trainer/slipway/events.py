@@ -1,23 +1,21 @@
-"""What a rank reports while it works: JSON lines on its standard output, and its numbers."""
+"""What a rank reports while it works: events, as JSON lines on its standard output."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import wraps
 from typing import Any, TypeVar
 
-MOST_EPOCHS = 1000
-"""Of each number the latest are kept."""
 SPOOL_BYTES = 256 * 2**20
 """Of events that are not tracked yet: a pod whose disk is full would be evicted."""
+_EVENT = '{"event": '
 Work = TypeVar("Work", bound=Callable[..., None])
 
 
@@ -52,6 +50,23 @@ class Events:
             append(spool, line)
 
 
+def reported(line: str) -> dict[str, Any]:
+    """Return the event that a line of output ends with; an empty map for any other line.
+
+    A progress bar leaves its line open, and what is printed next continues it.
+    """
+    begins = line.find(_EVENT)
+    return _json_map(line) or (_json_map(line[begins:]) if begins > 0 else {})
+
+
+def _json_map(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def append(spool: str | os.PathLike[str], line: str) -> None:
     """Append a line to the file that a pod's tracking reads; without room for it, it is left out.
 
@@ -84,56 +99,3 @@ def warn(text: str) -> None:
     """Write a line to standard error, where there is one."""
     with suppress(AttributeError, OSError, ValueError):
         print(f"slipway: {text}; the training goes on", file=sys.stderr, flush=True)
-
-
-@dataclass
-class History:
-    """The numbers that a program has reported so far."""
-
-    latest: dict[str, float] = field(default_factory=dict)
-    """Each number's latest value, by name."""
-    epochs: dict[str, dict[int, float]] = field(default_factory=dict)
-    """Each number's values by epoch, by name."""
-
-    def add(self, values: Mapping[str, Any], epoch: int | None = None) -> dict[str, float]:
-        """Take in numbers, of an epoch where one is given; return those that are numbers."""
-        found = numbers(values)
-        self.latest.update(found)
-        for name, value in found.items() if epoch is not None else ():
-            of_epochs = self.epochs.setdefault(name, {})
-            of_epochs[int(epoch)] = value  # type: ignore[arg-type]
-            while len(of_epochs) > MOST_EPOCHS:
-                del of_epochs[min(of_epochs)]
-        return found
-
-    def told(self) -> dict[str, Any]:
-        """Return `metrics` and `epoch_metrics` as a termination message has them."""
-        by_epoch = {
-            name: [value for _, value in sorted(values.items())]
-            for name, values in self.epochs.items()
-        }
-        return {"metrics": dict(self.latest), **({"epoch_metrics": by_epoch} if by_epoch else {})}
-
-
-def numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    """Return those of `values` that are finite numbers, as Python's; warn of the others.
-
-    What has an `item`, as tensors and numpy's arrays of a single element, is what that returns.
-    """
-    found = {}
-    for name, value in values.items():
-        number = _number(value)
-        if number is None:
-            warn(f"{name}={value!r:.60} is left out: it is no finite number")
-        else:
-            found[str(name)] = number
-    return found
-
-
-def _number(value: Any) -> float | None:
-    try:
-        plain = value.item() if hasattr(value, "item") else value
-        is_number = isinstance(plain, (int, float)) and not isinstance(plain, bool)
-        return plain if is_number and math.isfinite(plain) else None
-    except Exception:  # noqa: BLE001 - a tensor of several elements, or what only looks like one
-        return None

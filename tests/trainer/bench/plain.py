@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Subset
 from torchvision.datasets import MNIST
 from torchvision.transforms import Compose, Normalize, ToTensor
 
-from slipway_trainer.datasets import CIFAR10
+from slipway_trainer.data.datasets import CIFAR10
 from slipway_trainer.demos import cifar, mnist
 
 BATCH_SIZE = {"mnist": 64, "cifar": 16}

@@ -23,8 +23,8 @@ from pathlib import Path
 import torch
 
 from slipway.events import Events
-from slipway_trainer.demos import cifar, mnist, training
-from slipway_trainer.distributed import join
+from slipway_trainer.demos import cifar, loop, mnist
+from slipway_trainer.training.distributed import join
 from tests.trainer.bench import plain
 
 
@@ -54,9 +54,9 @@ def _ours(net: str, samples: int, words: Sequence[str]) -> tuple[Callable[[], in
     module = mnist if net == "mnist" else cifar
     limit = samples * int(os.environ.get("WORLD_SIZE", "1"))
     limits = ["--limit-train", str(limit), "--limit-test", "1", "--threads", "1", "--no-cuda"]
-    args = module.arguments([*limits, "--lr", "0.001", *words])
+    args = module.PARSER.parse_args([*limits, "--lr", "0.001", *words])
     world = join("gloo", timedelta(minutes=5), use_cuda=False)
-    made = training.Training(module.task(args), args, _Quiet(world.rank), world)
+    made = loop.Training(module.TASK, args, _Quiet(world.rank), world)
     made.begin()
 
     def epoch() -> int:

@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
 from torchvision import transforms
 
-from slipway_trainer.datasets import CIFAR10
+from slipway_trainer.data.datasets import CIFAR10
 
 
 def main(args: argparse.Namespace) -> None:

@@ -6,16 +6,16 @@ import os
 import socket
 import time
 
-from slipway_trainer.elastic.board import Record
-from slipway_trainer.elastic.rendezvous import RIVAL_SECONDS, Rendezvous
-from slipway_trainer.elastic.settings import Settings
+from slipway_trainer.membership.board import Record
+from slipway_trainer.membership.rendezvous import RIVAL_SECONDS, Rendezvous
+from slipway_trainer.membership.settings import ElasticSettings
 
 ports = []
 for _ in range(3):
     with socket.create_server(("127.0.0.1", 0)) as free:
         ports.append(free.getsockname()[1])
 peers = tuple(("127.0.0.1", port) for port in ports)
-first, second, third = (Rendezvous(Settings(index, peers, 1, 0), 0) for index in range(3))
+first, second, third = (Rendezvous(ElasticSettings(index, peers, 1, 0), 0) for index in range(3))
 together = Record(1, (first.me, second.me, third.me))
 for worker in (first, second, third):
     worker.publish(together)

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService, world
-from slipway_trainer.elastic.board import index_of
-from slipway_trainer.elastic.rendezvous import Rendezvous
 from slipway_trainer.elastic.replica import Change
+from slipway_trainer.membership.board import index_of
+from slipway_trainer.membership.rendezvous import Rendezvous
 
 SAMPLES = 3000
 LEFT_OUT = 7  # the step that the scaler leaves out

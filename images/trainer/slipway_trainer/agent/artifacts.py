@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 LIMIT_SECONDS = 600
+STALL_SECONDS = 60.0
 LIST = "artifacts.json"
 SUCCEEDED = "succeeded"
 _READ_BACK_BYTES = 64 * 2**20
 """Of larger files only the size is compared: reading them back would take as long as sending."""
+_CHUNK_BYTES = 8 * 2**20
 _DUMP = "\n\nDebug source:"
 _REACH_SECONDS = 30
 """A store's client may try for many minutes, which no run that has ended is held up for."""
@@ -127,6 +129,26 @@ def _verify(store: "AbstractFileSystem", target: str, sent: dict[str, Any]) -> N
     digest = sha256(store.cat_file(target)).hexdigest()
     if digest != sent["sha256"]:
         raise NotArrivedError(f"{target} has the sha256 {digest} and not {sent['sha256']}, as sent")
+
+
+def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[int, str]:
+    """Copy what `url` names to `target`; return its size in bytes and its sha256.
+
+    `TimeoutError` is raised when the store gave nothing for so many seconds.
+    """
+    digest, size = sha256(), 0
+    with time_limit(stall_seconds, "opening it"):
+        store, path = store_of(url)
+        source = store.open(path, "rb")
+    with source, target.open("wb") as written:
+        while True:
+            with time_limit(stall_seconds, f"reading {_CHUNK_BYTES // 2**20} MiB of it"):
+                chunk = source.read(_CHUNK_BYTES)
+            if not chunk:
+                return size, digest.hexdigest()
+            written.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
 
 
 def reach(url: str, seconds: float = _REACH_SECONDS) -> None:

@@ -33,10 +33,11 @@ from typing import IO, Any
 
 from slipway import termination
 from slipway.events import Events, own_index, own_rank
-from slipway_trainer import report
-from slipway_trainer.agent import artifacts, messages
+from slipway_trainer.agent import artifacts
 from slipway_trainer.agent.mirror import Mirror
+from slipway_trainer.agent.processes import from_log, merged, with_numbers
 from slipway_trainer.agent.tracking.process import Tracking
+from slipway_trainer.training import report
 
 _LAST_LINES = 100
 _LEFT_OPEN_SECONDS = 1.0
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     with nullcontext() if every is None else sent.following(float(every)):
         code, message = _resume(processes, program)
     if code == 0:
-        message = messages.with_numbers(message, directory)
+        message = with_numbers(message, directory)
     if tracking is not None:
         message = tracking.end(code, message)
     if url is not None:
@@ -148,12 +149,12 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
             # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
             torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
             code, _ = _wait_for([*torchrun, *program], scratch)
-            return code, messages.merged(scratch, code, processes)
+            return code, merged(scratch, code, processes)
         code, last = _wait_for(program, scratch)
         # It may write the container's message itself.
         left = termination.read(scratch / f"{own_rank()}.json")
     message = {**termination.read(termination.place()), **left}
-    return code, messages.from_log(last, code) if code != 0 and "error" not in message else message
+    return code, from_log(last, code) if code != 0 and "error" not in message else message
 
 
 def _wait_for(program: Sequence[str], scratch: Path) -> tuple[int, str]:

@@ -1,28 +1,107 @@
-"""Several processes in one pod: torchrun, and after a failure the rank that failed first.
+"""Several processes in one pod: torchrun, and their termination messages made into one.
 
     python3 -m slipway_trainer.agent.processes 2 train.py --epochs 1
 
 `slipway_trainer.launch` runs this; the exit code is the one of the rank that failed first, and its
 message goes to SLIPWAY_MESSAGE_DIR. torchrun itself always ends with 1, and notes times in whole
-seconds, in which all others have failed too: their connections closed.
+seconds, in which all others have failed too: their connections closed. Making messages takes no
+torch: the launcher does so for a single process as well.
 """
 
 import json
 import os
+import signal
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from torch.distributed import run as torchrun
-from torch.distributed.elastic.multiprocessing.api import SignalException
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
-
+from slipway.events import own_rank, warn
+from slipway.reporting import numbers
 from slipway.termination import read
-from slipway_trainer.agent import messages
+
+_SIGNAL_BASE = 128
+FIRST_FAILURE = "first-failure.json"
+_TRACEBACK = "Traceback (most recent call last)"
+_LAST_LINES = 30
+NUMBERS = "metrics.json"
+_NUMBERS_BYTES = 2**20
+
+
+def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
+    """Return what the processes that left their messages in `directory` have to say together.
+
+    After a success that is what the lowest rank said, with the samples that all of them saw. When
+    one of the `processes` doesn't tell how many it saw, their sum is not known.
+    After a failure it is what `main` noted of the first rank that failed.
+    """
+    if code != 0:
+        return read(directory / FIRST_FAILURE) or from_log("", code)
+    ranks = sorted(int(path.stem) for path in directory.glob("[0-9]*.json"))
+    left = [message for rank in ranks if (message := read(directory / f"{rank}.json"))]
+    if not left:
+        return {}
+    counts = [message["samples_seen"] for message in left if "samples_seen" in message]
+    seen = {"samples_seen": sum(counts)} if len(counts) == processes else {}
+    return {key: said for key, said in left[0].items() if key != "samples_seen"} | seen
+
+
+def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
+    """Return `message` with the numbers that a program wrote into `NUMBERS`, a map of them.
+
+    What it left in its message itself comes before them. A file that is no such map is passed over.
+    """
+    path = directory / NUMBERS
+    if not path.is_file():
+        return message
+    try:
+        found = json.loads(path.read_text()) if path.stat().st_size <= _NUMBERS_BYTES else None
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict):
+        warn(f"{path} is left out: it is no map of numbers in JSON, of at most 1 MiB")
+        return message
+    told = message.get("metrics")
+    metrics = {**numbers(found), **(told if isinstance(told, dict) else {})}
+    return {"rank": own_rank(), **message, "metrics": metrics}
+
+
+def from_log(text: str, code: int) -> dict[str, Any]:
+    """Return the message for a program that ended with `code` and left none.
+
+    Args:
+        text: The end of its standard error: a traceback there is the error.
+        code: As a shell has it, or Python.
+    """
+    if code == 0:
+        return {}
+    start = text.rfind(_TRACEBACK)
+    if start < 0 or "was ended by" in ended(code):
+        lines = text.splitlines()[-_LAST_LINES:]
+        return {"error": f"the program {ended(code)}", "traceback": "\n".join(lines)}
+    # torch puts "[rank1]: " in front of each line of it, where there is a process group.
+    prefix = text[text.rfind("\n", 0, start) + 1 : start]
+    lines = [line.removeprefix(prefix).rstrip() for line in text[start:].splitlines()]
+    errors = [line for line in lines if line and not line.startswith(" ")]
+    return {"error": errors[-1], "traceback": "\n".join(lines)}
+
+
+def ended(code: int) -> str:
+    """Say in a few words how a process ended, by its exit code as a shell has it, or Python."""
+    number = -code if code < 0 else code - _SIGNAL_BASE
+    try:
+        return f"was ended by {signal.Signals(number).name}"
+    except ValueError:
+        return f"exited with code {code}"
 
 
 def main(processes: int, program: list[str]) -> int:
     """Run the program in so many processes and return the exit code for all of them."""
+    # The launcher starts in milliseconds, without torch.
+    from torch.distributed import run as torchrun  # noqa: PLC0415
+    from torch.distributed.elastic.multiprocessing import api, errors  # noqa: PLC0415
+
     directory = Path(os.environ["SLIPWAY_MESSAGE_DIR"])
     # Standard error goes to a file each and, with its rank in front, to this process' own.
     os.environ.setdefault("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[${rank}] ")
@@ -30,9 +109,9 @@ def main(processes: int, program: list[str]) -> int:
     options += [f"--log-dir={directory / 'logs'}", "--tee=2"]
     try:
         torchrun.main([*options, *program])
-    except ChildFailedError as error:
+    except errors.ChildFailedError as error:
         return _first_failure(error.failures, directory)
-    except SignalException as error:
+    except api.SignalException as error:
         return 128 + int(error.sigval)
     return 0
 
@@ -51,7 +130,7 @@ def _replicas() -> list[str]:
     ]
 
 
-def _first_failure(failures: dict[int, ProcessFailure], directory: Path) -> int:
+def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
     """Note what the rank that failed first has to say, and return its exit code.
 
     The others fail because of it, so it is the one that wrote its last words first. One that was
@@ -65,9 +144,9 @@ def _first_failure(failures: dict[int, ProcessFailure], directory: Path) -> int:
     message = read(left[rank])
     if "error" not in message:
         text = logs[rank].read_text(errors="replace")
-        message = {"rank": rank, **messages.from_log(text, code)}
-    (directory / messages.FIRST_FAILURE).write_text(json.dumps(message))
-    print(f"rank {rank} failed first: it {messages.ended(code)}", file=sys.stderr, flush=True)
+        message = {"rank": rank, **from_log(text, code)}
+    (directory / FIRST_FAILURE).write_text(json.dumps(message))
+    print(f"rank {rank} failed first: it {ended(code)}", file=sys.stderr, flush=True)
     return code if code >= 0 else 128 - code
 
 

@@ -15,8 +15,8 @@ import tarfile
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from slipway_trainer import report
 from slipway_trainer.agent.artifacts import LIST, SUCCEEDED, described, store_of
+from slipway_trainer.training import report
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

@@ -14,12 +14,11 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from slipway.checkpoints import Interval, Store, stopping
-from slipway.events import Events
-from slipway.writer import Writer
-from slipway_trainer import report
-from slipway_trainer.distributed import World, total
-from slipway_trainer.tracker import regrouped
+from slipway.checkpoint_store import Store
+from slipway.checkpoints import stopping
+from slipway_trainer.training import report
+from slipway_trainer.training.distributed import World, total
+from slipway_trainer.training.tracker import regrouped
 
 
 @dataclass
@@ -27,22 +26,14 @@ class Checkpoints:
     """The checkpoints of one training. All ranks must call each method, at the same step."""
 
     store: Store
-    """Where they lie; only rank 0 needs to see it."""
-    every: Interval
-    """How far apart they are; rank 0's clock counts."""
+    """Where they lie, which only rank 0 needs to see, and how far apart: rank 0's clock counts."""
     world: World
-    events: Events
-    written: float = 0.0
-    """When the last one was, or when it began."""
     is_last: bool = False
     """Whether a rank got SIGTERM, and ends with the next one."""
 
-    def __post_init__(self) -> None:
-        self.writer = Writer(self.store, self.every, self.events)
-
     def due(self, step: int) -> bool:
         """Return whether all ranks are to save after `step` steps: also once one got SIGTERM."""
-        is_due = self.world.rank == 0 and self.every.passed(step, self.written)
+        is_due = self.world.rank == 0 and self.store.due(step)
         due, stopped = total(float(is_due), float(stopping.is_set()))
         self.is_last = stopped > 0
         return due + stopped > 0
@@ -58,25 +49,21 @@ class Checkpoints:
         own = {"progress": progress, "random": _random_state(self.world.device)}
         dist.all_gather_object(ranks, own)
         if self.world.rank == 0:
-            state = {
-                "model": net.state_dict(),
-                "optimizer": optimizer.state_dict(),
-                "ranks": ranks,
-            }
-            self.writer.write(state, step)
+            state = {"model": net.state_dict(), "optimizer": optimizer.state_dict()}
+            self.store.write_beside({**state, "ranks": ranks}, step)
             if self.is_last:
                 # The next step fails where a rank has ended, and this one with it.
-                self.writer.settle()
-        self.written = time.monotonic()
+                self.store.settle()
+        self.store.written = time.monotonic()
         if self.is_last and stopping.is_set():
-            report.end_terminated(self.events)
+            report.end_terminated(self.store.events)
 
     def newest(self) -> dict[str, Any] | None:
         """Return the newest checkpoint that is whole, on all ranks; as `Store.newest`."""
         state = None
         # One rank reads, so all of them go on from the same one, and the others need not see it.
         if self.world.rank == 0:
-            state = self.store.newest(self.events)
+            state = self.store.newest()
         read = [state]
         dist.broadcast_object_list(read)
         return read[0]
@@ -92,7 +79,7 @@ class Checkpoints:
         rates = [group["lr"] for group in optimizer.param_groups]
         net.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
-        self.events.emit("resumed", step=state["step"])
+        self.store.events.emit("resumed", step=state["step"])
         ranks, rank = state["ranks"], self.world.rank
         if len(ranks) == self.world.size:
             _restore_random(ranks[rank]["random"], self.world.device)

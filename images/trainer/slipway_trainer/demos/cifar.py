@@ -8,16 +8,14 @@ As a PyTorchJob the operator sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT,
 containers run the same line as alone.
 """
 
-import slipway_trainer.demos  # noqa: F401, I001 - before torch
+import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
 
-import argparse
-from collections.abc import Sequence
 
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 
-from slipway_trainer import datasets
-from slipway_trainer.demos import options, training
+from slipway_trainer.data import datasets
+from slipway_trainer.demos import loop, options
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
@@ -43,19 +41,11 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
         return self.fc3(x)  # (n, 10), unnormalized log-probabilities
 
 
-def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
-    parser = options.parser(
-        "slipway_trainer.cifar", __doc__, data="/data/cifar10", lr=0.001, log_interval=200,
-        epochs=10, batch_size=16,
-    )  # fmt: skip
-    return parser.parse_args(words)
-
-
-def task(_: argparse.Namespace) -> training.Task:
-    """Return what there is to train."""
-    return training.Task(net=Net, load=datasets.cifar10, model_file="cifar_net.pt", by_class=True)
-
+PARSER = options.parser(
+    "slipway_trainer.cifar", __doc__, data="/data/cifar10", lr=0.001, log_interval=200,
+    epochs=10, batch_size=16,
+)  # fmt: skip
+TASK = loop.Task(net=Net, load=datasets.cifar10, model_file="cifar_net.pt", by_class=True)
 
 if __name__ == "__main__":
-    training.main(arguments, task)
+    loop.main(PARSER, lambda _: TASK)

@@ -8,11 +8,10 @@ As a PyTorchJob with `data` the containers find the folder by SLIPWAY_DATA_DIR. 
 these it trains on 6,000 of the pictures that are in the image, written as PNG files first.
 """
 
-import slipway_trainer.demos  # noqa: F401, I001 - before torch
+import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
 
 import argparse
 import os
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,8 @@ from typing import Any
 from torch import Tensor, nn
 from torchvision import models
 
-from slipway_trainer import pictures
-from slipway_trainer.demos import options, training
+from slipway_trainer.data import pictures
+from slipway_trainer.demos import loop, options
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
@@ -38,21 +37,18 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
         return self.resnet(batch)[: len(x)]  # (n, classes), unnormalized log-probabilities
 
 
-def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
-    parser = options.parser(
-        "slipway_trainer.images", __doc__, data=os.environ.get("SLIPWAY_DATA_DIR"), lr=0.01,
-        log_interval=20, epochs=1, batch_size=32, workers=1, test_batch_size=100,
-    )  # fmt: skip
-    add = parser.add_argument
-    add("--arch", default="resnet18", choices=sorted(models.list_models(models.resnet)),
-        metavar="NAME", help="one of torchvision's ResNets: resnet18, resnet50, …")  # fmt: skip
-    add("--size", type=options.count, metavar="PIXELS", help="of a picture's sides: 224 unless "
-        "said, 32 for the image's own pictures")  # fmt: skip
-    return parser.parse_args(words)
+PARSER = options.parser(
+    "slipway_trainer.images", __doc__, data=os.environ.get("SLIPWAY_DATA_DIR"), lr=0.01,
+    log_interval=20, epochs=1, batch_size=32, workers=1, test_batch_size=100,
+)  # fmt: skip
+_add = PARSER.add_argument
+_add("--arch", default="resnet18", choices=sorted(models.list_models(models.resnet)),
+    metavar="NAME", help="one of torchvision's ResNets: resnet18, resnet50, …")  # fmt: skip
+_add("--size", type=options.count, metavar="PIXELS", help="of a picture's sides: 224 unless "
+    "said, 32 for the image's own pictures")  # fmt: skip
 
 
-def task(args: argparse.Namespace) -> training.Task:
+def task(args: argparse.Namespace) -> loop.Task:
     """Return what there is to train."""
     made = cache(pictures.made)
     size = args.size or (32 if args.data is None else 224)
@@ -60,8 +56,8 @@ def task(args: argparse.Namespace) -> training.Task:
     def load(data: Path | None, **chosen: Any) -> pictures.Pictures:
         return pictures.Pictures(made() if data is None else data, size=size, **chosen)
 
-    return training.Task(lambda classes: Net(args.arch, classes), load, "resnet.pt")
+    return loop.Task(lambda classes: Net(args.arch, classes), load, "resnet.pt")
 
 
 if __name__ == "__main__":
-    training.main(arguments, task)
+    loop.main(PARSER, task)

@@ -8,16 +8,14 @@ As a PyTorchJob the operator sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT,
 containers run the same line as alone.
 """
 
-import slipway_trainer.demos  # noqa: F401, I001 - before torch
+import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
 
-import argparse
-from collections.abc import Sequence
 
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 
-from slipway_trainer import datasets
-from slipway_trainer.demos import options, training
+from slipway_trainer.data import datasets
+from slipway_trainer.demos import loop, options
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
@@ -38,19 +36,11 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
         return self.fc2(x)  # (n, 10), unnormalized log-probabilities
 
 
-def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
-    parser = options.parser(
-        "slipway_trainer.mnist", __doc__, data="/data/mnist", lr=0.01, log_interval=50, epochs=1,
-        batch_size=64,
-    )  # fmt: skip
-    return parser.parse_args(words)
-
-
-def task(_: argparse.Namespace) -> training.Task:
-    """Return what there is to train."""
-    return training.Task(net=Net, load=datasets.mnist, model_file="mnist_cnn.pt")
-
+PARSER = options.parser(
+    "slipway_trainer.mnist", __doc__, data="/data/mnist", lr=0.01, log_interval=50, epochs=1,
+    batch_size=64,
+)  # fmt: skip
+TASK = loop.Task(net=Net, load=datasets.mnist, model_file="mnist_cnn.pt")
 
 if __name__ == "__main__":
-    training.main(arguments, task)
+    loop.main(PARSER, lambda _: TASK)

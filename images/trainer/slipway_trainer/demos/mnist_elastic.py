@@ -9,11 +9,11 @@ As a PyTorchJob with an elastic policy the operator says who the workers are, an
 run the same line as alone.
 """
 
-import slipway_trainer.demos  # noqa: F401, I001 - before torch
+import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from datetime import timedelta
@@ -23,9 +23,9 @@ import torch
 from torch import Tensor
 from torch.profiler import profile
 
-from slipway_trainer import report
-from slipway_trainer.demos import mnist, options, training
-from slipway_trainer.distributed import World
+from slipway_trainer.training import report
+from slipway_trainer.demos import loop, mnist, options
+from slipway_trainer.training.distributed import World
 from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService
 from slipway_trainer.elastic.replica import Change
 from slipway.events import Events
@@ -33,16 +33,17 @@ from slipway.events import Events
 Result = TypeVar("Result")
 
 
-def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+PARSER = options.parser(
+    "slipway_trainer.mnist_elastic", __doc__, data="/data/mnist", lr=0.01, log_interval=50,
+    epochs=1, batch_size=64, backend="gloo",
+)  # fmt: skip
+PARSER.add_argument("--step-timeout", type=float, default=8.0, metavar="SECONDS", help="how long a "
+    "worker may take in a step until it counts as lost; --timeout is for the start")  # fmt: skip
+
+
+def arguments() -> argparse.Namespace:
     """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
-    parser = options.parser(
-        "slipway_trainer.mnist_elastic", __doc__, data="/data/mnist", lr=0.01, log_interval=50,
-        epochs=1, batch_size=64, backend="gloo",
-    )  # fmt: skip
-    add = parser.add_argument
-    add("--step-timeout", type=float, default=8.0, metavar="SECONDS", help="how long a worker may "
-        "take in a step until it counts as lost; --timeout is for the start")  # fmt: skip
-    args = parser.parse_args(words)
+    args = PARSER.parse_args()
     refused = {"--backend nccl": args.backend != "gloo", "--workers": args.workers > 0,
                "--profile": args.profile, "--compile": args.compile is not None}  # fmt: skip
     if any(refused.values()):
@@ -53,7 +54,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     return args
 
 
-class Training(training.Training):
+class Training(loop.Training):
     """The same training, on the workers that there are.
 
     Who trains on what follows from the service. What workers agree on becomes part of the job's
@@ -65,21 +66,13 @@ class Training(training.Training):
         is_cuda = not args.no_cuda and torch.cuda.is_available()
         alone = World(0, 1, torch.device("cuda" if is_cuda else "cpu"))
         # All that takes time is done before the others are met: then they do not wait for it.
-        super().__init__(mnist.task(args), args, events, alone)
+        super().__init__(mnist.TASK, args, events, alone)
+        data = self.train_set
         self.service = RecordIndexService(
-            args.batch_size,
-            len(self.train_set),
-            args.epochs,
-            shuffle=True,
-            dataset_name=self.train_set.name,
-            seed=args.seed,
+            args.batch_size, len(data), args.epochs, dataset_name=data.name, seed=args.seed
         )
-        self.controller = PyTorchAllReduceController(
-            self.service,
-            self.changed,
-            timedelta(seconds=args.step_timeout),
-            timedelta(minutes=args.timeout),
-        )
+        limits = timedelta(seconds=args.step_timeout), timedelta(minutes=args.timeout)
+        self.controller = PyTorchAllReduceController(self.service, self.changed, *limits)
         self.controller.set_broadcast_model(self.net)
         self.controller.set_broadcast_optimizer(self.optimizer)
         self.tracker.total = self.controller.sum

@@ -1,20 +1,42 @@
-"""The files that a run leaves: its model, how good that is, and on request torch's profile."""
+"""The files that a run leaves: its model, how good that is, its predictions, and torch's profile.
 
+The page of predictions has a confusion matrix, and some of the pictures. It comes out of the last
+validation itself: no rank evaluates a picture for it. The matrix is of the complete test set, the
+pictures are of the share of the rank that writes the page.
+"""
+
+import base64
+import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.profiler import profile, schedule, supported_activities, tensorboard_trace_handler
+from torchvision.transforms.v2.functional import to_pil_image
+
+from slipway_trainer.data.datasets import Data
 
 ACCURACIES = "accuracies.json"
 _TOLD = ("epoch_accuracies", "accuracy", "top5_accuracy", "class_accuracies")
 WAIT, WARMUP, ACTIVE = 1, 1, 3
 """Steps before the profiler runs, steps for it to settle, and steps that are in the trace."""
+PREDICTIONS = "predictions.html"
+_PICTURES = 20
+_MOST_CLASSES = 100
+"""The matrix of more would be too large to read, and to send to the other ranks."""
+_STYLE = """
+body {font: 14px sans-serif; margin: 1em; color: #111; background: #fff}
+table {border-collapse: collapse; margin: 1em 0}
+caption {text-align: left; font-weight: bold}
+th, td {border: 1px solid #bbb; padding: 2px 6px; text-align: right}
+img {width: 56px; image-rendering: pixelated; vertical-align: middle}
+"""
 
 
 def prepare(directory: Path) -> None:
@@ -53,3 +75,86 @@ def profiled(directory: Path | None, rank: int) -> AbstractContextManager[profil
         on_trace_ready=tensorboard_trace_handler(str(directory), worker_name=f"rank{rank}"),
     )
     return running
+
+
+class Predictions:
+    """A metric (`training.metrics`) for one validation, which keeps what is predicted.
+
+    Args:
+        classes: Their names.
+        indices: This rank's share of the test set (n,), in the order of its batches.
+    """
+
+    name = "confusion"
+
+    def __init__(self, classes: Sequence[str], indices: Tensor) -> None:
+        self.classes, self.indices = classes, indices
+        self.matrix: list[list[int]] = []
+        """How many pictures of each class (row) were taken for which (column), over all ranks."""
+        self._seen: list[Tensor] = []
+        self._has_matrix = len(classes) <= _MOST_CLASSES
+
+    @property
+    def size(self) -> int:
+        return len(self.classes) ** 2 if self._has_matrix else 0
+
+    def counts(self, output: Tensor, target: Tensor) -> Tensor:
+        share, predicted = output.softmax(dim=1).max(dim=1)
+        self._seen.append(torch.stack([share.double(), predicted.double(), target.double()]))
+        counts = torch.zeros(self.size, dtype=torch.int64, device=target.device)
+        if not self._has_matrix:
+            return counts
+        cells = target * len(self.classes) + predicted
+        return counts.index_add(0, cells, torch.ones_like(target))
+
+    def value(self, counts: Sequence[float]) -> float:
+        """Keep the matrix; return how many pictures it is of."""
+        width, numbers = len(self.classes), [int(count) for count in counts]
+        self.matrix = [numbers[n : n + width] for n in range(0, len(numbers), width)]
+        return sum(numbers)
+
+    def save(self, path: Path, data: Data) -> None:
+        """Write the page; `data` is the test set."""
+        parts = [self._table()] if self._has_matrix else []
+        if self._seen:
+            parts.append(self._samples(data))
+        text = (
+            f"<!doctype html><meta charset=utf-8><title>Predictions</title><style>{_STYLE}</style>"
+        )
+        path.write_text(f"{text}\n{''.join(parts)}")
+
+    def _table(self) -> str:
+        head = "".join(f"<th scope=col>{escape(name)}" for name in self.classes)
+        rows = [f"<tr><th>class \\ predicted{head}"]
+        for name, counts in zip(self.classes, self.matrix, strict=True):
+            shades = (f"rgba(42, 111, 187, {count / max(1, *counts) / 2:.2f})" for count in counts)
+            cells = (
+                f'<td style="background: {shade}">{count}'
+                for shade, count in zip(shades, counts, strict=True)
+            )
+            rows.append(f"<tr><th scope=row>{escape(name)}{''.join(cells)}")
+        return f"<table><caption>Confusion matrix</caption>{''.join(rows)}</table>\n"
+
+    def _samples(self, data: Data) -> str:
+        share, predicted, target = torch.cat(self._seen, dim=1).cpu()
+        is_right = predicted == target
+        # Those come first of which it was surest.
+        chosen = (is_right * 2 - share).argsort()[:_PICTURES]
+        pictures, _ = data.placed(*data[self.indices[chosen]])
+        rows = ["<tr><th>picture<th>class<th>predicted<th>probability<th>result"]
+        for number, picture in zip(chosen.tolist(), pictures.cpu(), strict=True):
+            names = (escape(self.classes[int(each[number])]) for each in (target, predicted))
+            verdict = "right" if is_right[number] else "wrong"
+            rows.append(
+                f'<tr><td><img alt="" src="data:image/png;base64,{_png(picture)}">'
+                f"<td>{'<td>'.join(names)}<td>{share[number]:.3f}<td>{verdict}"
+            )
+        return f"<table><caption>Samples, wrong ones first</caption>{''.join(rows)}</table>\n"
+
+
+def _png(picture: Tensor) -> str:
+    """Return a picture (colors, height, width) of any range as a PNG file in base64."""
+    low, high = picture.min(), picture.max()
+    file = io.BytesIO()
+    to_pil_image((picture - low) / (high - low).clamp(min=1e-6)).save(file, "PNG")
+    return base64.b64encode(file.getvalue()).decode()

@@ -5,19 +5,7 @@ around its step. As a PyTorchJob with an elastic policy it needs no more; outsid
 world of one worker.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from slipway_trainer.elastic.service import RecordIndexService
-
-if TYPE_CHECKING:
-    from slipway_trainer.elastic.controller import PyTorchAllReduceController
+from slipway_trainer.data.index_service import RecordIndexService
+from slipway_trainer.elastic.controller import PyTorchAllReduceController
 
 __all__ = ["PyTorchAllReduceController", "RecordIndexService"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import the controller when it is asked for, and torch with it: the rest needs none."""
-    if name == "PyTorchAllReduceController":
-        return import_module("slipway_trainer.elastic.controller").PyTorchAllReduceController
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

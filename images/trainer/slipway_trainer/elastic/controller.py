@@ -22,9 +22,9 @@ import torch.distributed as dist
 from torch import nn
 from torch.autograd import Variable
 
+from slipway_trainer.data.index_service import RecordIndexService
 from slipway_trainer.elastic import world
 from slipway_trainer.elastic.replica import Change, Replica, Shared, Stateful
-from slipway_trainer.elastic.service import RecordIndexService
 from slipway_trainer.elastic.world import Bucket, WorldChanged
 
 Arguments = ParamSpec("Arguments")

@@ -17,12 +17,12 @@ import torch.distributed as dist
 
 from slipway import checkpoints
 from slipway.events import Events, own_rank
-from slipway.writer import Writer
-from slipway_trainer.elastic import settings, world
-from slipway_trainer.elastic.board import Record, index_of
-from slipway_trainer.elastic.rendezvous import JobDone, Rendezvous
-from slipway_trainer.elastic.service import RecordIndexService
+from slipway_trainer.data.index_service import RecordIndexService
+from slipway_trainer.elastic import world
 from slipway_trainer.elastic.world import WorldChanged
+from slipway_trainer.membership import settings
+from slipway_trainer.membership.board import Record, index_of
+from slipway_trainer.membership.rendezvous import JobDone, Rendezvous
 
 _LINGER_SECONDS = 20.0
 """How long replacements of lost workers can still be told that the job is done."""
@@ -95,10 +95,8 @@ class Replica:
         self._service, self._parts = service, parts
         self._step_timeout, self._join_timeout = step_timeout, join_timeout
         self._on_change, self._device = on_change, device
-        found = checkpoints.own()
-        self._events = Events(own_rank())
         # Beside the training: the other workers wait in no collective operation for a disk.
-        self._disk = None if found is None else Writer(*found, self._events)
+        self._disk = checkpoints.own_store(Events(own_rank()))
         self._late = False
         self._world: Record | None = None
         self._present: set[int] = set()
@@ -228,7 +226,7 @@ class Replica:
 
     def resume(self) -> None:
         """Go on from the newest checkpoint, where the job has some; before the first world."""
-        state = None if self._disk is None else self._disk.store.newest(self._events)
+        state = None if self._disk is None else self._disk.newest()
         if state is not None:
             self._take(state)
             # These are of workers that are gone.

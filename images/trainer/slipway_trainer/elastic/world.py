@@ -16,9 +16,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from slipway_trainer.elastic.board import Record
-from slipway_trainer.elastic.limits import begin, within
-from slipway_trainer.elastic.settings import Address
+from slipway_trainer.membership.board import Record, begin, within
+from slipway_trainer.membership.settings import Address
 
 Result = TypeVar("Result")
 PIECE_BYTES = 16 * 2**20

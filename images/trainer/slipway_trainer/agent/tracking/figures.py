@@ -6,7 +6,7 @@ What all ranks have in common goes by its plain name, `accuracy`; what one rank 
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -80,7 +80,7 @@ class Figures:
                 found = {f"loss/rank_{rank}": event["loss"]}
             case "epoch":
                 self._done[rank] = step = self._before(event) + event["steps"]
-                found = dict(_of_epoch(event, rank))
+                found = _of_epoch(event, rank)
             case "metrics":
                 step = int(event.get("step", event.get("epoch", 0)))
                 suffix = "" if rank == 0 else f"/rank_{rank}"
@@ -104,14 +104,11 @@ class Figures:
         return int((event["epoch"] - 1) * of_epoch)
 
 
-def _of_epoch(event: Mapping[str, Any], rank: int) -> Iterator[tuple[str, Any]]:
-    for name in _OF_A_RANK:
-        if name in event:
-            yield f"{name}/rank_{rank}", event[name]
-    for name, seconds in event.get("seconds_in", {}).items():
-        yield f"seconds_in/{_flat(name)}/rank_{rank}", seconds
-    if rank == 0 and "loss" in event:
-        yield "loss/all_ranks", event["loss"]
+def _of_epoch(event: Mapping[str, Any], rank: int) -> dict[str, Any]:
+    own = {name: event[name] for name in _OF_A_RANK if name in event}
+    own |= {f"seconds_in/{_flat(name)}": each for name, each in event.get("seconds_in", {}).items()}
+    found = {f"{name}/rank_{rank}": value for name, value in own.items()}
+    return found | ({"loss/all_ranks": event["loss"]} if rank == 0 and "loss" in event else {})
 
 
 def _flat(name: str) -> str:

@@ -18,13 +18,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from slipway_trainer.agent.tracking.dataset import Dataset
 from slipway_trainer.agent.tracking.figures import Point
-from slipway_trainer.agent.tracking.sinks import RefusedError, Run
+from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run
 
 _SECONDS = 10.0
 """For an answer. What was sent again after that is in the run once: MLflow drops equal metrics."""
-_METRICS, _PARAMS = 1000, 100
+_METRICS, _PARAMS, _TAGS = 1000, 100, 100
 """At most, in one call."""
 _NAME, _PARAM, _TAG, _DIGEST = 250, 500, 5000, 36
 """Characters at most, in the versions that take the fewest."""
@@ -62,12 +61,9 @@ class Mlflow:
     def describe(
         self, params: Mapping[str, str], tags: Mapping[str, str], dataset: Dataset | None
     ) -> None:
-        pairs = _pairs(params, _PARAM)
-        for start in range(0, len(pairs), _PARAMS):
-            some = {"params": pairs[start : start + _PARAMS]}
-            self._post("runs/log-batch", {"run_id": self._id, **some})
-        own = _pairs({f"slipway.{name}": text for name, text in tags.items()}, _TAG)
-        self._post("runs/log-batch", {"run_id": self._id, "tags": own})
+        self._log("params", _pairs(params, _PARAM), _PARAMS)
+        own = {f"slipway.{name}": text for name, text in tags.items()}
+        self._log("tags", _pairs(own, _TAG), _TAGS)
         if dataset is not None:
             source = {"source": json.dumps({"uri": dataset.source, "sha256": dataset.digest})}
             known = {"name": dataset.name, "digest": dataset.digest[:_DIGEST] or "unknown"}
@@ -77,12 +73,11 @@ class Mlflow:
             self._post("runs/log-inputs", {"run_id": self._id, "datasets": inputs})
 
     def metrics(self, points: Sequence[Point]) -> None:
-        for start in range(0, len(points), _METRICS):
-            metrics = [
-                {"key": p.name[:_NAME], "value": p.value, "timestamp": p.time, "step": p.step}
-                for p in points[start : start + _METRICS]
-            ]
-            self._post("runs/log-batch", {"run_id": self._id, "metrics": metrics})
+        metrics = [
+            {"key": p.name[:_NAME], "value": p.value, "timestamp": p.time, "step": p.step}
+            for p in points
+        ]
+        self._log("metrics", metrics, _METRICS)
 
     def artifact(self, path: Path, name: str) -> None:
         if not self._artifacts.startswith(_PROXY):
@@ -98,11 +93,10 @@ class Mlflow:
             self._call("PUT", f"mlflow-artifacts/artifacts/{target}", file, headers)
 
     def close(self, *, is_success: bool, ends_run: bool) -> None:
-        if not ends_run:
-            return
-        status = "FINISHED" if is_success else "FAILED"
-        body = {"run_id": self._id, "status": status, "end_time": _now()}
-        self._post("runs/update", body)
+        if ends_run:
+            status = "FINISHED" if is_success else "FAILED"
+            body = {"run_id": self._id, "status": status, "end_time": _now()}
+            self._post("runs/update", body)
 
     def _experiment(self) -> str:
         """Return the id of the experiment, which rank 0 makes."""
@@ -117,6 +111,11 @@ class Mlflow:
         if self._run.is_first and found["lifecycle_stage"] == "deleted":
             self._post("experiments/restore", {"experiment_id": found["experiment_id"]})
         return str(found["experiment_id"])
+
+    def _log(self, what: str, entries: Sequence[Mapping[str, Any]], most: int) -> None:
+        for start in range(0, len(entries), most):
+            some = {"run_id": self._id, what: entries[start : start + most]}
+            self._post("runs/log-batch", some)
 
     def _post(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         headers = {"Content-Type": "application/json"}
@@ -145,11 +144,6 @@ class Mlflow:
         except (ValueError, http.client.HTTPException) as error:  # its answer, or the address
             raise OSError(f"{url} is not MLflow's: {error}") from None
         return found if isinstance(found, dict) else {}
-
-
-def sink(run: Run) -> Mlflow:
-    """Return a run's sink."""
-    return Mlflow(run)
 
 
 def _pairs(values: Mapping[str, str], longest: int) -> list[dict[str, str]]:

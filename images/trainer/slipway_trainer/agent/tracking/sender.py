@@ -4,20 +4,20 @@ The file is the buffer: what a server did not take stays in it, and is sent agai
 pauses; in memory is one batch. A run that has ended has a few seconds for the rest.
 """
 
-import json
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from slipway_trainer.agent.tracking import dataset, figures
-from slipway_trainer.agent.tracking.dataset import Dataset
-from slipway_trainer.agent.tracking.sinks import RefusedError, Run, Sink
+from slipway.events import reported
+from slipway_trainer.agent.tracking import figures, sinks
+from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Sink
 from slipway_trainer.agent.tracking.usage import Usage
 
 _LOOK_SECONDS, _LONGEST_PAUSE, _PAUSE_AT_END = 2.0, 30.0, 0.5
@@ -29,14 +29,6 @@ _LINES = 200
 """In a batch."""
 LARGEST_FILE = 64 * 2**20
 """Bytes of a file that is sent to the server."""
-
-
-@dataclass(frozen=True)
-class End:
-    """How the program ended: its exit code and its termination message."""
-
-    code: int
-    message: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -60,8 +52,8 @@ class Sender:
 
     def __init__(self, run: Run, sink: Sink, spool: Path) -> None:
         self.run, self.sink, self.spool = run, sink, spool
-        self.end = End(1)
-        self.has_ended = threading.Event()
+        self._code, self._message = 1, dict[str, Any]()
+        self._has_ended = threading.Event()
         self.files_left: list[Path] | None = None
         self.why = "it has not answered"
         self._figures = figures.Figures()
@@ -72,12 +64,17 @@ class Sender:
         self._usage, self._used = Usage(run.rank), deque[figures.Point](maxlen=_MOST_USED)
         self._began = self._looked = time.monotonic()
 
+    def conclude(self, code: int, message: dict[str, Any]) -> None:
+        """Have `work` end, as the program has: with this exit code and termination message."""
+        self._code, self._message = code, message
+        self._has_ended.set()
+
     def work(self) -> None:
         """Send until the program has ended and everything is sent; raises what a library raises."""
         pause, is_last = _LOOK_SECONDS, False
         while True:
             if not is_last:
-                is_last = self.has_ended.is_set()  # what was written before that is read after it
+                is_last = self._has_ended.is_set()  # what was written before that is read after it
                 self._look(_LEAST_SECONDS if is_last else _USAGE_SECONDS)
             try:
                 self._open()
@@ -93,7 +90,7 @@ class Sender:
             if is_last:
                 time.sleep(_PAUSE_AT_END)
             else:
-                self.has_ended.wait(pause)
+                self._has_ended.wait(pause)
 
     def lost(self) -> str | None:
         """Return what has not arrived, in a few words; None where everything has."""
@@ -121,7 +118,7 @@ class Sender:
                 self.spool.with_suffix(".address").write_text(address)
         if self.run.is_first:
             facts = self.run.facts
-            data = dataset.declared(facts.get("data"))
+            data = sinks.declared_dataset(facts.get("data"))
             self._describe(figures.settings(facts.get("settings", {})), self.run.tags(), data)
         self._is_open, self.why = True, "no time was left"
 
@@ -132,27 +129,30 @@ class Sender:
         if (batch := self._batch) is None:
             return False
         if (started := batch.started) is not None:
-            is_declared = dataset.declared(self.run.facts.get("data")) is not None
-            data = None if is_declared else dataset.in_directory(started)
+            is_declared = sinks.declared_dataset(self.run.facts.get("data")) is not None
+            data = None if is_declared else sinks.dataset_in_directory(started)
             self._describe(figures.parameters(started), figures.tags(started), data)
         self._metrics(batch.points, batch.lines)
         self._sent, self._batch = batch.until, None
         return True
 
     def _metrics(self, points: Sequence[figures.Point], events: int) -> None:
-        try:
-            if points:
-                self.sink.metrics(points)
-        except RefusedError as error:
-            self._refused, self.why = self._refused + events, str(error)
+        if points and not self._taken(lambda: self.sink.metrics(points)):
+            self._refused += events
 
     def _describe(
         self, params: Mapping[str, str], tags: Mapping[str, str], data: Dataset | None = None
     ) -> None:
+        self._has_facts &= self._taken(lambda: self.sink.describe(params, tags, data))
+
+    def _taken(self, send: Callable[[], None]) -> bool:
+        """Send something; return False where the server refuses it."""
         try:
-            self.sink.describe(params, tags, data)
+            send()
         except RefusedError as error:
-            self._has_facts, self.why = False, str(error)
+            self.why = str(error)
+            return False
+        return True
 
     def _read(self) -> Batch | None:
         """Return the next complete lines; None without any."""
@@ -164,7 +164,7 @@ class Sender:
                     break
                 batch.until += len(line)
                 batch.lines += 1
-                event = _decoded(line)
+                event = reported(line.decode(errors="replace"))
                 batch.points += self._figures.points(event)
                 if self.run.is_first and event.get("event") == "started" and event.get("rank") == 0:
                     batch.started = event
@@ -184,15 +184,15 @@ class Sender:
 
     def _finish(self) -> None:
         """Send what is known at the program's end: its result, and its files."""
-        end = self.end
+        message, is_success = self._message, self._code == 0
         # Of an elastic job the worker that ends as rank 0 has the result, whichever it is.
-        ends_run = self.run.is_first or (end.code == 0 and end.message.get("rank") == 0)
+        ends_run = self.run.is_first or (is_success and message.get("rank") == 0)
         if ends_run:
-            state = {"state": "Succeeded" if end.code == 0 else "Failed"}
-            self._describe({}, figures.tags(end.message) | state)
-            self._metrics(self._figures.finals(end.message, int(time.time() * 1000)), 1)
+            state = {"state": "Succeeded" if is_success else "Failed"}
+            self._describe({}, figures.tags(message) | state)
+            self._metrics(self._figures.finals(message, int(time.time() * 1000)), 1)
             self._send_files()
-        self.sink.close(is_success=end.code == 0, ends_run=ends_run)
+        self.sink.close(is_success=is_success, ends_run=ends_run)
         self._is_closed = True
 
     def _send_files(self) -> None:
@@ -203,19 +203,9 @@ class Sender:
             }
             chosen = [path for path in sizes if sizes[path] <= LARGEST_FILE]
             self.files_left = sorted(chosen, key=lambda path: sizes[path])
-        for path in list(self.files_left):
-            try:
-                self.sink.artifact(path, path.relative_to(self.run.outputs).as_posix())
-                self.files_left.remove(path)
-            except RefusedError as error:
-                self.why = str(error)
+        while self.files_left:
+            path = self.files_left[0]
+            name = path.relative_to(self.run.outputs).as_posix()
+            if not self._taken(partial(self.sink.artifact, path, name)):
                 return
-
-
-def _decoded(line: bytes) -> dict[str, Any]:
-    """Return an event; an empty one for a line that is none."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return {}
-    return event if isinstance(event, dict) else {}
+            self.files_left.pop(0)

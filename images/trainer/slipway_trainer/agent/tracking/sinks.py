@@ -1,16 +1,26 @@
-"""What a tracking server is to the sender, and which one a job has."""
+"""What is tracked of a job: its run, and what it trains on; and where: which sink it has."""
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
+from hashlib import file_digest, sha256
+from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Protocol
 
 from slipway.events import own_rank
-from slipway_trainer.agent.tracking.dataset import Dataset
 from slipway_trainer.agent.tracking.figures import Point
+
+KINDS = {
+    "mlflow": "mlflow.Mlflow",
+    "wandb": "packages.Wandb",
+    "tensorboard": "packages.TensorBoard",
+}
+"""The sinks: the module here that has each, and its class."""
+_MOST_BYTES, _MOST_FILES = 2**30, 10_000
+"""Of a directory whose checksum is calculated, which takes a second of the CPU for a GB."""
 
 
 class RefusedError(Exception):
@@ -52,7 +62,7 @@ class Run:
         return {"run_id": self.id, **known}
 
     @classmethod
-    def of(cls, environment: Mapping[str, str]) -> "Run":
+    def from_environment(cls, environment: Mapping[str, str]) -> "Run":
         """Return the run of a pod with this environment."""
         known = environment.get
         url = known("SLIPWAY_TRACKING_URL", "").rstrip("/")
@@ -69,6 +79,15 @@ class Run:
             facts=facts if isinstance(facts, dict) else {},
             outputs=Path(known("SLIPWAY_OUTPUT_DIR", "outputs")),
         )
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a run trained on; the digest is a sha256, or empty where none is known."""
+
+    name: str
+    digest: str = ""
+    source: str = ""
 
 
 class Sink(Protocol):
@@ -95,18 +114,53 @@ class Sink(Protocol):
         """End what this pod sends, and the run, unless another pod `ends_run`."""
 
 
-KINDS = ("mlflow", "wandb", "tensorboard")
-
-
 def sink_of(run: Run) -> Sink:
     """Return the sink that SLIPWAY_TRACKING names; raise `RefusedError` where it can't be had."""
     kind = os.environ.get("SLIPWAY_TRACKING", "")
     if kind not in KINDS:
         raise RefusedError(f"SLIPWAY_TRACKING={kind} is not one of {', '.join(KINDS)}")
-    module = import_module(f"slipway_trainer.agent.tracking.{kind}")
-    make: Callable[[Run], Sink] = module.sink
     try:
-        return make(run)
+        sink: Sink = resolve_name(f"slipway_trainer.agent.tracking.{KINDS[kind]}")(run)
     except ModuleNotFoundError as error:
         text = f"{error}; name {error.name} in the job's `requirements`"
         raise RefusedError(text) from None
+    return sink
+
+
+def declared_dataset(data: Any) -> Dataset | None:
+    """Return a job's `data`, a map of `url` and `sha256`; None without one."""
+    if not isinstance(data, Mapping) or "url" not in data:
+        return None
+    url = str(data["url"])
+    name = url.partition("?")[0].rstrip("/").rpartition("/")[2]
+    return Dataset(name or url, str(data.get("sha256", "")), url)
+
+
+def dataset_in_directory(started: Mapping[str, Any]) -> Dataset | None:
+    """Return what lies in the directory `data` of a `started` event; None without one."""
+    directory = Path(str(started.get("data")))
+    if not directory.is_dir():
+        return None
+    try:
+        about = directory / "DATASET"
+        known = json.loads(about.read_text()) if about.is_file() else {}
+        return Dataset(known.get("name", directory.name), _digest(directory), str(directory))
+    except (OSError, ValueError):
+        return None
+
+
+def _digest(directory: Path) -> str:
+    """Return the sha256 of the lines that `sha256sum` prints of the files, in their names' order.
+
+    Empty for a directory that is too large for that.
+    """
+    files = (path for path in directory.rglob("*") if path.is_file())
+    found = list(islice(files, _MOST_FILES + 1))
+    if len(found) > _MOST_FILES or sum(path.stat().st_size for path in found) > _MOST_BYTES:
+        return ""
+    lines = sha256()
+    for name, path in sorted((path.relative_to(directory).as_posix(), path) for path in found):
+        with path.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+        lines.update(f"{digest}  {name}\n".encode())
+    return lines.hexdigest()

@@ -45,7 +45,7 @@ class Usage:
         }
 
     def _cpu_seconds(self) -> float | None:
-        if (used := _numbers(self._root / "cpu.stat").get("usage_usec")) is not None:
+        if (used := _number(self._root / "cpu.stat", "usage_usec")) is not None:
             return used / 1e6
         nanoseconds = _number(self._root / "cpuacct/cpuacct.usage")
         return None if nanoseconds is None else nanoseconds / 1e9
@@ -57,7 +57,7 @@ class Usage:
             (self._root / "memory", "memory.usage_in_bytes", "total_inactive_file"),
         ):
             if (used := _number(folder / name)) is not None:
-                return used - _numbers(folder / "memory.stat").get(cached, 0)
+                return used - (_number(folder / "memory.stat", cached) or 0)
         return None
 
     def _gpus(self) -> dict[str, float]:
@@ -85,17 +85,10 @@ def gpus(table: str) -> dict[str, float]:
     return found
 
 
-def _numbers(path: Path) -> dict[str, int]:
-    """Return a file's lines of a name and a number."""
+def _number(path: Path, name: str | None = None) -> int | None:
+    """Return the number in a file, or that behind a name in it; None where there is none."""
     try:
-        pairs = (line.split() for line in path.read_text().splitlines())
-        return {pair[0]: int(pair[1]) for pair in pairs}
+        words = path.read_text().split()
+        return int(words[0 if name is None else words.index(name) + 1])
     except (OSError, ValueError, IndexError):
-        return {}
-
-
-def _number(path: Path) -> int | None:
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
         return None

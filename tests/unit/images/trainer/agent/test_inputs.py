@@ -15,9 +15,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from core.paths import CHECKOUT
-from slipway_trainer.agent import data, inputs
-from slipway_trainer.agent.data import NotFetchedError
-from slipway_trainer.agent.inputs import Input
+from slipway_trainer.agent import artifacts, inputs
+from slipway_trainer.agent.inputs import Input, NotFetchedError
 
 _MODEL = b"weights" * 1000
 
@@ -40,14 +39,14 @@ def wanted(tmp_path: Path) -> Input:
 
 def failure(wanted: Input, **limits: float) -> str:
     with pytest.raises(NotFetchedError) as raised:
-        inputs.fetch(wanted, **limits)
+        inputs.fetch_input(wanted, **limits)
     assert not Path(wanted.path).exists()
     return str(raised.value)
 
 
 def test_it_is_where_the_job_looks_for_it(wanted: Input, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "_CHUNK_BYTES", 100)  # Many reads are one file.
-    assert inputs.fetch(wanted) == len(_MODEL)
+    monkeypatch.setattr(artifacts, "_CHUNK_BYTES", 100)  # Many reads are one file.
+    assert inputs.fetch_input(wanted) == len(_MODEL)
     assert Path(wanted.path).read_bytes() == _MODEL
     assert [each.name for each in Path(wanted.path).parent.iterdir()] == ["model.pt"]
 
@@ -55,7 +54,7 @@ def test_it_is_where_the_job_looks_for_it(wanted: Input, monkeypatch: pytest.Mon
 def test_any_store_that_fsspec_knows_will_do(wanted: Input) -> None:
     store, path = fsspec.url_to_fs("memory://results/run-1/model.pt")
     store.pipe_file(path, _MODEL)
-    inputs.fetch(replace(wanted, url="memory://results/run-1/model.pt"))
+    inputs.fetch_input(replace(wanted, url="memory://results/run-1/model.pt"))
     assert Path(wanted.path).read_bytes() == _MODEL
 
 
@@ -64,14 +63,14 @@ def test_a_volume_of_the_other_job_may_be_mounted_elsewhere_here(
 ) -> None:
     here = str(tmp_path / "results")
     url = "file:///there/../there/run-1/model.pt"
-    inputs.fetch(replace(wanted, url=url, mounted=("/there", here)))
+    inputs.fetch_input(replace(wanted, url=url, mounted=("/there", here)))
     assert Path(wanted.path).read_bytes() == _MODEL
 
 
 def test_what_is_there_from_before_is_replaced(wanted: Input) -> None:
-    inputs.fetch(wanted)
+    inputs.fetch_input(wanted)
     Path(wanted.path).write_bytes(b"changed by the program")
-    inputs.fetch(wanted)
+    inputs.fetch_input(wanted)
     assert Path(wanted.path).read_bytes() == _MODEL
 
 

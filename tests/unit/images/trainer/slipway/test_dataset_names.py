@@ -14,7 +14,7 @@ from core.paths import CHECKOUT
 _READS = """
 import json, os, sys
 from slipway import termination
-from slipway_trainer import report
+from slipway_trainer.training import report
 termination.name_dataset("shirts", "these are shirts")
 termination.name_dataset("shirts", "these are shirts")
 """

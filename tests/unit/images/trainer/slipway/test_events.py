@@ -1,8 +1,13 @@
-"""Who a process is, by what its environment says."""
+"""Who a process is, by what its environment says, and what a line of output reports."""
+
+import json
+import math
+from typing import Any
 
 import pytest
 
-from slipway.events import own_index, own_rank
+from jobs.judge import progress
+from slipway.events import own_index, own_rank, reported
 
 _POD = {"PET_RDZV_ENDPOINT": "digits-worker-0:23456", "HOSTNAME": "digits-worker-2"}
 
@@ -24,3 +29,31 @@ def test_its_index_is_known_before_anything_else(environment: dict[str, str], in
 def test_its_rank_is_the_one_it_was_given_and_otherwise_its_index() -> None:
     assert own_rank({**_POD, "RANK": "5"}) == 5
     assert own_rank({**_POD, "RANK": ""}) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "event"),
+    [
+        ('{"event": "step", "loss": 1}\n', {"event": "step", "loss": 1}),
+        ('epoch 1:  10% 3/30 {"event": "step"}\n', {"event": "step"}),
+        ('{"event": "a", "of": {"event": "b"}}', {"event": "a", "of": {"event": "b"}}),
+        ('3/30 {"event": "a", "of": {"event": "b"}}', {"event": "a", "of": {"event": "b"}}),
+        ('{"event": "a", "text": "{\\"event\\": 1}"}', {"event": "a", "text": '{"event": 1}'}),
+        ('{"no": "event"}', {"no": "event"}),
+        ('3/30 {"no": "event"}', {}),
+        ('{"event": "metr', {}),
+        ('{"event": "step"} and more', {}),
+        ("[1]", {}),
+        ("no JSON", {}),
+        ("", {}),
+    ],
+)
+def test_an_event_is_read_wherever_its_line_begins_as_in_the_log(
+    line: str, event: dict[str, Any]
+) -> None:
+    assert reported(line) == progress.reported(line) == event
+
+
+def test_a_number_that_is_none_is_read_as_it_was_written() -> None:
+    line = json.dumps({"event": "step", "loss": math.nan})
+    assert math.isnan(reported(line)["loss"])

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from slipway_trainer.agent.tracking import sender as module
-from slipway_trainer.agent.tracking.dataset import Dataset
 from slipway_trainer.agent.tracking.figures import Point
-from slipway_trainer.agent.tracking.sender import End, Sender
-from slipway_trainer.agent.tracking.sinks import RefusedError, Run
+from slipway_trainer.agent.tracking.sender import Sender
+from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run
 
 
 class Kept:
@@ -84,8 +83,7 @@ def emit(sender: Sender, *steps: int, **values: object) -> None:
 
 
 def work(sender: Sender, code: int = 0, **message: object) -> None:
-    sender.end = End(code, message)
-    sender.has_ended.set()
+    sender.conclude(code, message)
     sender.work()
 
 
@@ -107,8 +105,7 @@ def test_what_comes_while_it_sends_arrives_too(started: Started) -> None:
     thread.start()
     for step in range(50):
         emit(sender, step)
-    sender.end = End(3)
-    sender.has_ended.set()
+    sender.conclude(3, {})
     thread.join(10)
     assert [point.step for point in sink.points] == list(range(50))
     assert (sink.ended, sink.tags["state"]) == (False, "Failed")

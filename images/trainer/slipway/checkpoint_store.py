@@ -1,0 +1,158 @@
+"""When a checkpoint is due, and how it is written, also beside the training, and read again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from slipway.events import Events
+
+KEPT = 2
+_DIGITS = 16
+_CHUNK = 1 << 20
+
+
+@dataclass
+class Store:
+    """The checkpoints in a directory, of which the last `keep` stay.
+
+    One that is written beside the training takes as much memory again as the state, of the CPU's.
+    Only one is being written at a time, in a thread; an error is a warning among the events.
+    """
+
+    directory: Path
+    every: int
+    """How far apart they are: so many steps, or seconds."""
+    counts_steps: bool
+    events: Events
+    keep: int = KEPT
+    written: float = field(default_factory=time.monotonic)
+    """When the last one was, or when it began."""
+    _thread: threading.Thread | None = None
+
+    def files(self) -> list[Path]:
+        """Return the checkpoints, the newest last."""
+        return sorted(self.directory.glob("step-*.pt"))
+
+    def write(self, state: Mapping[str, Any], step: int) -> Path:
+        """Write the state after `step` steps so that it is there as a whole or not at all.
+
+        `ValueError` is raised when it has something else in it than tensors and plain values.
+        """
+        import torch  # noqa: PLC0415 - the package is for those, too, who have none
+
+        begun = time.monotonic()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for left in self.directory.glob(".*.part"):
+            left.unlink(missing_ok=True)  # by a process that was killed
+        part = self.directory / f".{os.getpid()}.part"
+        with part.open("wb") as file:
+            torch.save({**state, "step": step}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            torch.load(part, map_location="cpu", weights_only=True, mmap=True)
+        except Exception as error:
+            part.unlink()
+            raise ValueError(
+                "a checkpoint takes tensors, numbers, text, and lists and maps of them, as what "
+                f"is read from a file must not bring code with it: {error}"
+            ) from error
+        path = part.replace(self.directory / f"step-{step:09}.{_digest(part)}.pt")
+        # A new name lasts when its directory is on the disk, too: fsync(2).
+        descriptor = os.open(self.directory, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+        # Files of later steps are what a training that went on from an earlier one left behind.
+        older = [each for each in self.files() if _step(each) < step]
+        for each in {*self.files()} - {path, *older[max(0, len(older) - self.keep + 1) :]}:
+            each.unlink()
+        size, seconds = path.stat().st_size, round(time.monotonic() - begun, 3)
+        self.events.emit("checkpoint", step=step, path=str(path), bytes=size, seconds=seconds)
+        return path
+
+    def newest(self) -> dict[str, Any] | None:
+        """Return the newest state that is as it was written; None where there is none yet.
+
+        `ValueError` is raised when there are some, and none of them is whole.
+        """
+        import torch  # noqa: PLC0415 - as above
+
+        files = self.files()
+        for path in reversed(files):
+            if path.name.split(".")[1] == _digest(path):
+                state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+                return state
+            warning = f"{path} is not as it was written, so the checkpoint before it is used"
+            self.events.emit("warning", warning=warning)
+        if files:
+            raise ValueError(
+                f"none of the checkpoints in {self.directory} is as it was written: remove them "
+                "to start from the beginning"
+            )
+        return None
+
+    def due(self, step: int) -> bool:
+        """Return whether a checkpoint is due after `step` steps."""
+        if self.counts_steps:
+            return step % self.every == 0
+        return time.monotonic() >= self.written + self.every
+
+    def write_if_due(self, state: Callable[[], Mapping[str, Any]], step: int) -> None:
+        """Write what `state` returns, if that is due after `step` steps and none is being written.
+
+        It is copied before this returns.
+        """
+        is_busy = self._thread is not None and self._thread.is_alive()
+        if not is_busy and self.due(step):
+            self.written = time.monotonic()
+            self.write_beside(state(), step)
+
+    def write_beside(self, state: Mapping[str, Any], step: int) -> None:
+        """Copy the state after `step` steps, and begin to write it; first wait for the last one."""
+        self.settle()
+        taken = _copied(state)
+        # No daemon: a program that ends waits for it.
+        self._thread = threading.Thread(target=self._save, args=(taken, step), name="checkpoint")
+        self._thread.start()
+
+    def settle(self) -> None:
+        """Wait until what is being written is on the disk."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _save(self, state: Mapping[str, Any], step: int) -> None:
+        try:
+            self.write(state, step)
+        except (OSError, ValueError) as error:
+            # The training is worth more than its copy.
+            self.events.emit("warning", warning=f"no checkpoint of step {step}: {error}")
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy that later steps do not change; of tensors on the CPU."""
+    if hasattr(value, "detach"):
+        return value.detach().to("cpu", copy=True)
+    if isinstance(value, Mapping):
+        return {key: _copied(each) for key, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_copied, value))
+    return value
+
+
+def _step(path: Path) -> int:
+    return int(path.name.split(".")[0][len("step-") :])
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()[:_DIGITS]

@@ -1,0 +1,117 @@
+"""A program's numbers: told as they come, kept, and left as the job's result at the end."""
+
+from __future__ import annotations
+
+import atexit
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from slipway import termination
+from slipway.events import Events, harmless, own_rank, warn
+
+MOST_EPOCHS = 1000
+"""Of each number the latest are kept."""
+
+
+@dataclass
+class History:
+    """The numbers that a program has reported so far."""
+
+    latest: dict[str, float] = field(default_factory=dict)
+    """Each number's latest value, by name."""
+    epochs: dict[str, dict[int, float]] = field(default_factory=dict)
+    """Each number's values by epoch, by name."""
+
+    def add(self, values: Mapping[str, Any], epoch: int | None = None) -> dict[str, float]:
+        """Take in numbers, of an epoch where one is given; return those that are numbers."""
+        found = numbers(values)
+        self.latest.update(found)
+        for name, value in found.items() if epoch is not None else ():
+            of_epochs = self.epochs.setdefault(name, {})
+            of_epochs[int(epoch)] = value  # type: ignore[arg-type]
+            while len(of_epochs) > MOST_EPOCHS:
+                del of_epochs[min(of_epochs)]
+        return found
+
+    def told(self) -> dict[str, Any]:
+        """Return `metrics` and `epoch_metrics` as a termination message has them."""
+        by_epoch = {
+            name: [value for _, value in sorted(values.items())]
+            for name, values in self.epochs.items()
+        }
+        return {"metrics": dict(self.latest), **({"epoch_metrics": by_epoch} if by_epoch else {})}
+
+
+def numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    """Return those of `values` that are finite numbers, as Python's; warn of the others.
+
+    What has an `item`, as tensors and numpy's arrays of a single element, is what that returns.
+    """
+    found = {}
+    for name, value in values.items():
+        number = _number(value)
+        if number is None:
+            warn(f"{name}={value!r:.60} is left out: it is no finite number")
+        else:
+            found[str(name)] = number
+    return found
+
+
+_history = History()
+
+
+@harmless
+def log(epoch: int | None = None, step: int | None = None, **numbers: Any) -> None:
+    """Tell numbers of this moment, and keep them for `finish`.
+
+    Args:
+        epoch: Counted from 1. With it the numbers are in the result's history of each epoch, too;
+            those of an epoch told of once more take the place of the earlier ones.
+        step: Counted in any way.
+        numbers: By name. Tensors with a single element are numbers; what is none is left out.
+    """
+    found = _history.add(numbers, epoch)
+    Events(own_rank()).emit("metrics", **_given(epoch=epoch, step=step), metrics=found)
+
+
+@harmless
+def finish(*, dataset: str | None = None, samples_seen: int | None = None, **numbers: Any) -> None:
+    """Leave the job's result: these numbers, and the last of those that were logged.
+
+    It may be called more than once: later numbers win. A program that fails afterwards has failed.
+
+    Args:
+        dataset: What it was trained on, for a `minAccuracy` by data set.
+        samples_seen: Training samples of this rank; the result has the sum of all ranks'.
+        numbers: By name, as in `log`. `accuracy`, `top5_accuracy` and `loss` are fields of the
+            result, others are in its `metrics`.
+    """
+    _history.add(numbers)
+    atexit.unregister(_leave_what_was_logged)
+    facts = _given(dataset=dataset, samples_seen=samples_seen)
+    termination.leave({"rank": own_rank(), **facts, **_history.told()})
+
+
+@atexit.register
+@harmless
+def _leave_what_was_logged() -> None:
+    """At the end of a program that did not call `finish`; what it left itself counts."""
+    if _history.latest and not hasattr(sys, "last_value"):
+        left = termination.read(termination.place())
+        termination.leave({"rank": own_rank(), **_history.told(), **left})
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _number(value: Any) -> float | None:
+    try:
+        plain = value.item() if hasattr(value, "item") else value
+        is_number = isinstance(plain, (int, float)) and not isinstance(plain, bool)
+        return plain if is_number and math.isfinite(plain) else None
+    except Exception:  # noqa: BLE001 - a tensor of several elements, or what only looks like one
+        return None

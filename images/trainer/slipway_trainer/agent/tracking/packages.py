@@ -1,0 +1,95 @@
+"""Weights & Biases and TensorBoard, by their own packages, named in the job's `requirements`.
+
+Each pod has a W&B run of its own, in a group that is called by the run's id, as W&B recommends for
+distributed training: https://docs.wandb.ai/guides/track/log/distributed-training/
+WANDB_API_KEY and WANDB_MODE are the job's variables.
+
+TensorBoard's event files are in the directory `tensorboard` of the program's files. tensorboardX
+writes them: torch's own writer would import torch, and needs TensorBoard besides.
+https://github.com/lanpa/tensorboardX
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+from slipway_trainer.agent.tracking.figures import Point
+from slipway_trainer.agent.tracking.sinks import Dataset, Run
+
+
+class Wandb:
+    """A pod's run; `ModuleNotFoundError` is raised without the package."""
+
+    def __init__(self, run: Run) -> None:
+        import wandb  # noqa: PLC0415 - only where it is chosen
+
+        self._run, self._package = run, wandb
+        self._there: Any = None
+
+    def open(self) -> str | None:
+        run = self._run
+        if run.url:
+            os.environ.setdefault("WANDB_BASE_URL", run.url)
+        name = f"{run.id}-rank-{run.rank}"
+        self._there = self._package.init(
+            project=run.experiment.replace("/", "-"), group=run.id, id=name, name=name,
+            resume="allow", dir=gettempdir(),
+            settings=self._package.Settings(console="off", silent=True, x_disable_stats=True),
+        )  # fmt: skip
+        # Events of several ranks come with steps of their own, which may go back.
+        self._there.define_metric("*", step_metric="step")
+        address: str | None = self._there.url
+        return address
+
+    def describe(
+        self, params: Mapping[str, str], tags: Mapping[str, str], dataset: Dataset | None
+    ) -> None:
+        data = {} if dataset is None else {"data": vars(dataset)}
+        self._there.config.update({**params, **tags, **data}, allow_val_change=True)
+
+    def metrics(self, points: Sequence[Point]) -> None:
+        for point in points:
+            self._there.log({point.name: point.value, "step": point.step})
+
+    def artifact(self, path: Path, name: str) -> None:
+        self._there.save(str(path), base_path=str(self._run.outputs), policy="now")
+
+    def close(self, *, is_success: bool, ends_run: bool) -> None:
+        self._there.finish(exit_code=0 if is_success else 1)
+
+
+class TensorBoard:
+    """A pod's event files; the ranks' curves lie over one another by their names.
+
+    `ModuleNotFoundError` is raised without the package.
+    """
+
+    def __init__(self, run: Run) -> None:
+        from tensorboardX import SummaryWriter  # noqa: PLC0415 - only where it is chosen
+
+        self._run, self._make_writer = run, SummaryWriter
+        self._writer: Any = None
+
+    def open(self) -> None:
+        directory = self._run.outputs / "tensorboard" / f"pod-{self._run.rank}"
+        self._writer = self._make_writer(str(directory))
+
+    def describe(
+        self, params: Mapping[str, str], tags: Mapping[str, str], dataset: Dataset | None
+    ) -> None:
+        data = {} if dataset is None else {"dataset_sha256": dataset.digest}
+        for name, text in {**params, **tags, **data}.items():
+            self._writer.add_text(name, text)
+
+    def metrics(self, points: Sequence[Point]) -> None:
+        for point in points:
+            self._writer.add_scalar(point.name, point.value, point.step, point.time / 1000)
+        self._writer.flush()
+
+    def artifact(self, path: Path, name: str) -> None:
+        """Leave it: it is among the program's files already."""
+
+    def close(self, *, is_success: bool, ends_run: bool) -> None:
+        self._writer.close()

@@ -1,0 +1,199 @@
+"""Data sets, of which batches are read: in memory as two tensors, or (`pictures`) from files.
+
+torchvision's own classes read the files. None is fetched from here, where every rank would fetch
+it again: they are in the trainer's image.
+"""
+
+import hashlib
+import json
+import signal
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+from torchvision import datasets
+from torchvision.datasets import MNIST
+
+from slipway_trainer.training import report
+
+MNIST_SHA256 = {
+    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
+"""Of the files in the archives whose md5 torchvision publishes; those, unpacked, have none."""
+
+
+class Data(ABC):
+    """A training or test set: pictures and their classes, by their index."""
+
+    name: str
+    """The data set's true name."""
+    classes: tuple[str, ...]
+    """What the labels mean."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of samples."""
+
+    @abstractmethod
+    def __getitem__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Return pictures (n, colors, height, width) and labels (n,), still to be `placed`."""
+
+    def placed(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return a batch as it is trained on, of one that was read by another process."""
+        return images, labels
+
+    def loaded(
+        self, shares: Iterable[tuple[Tensor, float]], workers: int
+    ) -> Iterator[tuple[Tensor, Tensor, float]]:
+        """Yield pictures, labels and their weight, for each of `shares` in turn.
+
+        With `workers`, so many processes get the next batches ready meanwhile.
+        """
+        weights = deque[float]()
+
+        def indices() -> Iterator[Tensor]:
+            for share, weight in shares:
+                weights.append(weight)
+                yield share
+
+        loader = DataLoader(
+            self,
+            sampler=indices(),
+            batch_size=None,
+            num_workers=workers,
+            pin_memory=workers > 0 and torch.cuda.is_available(),
+            worker_init_fn=_end_on_sigterm,
+            # Of its own: the model's random numbers are the same with any number of processes.
+            generator=torch.Generator(),
+        )
+        for batch in loader:
+            yield *self.placed(*batch), weights.popleft()
+
+    def batches(
+        self, indices: Tensor, size: int, workers: int = 0
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield `indices` in batches of `size`; none at all when there are no indices."""
+        shares = ((batch, 1.0) for batch in indices.split(size) if len(batch) > 0)
+        for images, labels, _ in self.loaded(shares, workers):
+            yield images, labels
+
+
+@dataclass(frozen=True)
+class Samples(Data):
+    """A training or test set in the memory of one device."""
+
+    name: str
+    classes: tuple[str, ...]
+    images: Tensor
+    """Pictures (N, height, width, colors) of uint8."""
+    labels: Tensor
+    """Their classes (N,) of int64."""
+    mean: float
+    """Of all training pixels, after scaling to 0..1."""
+    deviation: float
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Return pictures and labels.
+
+        The pictures' bytes stay in the order of the data set, where a pixel's colors are side by
+        side: that is the memory format channels_last, in which convolutions are fastest.
+        """
+        indices = indices.to(self.labels.device)
+        images = self.images.index_select(0, indices).permute(0, 3, 1, 2).float()
+        images = images.sub_(255 * self.mean).div_(255 * self.deviation)
+        return images, self.labels.index_select(0, indices)
+
+    def loaded(
+        self, shares: Iterable[tuple[Tensor, float]], workers: int
+    ) -> Iterator[tuple[Tensor, Tensor, float]]:
+        # Processes can't read from a GPU that this one has in use.
+        return super().loaded(shares, 0 if self.labels.is_cuda else workers)
+
+
+class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # torchvision is inside the image alone
+    """torchvision's CIFAR10, which also takes the pictures that stand in for CIFAR-10 in the image.
+
+    `root`/DATASET says what the pictures are, as {"name", "classes", "md5"}; without that file they
+    are CIFAR-10. torchvision's own class refuses others. Where they are, standard error and this
+    job's result name them, whatever the program reports.
+    """
+
+    train_list: Any
+    test_list: Any
+    meta: Any
+    classes: Any
+
+    def __init__(self, root: str | Path, *args: Any, **options: Any) -> None:
+        described = Path(root).expanduser() / "DATASET"
+        about = json.loads(described.read_text()) if described.is_file() else {}
+        self.name: str = about.get("name", "cifar10")
+        if self.name != "cifar10":
+            sums = {Path(path).name: md5 for path, md5 in about["md5"].items()}
+            self.train_list = [[name, sums[name]] for name, _ in self.train_list]
+            self.test_list = [[name, sums[name]] for name, _ in self.test_list]
+            self.meta = {**self.meta, "md5": sums[self.meta["filename"]]}
+            report.name_stand_in(described.parent)
+        super().__init__(root, *args, **options)
+        self.classes = list(about.get("classes", self.classes))
+
+
+def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
+    """Read MNIST from `root`, at most the first `limit` samples.
+
+    It raises `RuntimeError` where the files are missing, or are others than those published.
+    """
+    dataset = MNIST(root, train=train, download=False)
+    _verify(Path(dataset.raw_folder), "train" if train else "t10k")
+    return Samples(
+        "mnist",
+        tuple(str(digit) for digit in range(10)),
+        dataset.data[:limit].unsqueeze(3).to(device),
+        dataset.targets[:limit].to(device),
+        mean=0.1307,
+        deviation=0.3081,
+    )
+
+
+def cifar10(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
+    """Read CIFAR-10, or what `root` has in its place, at most the first `limit` samples.
+
+    It raises `RuntimeError` where the files are missing, or are others than those published.
+    """
+    dataset = CIFAR10(root, train=train, download=False)
+    return Samples(
+        dataset.name,
+        tuple(dataset.classes),
+        torch.from_numpy(dataset.data[:limit]).contiguous().to(device),
+        torch.tensor(dataset.targets[:limit]).to(device),
+        mean=0.5,  # together they bring 0..1 to -1..1
+        deviation=0.5,
+    )
+
+
+def _verify(folder: Path, prefix: str) -> None:
+    for name, published in MNIST_SHA256.items():
+        if name.startswith(prefix):
+            with (folder / name).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != published:
+                raise RuntimeError(
+                    f"{folder / name} is not MNIST's: its sha256 is {found}, published is "
+                    f"{published}. Get the file anew"
+                )
+
+
+def _end_on_sigterm(_worker: int) -> None:
+    """Let a worker be ended as its parent would: a rank's threads get no SIGTERM, see `report`."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

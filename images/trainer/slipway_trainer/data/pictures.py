@@ -1,0 +1,151 @@
+"""Data sets as folders of pictures: PNG or JPEG files in a folder for each class.
+
+    DIRECTORY/train/CLASS/*.png    training pictures; `training` will do as well
+    DIRECTORY/test/CLASS/*.png     test pictures; or `testing`, `val`, `validation`
+    DIRECTORY/DATASET              {"name": …}, which results then have; else the directory's name
+
+Each of both folders may have tar shards instead of folders for its classes (`shards`).
+torchvision's ImageFolder lists them. Processes of torch's DataLoader decode them while the model
+trains: pictures travel as bytes, and are normalized on the model's device.
+"""
+
+import json
+import tempfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor
+from torchvision.datasets import ImageFolder
+from torchvision.datasets.folder import default_loader
+from torchvision.transforms import v2
+
+from slipway_trainer.data import shards
+from slipway_trainer.data.datasets import CIFAR10, Data
+
+_FOLDERS = {True: ("train", "training"), False: ("test", "testing", "val", "validation")}
+# Of ImageNet's pictures, which torchvision's networks are used to:
+# https://docs.pytorch.org/vision/0.21/models.html
+_MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_FEW = {True: 6000, False: 1000}
+
+
+class Pictures(Data):
+    """The training or test pictures in a directory, for training on one device.
+
+    Args:
+        directory: As above, or one with nothing but such a directory in it.
+        train: Which of both.
+        limit: Take that many only, evenly from all classes.
+        size: Pixels of a side: the shorter one is brought to it, the middle is cut out.
+        device: Where batches are to be.
+
+    Raises:
+        ValueError: a folder is missing, or has other classes than the training pictures, or a
+            shard can't be read.
+    """
+
+    def __init__(
+        self, directory: Path, *, train: bool, limit: int | None, size: int, device: torch.device
+    ) -> None:
+        directory = _inner(directory)
+        to_size = [v2.Resize(size), v2.CenterCrop(size), v2.PILToTensor()]
+        files = _Files(str(_folder(directory, train)), v2.Compose(to_size), loader=_loaded)
+        classes, _ = files.find_classes(str(_folder(directory, train=True)))
+        if files.classes != classes:
+            raise ValueError(
+                f"{files.root} has the classes {', '.join(files.classes)}, and the training "
+                f"pictures have {', '.join(classes)}: both must have the same folders"
+            )
+        if limit is not None and limit < len(files):
+            # They are listed class by class.
+            chosen = torch.arange(limit) * len(files) // limit
+            files.samples = [files.samples[index] for index in chosen.tolist()]
+        about = directory / "DATASET"
+        self.name = str(json.loads(about.read_text())["name"] if about.exists() else directory.name)
+        self.classes = tuple(classes)
+        self.size, self.device = size, device
+        self._files = files
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __getitem__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Return bytes (n, 3, size, size) and labels (n,), also where n is 0; see `placed`."""
+        samples = [self._files[index] for index in indices.tolist()]
+        images = [image for image, _ in samples]
+        empty = torch.empty(0, 3, self.size, self.size, dtype=torch.uint8)
+        labels = torch.tensor([label for _, label in samples], dtype=torch.int64)
+        return torch.stack(images) if images else empty, labels
+
+    def placed(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return a batch on the device, normalized, its pixels' colors side by side."""
+        images = images.to(self.device, non_blocking=True).float().div_(255)
+        images = v2.functional.normalize(images, _MEAN, _DEVIATION, inplace=True)
+        images = images.contiguous(memory_format=torch.channels_last)
+        return images, labels.to(self.device, non_blocking=True)
+
+
+class _Files(ImageFolder):  # type: ignore[misc]  # torchvision is inside the image alone
+    """ImageFolder that also lists what is in tar shards."""
+
+    def find_classes(self, directory: str) -> Any:
+        classes = sorted({name for name, _ in shards.samples(Path(directory))})
+        if not classes:
+            return super().find_classes(directory)
+        return classes, {name: index for index, name in enumerate(classes)}
+
+    def make_dataset(self, directory: str, class_to_idx: dict[str, int], **how: Any) -> Any:
+        if places := shards.samples(Path(directory)):
+            return [(place, class_to_idx[name]) for name, place in places]
+        return super().make_dataset(directory, class_to_idx, **how)
+
+
+def _loaded(place: str | shards.Place) -> Any:
+    """Return the picture in a file, or at a place in a shard, in colors."""
+    if isinstance(place, str):
+        return default_loader(place)
+    try:
+        return Image.open(BytesIO(place.read())).convert("RGB")
+    except OSError as error:
+        raise ValueError(
+            f"the picture at byte {place.offset} of {place.file} can't be read: {error}"
+        ) from error
+
+
+def made(cifar10: Path = Path("/data/cifar10")) -> Path:
+    """Write 6,000 and 1,000 of the image's pictures as PNG files; return their new directory."""
+    directory = Path(tempfile.mkdtemp(prefix="pictures-"))
+    for train, count in _FEW.items():
+        dataset: Any = CIFAR10(cifar10, train=train)
+        folders = [
+            directory / _FOLDERS[train][0] / name.replace("/", "-") for name in dataset.classes
+        ]
+        for folder in folders:
+            folder.mkdir(parents=True)
+        for number, label in enumerate(dataset.targets[:count]):
+            picture = v2.functional.to_pil_image(dataset.data[number])
+            picture.save(folders[label] / f"{number:05}.png", compress_level=1)
+        (directory / "DATASET").write_text(json.dumps({"name": dataset.name}))
+    return directory
+
+
+def _inner(directory: Path) -> Path:
+    """Return the only folder in `directory`, which is how archives are packed, else itself."""
+    within = [path for path in directory.iterdir() if path.is_dir()]
+    known = {name for names in _FOLDERS.values() for name in names}
+    return within[0] if len(within) == 1 and within[0].name not in known else directory
+
+
+def _folder(directory: Path, train: bool) -> Path:
+    places = [directory / name for name in _FOLDERS[train]]
+    found = next((place for place in places if place.is_dir()), None)
+    if found is None:
+        raise ValueError(
+            f"{directory} has none of the folders {', '.join(_FOLDERS[train])}, with a folder of "
+            "PNG or JPEG files for each class, or tar shards of these: name the directory that "
+            "has it with --data"
+        )
+    return found

@@ -1,0 +1,100 @@
+"""Pictures in tar shards, which are read from within these files; nothing is unpacked.
+
+    DIRECTORY/*.tar    with CLASS/NAME.png, as in folders of pictures; or with NAME.png and its
+                       class in NAME.cls, as https://github.com/webdataset/webdataset writes them
+
+They are in the order in which torchvision's ImageFolder lists the same pictures as files, however
+they are spread over the shards.
+"""
+
+import posixpath
+import re
+import tarfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+_SHARD = re.compile(r"\.(tar(\.(gz|bz2|xz|zst))?|tgz)$")
+_PICTURES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+"""As in torchvision.datasets.folder.IMG_EXTENSIONS."""
+
+
+class Place(NamedTuple):
+    """Where a picture's bytes are."""
+
+    file: str
+    offset: int
+    size: int
+
+    def read(self) -> bytes:
+        """Return them. The file is opened each time, as processes must not share its position."""
+        with Path(self.file).open("rb") as file:
+            file.seek(self.offset)
+            return file.read(self.size)
+
+
+@cache
+def samples(directory: Path) -> tuple[tuple[str, Place], ...]:
+    """Return the class and the place of each picture in the shards of a directory.
+
+    Returns:
+        Nothing where it has no shards, or has folders, which are its classes then.
+
+    Raises:
+        ValueError: a shard can't be read, or has a picture that can't be a sample.
+    """
+    entries = sorted(directory.iterdir())
+    files = [entry for entry in entries if _SHARD.search(entry.name)]
+    if not files or any(entry.is_dir() for entry in entries):
+        return ()
+    found = [sample for file in files for sample in _listed(file)]
+    if not found:
+        raise ValueError(
+            f"the tar files in {directory} have no pictures ({', '.join(_PICTURES)}): write them "
+            "with CLASS/NAME.png, or with NAME.png and its class in NAME.cls"
+        )
+    found.sort(key=lambda sample: (sample[0], *posixpath.split(sample[1])))
+    return tuple((kind, place) for kind, _, place in found)
+
+
+def _listed(shard: Path) -> Iterator[tuple[str, str, Place]]:
+    """Yield class, name and place of each picture in a shard."""
+    pictures: dict[str, Place] = {}
+    classes: dict[str, str] = {}
+    try:
+        with shard.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as archive:
+            for member in archive:
+                name = posixpath.normpath(member.name)
+                stem, suffix = posixpath.splitext(name)
+                if member.isdir() or suffix.lower() not in {*_PICTURES, ".cls"}:
+                    continue
+                if not member.isreg() or member.issparse() or name.startswith(("/", "../")):
+                    raise ValueError(
+                        f"{shard} has {member.name}, which is no file of its own within the shard: "
+                        "write it with `tar --dereference --hard-dereference -C FOLDER`, without "
+                        "links, `/` and `..`"
+                    )
+                if suffix == ".cls":
+                    file.seek(member.offset_data)
+                    classes[stem] = file.read(member.size).decode(errors="replace").strip()
+                else:
+                    pictures[name] = Place(str(shard), member.offset_data, member.size)
+            file.seek(archive.offset)
+            if file.read(tarfile.BLOCKSIZE).strip(b"\0"):
+                # At such a header tarfile ends as at the end of the archive.
+                raise tarfile.ReadError(f"damaged at byte {archive.offset}")
+    except (tarfile.TarError, OSError) as error:
+        raise ValueError(
+            f"{shard} can't be read as a tar file: {error}. Pictures are read from within it, so "
+            "it must be whole and not compressed: decompress it (`gunzip`), or write it again"
+        ) from error
+    for name, place in pictures.items():
+        folder = name.split("/")[0] if "/" in name else ""
+        kind = classes.get(posixpath.splitext(name)[0], folder)
+        if not kind:
+            raise ValueError(
+                f"{shard} has {name} without a class: write it as CLASS/{name}, or put its class "
+                f"into {posixpath.splitext(name)[0]}.cls beside it"
+            )
+        yield kind, name, place

@@ -1,0 +1,296 @@
+"""What the demos have in common: joining the other ranks, the training loop, and what is left.
+
+`Training.run` reads from top to bottom as a training program does, and `Training.epoch` is its
+loop. `mnist_elastic` uses both, for workers that come and go: its world is another one.
+"""
+
+import argparse
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - its usual name
+from torch import Tensor, nn
+from torch.profiler import profile
+
+from slipway import checkpoints
+from slipway.events import Events
+from slipway_trainer.data.datasets import Data
+from slipway_trainer.data.ledger import batches
+from slipway_trainer.demos import outputs
+from slipway_trainer.demos.checkpoint import Checkpoints
+from slipway_trainer.demos.precision import DTYPES, PROBED, choose
+from slipway_trainer.training import distributed, report
+from slipway_trainer.training.distributed import World
+from slipway_trainer.training.metrics import ClassAccuracy, Metric, TopKAccuracy
+from slipway_trainer.training.tracker import Tracker
+from slipway_trainer.training.validation import evaluate
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What tells one demo from another; `net` takes the number of classes."""
+
+    net: Callable[[int], nn.Module]
+    load: Callable[..., Data]
+    model_file: str
+    by_class: bool = False
+    """Find out each class's accuracy besides."""
+
+
+class Training:
+    """A model in training, on one of the ranks that do so together.
+
+    Attributes:
+        world: The ranks.
+        model: `net`, made to average its gradients over all ranks.
+        position: How many samples of this epoch all ranks together have trained on.
+        steps: Of the whole run.
+    """
+
+    def __init__(self, task: Task, args: argparse.Namespace, events: Events, world: World) -> None:
+        self.task, self.args, self.events, self.world = task, args, events, world
+        self.position = self.steps = 0
+        if args.threads is not None:
+            torch.set_num_threads(args.threads)
+        self.train_set, self.test_set = (
+            task.load(args.data, train=train, limit=limit, device=world.device)
+            for train, limit in ((True, args.limit_train), (False, args.limit_test))
+        )
+        metrics: list[Metric] = [TopKAccuracy(1), TopKAccuracy(5)]
+        if task.by_class:
+            metrics.append(ClassAccuracy(self.test_set.classes))
+        run_id = os.environ.get("SLIPWAY_RUN_ID")
+        self.tracker = Tracker(metrics, run_id, world.rank, args.goal, events)
+        torch.manual_seed(args.seed)
+        self.net = task.net(len(self.train_set.classes))
+        self.net.to(world.device, memory_format=torch.channels_last)
+        if args.compile is not None:
+            self.net.compile(backend=args.compile)
+        torch.manual_seed(args.seed + world.rank)  # dropout drops something else on each rank
+        self.model = distributed.parallel(self.net, world)
+        # The global batch grows with the world, and the learning rate with it: Goyal et al. 2017,
+        # https://arxiv.org/abs/1706.02677, section 2.1.
+        rate = args.lr * world.size
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=rate, momentum=args.momentum)
+        self.dtype = DTYPES.get(args.precision)  # None: `begin` chooses
+        self.ratio: float | None = None
+        self.predictions: outputs.Predictions | None = None
+        self.checkpoints = self._checkpoints()
+
+    def run(self) -> dict[str, Any]:
+        """Train and test as the arguments say; return the summary of this rank."""
+        args, tracker = self.args, self.tracker
+        outputs.prepare(args.output_dir)
+        trace = args.output_dir / "profile" if args.profile else None
+        with self.joined(), outputs.profiled(trace, self.world.rank) as profiler:
+            self.begin()
+            while tracker.epoch <= args.epochs and not tracker.goal_reached:
+                self.epoch(profiler)
+                if not tracker.goal_reached:
+                    self.validate(f"epoch {tracker.epoch}")
+                self.end_epoch()
+        if self.checkpoints is not None:
+            self.checkpoints.store.settle()
+        summary = self.summary()
+        if summary["rank"] == 0:
+            outputs.save(args.output_dir / self.task.model_file, self.net, summary)
+            if self.predictions is not None:
+                self.predictions.save(args.output_dir / outputs.PREDICTIONS, self.test_set)
+        return summary
+
+    def epoch(self, profiler: profile | None) -> None:
+        """Train on what is left of the epoch, or until a validation reaches the goal."""
+        args, tracker = self.args, self.tracker
+        self.model.train()
+        tracker.train()
+        train_step = self.together(self.step)
+        for images, labels, weight in self.train_set.loaded(self.shares(), args.workers):
+            # The state is whole here: a step is done on all ranks, the next one not begun.
+            every = args.validate_every
+            if every is not None and self.position > 0 and self.steps % every == 0:
+                self.validate(f"epoch {tracker.epoch}, step {self.steps}")
+                if tracker.goal_reached:
+                    return
+                tracker.train()
+            tracker.batch_start()
+            loss = train_step(images, labels, weight)
+            samples = len(labels) if weight > 0 else 0
+            tracker.batch_end(samples)
+            is_told = self.made_step() % args.log_interval == 0
+            if is_told:
+                self.require_bound(float(loss), f"step {self.steps}")
+            if samples > 0:
+                tracker.record_loss(loss.double(), samples, log_to_api=is_told)
+            if profiler is not None:
+                profiler.step()
+            if self.checkpoints is not None and self.checkpoints.due(self.steps):
+                tracker.validation()  # It trains no further meanwhile.
+                self.checkpoints.save(self.steps, self.net, self.optimizer, self.progress())
+                tracker.train()
+
+    def step(self, images: Tensor, labels: Tensor, weight: float) -> Tensor:
+        """Train on one batch and return the sum of its losses; its gradients have a weight."""
+        loss = F.cross_entropy(self.forward(images), labels, reduction="sum")
+        self.tracker.record_batch_step("forward")
+        self.optimizer.zero_grad()
+        (loss * weight).backward()
+        self.tracker.record_batch_step("backward")
+        self.optimizer.step()
+        return loss.detach()
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the model's outputs (n, classes) for pictures (n, colors, height, width)."""
+        is_half = self.dtype == "bf16"
+        with torch.autocast(self.world.device.type, torch.bfloat16, enabled=is_half):
+            output: Tensor = self.model(images)
+        return output.float()
+
+    def validate(self, when: str) -> None:
+        """Evaluate the model on the whole test set; each rank does its share."""
+        # Steps that are not told of count here.
+        self.require_bound(self.tracker.mean_loss or 0.0, "the validation")
+        self.tracker.validation()
+        found, elapsed = self.agree(when, self.evaluate)
+        self.require_bound(found["loss"], "the validation")
+        self.tracker.record_validation(found, elapsed)
+
+    def evaluate(self) -> tuple[dict[str, Any], float]:
+        """Return what all ranks' shares of the test set come to, and when that was."""
+        mine = torch.arange(len(self.test_set))[self.world.rank :: self.world.size]
+        shares = self.test_set.batches(mine, self.args.test_batch_size, self.args.workers)
+        distributed.synchronize_buffers(self.net)
+        self.predictions = outputs.Predictions(self.test_set.classes, mine)
+        metrics, total = (*self.tracker.metrics, self.predictions), self.tracker.total
+        dtype = "fp32" if self.dtype is None else self.dtype
+        found = evaluate(shares, self.net, F.cross_entropy, metrics, total, dtype)
+        del found[self.predictions.name]
+        return found, self.tracker.elapsed
+
+    def end_epoch(self) -> None:
+        """Tell what the epoch came to, and begin the next."""
+        key = f"end of epoch {self.tracker.epoch}"
+        self.tracker.epoch_end(self.agree(key, self.tracker.total_loss))
+        self.position = 0
+
+    def begin(self) -> None:
+        """Go on from the job's newest checkpoint, or begin at the beginning where it has none."""
+        args = self.args
+        state = None if self.checkpoints is None else self.checkpoints.newest()
+        if self.dtype is None and state is not None:
+            self.dtype = state["ranks"][0]["progress"]["precision"]
+        if self.dtype is None:
+            few = self._first(min(args.batch_size, PROBED))
+            total = self.tracker.total
+            found = self.agree("precision", lambda: choose(self.net, *few, total))
+            self.dtype, self.ratio = found
+        self.events.emit("started", **vars(args) | self.facts())
+        self.tracker.start()
+        if self.checkpoints is not None:
+            self.checkpoints.store.written = time.monotonic()
+            report.await_checkpoint()
+            if state is not None:
+                self.resume(self.checkpoints, state)
+
+    def resume(self, checkpoints: Checkpoints, state: dict[str, Any]) -> None:
+        """Go on from the state of a checkpoint."""
+        # After two steps DistributedDataParallel puts gradients together in another way, which of
+        # three ranks and more adds them up in another order: that decides on a sum's last bit.
+        for _ in range(min(2, state["step"])):
+            images, labels = self._first(1)
+            F.cross_entropy(self.forward(images), labels).backward()
+        progress = checkpoints.restore(state, self.net, self.optimizer)
+        self.steps, self.position = progress["steps"], progress["position"]
+        self.tracker.restore(progress["tracker"])
+
+    def _first(self, count: int) -> tuple[Tensor, Tensor]:
+        chosen = torch.arange(min(len(self.train_set), count))
+        return self.train_set.placed(*self.train_set[chosen])
+
+    def progress(self) -> dict[str, Any]:
+        """Return how far this rank has come, in plain values."""
+        return {
+            "steps": self.steps,
+            "position": self.position,
+            "precision": self.dtype,
+            "tracker": self.tracker.state(),
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """Return what the run came to, for the termination message of this rank."""
+        told = {"backend": self.args.backend, "dataset": self.train_set.name}
+        return self.tracker.summary() | told | self.facts()
+
+    def facts(self) -> dict[str, Any]:
+        """Return how it trains, for the events and the result."""
+        ratio = {} if self.ratio is None else {"precision_ratio": self.ratio}
+        known = {"world_size": self.world.size, "precision": self.dtype}
+        return known | ratio | distributed.device_facts(self.world.device)
+
+    def require_bound(self, loss: float, when: str) -> None:
+        """Raise `FloatingPointError` when the loss is no finite number."""
+        if not math.isfinite(loss):
+            raise FloatingPointError(
+                f"the loss grew without bound by {when} in epoch {self.tracker.epoch}; lower the "
+                "learning rate"
+            )
+
+    # What follows is different where workers come and go.
+
+    def joined(self) -> AbstractContextManager[object]:
+        """Be with the other ranks as long as it trains; here they have met before."""
+        return nullcontext()
+
+    def shares(self) -> Iterator[tuple[Tensor, float]]:
+        """Yield this rank's indices in each step that is left of the epoch, and their weight."""
+        shuffle = torch.Generator().manual_seed(self.args.seed + self.tracker.epoch)  # all alike
+        order = torch.randperm(len(self.train_set), generator=shuffle)
+        batch_size, world = self.args.batch_size, self.world
+        self.tracker.steps_of_epoch = math.ceil(len(order) / (batch_size * world.size))
+        for mine, size in batches(order, batch_size, world.rank, world.size, start=self.position):
+            # DistributedDataParallel averages gradients over ranks. Weighted like this, the
+            # average is the mean over the global batch's samples, also where ranks have unequal
+            # shares of it.
+            yield mine, world.size / size
+
+    def together(self, step: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        """Return `step`, made with the other ranks; here the model itself sees to that."""
+        return step
+
+    def made_step(self) -> int:
+        """Count a step; return which one of the epoch it was, from 0."""
+        global_batch: int = self.args.batch_size * self.world.size
+        self.position = min(self.position + global_batch, len(self.train_set))
+        self.steps += 1
+        return (self.position - 1) // global_batch
+
+    def agree(self, key: str, work: Callable[[], Result]) -> Result:
+        """Return what `work` returns: on a fixed world all ranks come to the same."""
+        return work()
+
+    def _checkpoints(self) -> Checkpoints | None:
+        store = checkpoints.own_store(self.events)
+        return None if store is None else Checkpoints(store, self.world)
+
+
+def main(parser: argparse.ArgumentParser, task: Callable[[argparse.Namespace], Task]) -> None:
+    """Train on a fixed world as the command line says, leave the result behind, and end."""
+
+    def train(events: Events) -> dict[str, Any]:
+        started, args = time.monotonic(), parser.parse_args()
+        # Join before anything else can fail: then the other ranks notice at once if this one does.
+        use_cuda = not args.no_cuda
+        args.backend = args.backend or distributed.default_backend(use_cuda)
+        world = distributed.join(args.backend, timedelta(minutes=args.timeout), use_cuda)
+        summary = Training(task(args), args, events, world).run()
+        return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
+
+    report.run(train)

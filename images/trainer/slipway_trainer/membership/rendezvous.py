@@ -1,0 +1,226 @@
+"""How workers come together, again and again, with no coordinator that could be lost. No torch.
+
+The next world forms at one worker, the host: the first, by index, of the last world's members that
+still answers. Everyone knocks at its board. A member of the last world expects there all other
+members that answer, for a while; nobody else has the world opened, so newcomers can neither take a
+survivor's place nor form a world of their own while somebody holds the job's model.
+
+A newcomer asks all its peers for the newest world and knocks at that one's host. Where nobody knows
+of a world, worker 0 is the host of the first one, and expects all others, for a grace time.
+"""
+
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Thread
+from typing import Any
+
+from slipway_trainer.membership import board
+from slipway_trainer.membership.board import Board, Knock, Record, Snapshot, index_of, together
+from slipway_trainer.membership.settings import Address, ElasticSettings
+
+LOOK_SECONDS = 2.5
+"""How long looking at all others may take, side by side."""
+LAST_CALL_SECONDS = LOOK_SECONDS + 1.5
+"""How long members who knock wait for those who answer and do not: they may still look around."""
+GRACE_SECONDS = 10.0
+"""How long the first world waits for workers beyond the least number of them."""
+PATIENCE_SECONDS = 6.0
+"""How long a worker knocks before it looks around again; in less a world forms, or has failed."""
+POLL_SECONDS = 0.2
+RIVAL_SECONDS = 3.0
+"""How often the host of a world that lacks workers looks for another world of the same job."""
+
+
+class JobDone(Exception):
+    """The others have completed the job; `outcome` is what it came to."""
+
+    def __init__(self, outcome: dict[str, Any]) -> None:
+        super().__init__("the job is done")
+        self.outcome = outcome
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A worker that answers."""
+
+    content: Snapshot
+    """What stands on its board."""
+    host: str
+    """Its address."""
+    ask: Callable[..., Snapshot]
+    """Asks its board once more: `Board.ask`, with this worker as the reader."""
+
+
+class Rendezvous:
+    """This worker's way into one world after another; its own store listens on `store_port`."""
+
+    def __init__(self, settings: ElasticSettings, store_port: int) -> None:
+        self.settings = settings
+        self.me = f"{settings.index:06}-{uuid.uuid4().hex[:12]}"
+        self.board = Board(self.me, store_port)
+        self._world: Record | None = None
+        self._tried = 0
+        self._began = time.monotonic()
+        self._has_rival = False
+        host, port = settings.peers[settings.index]
+        try:
+            board.serve(self.board, port)
+        except OSError as error:
+            raise RuntimeError(
+                f"worker {settings.index} cannot listen on port {port}, where others look for it "
+                f"as {host}: {error}"
+            ) from error
+        Thread(target=self._watch, name="rivals", daemon=True).start()
+
+    @property
+    def is_member(self) -> bool:
+        """Whether this worker belongs to the newest world that it knows of."""
+        return self._world is not None and self.me in self._world.members
+
+    @property
+    def _newest(self) -> int:
+        return max(self._tried, 0 if self._world is None else self._world.generation)
+
+    def newcomers(self) -> bool:
+        """Return whether this is the host, and the world has to form again for others.
+
+        For somebody who knocked; or because there is a further world, to which this one gives way:
+        workers that could not see each other for a while may have gone on in two.
+        """
+        if self._world is None or self.me != self._world.members[0]:
+            return False
+        waiting = self.board.waiting()
+        return self._has_rival or any(guest not in self._world.members for guest in waiting)
+
+    def next_world(self, seconds: float, least: int) -> tuple[Record, Address]:
+        """Return the next world with this worker in it, and where its members are to meet.
+
+        It has `least` workers at least. That one of them is lost meanwhile shows when they meet.
+
+        Raises:
+            JobDone: the others need no next one.
+            TimeoutError: it was not opened within so many seconds; names who was missing.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            sights = self.look()
+            self._learn(sights)
+            host = self._host(sights)
+            opening = None if host is None else self._invitation(host, sights, least)
+            if host is not None and opening is not None:
+                self._tried = opening.generation
+                return opening, (host.host, host.content.store_port)
+            if time.monotonic() > deadline:
+                raise TimeoutError(self._missing(sights, seconds, least))
+            time.sleep(POLL_SECONDS)
+
+    def publish(self, record: Record) -> None:
+        """Show which world this worker is in."""
+        self._world, self._has_rival = record, False
+        self.board.publish(record)
+
+    def conclude(self, outcome: dict[str, Any]) -> None:
+        """Show what the job came to: nobody needs a further world."""
+        if self._world is not None:
+            self.publish(replace(self._world, outcome=outcome))
+
+    def linger(self, indices: set[int], seconds: float) -> None:
+        """Wait until the workers of `indices` have read that the job is done."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not indices <= self.board.informed:
+            time.sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS)  # the last one has its answer by then
+
+    def look(self) -> dict[str, Sight]:
+        """Return the workers that answer within LOOK_SECONDS; this one always does."""
+        own = self.settings.index
+        others = {
+            index: partial(_sight, address, self.me)
+            for index, address in enumerate(self.settings.peers)
+            if index != own
+        }
+        seen = together(LOOK_SECONDS, others)
+        seen[own] = Sight(self.board.content, "127.0.0.1", partial(self.board.ask, self.me))
+        return {
+            sight.content.owner: sight
+            for index, sight in seen.items()
+            if index_of(sight.content.owner) == index
+        }
+
+    def _learn(self, sights: dict[str, Sight]) -> None:
+        """Take over what others know of newer worlds than this worker's."""
+        for record in _records(sights):
+            if record.outcome is not None:
+                raise JobDone(record.outcome)
+            if self._world is None or record.claim > self._world.claim:
+                self._world = record
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(RIVAL_SECONDS)
+            world = self._world
+            if world is None or self.me != world.members[0]:
+                continue
+            if len(world.members) < self.settings.maximum:
+                has_rival = any(each.claim > world.claim for each in _records(self.look()))
+                self._has_rival = has_rival and self._world is world
+
+    def _host(self, sights: dict[str, Sight]) -> Sight | None:
+        if self._world is None:
+            return next((sights[each] for each in sights if index_of(each) == 0), None)
+        return next((sights[each] for each in self._world.members if each in sights), None)
+
+    def _invitation(self, host: Sight, sights: dict[str, Sight], least: int) -> Record | None:
+        """Knock until the host has opened a world with this worker in it; None if it does not."""
+        began, others = time.monotonic(), 0
+        while (waited := time.monotonic() - began) < PATIENCE_SECONDS:
+            expected = None if others else self._expected(sights, waited)
+            try:
+                opening = host.ask(knock=Knock(self._newest, least, expected)).opening
+            except OSError:
+                return None  # the host was lost
+            if opening is not None and opening.generation > self._newest:
+                if self.me in opening.members:
+                    return opening
+                others = opening.generation
+            time.sleep(POLL_SECONDS)
+        # Others went ahead without this worker. If they failed, too, it may open the next one.
+        self._tried = max(self._tried, others)
+        return None
+
+    def _expected(self, sights: dict[str, Sight], waited: float) -> tuple[int, ...] | None:
+        """Return which workers the next world needs, or None where it is not up to this one."""
+        if self._world is None and self.settings.index == 0:
+            is_late = time.monotonic() > self._began + GRACE_SECONDS
+            return () if is_late else tuple(range(self.settings.maximum))
+        if self._world is None or not self.is_member:
+            return None
+        answering = (index_of(each) for each in self._world.members if each in sights)
+        return () if waited > LAST_CALL_SECONDS else tuple(answering)
+
+    def _missing(self, sights: dict[str, Sight], seconds: float, least: int) -> str:
+        seen = {index_of(member) for member in sights}
+        silent = [
+            f"{index} ({host}:{port})"
+            for index, (host, port) in enumerate(self.settings.peers)
+            if index not in seen
+        ]
+        return (
+            f"worker {self.settings.index} waited {seconds:.0f} s for a world of at least {least} "
+            f"workers; {len(sights)} answer, these do not: {', '.join(silent) or 'none'}"
+        )
+
+
+def _sight(address: Address, reader: str) -> Sight:
+    # One look at DNS for all that is asked of it.
+    host = str(socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][4][0])
+    ask = partial(board.ask, (host, address[1]), reader)
+    return Sight(ask(), host, ask)
+
+
+def _records(sights: dict[str, Sight]) -> list[Record]:
+    return [sight.content.record for sight in sights.values() if sight.content.record]

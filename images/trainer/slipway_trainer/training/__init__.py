@@ -1,0 +1,1 @@
+"""What a training loop uses, the demos' and your own."""

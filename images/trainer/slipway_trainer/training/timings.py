@@ -1,0 +1,119 @@
+"""What one epoch has come to on this rank: steps, samples, loss, and where the time went."""
+
+import resource
+import time
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+_DIGITS = 6
+_MOST_EVENTS = 1024
+
+
+@dataclass
+class EpochTimings:
+    """An epoch while it is going on: all of it is plain numbers, so it can be kept and resumed."""
+
+    steps: int = 0
+    samples: int = 0
+    loss_sum: Any = 0.0
+    """Of the losses recorded; a tensor where those were tensors."""
+    loss_count: int = 0
+    seconds: float = 0.0
+    """Spent in training: what passed between `resume` and `pause`."""
+    cpu_seconds: float = 0.0
+    parts: dict[str, float] = field(default_factory=dict)
+    """Seconds of all steps together, by what was done in them."""
+    since: tuple[float, float] | None = None
+    """Time and CPU time when training went on; None while it doesn't."""
+    mark: float = 0.0
+    """When the last part of a step ended."""
+    events: list[tuple[str, Any]] = field(default_factory=list)
+    """On a GPU, which works off what the host has launched: what of a step ended, and the event
+    (torch.cuda.Event) with which the GPU notes when; the first one began."""
+
+    def resume(self) -> None:
+        """It trains from here on."""
+        self.mark = time.perf_counter()
+        self.since = (self.mark, time.process_time())
+        if torch.cuda.is_initialized():
+            self.events = [("", _event())]
+
+    def pause(self) -> None:
+        """It doesn't train from here on."""
+        if self.since is not None:
+            self._read_events()
+            self.seconds += time.perf_counter() - self.since[0]
+            self.cpu_seconds += time.process_time() - self.since[1]
+            self.since = None
+
+    def trained(self) -> float:
+        """Return the seconds spent in training so far."""
+        going = 0.0 if self.since is None else time.perf_counter() - self.since[0]
+        return self.seconds + going
+
+    def part(self, name: str) -> None:
+        """A part of a step ends here."""
+        if self.events:
+            self.events.append((name, _event()))
+            if len(self.events) > _MOST_EVENTS:
+                self._read_events()
+            return
+        now = time.perf_counter()
+        self.parts[name] = self.parts.get(name, 0.0) + now - self.mark
+        self.mark = now
+
+    def _read_events(self) -> None:
+        """Add up what the GPU noted; waits for it to come that far."""
+        if self.events:
+            self.events[-1][1].synchronize()
+            for (_, before), (name, event) in pairwise(self.events):
+                seconds = before.elapsed_time(event) / 1000  # milliseconds
+                self.parts[name] = self.parts.get(name, 0.0) + seconds
+            del self.events[:-1]
+
+    def mean_loss(self) -> float | None:
+        """Return the mean of the losses recorded, when there are any."""
+        return float(self.loss_sum) / self.loss_count if self.loss_count else None
+
+    def state(self) -> dict[str, Any]:
+        """Return what `EpochTimings(**state)` goes on from."""
+        running = self.since is not None
+        self.pause()
+        state = asdict(replace(self, loss_sum=float(self.loss_sum), events=[]))
+        if running:
+            self.resume()
+        return state
+
+    def told(self) -> dict[str, Any]:
+        """Return what an `epoch` event says of this rank alone."""
+        mean = self.mean_loss()
+        speed = self.samples / self.seconds if self.seconds else 0.0
+        return {
+            **({} if mean is None else {"rank_loss": round(mean, _DIGITS)}),
+            "steps": self.steps,
+            "samples": self.samples,
+            "seconds": round(self.seconds, 3),
+            "samples_per_second": round(speed, 1),
+            "seconds_in": {name: round(seconds, 3) for name, seconds in self.parts.items()},
+            "cpu_seconds": round(self.cpu_seconds, 3),
+            **_peak_memory(),
+        }
+
+
+def _event() -> Any:
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+def _peak_memory() -> dict[str, float]:
+    """Return the most memory that this process has had so far, and on its GPU, in MiB."""
+    # Linux counts in KiB: https://man7.org/linux/man-pages/man2/getrusage.2.html
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    told = {"peak_memory_mib": round(kilobytes / 1024, 1)}
+    if torch.cuda.is_available():
+        told["gpu_peak_memory_mib"] = round(torch.cuda.max_memory_allocated() / 2**20, 1)
+    return told

@@ -1,0 +1,95 @@
+"""Finds out how good a model is, over the test batches of all ranks together."""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from slipway_trainer.training.metrics import Metric
+from slipway_trainer.training.tracker import Tracker
+
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def validation_round(  # noqa: PLR0913, PLR0917 - the names and the order that MLBench gave them
+    dataloader: Iterable[tuple[Tensor, Tensor]],
+    model: nn.Module,
+    loss_function: Callable[[Tensor, Tensor], Tensor],
+    metrics: Sequence[Metric],
+    run_id: str | None,
+    rank: int,
+    dtype: str = "fp32",
+    transform_target_type: str | None = None,
+    use_cuda: bool = False,
+    max_batch_per_epoch: int | None = None,
+    tracker: Tracker | None = None,
+) -> dict[str, Any]:
+    """Evaluate `model` on the batches of this rank, and return what all ranks' come to.
+
+    Each sample counts once for each rank that has it, so a test set that is shared out and one
+    that every rank has whole give the same. All ranks must call it.
+
+    Args:
+        dataloader: This rank's batches (n, …) with their targets (n,).
+        model: What to evaluate; it is in training mode again afterwards, if it was before.
+        loss_function: Gives the mean loss of a batch.
+        metrics: What to find out besides the loss.
+        run_id: Named in the event, when there is no tracker to write it.
+        rank: This rank, likewise.
+        dtype: fp32, or bf16 or fp16: what autocast may calculate with.
+        transform_target_type: Name of the type that targets are converted to.
+        use_cuda: Bring batches to the GPU first.
+        max_batch_per_epoch: Stop after so many batches.
+        tracker: Told what was found; it checks its goal.
+
+    Returns:
+        The mean `loss`, and each metric's value under its name.
+    """
+    tracker = Tracker(metrics, run_id, rank) if tracker is None else tracker
+    tracker.validation()
+    batches = islice(dataloader, max_batch_per_epoch)
+    on_device = ([part.cuda() if use_cuda else part for part in batch] for batch in batches)
+    kind = None if transform_target_type is None else getattr(torch, transform_target_type)
+    typed = ((data, target if kind is None else target.to(kind)) for data, target in on_device)
+    values = evaluate(typed, model, loss_function, metrics, tracker.total, dtype)
+    tracker.record_validation(values)
+    return values
+
+
+def evaluate(  # noqa: PLR0913, PLR0917 - as validation_round
+    batches: Iterable[tuple[Tensor, Tensor]],
+    model: nn.Module,
+    loss_function: Callable[[Tensor, Tensor], Tensor],
+    metrics: Sequence[Metric],
+    total: Callable[..., list[float]],
+    dtype: str = "fp32",
+) -> dict[str, Any]:
+    """Return what `validation_round` does of batches on the model's device, and tell no tracker.
+
+    `total` adds numbers up over all ranks.
+    """
+    was_training = model.training
+    model.eval()
+    sizes = [2, *(metric.size for metric in metrics)]
+    sums: Tensor | None = None
+    with torch.no_grad():
+        for data, target in batches:
+            with torch.autocast(data.device.type, _DTYPES[dtype], enabled=dtype != "fp32"):
+                output = model(data)
+            output = output.float()
+            loss = loss_function(output, target).double().reshape(1)
+            parts = [loss * len(target), torch.full_like(loss, len(target))]
+            for metric in metrics:
+                counted = metric.counts(output, target)
+                parts.append(torch.as_tensor(counted, dtype=loss.dtype, device=loss.device))
+            counts = torch.cat(parts)
+            sums = counts if sums is None else sums + counts
+    model.train(was_training)
+    summed = iter(total(*([0.0] * sum(sizes) if sums is None else sums.tolist())))
+    (losses, samples), *found = [list(islice(summed, size)) for size in sizes]
+    values: dict[str, Any] = {"loss": losses / samples}
+    for metric, numbers in zip(metrics, found, strict=True):
+        values[metric.name] = metric.value(numbers)
+    return values

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.judge import progress
+from jobs.records.events import event_in
 from slipway.events import own_index, own_rank, reported
 
 _POD = {"PET_RDZV_ENDPOINT": "digits-worker-0:23456", "HOSTNAME": "digits-worker-2"}
@@ -51,7 +51,7 @@ def test_its_rank_is_the_one_it_was_given_and_otherwise_its_index() -> None:
 def test_an_event_is_read_wherever_its_line_begins_as_in_the_log(
     line: str, event: dict[str, Any]
 ) -> None:
-    assert reported(line) == progress.reported(line) == event
+    assert reported(line) == event_in(line) == event
 
 
 def test_a_number_that_is_none_is_read_as_it_was_written() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from core.paths import CHECKOUT
 
-FILES = 300
-LINES = 33_000
+FILES = 290
+LINES = 34_500
 SMALL = 25
 """A module of the product with fewer lines belongs to another one."""
 _ENTRY_POINTS = frozenset({"__init__.py", "__main__.py", "sitecustomize.py"})
@@ -21,12 +21,14 @@ def figures(files: Iterable[Path]) -> tuple[int, int, int]:
 
 
 def main() -> None:
-    """Print the figures of the product and of its tests."""
+    """Print the figures of the product, without its documents' code, and of its tests."""
     command = ["git", "ls-files", "-z", "*.py"]
     listed = subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True, text=True)
     names = [Path(name) for name in listed.stdout.split("\0") if (CHECKOUT / name).is_file()]
     tests = {name for name in names if name.parts[0] == "tests"}
-    files, lines, small = figures(CHECKOUT / name for name in names if name not in tests)
+    others = {name for name in names if name.parts[0] in {"docs", "examples"}}
+    product = [name for name in names if name not in tests | others]
+    files, lines, small = figures(CHECKOUT / name for name in product)
     print(
         f"product: {files} files, {lines:,} lines of Python (goal: {FILES} files, {LINES:,} lines),"
         f" {small} modules under {SMALL} lines (goal: 0)"

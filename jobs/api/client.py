@@ -1,5 +1,6 @@
 """The API server as a run talks to it: plain dicts in, plain dicts out."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,7 +16,7 @@ from clusters import cloud_reports
 from core import kube
 from core.kube import Request
 from jobs.api.lines import Line
-from jobs.api.streams import log_lines, watch
+from jobs.api.streams import LIMIT, log_lines, watch
 from jobs.model.names import CONTAINER
 from jobs.model.pytorchjob import API_PATH, JOB_NAME_LABEL
 
@@ -24,8 +25,6 @@ Object = dict[str, Any]
 Unreachable = urllib3.exceptions.HTTPError
 """What the client raises when no answer came."""
 
-_LIMIT = (5, 20)
-"""Seconds to connect, and until the next byte."""
 _BRIEF_SECONDS = 5
 """For a question that need not be answered."""
 _RETRY_SECONDS = 30
@@ -73,16 +72,15 @@ class JobApi:
 
     def age(self, job: Object) -> float:
         """Return how many seconds ago the job was created, by the API server's clock."""
-        answer = self._call(
-            lambda: kube.send(self.client, Request("GET", self._jobs, {"limit": "1"}), limit=_LIMIT)
-        )
+        answer = self._ask(Request("GET", self._jobs, {"limit": "1"}), kube.send)
         now = parsedate_to_datetime(answer.headers["Date"])
         created = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
         return max(0.0, (now - created).total_seconds())
 
     def create(self, manifest: Object) -> Object:
         """Submit the job; the API server's 409 means that one of that name exists."""
-        return self._ask(Request("POST", self._jobs, body=manifest))
+        created: Object = self._ask(Request("POST", self._jobs, body=manifest))
+        return created
 
     def admit(self, manifest: Object) -> None:
         """Have the API server and the webhook judge a job, and make none; ApiException refuses it.
@@ -154,21 +152,20 @@ class JobApi:
         since: str | None = None,
         previous: bool = False,
         follow: bool = False,
-        tail: int | None = None,
     ) -> Iterator[list[Line]]:
         """Yield the log of a replica's container as it comes, until it ends or falls silent.
 
         `since` is RFC 3339 in full seconds, `previous` the container before the latest restart,
-        `follow` waits for more while it runs, and `tail` is the number of the last lines. Not tried
-        again: the caller knows what it has seen.
+        and `follow` waits for more while it runs. Not tried again: the caller knows what it has
+        seen.
         """
         options = {
             "container": CONTAINER,
-            "previous": str(previous).lower(),
-            "follow": str(follow).lower(),
-            "sinceTime": since,
-            "tailLines": None if tail is None else str(tail),
+            "previous": json.dumps(previous),
+            "follow": json.dumps(follow),
         }
+        if since is not None:
+            options["sinceTime"] = since
         return log_lines(self.client, f"{self._pods}/{pod}/log", options)
 
     def watch_job(self) -> Iterator[list[Object]]:
@@ -202,17 +199,14 @@ class JobApi:
     def _unless_gone(self, request: Request) -> Object | None:
         """Return the answer to a request about one thing, None when it does not exist."""
         try:
-            return self._ask(request)
+            answer: Object = self._ask(request)
         except ApiException as error:
             if error.status != 404:
                 raise
             return None
-
-    def _ask(self, request: Request) -> Object:
-        answer: Object = self._call(lambda: kube.ask(self.client, request, limit=_LIMIT))
         return answer
 
-    def _call(self, request: Callable[[], Any]) -> Any:
+    def _ask(self, request: Request, send: Callable[..., Any] = kube.ask) -> Any:
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_is_transient),
             stop=tenacity.stop_after_delay(self.retry_seconds),
@@ -220,7 +214,7 @@ class JobApi:
             reraise=True,
         )
         try:
-            return retrying(request)
+            return retrying(send, self.client, request, limit=LIMIT)
         except ApiException as error:
             if error.status == 0:
                 # A failed TLS handshake: another server has the cluster's address now.

@@ -111,16 +111,15 @@ class Follower:
                 free[lasting] -= 1
                 self._busy[id_] = lasting
                 started.add(id_)
-                threading.Thread(
-                    target=self._read, args=(container,), kwargs={"live": lasting}, daemon=True
-                ).start()
+                threading.Thread(target=self._read, args=(container,), daemon=True).start()
         return started
 
-    def _read(self, container: Container, *, live: bool) -> None:
+    def _read(self, container: Container) -> None:
         id_ = container.id
         try:
             if (cursor := self._cursors.get(id_)) is None:
                 cursor = self._cursors[id_] = self.taker.begin(container)
+            live = self._busy[id_]
             if container.previous or self._pass_on(container, cursor, live=live):
                 self._pass_on(replace(container, previous=True), cursor, live=False)
             # A log that is followed ends also when its node's kubelet is started again.

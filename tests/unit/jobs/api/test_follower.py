@@ -39,7 +39,6 @@ class Logs:
         since: str | None = None,
         previous: bool = False,
         follow: bool = False,
-        tail: int = 10**6,
     ) -> Iterator[list[Line]]:
         with self._lock:
             self.asked.append(pod)
@@ -50,7 +49,7 @@ class Logs:
                 raise self.refused[pod].pop()
             yield []
             there = self.lines.get(f"{pod} of before" if previous else pod, [])
-            yield [each for each in there if each.stamp[:19] >= (since or "")[:19]][-tail:]
+            yield [each for each in there if each.stamp[:19] >= (since or "")[:19]]
             sent = len(there)
             while follow and pod in self.open_ended:
                 time.sleep(0.01)

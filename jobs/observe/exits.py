@@ -43,8 +43,8 @@ class Exit:
             return None
 
     @cached_property
-    def report(self) -> dict[str, Any] | None:
-        """What the program reported in its termination message; None when that is no JSON object.
+    def report(self) -> dict[str, Any]:
+        """What the program reported in its termination message; empty when that is no JSON object.
 
         A user's program need not report anything; a message may also be cut, or be the end of a
         log instead.
@@ -53,13 +53,13 @@ class Exit:
             # NaN is no JSON, though Python writes it, and no figure that can be judged.
             message = json.loads(self.message, parse_constant=lambda _: None)
         except ValueError:
-            return None
-        return message if isinstance(message, dict) else None
+            return {}
+        return message if isinstance(message, dict) else {}
 
     @property
     def error(self) -> str | None:
         """The program's own error message, or the runtime's where it could not be started."""
-        if self.report is not None:
+        if self.report:
             return str(self.report["error"]) if "error" in self.report else None
         # Otherwise it is the end of the log, shown as such.
         return self.message.strip() or None if self.reason == "StartError" else None

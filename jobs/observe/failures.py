@@ -70,7 +70,7 @@ class Failure:
             self.finished = moment(ready.get("lastTransitionTime", "")) if is_unready else NEVER
         self.origin = self._origin()
         # The rank that failed; of several in one replica the first, unless one reported it.
-        reported, topology = (self.exit.report or {}).get("rank"), self.replica.topology
+        reported, topology = self.exit.report.get("rank"), self.replica.topology
         is_known = isinstance(reported, int) and not topology.elastic
         self.rank = reported if is_known else topology.first_rank(self.replica.number)
 

@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kubernetes.client.exceptions import ApiException
 
@@ -21,9 +21,9 @@ METRIC = "DCGM_FI_DEV_GPU_UTIL"
 
 https://docs.nvidia.com/deploy/nvml-api/structnvmlUtilization__t.html
 """
-_SAMPLE = re.compile(rf"^{METRIC}{{(.*)}}\s+(\S+)", re.MULTILINE)
+_SAMPLE = re.compile(rf"^{METRIC}{{(.*)}}\s+(\d[\d.eE+-]*)", re.MULTILINE)  # not NaN or +Inf
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-_MOST = 100.0
+_MOST = 100.0  # what is not known is a huge number to DCGM
 
 Gpu = tuple[str, str]
 """A pod, and which of its GPUs."""
@@ -55,19 +55,10 @@ def utilization(metrics: str, namespace: str) -> dict[Gpu, float]:
     found = {}
     for sample in _SAMPLE.finditer(metrics):
         labels = dict(_LABEL.findall(sample[1]))
-        value = _number(sample[2])
-        if labels.get("namespace") == namespace and "pod" in labels and value is not None:
+        value = float(sample[2])
+        if labels.get("namespace") == namespace and "pod" in labels and value <= _MOST:
             found[labels["pod"], labels.get("UUID") or labels.get("gpu", "")] = value
     return found
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    # What is not known is a huge number to DCGM.
-    return value if 0 <= value <= _MOST else None
 
 
 @dataclass(frozen=True)
@@ -101,8 +92,7 @@ class GpuUse:
                 continue
             if before is None or at - before.latest > _GAP_SECONDS:
                 before = Streak(at, at, percent)
-            highest = max(before.highest, percent)
-            self._streaks[gpu] = replace(before, latest=at, highest=highest)
+            self._streaks[gpu] = Streak(before.since, at, max(before.highest, percent))
 
     @property
     def idle(self) -> dict[Gpu, Streak]:

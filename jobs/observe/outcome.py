@@ -53,15 +53,15 @@ def result(
     # Also in pods that others have replaced since.
     failed = {each.replica.number: each.exit for each in run.failures}
     ends = {
-        number: _deciding_exit(replica, end.state) or failed.get(number)
+        number: ended
         for number, replica in replicas.items()
+        if (ended := _deciding_exit(replica, end.state) or failed.get(number)) is not None
     }
-    summaries = {
-        number: message
-        for number, ended in ends.items()
-        if ended is not None and ended.code == 0 and (message := ended.report) is not None
-    }
-    number, first = _of_rank_0(summaries, topology)
+    summaries = {number: ended.report for number, ended in ends.items() if ended.code == 0}
+    # In an elastic job any replica may have been rank 0 at last.
+    ranks_0 = (number for number, each in summaries.items() if each.get("rank") == 0)
+    number = next(ranks_0, -1) if topology.elastic else 0
+    first = summaries.get(number, {})
     if "cut" in first:
         first = {**first, **full_message(number)}
     started, completed = pytorchjob.started(job), pytorchjob.completed(job) or seen_at
@@ -76,7 +76,8 @@ def result(
         "epoch_accuracies": histories.get("accuracy"),
         "epoch_metrics": histories or None,
     }
-    codes = {topology.span(number): each.code for number, each in ends.items() if each is not None}
+    # Each replica that reached the tracking server reports the run's address there.
+    addresses = (each.report.get("tracking") for each in ends.values())
     return RunResult(
         **reported,
         state=end.state,
@@ -89,25 +90,11 @@ def result(
         started=started,
         completed=completed,
         image=next((each.image for each in replicas.values() if each.image), None),
-        exit_codes=codes,
+        exit_codes={topology.span(number): each.code for number, each in ends.items()},
         restarts=sum(replica.restarts for replica in replicas.values()),
         failure=failure,
-        tracking=_tracking(ends.values()),
+        tracking=next((each for each in addresses if isinstance(each, str)), None),
     )
-
-
-def _tracking(ends: Iterable[Exit | None]) -> str | None:
-    """Return the address of the tracked run, which each replica that reached the server names."""
-    reports = (ended.report or {} for ended in ends if ended is not None)
-    return next((each for one in reports if isinstance(each := one.get("tracking"), str)), None)
-
-
-def _of_rank_0(
-    summaries: Mapping[int, Mapping[str, Any]], topology: Topology
-) -> tuple[int, Mapping[str, Any]]:
-    """Return rank 0's replica and what it left: in an elastic job any may have been it at last."""
-    ranks_0 = (each for each in summaries.items() if each[1].get("rank") == 0)
-    return next(ranks_0, (0, {})) if topology.elastic else (0, summaries.get(0, {}))
 
 
 def _samples_seen(
@@ -156,11 +143,8 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
 
 def _deciding_exit(replica: Replica, state: State) -> Exit | None:
     """Return how a replica ended; where the run failed, its first failure, not what followed."""
-    exits = replica.exits
-    failures = [ended for ended in exits if ended.code != 0]
-    if state != "Succeeded" and failures:
-        return failures[0]
-    return exits[-1] if exits else None
+    failures = [each for each in replica.exits if state != "Succeeded" and each.code != 0]
+    return next(iter(failures or replica.exits[-1:]), None)
 
 
 def refused(reason: str, world_size: int) -> RunResult:
@@ -225,7 +209,7 @@ def _who(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
     if run.cause is None:
         return {**known, "container": failed.container}
     limit = failed.replica.memory_limit if failed.exit.out_of_memory else None
-    listed = artifacts(failed.exit.report or {})
+    listed = artifacts(failed.exit.report)
     return {**known, "rank": failed.rank, "memory_limit": limit, "artifacts": listed}
 
 

@@ -83,7 +83,7 @@ class LogEnds:
 
     def _now(self, replica: Replica) -> list[str]:
         """Return the log of a replica's latest container, to its present end."""
-        log = self.kept.log(replica.number, replica.container_id())
+        log = self.kept.log(replica.number, replica.container_id)
         return [line.text for line in log.lines()]
 
     def _of(self, failed: Failure) -> list[str]:

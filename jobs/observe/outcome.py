@@ -182,13 +182,13 @@ def warnings(events: Iterable[Mapping[str, Any]]) -> list[str]:
         (event for event in events if event.get("type") == "Warning"),
         key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""),
     )
-    lines = [
-        f"{event['involvedObject'].get('kind')} {event['involvedObject'].get('name')}: "
-        f"{event.get('reason')}: {str(event.get('message', '')).strip()}"
-        for event in ordered
-        if not pytorchjob.repeats_a_pods(event)
-    ]
-    return list(dict.fromkeys(lines))
+    lines: dict[str, None] = {}
+    for event in ordered:
+        about, message = event["involvedObject"], str(event.get("message", ""))
+        if not message.startswith(pytorchjob.REPEATS):
+            line = f"{about.get('kind')} {about.get('name')}: {event.get('reason')}: "
+            lines[line + message.strip()] = None
+    return list(lines)
 
 
 def _who(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:

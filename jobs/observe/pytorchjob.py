@@ -9,10 +9,13 @@ from typing import Any
 from core.manifests import condition, holds
 from jobs.model.pytorchjob import INDEX_LABEL, TYPE_LABEL, Topology
 
-_DEADLINE = "active longer than specified deadline"
-"""https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go"""
-_REPEATS = "Error pod "
-"""How an event of the operator begins that repeats those of a pod.
+DEADLINE = "active longer than specified deadline"
+"""A part of the message of the condition Failed when it is about the job's deadline.
+
+https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go
+"""
+REPEATS = "Error pod "
+"""The beginning of the message of an operator's event that repeats those of a pod.
 
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/core/pod.go, RecordAbnormalPods
 """
@@ -34,11 +37,6 @@ def has_ended(job: Mapping[str, Any]) -> bool:
     return holds(job, "Succeeded") or holds(job, "Failed")
 
 
-def is_past_deadline(message: str) -> bool:
-    """Return whether the message of a job's condition Failed is about its deadline."""
-    return _DEADLINE in message
-
-
 def started(job: Mapping[str, Any]) -> str:
     """Return when the operator began with a job, or it was created."""
     known: str = (job.get("status") or {}).get("startTime") or job["metadata"]["creationTimestamp"]
@@ -53,11 +51,6 @@ def completed(job: Mapping[str, Any]) -> str | None:
 def backoff_limit(job: Mapping[str, Any]) -> int:
     """Return how many restarts end a job as failed."""
     return int(job["spec"].get("runPolicy", {}).get("backoffLimit", 0))
-
-
-def repeats_a_pods(event: Mapping[str, Any]) -> bool:
-    """Return whether an event of the operator repeats those of a pod."""
-    return str(event.get("message", "")).startswith(_REPEATS)
 
 
 def is_replica(pod: Mapping[str, Any]) -> bool:

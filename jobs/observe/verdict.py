@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from clusters.cloud_reports import RefusedPulls
 from jobs.cost import TrainingCost
 from jobs.observe import gpus
-from jobs.observe.pytorchjob import backoff_limit, is_past_deadline
+from jobs.observe.pytorchjob import DEADLINE, backoff_limit, message_of
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState, counted
 from jobs.result import End
@@ -43,9 +43,9 @@ def end_of(run: RunState, elapsed: float, limits: Limits) -> End | None:
     """Return the run's end, None while it goes on; `elapsed` are seconds since its submission."""
     if run.gone:
         return End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
-    if (message := run.condition("Failed")) is not None:
+    if (message := message_of(run.job, "Failed")) is not None:
         return _failed(run, message, limits)
-    if (message := run.condition("Succeeded")) is not None:
+    if (message := message_of(run.job, "Succeeded")) is not None:
         return _succeeded(run, message, elapsed)
     return (
         _never_starts(run, elapsed)
@@ -62,7 +62,7 @@ def is_stuck(run: RunState, end: End) -> bool:
 
 
 def _failed(run: RunState, message: str, limits: Limits) -> End:
-    if is_past_deadline(message):
+    if DEADLINE in message:
         return End("TimedOut", f"not done after {limits.total:g} s: {message}", _RAISE_TIMEOUT)
     if run.cause is None and (init := run.failed_init) is not None:
         return End("CannotStart", f"{init.replica}: container {init.container} {init.exit}")
@@ -87,7 +87,7 @@ def _succeeded(run: RunState, message: str, elapsed: float) -> End | None:
     cause = run.cause
     if cause is not None and cause.replica.number in missing:
         return End("Failed", _failed_beside_rank_0(run))
-    listed = ", ".join(run.topology.ranks(number) for number in missing)
+    listed = ", ".join(map(run.topology.ranks, missing))
     reason = f"{listed} did not end within 30 s after rank 0 succeeded; {run.status}"
     return End("Failed", reason)
 

@@ -6,10 +6,14 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from core.manifests import read
 from jobs.api.lines import moment
 
+SIGNS = read(Path(__file__).with_name("signs.yaml"))
+"""What is reported of runs that do not succeed, by what it means."""
 _SIGNAL_BASE = 128
 # torch marks the lines of a traceback with the rank.
 _EXCEPTION = re.compile(

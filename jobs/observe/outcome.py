@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.api.lines import moment
 from jobs.model.pytorchjob import Topology, run_of
 from jobs.observe import pytorchjob
-from jobs.observe.exits import Exit
+from jobs.observe.exits import SIGNS, Exit
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 from jobs.records.events import figure, numbers
@@ -24,14 +24,6 @@ _KNOWN = _FROM_RANK_0 | {
 }
 """What a summary says besides figures."""
 _MOST_EPOCHS, _MOST_HISTORIES = 1000, 100
-_REMEDIES = {
-    "ModuleNotFoundError": "name the package in the job's `requirements`, or add it to an image "
-    "with `build` (docs/own-job.md#packages)",
-    "doesn't have NCCL built in": 'use the backend "gloo", with which ranks on CPUs communicate',
-    "Read-only file system": "write to /work, or to SLIPWAY_OUTPUT_DIR what is to be kept "
-    "(docs/files.md)",
-}
-"""What to do about errors of scripts that ran elsewhere before, by a part of the error's text."""
 _LOG_LINES = 30
 _EVENTS = 10
 
@@ -64,7 +56,8 @@ def result(
     first = summaries.get(number, {})
     if "cut" in first:
         first = {**first, **full_message(number)}
-    started, completed = pytorchjob.started(job), pytorchjob.completed(job) or seen_at
+    started, completed = pytorchjob.times(job)
+    completed = completed or seen_at
     reported = {name: first.get(name) for name in _FROM_RANK_0}
     metrics, histories = _metrics(first), _histories(first)
     reported |= {
@@ -234,6 +227,6 @@ def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
             "catch and drop errors"
         )
     else:
-        known = (text for sign, text in _REMEDIES.items() if sign in cause.exit.message)
+        known = (text for sign, text in SIGNS["remedies"].items() if sign in cause.exit.message)
         advice = next(known, advice)
     return f"{advice}, then run `make up` again"

@@ -37,15 +37,11 @@ def has_ended(job: Mapping[str, Any]) -> bool:
     return holds(job, "Succeeded") or holds(job, "Failed")
 
 
-def started(job: Mapping[str, Any]) -> str:
-    """Return when the operator began with a job, or it was created."""
-    known: str = (job.get("status") or {}).get("startTime") or job["metadata"]["creationTimestamp"]
-    return known
-
-
-def completed(job: Mapping[str, Any]) -> str | None:
-    """Return when the operator completed a job; None when it has not."""
-    return (job.get("status") or {}).get("completionTime")
+def times(job: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return when the operator began with a job, or it was created, and when it completed it."""
+    status = job.get("status") or {}
+    started = status.get("startTime") or job["metadata"]["creationTimestamp"]
+    return started, status.get("completionTime")
 
 
 def backoff_limit(job: Mapping[str, Any]) -> int:

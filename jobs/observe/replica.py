@@ -10,16 +10,8 @@ from jobs.api.follower import Container
 from jobs.api.lines import moment
 from jobs.model.names import CONTAINER, GPU, INPUTS_CONTAINER
 from jobs.model.pytorchjob import Topology, run_of
-from jobs.observe.exits import Exit, short_id
+from jobs.observe.exits import SIGNS, Exit, short_id
 from jobs.observe.pytorchjob import is_replica, replica_number
-
-# https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/kubelet/images/types.go and
-# .../pkg/kubelet/kuberuntime/kuberuntime_container.go
-_CANNOT_START = frozenset({
-    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
-    "ImageInspectError", "CreateContainerConfigError", "CreateContainerError",
-})  # fmt: skip
-_CRASH_LOOP = "CrashLoopBackOff"
 
 
 @dataclass
@@ -82,7 +74,7 @@ class Replica:
         found = []
         for status in self._statuses:
             waiting = status.get("state", {}).get("waiting", {})
-            if (reason := waiting.get("reason", "")) in _CANNOT_START:
+            if (reason := waiting.get("reason", "")) in SIGNS["cannotStart"]:
                 image = f"image {status['image']}: " if "mage" in reason else ""
                 found.append(f"{image}{reason}: {waiting.get('message', '')}".rstrip(": "))
         return found
@@ -91,12 +83,11 @@ class Replica:
     def crash_loop(self) -> str | None:
         """The name of a container that keeps failing, or an init container that failed twice."""
         for status in self._statuses:
-            if status.get("state", {}).get("waiting", {}).get("reason") == _CRASH_LOOP:
-                return str(status["name"])
-        for status in self._inits:
-            # It is tried again at once, and then the kubelet takes 10 s to speak of a loop.
-            code = status.get("state", {}).get("terminated", {}).get("exitCode", 0)
-            if code != 0 and status["restartCount"] > 0:
+            state = status.get("state", {})
+            is_looping = state.get("waiting", {}).get("reason") == "CrashLoopBackOff"
+            # One is tried again at once, and then the kubelet takes 10 s to speak of a loop.
+            has_failed = state.get("terminated", {}).get("exitCode", 0) != 0
+            if is_looping or (has_failed and status in self._inits and status["restartCount"] > 0):
                 return str(status["name"])
         return None
 

@@ -25,8 +25,7 @@ Object = dict[str, Any]
 Unreachable = urllib3.exceptions.HTTPError
 """What the client raises when no answer came."""
 
-_BRIEF_SECONDS = 5
-"""For a question that need not be answered."""
+_BRIEF_SECONDS = 5  # for a request that need not be answered
 _RETRY_SECONDS = 30
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
@@ -66,9 +65,9 @@ class JobApi:
         jobs = self._unless_gone(Request("GET", self._jobs)) or {"items": []}  # without its CRD
         return [str(job["metadata"]["name"]) for job in jobs["items"]]
 
-    def get(self) -> Object | None:
-        """Return the job, None when it, its CRD or its namespace does not exist."""
-        return self._unless_gone(Request("GET", self._job))
+    def get(self, pod: str | None = None) -> Object | None:
+        """Return the job, or one pod; None when it, its CRD or its namespace does not exist."""
+        return self._unless_gone(Request("GET", self._path(pod)))
 
     def age(self, job: Object) -> float:
         """Return how many seconds ago the job was created, by the API server's clock."""
@@ -95,25 +94,17 @@ class JobApi:
             if error.status != 409:
                 raise
 
-    def patch_pod(self, name: str, change: Object) -> None:
-        """Merge `change` into one pod; nothing happens when it does not exist."""
-        self._unless_gone(Request("PATCH", f"{self._pods}/{name}", body=change))
-
-    def patch(self, change: Object) -> None:
-        """Merge `change` into the job; nothing happens when it does not exist."""
-        self._unless_gone(Request("PATCH", self._job, body=change))
+    def patch(self, change: Object, pod: str | None = None) -> None:
+        """Merge `change` into the job, or into one pod; nothing happens when it does not exist."""
+        self._unless_gone(Request("PATCH", self._path(pod), body=change))
 
     def delete(self) -> None:
         """Start deleting the job and then its pods; nothing happens when it does not exist."""
-        self._unless_gone(Request("DELETE", self._job, {"propagationPolicy": "Foreground"}))
+        self._unless_gone(Request("DELETE", self._path(), {"propagationPolicy": "Foreground"}))
 
     def pods(self) -> list[Object]:
         """Return the job's pods."""
         return self._items(self._pods, self._labelled)
-
-    def pod(self, name: str) -> Object | None:
-        """Return one pod, None when it does not exist."""
-        return self._unless_gone(Request("GET", f"{self._pods}/{name}"))
 
     def delete_pod(self, name: str, *, at_once: bool = False) -> None:
         """Start deleting one pod; nothing happens when it does not exist.
@@ -121,7 +112,7 @@ class JobApi:
         With `at_once` it goes without its node, which can't tell that it has ended it.
         """
         query = {"gracePeriodSeconds": "0"} if at_once else {}
-        self._unless_gone(Request("DELETE", f"{self._pods}/{name}", query))
+        self._unless_gone(Request("DELETE", self._path(name), query))
 
     def events(self, uids: set[str]) -> list[Object]:
         """Return the events about the objects with these uids."""
@@ -132,18 +123,18 @@ class JobApi:
         """Return the cluster's nodes."""
         return self._items("/api/v1/nodes")
 
-    def autoscaler_status(self) -> str | None:
-        """Return an autoscaler's own status; None when none adds nodes to the cluster."""
-        # https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md,
-        # "How can I check what is going on in CA?"
-        named = {"fieldSelector": f"metadata.name={cloud_reports.STATUS}"}
-        found = self._items(f"{_in(cloud_reports.NAMESPACE)}/configmaps", named)
-        return str((found[0].get("data") or {}).get("status", "")) if found else None
+    def autoscaler_report(self) -> tuple[str, list[Object]] | None:
+        """Return an autoscaler's own status, and the events that report what it could not do.
 
-    def autoscaler_events(self) -> list[Object]:
-        """Return the events in which an autoscaler reports what it could not do."""
-        about = {"fieldSelector": f"involvedObject.name={cloud_reports.STATUS}"}
-        return self._items(f"{_in(cloud_reports.NAMESPACE)}/events", about)
+        None when no autoscaler adds nodes to the cluster. See "How can I check what is going on in
+        CA?" in https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md.
+        """
+        name, path = cloud_reports.STATUS, _in(cloud_reports.NAMESPACE)
+        maps = self._items(f"{path}/configmaps", {"fieldSelector": f"metadata.name={name}"})
+        if not maps:
+            return None
+        events = self._items(f"{path}/events", {"fieldSelector": f"involvedObject.name={name}"})
+        return str((maps[0].get("data") or {}).get("status", "")), events
 
     def log_lines(
         self,
@@ -166,7 +157,7 @@ class JobApi:
         }
         if since is not None:
             options["sinceTime"] = since
-        return log_lines(self.client, f"{self._pods}/{pod}/log", options)
+        return log_lines(self.client, f"{self._path(pod)}/log", options)
 
     def watch_job(self) -> Iterator[list[Object]]:
         """See `jobs.api.streams.watch`."""
@@ -181,16 +172,15 @@ class JobApi:
         return API_PATH.format(namespace=self.namespace)
 
     @property
-    def _job(self) -> str:
-        return f"{self._jobs}/{self.name}"
-
-    @property
     def _pods(self) -> str:
         return f"{_in(self.namespace)}/pods"
 
     @property
     def _labelled(self) -> dict[str, str]:
         return {"labelSelector": f"{JOB_NAME_LABEL}={self.name}"}
+
+    def _path(self, pod: str | None = None) -> str:
+        return f"{self._jobs}/{self.name}" if pod is None else f"{self._pods}/{pod}"
 
     def _items(self, path: str, query: Mapping[str, str] | None = None) -> list[Object]:
         items: list[Object] = self._ask(Request("GET", path, query or {}))["items"]

@@ -67,11 +67,10 @@ def watch(client: ApiClient, path: str, query: Mapping[str, str]) -> Iterator[li
         timeout_seconds=_WATCH_SECONDS,
     )
     for change in stream:
-        item = change["raw_object"]
-        if change["type"] == "DELETED":
-            objects.pop(item["metadata"]["uid"], None)
-            # Its last state counts, too: an exit code may be in it.
-            yield [*objects.values(), item]
-        else:
-            objects[item["metadata"]["uid"]] = item
+        uid = change["raw_object"]["metadata"]["uid"]
+        objects[uid] = change["raw_object"]
+        # The last state of an object that is deleted counts, too: an exit code may be in it.
         yield list(objects.values())
+        if change["type"] == "DELETED":
+            del objects[uid]
+            yield list(objects.values())

@@ -33,12 +33,10 @@ _EXPORTERS = ("app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter"
 https://github.com/NVIDIA/dcgm-exporter/blob/main/deployment/templates/_helpers.tpl and
 https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-dcgm-exporter/0800_daemonset.yaml
 """
-_MOST_BYTES = 1 << 24
-"""An exporter of eight GPUs says a hundredth of that."""
+_MOST_BYTES = 1 << 24  # an exporter of eight GPUs reports a hundredth of that
 _ANSWER_SECONDS = 5  # nothing is tried again before the next look
 LOOK_SECONDS = 30.0
-_MOST_SECONDS = 20.0
-"""How long one look goes on asking: exporters that do not answer use up their own limits."""
+_MOST_SECONDS = 20.0  # for all requests of one look: those without an answer use up their limits
 PATIENCE_SECONDS = 300.0
 """A new node pulls the exporter's image first."""
 _Look = tuple[float, Mapping[Gpu, float], str | None]
@@ -168,7 +166,7 @@ class GpuMeter:
                 silent[node] = f"did not answer within {_MOST_SECONDS:g} s"
                 continue
             try:
-                measured |= utilization(self._metrics(exporter), self.api.namespace)
+                measured |= utilization(self._metrics(exporter["metadata"]), self.api.namespace)
             except (ApiException, Unreachable) as error:
                 silent[node] = f"does not answer ({api_message(error)})"
         seen = {pod for pod, _ in measured}
@@ -179,14 +177,14 @@ class GpuMeter:
                 return at, measured, f"NVIDIA's DCGM exporter {lacks} on node {node}"
         return at, measured, None
 
-    def _metrics(self, exporter: Object) -> str:
+    def _metrics(self, metadata: Object) -> str:
         """Return what a pod answers at /metrics of the first port that it declares.
 
         https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/registry/core/pod/strategy.go,
         ResourceLocation
         """
-        namespace, name = exporter["metadata"]["namespace"], exporter["metadata"]["name"]
-        return self._answer(f"/api/v1/namespaces/{namespace}/pods/{name}/proxy/metrics")
+        path = "/api/v1/namespaces/{namespace}/pods/{name}/proxy/metrics".format(**metadata)
+        return self._answer(path)
 
     def _answer(self, path: str, **query: str) -> str:
         request = Request("GET", path, query)

@@ -143,10 +143,7 @@ def _deciding_exit(replica: Replica, state: State) -> Exit | None:
 def refused(reason: str, world_size: int) -> RunResult:
     """Return the result of a job that the API server or the operator's webhook did not admit."""
     return RunResult(
-        state="CannotStart",
-        reason=f"refused: {reason}",
-        world_size=world_size,
-        exit_codes={},
+        state="CannotStart", reason=f"refused: {reason}", world_size=world_size, exit_codes={}
     )
 
 

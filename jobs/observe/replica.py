@@ -85,7 +85,7 @@ class Replica:
         for status in self._statuses:
             state = status.get("state", {})
             is_looping = state.get("waiting", {}).get("reason") == "CrashLoopBackOff"
-            # One is tried again at once, and then the kubelet takes 10 s to speak of a loop.
+            # An init container is tried again at once; only 10 s later the kubelet calls it a loop.
             has_failed = state.get("terminated", {}).get("exitCode", 0) != 0
             if is_looping or (has_failed and status in self._inits and status["restartCount"] > 0):
                 return str(status["name"])

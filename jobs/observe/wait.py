@@ -25,8 +25,7 @@ from jobs.result import End, RunResult
 
 _TICK_SECONDS = 0.5
 _PAUSE_SECONDS = 15.0  # between two lines on the same epoch: a day of training is to be no book
-_SETTLE_SECONDS = 5.0
-"""How long after its followers' failures the one that caused them may be reported."""
+_SETTLE_SECONDS = 5.0  # how long after its followers' failures their cause may be reported
 _NODE_SECONDS = 60.0  # how long after them a node that they lost may still be Ready
 _STACKS_SECONDS = 5.0
 _MOST_EVENTS = 500  # of Kubernetes, in a timeline
@@ -52,7 +51,6 @@ class Wait:
     kept: Run
     prefix: str = ""  # what its row begins with
     _warned: set[str] = field(default_factory=set)
-    _reported: int = 0
 
     def __post_init__(self) -> None:
         run = self._run = RunState(self.job, self.limits.pulls)
@@ -142,9 +140,7 @@ class Wait:
     def _report(self) -> None:
         """Show a failure at once unless it followed another one."""
         self._timeline.add(entries_of_run(self._run))
-        new = self._run.failures[self._reported :]
-        self._reported += len(new)
-        for failed in new:
+        for failed in self._run.failures:
             if failed.origin is not Origin.PEER:
                 self._warn_once(str(failed))
 

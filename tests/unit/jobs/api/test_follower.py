@@ -60,7 +60,7 @@ class Logs:
             with self._lock:
                 self.at_once -= 1
 
-    def pod(self, name: str) -> dict[str, Any]:
+    def get(self, name: str) -> dict[str, Any]:
         id_ = self.started_again.get(name, name)
         before = ended(1, container=f"containerd://{name}") if id_ != name else None
         there = pod(0, state=RUNNING, last=before)

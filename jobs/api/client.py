@@ -26,7 +26,6 @@ Unreachable = urllib3.exceptions.HTTPError
 """What the client raises when no answer came."""
 
 _BRIEF_SECONDS = 5  # for a request that need not be answered
-_RETRY_SECONDS = 30
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
 
@@ -49,7 +48,7 @@ class JobApi:
     client: ApiClient
     namespace: str
     name: str
-    retry_seconds: float = _RETRY_SECONDS
+    retry_seconds: float = 30
 
     @classmethod
     def connect(cls, kubeconfig: str, namespace: str, name: str) -> "JobApi":
@@ -146,9 +145,8 @@ class JobApi:
     ) -> Iterator[list[Line]]:
         """Yield the log of a replica's container as it comes, until it ends or falls silent.
 
-        `since` is RFC 3339 in full seconds, `previous` the container before the latest restart,
-        and `follow` waits for more while it runs. Not tried again: the caller knows what it has
-        seen.
+        `since` is RFC 3339 in full seconds, `previous` the container before the latest restart, and
+        `follow` waits for more while it runs. Not retried: the caller knows what it has seen.
         """
         options = {
             "container": CONTAINER,

@@ -117,8 +117,7 @@ class Follower:
         try:
             if (cursor := self._cursors.get(id_)) is None:
                 cursor = self._cursors[id_] = self.taker.begin(container)
-            live = self._busy[id_]
-            if container.previous or self._pass_on(container, cursor, live=live):
+            if container.previous or self._pass_on(container, cursor, live=self._busy[id_]):
                 self._pass_on(replace(container, previous=True), cursor, live=False)
             # A log that is followed ends also when its node's kubelet is started again.
             if container.ended and not self._closed.is_set():

@@ -14,7 +14,6 @@ from jobs.api.lines import moment
 
 SIGNS = read(Path(__file__).with_name("signs.yaml"))
 """What is reported of runs that do not succeed, by what it means."""
-_SIGNAL_BASE = 128
 # torch marks the lines of a traceback with the rank.
 _EXCEPTION = re.compile(
     r"(?:\[rank\d+\]: )?(?P<what>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|NotFound)(?:: .*)?)"
@@ -42,7 +41,7 @@ class Exit:
     def signal(self) -> str | None:
         """The signal that ended it, by the shell's 128 + n."""
         try:
-            return signal.Signals(self.code - _SIGNAL_BASE).name
+            return signal.Signals(self.code - 128).name
         except ValueError:
             return None
 
@@ -50,8 +49,7 @@ class Exit:
     def report(self) -> dict[str, Any]:
         """What the program reported in its termination message; empty when that is no JSON object.
 
-        A user's program need not report anything; a message may also be cut, or be the end of a
-        log instead.
+        A user's program need not report anything; a message may be cut, or be the end of a log.
         """
         try:
             # NaN is no JSON, though Python writes it, and no figure that can be judged.

@@ -14,8 +14,7 @@ from jobs.model.names import CONTAINER
 from jobs.observe.exits import SIGNS, Exit
 from jobs.observe.replica import Replica
 
-_BURST = timedelta(seconds=10)
-"""How far apart the failures may be that have one cause; kubelets report full seconds."""
+_BURST = timedelta(seconds=10)  # between failures of one cause; kubelets report full seconds
 _PEER_HAS_GONE = re.compile("|".join(SIGNS["peerHasGone"]), re.IGNORECASE)
 _TERMINATED = 128 + signal.SIGTERM
 _LOST = frozenset({"NodeLost", "NodeShutdown", "Shutdown"})
@@ -44,8 +43,8 @@ class Failure:
         if self.finished == NEVER:
             # Of one that a node evicts it may not know that: then since when its pod is not ready.
             ready = condition(self.replica.pod, "Ready")
-            is_unready = ready.get("status", "True") != "True"
-            self.finished = moment(ready.get("lastTransitionTime", "")) if is_unready else NEVER
+            if ready.get("status", "True") != "True":
+                self.finished = moment(ready.get("lastTransitionTime", ""))
         self.origin = self._origin()
         # The rank that failed; of several in one replica the first, unless one reported it.
         reported, topology = self.exit.report.get("rank"), self.replica.topology

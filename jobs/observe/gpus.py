@@ -108,7 +108,7 @@ class GpuMeter:
     see: Callable[[float, Mapping[Gpu, float]], None]
     """Takes what was measured at a time, by the monotonic clock: per cent by pod name."""
     warn: Callable[[str], None]
-    _found: _Look | None = None
+    _result: _Look | None = None
     _thread: threading.Thread | None = None
     _begun: float = float("-inf")
     _warned: bool = False
@@ -118,9 +118,9 @@ class GpuMeter:
         """Let the run see what was measured, and begin to measure when it is time; never wait."""
         if self._thread is not None and self._thread.is_alive():
             return
-        if self._found is not None:
-            self._take_in(*self._found)
-            self._found = None
+        if self._result is not None:
+            self._take_in(*self._result)
+            self._result = None
         now = time.monotonic()
         if now - self._begun < LOOK_SECONDS or not (pods := self.running()):
             return
@@ -144,14 +144,14 @@ class GpuMeter:
 
     def _measure(self, at: float, pods: Mapping[str, str]) -> None:
         try:
-            self._found = self._asked(at, pods)
+            self._result = self._read_exporters(at, pods)
         except (ApiException, Unreachable) as error:
             text = f"the pods of NVIDIA's DCGM exporter can't be listed: {api_message(error)}"
-            self._found = at, {}, text
+            self._result = at, {}, text
         except Exception as error:  # noqa: BLE001 - what others answer may not end a run
-            self._found = at, {}, f"NVIDIA's DCGM exporter can't be read: {error!r}"
+            self._result = at, {}, f"NVIDIA's DCGM exporter can't be read: {error!r}"
 
-    def _asked(self, at: float, pods: Mapping[str, str]) -> _Look:
+    def _read_exporters(self, at: float, pods: Mapping[str, str]) -> _Look:
         """Return what the exporters on the nodes of `pods` answer."""
         exporters = {
             pod["spec"]["nodeName"]: pod
@@ -183,8 +183,8 @@ class GpuMeter:
         https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/registry/core/pod/strategy.go,
         ResourceLocation
         """
-        path = "/api/v1/namespaces/{namespace}/pods/{name}/proxy/metrics".format(**metadata)
-        return self._answer(path)
+        namespace, name = metadata["namespace"], metadata["name"]
+        return self._answer(f"/api/v1/namespaces/{namespace}/pods/{name}/proxy/metrics")
 
     def _answer(self, path: str, **query: str) -> str:
         request = Request("GET", path, query)

@@ -13,7 +13,7 @@ from jobs.observe.exits import SIGNS, Exit
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 from jobs.records.events import figure, numbers
-from jobs.result import FIGURES, End, FailureDetails, RunResult, State, TrainingReport
+from jobs.result import FIGURES, End, FailureDetails, RunResult, TrainingReport
 
 if TYPE_CHECKING:
     from jobs.observe.log_ends import LogEnds
@@ -38,17 +38,18 @@ def result(
     """Return the result of a run that has come to its end.
 
     When that was seen, `seen_at`, counts for a job that the operator did not complete.
-    `full_message` returns the whole message of a replica, by its number, where 4 KB did not hold
-    it.
+    `full_message` returns a replica's whole message, by its number, where 4 KB did not hold it.
     """
     job, topology, replicas = run.job, run.topology, run.replicas
     # Also in pods that others have replaced since.
     failed = {each.replica.number: each.exit for each in run.failures}
-    ends = {
-        number: ended
-        for number, replica in replicas.items()
-        if (ended := _deciding_exit(replica, end.state) or failed.get(number)) is not None
-    }
+    ends: dict[int, Exit] = {}
+    for number, replica in replicas.items():
+        # Where the run failed, the first failure of a replica counts, not what followed.
+        own = [each for each in replica.exits if each.code != 0 and end.state != "Succeeded"]
+        exits = own or replica.exits[-1:]
+        if exits or number in failed:
+            ends[number] = exits[0] if exits else failed[number]
     summaries = {number: ended.report for number, ended in ends.items() if ended.code == 0}
     # In an elastic job any replica may have been rank 0 at last.
     ranks_0 = (number for number, each in summaries.items() if each.get("rank") == 0)
@@ -100,8 +101,7 @@ def _samples_seen(
     if topology.elastic:
         total = first.get("total_samples_seen")
         return total if isinstance(total, int) else None
-    counts = [each.get("samples_seen") for each in summaries.values()]
-    known = [count for count in counts if isinstance(count, int)]
+    known = [n for each in summaries.values() if isinstance(n := each.get("samples_seen"), int)]
     return sum(known) if len(known) == topology.replicas else None
 
 
@@ -132,12 +132,6 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
         if isinstance(each, dict) and all(isinstance(each.get(k), str) for k in ("url", "sha256"))
     }
     return found or None
-
-
-def _deciding_exit(replica: Replica, state: State) -> Exit | None:
-    """Return how a replica ended; where the run failed, its first failure, not what followed."""
-    failures = [each for each in replica.exits if state != "Succeeded" and each.code != 0]
-    return next(iter(failures or replica.exits[-1:]), None)
 
 
 def refused(reason: str, world_size: int) -> RunResult:

@@ -145,7 +145,11 @@ class RunState:
                 replica = Replica(pod, self.topology) if is_replica(pod) else None
                 if replica is not None:
                     self._seen[replica.uid] = replica
-                self._see_disruption(pod, is_running=replica is not None and replica.running)
+                is_running = replica is not None and replica.running
+                # After a failure the operator clears up.
+                if self.disruption is None and (self.topology.elastic or not self.failures):
+                    ran_on = is_running and not holds(self.job, "Succeeded")
+                    self.disruption = disruption(pod, is_running=ran_on)
         by_age = sorted(self._seen.values(), key=lambda each: each.created)
         self.replicas = seen = dict(sorted({each.number: each for each in by_age}.items()))
         # Also one whose pod was lost and is to be made again has started.
@@ -165,13 +169,6 @@ class RunState:
             failed = self._failed_inits.get(number)
             if failed is not None and (replica.started or replica.has_done(failed.container)):
                 del self._failed_inits[number]
-
-    def _see_disruption(self, pod: Mapping[str, Any], *, is_running: bool) -> None:
-        """Note what took a pod away, unless a failure did: then the operator clears up."""
-        if self.disruption is not None or (self.failures and not self.topology.elastic):
-            return
-        ran_on = is_running and not holds(self.job, "Succeeded")
-        self.disruption = disruption(pod, is_running=ran_on)
 
     def see_nodes(self, nodes: Iterable[Mapping[str, Any]]) -> None:
         """Take in the cluster's nodes."""
@@ -229,11 +226,9 @@ class RunState:
         if self.growth is not None and self.growth.coming and "waiting for a node" in counts:
             counts["waiting for a node that is being made"] = counts.pop("waiting for a node")
         stages = ", ".join(f"{count} {stage}" for stage, count in counts.items())
-        line = counted(topology.world_size, "rank")
-        if topology.processes > 1:
-            line += f", {topology.processes} in each pod"
+        in_each = f", {topology.processes} in each pod" if topology.processes > 1 else ""
         lost = f"; {self.lost_node.text}" if self.lost_node is not None else ""
-        return f"{line}: {stages}{lost}"
+        return f"{counted(topology.world_size, 'rank')}{in_each}: {stages}{lost}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -1,5 +1,6 @@
 """The API server as a run talks to it: plain dicts in, plain dicts out."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,7 +16,7 @@ from clusters import cloud_reports
 from core import kube
 from core.kube import Request
 from jobs.api.lines import Line
-from jobs.api.streams import log_lines, watch
+from jobs.api.streams import LIMIT, log_lines, watch
 from jobs.model.names import CONTAINER
 from jobs.model.pytorchjob import API_PATH, JOB_NAME_LABEL
 
@@ -24,11 +25,7 @@ Object = dict[str, Any]
 Unreachable = urllib3.exceptions.HTTPError
 """What the client raises when no answer came."""
 
-_LIMIT = (5, 20)
-"""Seconds to connect, and until the next byte."""
-_BRIEF_SECONDS = 5
-"""For a question that need not be answered."""
-_RETRY_SECONDS = 30
+_BRIEF_SECONDS = 5  # for a request that need not be answered
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
 
@@ -51,7 +48,7 @@ class JobApi:
     client: ApiClient
     namespace: str
     name: str
-    retry_seconds: float = _RETRY_SECONDS
+    retry_seconds: float = 30
 
     @classmethod
     def connect(cls, kubeconfig: str, namespace: str, name: str) -> "JobApi":
@@ -67,22 +64,21 @@ class JobApi:
         jobs = self._unless_gone(Request("GET", self._jobs)) or {"items": []}  # without its CRD
         return [str(job["metadata"]["name"]) for job in jobs["items"]]
 
-    def get(self) -> Object | None:
-        """Return the job, None when it, its CRD or its namespace does not exist."""
-        return self._unless_gone(Request("GET", self._job))
+    def get(self, pod: str | None = None) -> Object | None:
+        """Return the job, or one pod; None when it, its CRD or its namespace does not exist."""
+        return self._unless_gone(Request("GET", self._path(pod)))
 
     def age(self, job: Object) -> float:
         """Return how many seconds ago the job was created, by the API server's clock."""
-        answer = self._call(
-            lambda: kube.send(self.client, Request("GET", self._jobs, {"limit": "1"}), limit=_LIMIT)
-        )
+        answer = self._ask(Request("GET", self._jobs, {"limit": "1"}), kube.send)
         now = parsedate_to_datetime(answer.headers["Date"])
         created = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
         return max(0.0, (now - created).total_seconds())
 
     def create(self, manifest: Object) -> Object:
         """Submit the job; the API server's 409 means that one of that name exists."""
-        return self._ask(Request("POST", self._jobs, body=manifest))
+        created: Object = self._ask(Request("POST", self._jobs, body=manifest))
+        return created
 
     def admit(self, manifest: Object) -> None:
         """Have the API server and the webhook judge a job, and make none; ApiException refuses it.
@@ -97,25 +93,17 @@ class JobApi:
             if error.status != 409:
                 raise
 
-    def patch_pod(self, name: str, change: Object) -> None:
-        """Merge `change` into one pod; nothing happens when it does not exist."""
-        self._unless_gone(Request("PATCH", f"{self._pods}/{name}", body=change))
-
-    def patch(self, change: Object) -> None:
-        """Merge `change` into the job; nothing happens when it does not exist."""
-        self._unless_gone(Request("PATCH", self._job, body=change))
+    def patch(self, change: Object, pod: str | None = None) -> None:
+        """Merge `change` into the job, or into one pod; nothing happens when it does not exist."""
+        self._unless_gone(Request("PATCH", self._path(pod), body=change))
 
     def delete(self) -> None:
         """Start deleting the job and then its pods; nothing happens when it does not exist."""
-        self._unless_gone(Request("DELETE", self._job, {"propagationPolicy": "Foreground"}))
+        self._unless_gone(Request("DELETE", self._path(), {"propagationPolicy": "Foreground"}))
 
     def pods(self) -> list[Object]:
         """Return the job's pods."""
         return self._items(self._pods, self._labelled)
-
-    def pod(self, name: str) -> Object | None:
-        """Return one pod, None when it does not exist."""
-        return self._unless_gone(Request("GET", f"{self._pods}/{name}"))
 
     def delete_pod(self, name: str, *, at_once: bool = False) -> None:
         """Start deleting one pod; nothing happens when it does not exist.
@@ -123,7 +111,7 @@ class JobApi:
         With `at_once` it goes without its node, which can't tell that it has ended it.
         """
         query = {"gracePeriodSeconds": "0"} if at_once else {}
-        self._unless_gone(Request("DELETE", f"{self._pods}/{name}", query))
+        self._unless_gone(Request("DELETE", self._path(name), query))
 
     def events(self, uids: set[str]) -> list[Object]:
         """Return the events about the objects with these uids."""
@@ -134,18 +122,18 @@ class JobApi:
         """Return the cluster's nodes."""
         return self._items("/api/v1/nodes")
 
-    def autoscaler_status(self) -> str | None:
-        """Return an autoscaler's own status; None when none adds nodes to the cluster."""
-        # https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md,
-        # "How can I check what is going on in CA?"
-        named = {"fieldSelector": f"metadata.name={cloud_reports.STATUS}"}
-        found = self._items(f"{_in(cloud_reports.NAMESPACE)}/configmaps", named)
-        return str((found[0].get("data") or {}).get("status", "")) if found else None
+    def autoscaler_report(self) -> tuple[str, list[Object]] | None:
+        """Return an autoscaler's own status, and the events that report what it could not do.
 
-    def autoscaler_events(self) -> list[Object]:
-        """Return the events in which an autoscaler reports what it could not do."""
-        about = {"fieldSelector": f"involvedObject.name={cloud_reports.STATUS}"}
-        return self._items(f"{_in(cloud_reports.NAMESPACE)}/events", about)
+        None when no autoscaler adds nodes to the cluster. See "How can I check what is going on in
+        CA?" in https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md.
+        """
+        name, path = cloud_reports.STATUS, _in(cloud_reports.NAMESPACE)
+        maps = self._items(f"{path}/configmaps", {"fieldSelector": f"metadata.name={name}"})
+        if not maps:
+            return None
+        events = self._items(f"{path}/events", {"fieldSelector": f"involvedObject.name={name}"})
+        return str((maps[0].get("data") or {}).get("status", "")), events
 
     def log_lines(
         self,
@@ -154,22 +142,20 @@ class JobApi:
         since: str | None = None,
         previous: bool = False,
         follow: bool = False,
-        tail: int | None = None,
     ) -> Iterator[list[Line]]:
         """Yield the log of a replica's container as it comes, until it ends or falls silent.
 
-        `since` is RFC 3339 in full seconds, `previous` the container before the latest restart,
-        `follow` waits for more while it runs, and `tail` is the number of the last lines. Not tried
-        again: the caller knows what it has seen.
+        `since` is RFC 3339 in full seconds, `previous` the container before the latest restart, and
+        `follow` waits for more while it runs. Not retried: the caller knows what it has seen.
         """
         options = {
             "container": CONTAINER,
-            "previous": str(previous).lower(),
-            "follow": str(follow).lower(),
-            "sinceTime": since,
-            "tailLines": None if tail is None else str(tail),
+            "previous": json.dumps(previous),
+            "follow": json.dumps(follow),
         }
-        return log_lines(self.client, f"{self._pods}/{pod}/log", options)
+        if since is not None:
+            options["sinceTime"] = since
+        return log_lines(self.client, f"{self._path(pod)}/log", options)
 
     def watch_job(self) -> Iterator[list[Object]]:
         """See `jobs.api.streams.watch`."""
@@ -184,16 +170,15 @@ class JobApi:
         return API_PATH.format(namespace=self.namespace)
 
     @property
-    def _job(self) -> str:
-        return f"{self._jobs}/{self.name}"
-
-    @property
     def _pods(self) -> str:
         return f"{_in(self.namespace)}/pods"
 
     @property
     def _labelled(self) -> dict[str, str]:
         return {"labelSelector": f"{JOB_NAME_LABEL}={self.name}"}
+
+    def _path(self, pod: str | None = None) -> str:
+        return f"{self._jobs}/{self.name}" if pod is None else f"{self._pods}/{pod}"
 
     def _items(self, path: str, query: Mapping[str, str] | None = None) -> list[Object]:
         items: list[Object] = self._ask(Request("GET", path, query or {}))["items"]
@@ -202,17 +187,14 @@ class JobApi:
     def _unless_gone(self, request: Request) -> Object | None:
         """Return the answer to a request about one thing, None when it does not exist."""
         try:
-            return self._ask(request)
+            answer: Object = self._ask(request)
         except ApiException as error:
             if error.status != 404:
                 raise
             return None
-
-    def _ask(self, request: Request) -> Object:
-        answer: Object = self._call(lambda: kube.ask(self.client, request, limit=_LIMIT))
         return answer
 
-    def _call(self, request: Callable[[], Any]) -> Any:
+    def _ask(self, request: Request, send: Callable[..., Any] = kube.ask) -> Any:
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_is_transient),
             stop=tenacity.stop_after_delay(self.retry_seconds),
@@ -220,7 +202,7 @@ class JobApi:
             reraise=True,
         )
         try:
-            return retrying(request)
+            return retrying(send, self.client, request, limit=LIMIT)
         except ApiException as error:
             if error.status == 0:
                 # A failed TLS handshake: another server has the cluster's address now.

@@ -17,8 +17,7 @@ LIVE = 64
 _READERS = 16  # threads besides, for containers that have ended
 _PAUSE_SECONDS = 1.0
 _POLL_SECONDS = 0.05
-_NOT_THERE = frozenset({400, 404})
-"""The pod has gone, or Kubernetes has removed the container since."""
+_NOT_THERE = frozenset({400, 404})  # the pod has gone, or Kubernetes has removed its container
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,7 @@ class Follower:
     """When the API server answered last, by the monotonic clock."""
     last_error: str = ""  # what it refused last, or why it did not answer; that is tried again
     _broken: Exception | None = None
-    _busy: dict[str, bool] = field(default_factory=dict)
-    """Which containers are being read, and whether that follows them."""
+    _busy: dict[str, bool] = field(default_factory=dict)  # what is read, and whether it is followed
     _cursors: dict[str, Cursor] = field(default_factory=dict)
     _done: set[str] = field(default_factory=set)
     _again_at: dict[str, float] = field(default_factory=dict)
@@ -111,17 +109,15 @@ class Follower:
                 free[lasting] -= 1
                 self._busy[id_] = lasting
                 started.add(id_)
-                threading.Thread(
-                    target=self._read, args=(container,), kwargs={"live": lasting}, daemon=True
-                ).start()
+                threading.Thread(target=self._read, args=(container,), daemon=True).start()
         return started
 
-    def _read(self, container: Container, *, live: bool) -> None:
+    def _read(self, container: Container) -> None:
         id_ = container.id
         try:
             if (cursor := self._cursors.get(id_)) is None:
                 cursor = self._cursors[id_] = self.taker.begin(container)
-            if container.previous or self._pass_on(container, cursor, live=live):
+            if container.previous or self._pass_on(container, cursor, live=self._busy[id_]):
                 self._pass_on(replace(container, previous=True), cursor, live=False)
             # A log that is followed ends also when its node's kubelet is started again.
             if container.ended and not self._closed.is_set():
@@ -154,7 +150,7 @@ class Follower:
 
     def _is_previous(self, container: Container) -> bool | None:
         """Return whether another start has followed a container by now; None where it has gone."""
-        pod = self.api.pod(container.pod)
+        pod = self.api.get(container.pod)
         if pod is None:
             return container.previous
         return next((each.previous for each in self.starts(pod) if each.id == container.id), None)

@@ -11,7 +11,6 @@ LONGEST = 256 * 1024
 
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/cri-client/pkg/logs/logs.go
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}(Z|[+-]\d\d:\d\d)")
-_AGO = timedelta(seconds=1)
 
 NEVER = datetime.min.replace(tzinfo=UTC)
 """Before anything that happened."""
@@ -29,7 +28,11 @@ class Line(NamedTuple):
         stamp, _, text = raw.partition(" ")
         if (matched := _STAMP.fullmatch(stamp)) is None:
             return None
-        return cls(stamp if matched[1] == "Z" else _in_utc(stamp), text)
+        if matched[1] != "Z":
+            # Python's own times have six digits, so those of the second are kept as text.
+            moment = datetime.fromisoformat(stamp[:19] + stamp[29:]).astimezone(UTC)
+            stamp = f"{moment:%Y-%m-%dT%H:%M:%S}{stamp[19:29]}Z"
+        return cls(stamp, text)
 
     def __str__(self) -> str:
         """As `parse` reads it."""
@@ -53,7 +56,7 @@ class Cursor:
         if self.stamp is None:
             return None
         # The API server rounds down; with a second more nothing that was out of order is missed.
-        since = datetime.fromisoformat(f"{self.stamp[:19]}+00:00") - _AGO
+        since = datetime.fromisoformat(f"{self.stamp[:19]}+00:00") - timedelta(seconds=1)
         return f"{since:%Y-%m-%dT%H:%M:%SZ}"
 
     def see(self, lines: Iterable[Line]) -> None:
@@ -79,12 +82,6 @@ class Cursor:
             yield new
             # Only what was taken counts: a caller that breaks off here gets these lines again.
             self.see(new)
-
-
-def _in_utc(stamp: str) -> str:
-    """Return the same time in UTC; Python's own times have six digits."""
-    moment = datetime.fromisoformat(stamp[:19] + stamp[29:]).astimezone(UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}{stamp[19:29]}Z"
 
 
 def moment(text: str) -> datetime:

@@ -9,15 +9,15 @@ from kubernetes.watch import Watch
 from core import kube
 from jobs.api.lines import LONGEST, Line
 
-_CONNECT_SECONDS, _ANSWER_SECONDS = 5, 20
-_LOG_SILENCE_SECONDS = 30
-_WATCH_SECONDS, _WATCH_SILENCE_SECONDS = 30, 35
+LIMIT = (5, 20)
+"""Seconds to connect, and until the next byte."""
+_LOG_LIMIT = (5, 30)
+_WATCH_LIMIT = (5, 35)
+_WATCH_SECONDS = 30
 
 
-def log_lines(
-    client: ApiClient, path: str, options: Mapping[str, str | None]
-) -> Iterator[list[Line]]:
-    """Yield the log at `path` as it comes, until it ends or falls silent; None is no option.
+def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Iterator[list[Line]]:
+    """Yield the log at `path` as it comes, until it ends or falls silent.
 
     Yields:
         An empty list once the log is open, then the lines of each part that comes.
@@ -26,9 +26,8 @@ def log_lines(
         ApiException: the API server's refusal.
         urllib3.exceptions.HTTPError: no answer, or none any more.
     """
-    query = {name: value for name, value in options.items() if value is not None}
-    request = kube.Request("GET", path, {**query, "timestamps": "true"})
-    answer = kube.send(client, request, limit=(_CONNECT_SECONDS, _LOG_SILENCE_SECONDS))
+    request = kube.Request("GET", path, {**options, "timestamps": "true"})
+    answer = kube.send(client, request, limit=_LOG_LIMIT)
     try:
         yield []
         rest = bytearray()
@@ -54,7 +53,7 @@ def watch(client: ApiClient, path: str, query: Mapping[str, str]) -> Iterator[li
         urllib3.exceptions.HTTPError: no answer, or none any more.
     """
     request = kube.Request("GET", path, query)
-    listing = kube.ask(client, request, limit=(_CONNECT_SECONDS, _ANSWER_SECONDS))
+    listing = kube.ask(client, request, limit=LIMIT)
     objects = {item["metadata"]["uid"]: item for item in listing["items"]}
     yield list(objects.values())
     since = {
@@ -63,17 +62,15 @@ def watch(client: ApiClient, path: str, query: Mapping[str, str]) -> Iterator[li
         "timeoutSeconds": str(_WATCH_SECONDS),
     }
     changed = kube.Request("GET", path, {**query, **since})
-    limit = (_CONNECT_SECONDS, _WATCH_SILENCE_SECONDS)
     stream = Watch().stream(  # type: ignore[no-untyped-call]
-        lambda **_: kube.send(client, changed, limit=limit),
+        lambda **_: kube.send(client, changed, limit=_WATCH_LIMIT),
         timeout_seconds=_WATCH_SECONDS,
     )
     for change in stream:
-        item = change["raw_object"]
-        if change["type"] == "DELETED":
-            objects.pop(item["metadata"]["uid"], None)
-            # Its last state counts, too: an exit code may be in it.
-            yield [*objects.values(), item]
-        else:
-            objects[item["metadata"]["uid"]] = item
+        uid = change["raw_object"]["metadata"]["uid"]
+        objects[uid] = change["raw_object"]
+        # The last state of an object that is deleted counts, too: an exit code may be in it.
         yield list(objects.values())
+        if change["type"] == "DELETED":
+            del objects[uid]
+            yield list(objects.values())

@@ -6,11 +6,14 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from core.manifests import read
 from jobs.api.lines import moment
 
-_SIGNAL_BASE = 128
+SIGNS = read(Path(__file__).with_name("signs.yaml"))
+"""What is reported of runs that do not succeed, by what it means."""
 # torch marks the lines of a traceback with the rank.
 _EXCEPTION = re.compile(
     r"(?:\[rank\d+\]: )?(?P<what>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|NotFound)(?:: .*)?)"
@@ -38,28 +41,27 @@ class Exit:
     def signal(self) -> str | None:
         """The signal that ended it, by the shell's 128 + n."""
         try:
-            return signal.Signals(self.code - _SIGNAL_BASE).name
+            return signal.Signals(self.code - 128).name
         except ValueError:
             return None
 
     @cached_property
-    def report(self) -> dict[str, Any] | None:
-        """What the program reported in its termination message; None when that is no JSON object.
+    def report(self) -> dict[str, Any]:
+        """What the program reported in its termination message; empty when that is no JSON object.
 
-        A user's program need not report anything; a message may also be cut, or be the end of a
-        log instead.
+        A user's program need not report anything; a message may be cut, or be the end of a log.
         """
         try:
             # NaN is no JSON, though Python writes it, and no figure that can be judged.
             message = json.loads(self.message, parse_constant=lambda _: None)
         except ValueError:
-            return None
-        return message if isinstance(message, dict) else None
+            return {}
+        return message if isinstance(message, dict) else {}
 
     @property
     def error(self) -> str | None:
         """The program's own error message, or the runtime's where it could not be started."""
-        if self.report is not None:
+        if self.report:
             return str(self.report["error"]) if "error" in self.report else None
         # Otherwise it is the end of the log, shown as such.
         return self.message.strip() or None if self.reason == "StartError" else None

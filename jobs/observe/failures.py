@@ -11,35 +11,12 @@ from typing import Any
 from core.manifests import condition, holds
 from jobs.api.lines import NEVER, moment
 from jobs.model.names import CONTAINER
-from jobs.observe.exits import Exit
+from jobs.observe.exits import SIGNS, Exit
 from jobs.observe.replica import Replica
 
-_BURST = timedelta(seconds=10)
-"""How far apart the failures may be that have one cause; kubelets report full seconds."""
-# What gloo, NCCL and torch's store report on a rank whose peer has gone or does not answer:
-# https://github.com/pytorch/gloo/blob/main/gloo/transport/tcp/pair.cc
-# https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html (ncclRemoteError)
-# https://github.com/pytorch/pytorch/blob/v2.6.0/torch/csrc/distributed/c10d/socket.h
-_PEER_HAS_GONE = re.compile(
-    r"connection (was likely )?closed|connection reset by peer|broken pipe|connection refused"
-    r"|ncclRemoteError|remote process exited|NCCL communicator was aborted"
-    r"|failed to recv, got 0 bytes|Application timeout caused pair closure"
-    r"|Timed out waiting \d+ms for|timed out after \d+ seconds waiting for clients"
-    r"|client socket has timed out|client socket has failed to connect|connectFullMesh failed"
-    r"|collective operation timeout|wait timeout after \d+ms",
-    re.IGNORECASE,
-)
+_BURST = timedelta(seconds=10)  # between failures of one cause; kubelets report full seconds
+_PEER_HAS_GONE = re.compile("|".join(SIGNS["peerHasGone"]), re.IGNORECASE)
 _TERMINATED = 128 + signal.SIGTERM
-
-# https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
-_CONDITION = "DisruptionTarget"
-_DISRUPTIONS = {
-    "PreemptionByScheduler": "was preempted by a pod of a higher priority",
-    "DeletionByTaintManager": "was removed from its node, which was lost or tainted",
-    "EvictionByEvictionAPI": "was evicted, as `kubectl drain` does",
-    "DeletionByPodGC": "was removed, since its node is gone",
-    "TerminationByKubelet": "was ended by its node, which was short of something or shut down",
-}
 _LOST = frozenset({"NodeLost", "NodeShutdown", "Shutdown"})
 """`status.reason` of older clusters, and of nodes that can't set the condition."""
 _SOON = timedelta(seconds=60)
@@ -66,11 +43,11 @@ class Failure:
         if self.finished == NEVER:
             # Of one that a node evicts it may not know that: then since when its pod is not ready.
             ready = condition(self.replica.pod, "Ready")
-            is_unready = ready.get("status", "True") != "True"
-            self.finished = moment(ready.get("lastTransitionTime", "")) if is_unready else NEVER
+            if ready.get("status", "True") != "True":
+                self.finished = moment(ready.get("lastTransitionTime", ""))
         self.origin = self._origin()
         # The rank that failed; of several in one replica the first, unless one reported it.
-        reported, topology = (self.exit.report or {}).get("rank"), self.replica.topology
+        reported, topology = self.exit.report.get("rank"), self.replica.topology
         is_known = isinstance(reported, int) and not topology.elastic
         self.rank = reported if is_known else topology.first_rank(self.replica.number)
 
@@ -160,9 +137,9 @@ def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruptio
     While its program runs, its deletion is one, too.
     """
     name, status = pod["metadata"]["name"], pod.get("status") or {}
-    if holds(pod, _CONDITION):
-        found = condition(pod, _CONDITION)
-        what = _DISRUPTIONS.get(found.get("reason", ""), "was taken away")
+    if holds(pod, "DisruptionTarget"):
+        found = condition(pod, "DisruptionTarget")
+        what = SIGNS["disruptions"].get(found.get("reason", ""), "was taken away")
         detail = ": ".join(filter(None, (found.get("reason"), found.get("message"))))
         return _of(pod, f"pod {name} {what} ({detail})", found.get("lastTransitionTime"))
     if status.get("reason") in _LOST:

@@ -4,7 +4,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,14 +43,12 @@ class Feed:
     _progress_replica: int = 0
 
     def __enter__(self) -> "Feed":
-        self._recording = Recording(self.kept, self.run.topology, self.warn, heard=self._hear)
+        run, api = self.run, self.api
+        self._recording = Recording(self.kept, run.topology, self.warn, heard=self._hear)
         self._resources.enter_context(self._recording)
-        self.follower = Follower(self.api, self._recording, starts_in)
+        self.follower = Follower(api, self._recording, starts_in)
         self._resources.callback(self.follower.close)
-        for watched in (
-            (self.run.see_jobs, self.api.watch_job),
-            (self.run.see_pods, self.api.watch_pods),
-        ):
+        for watched in ((run.see_jobs, api.watch_job), (run.see_pods, api.watch_pods)):
             threading.Thread(target=self._repeat, args=watched, daemon=True).start()
         return self
 
@@ -62,8 +60,7 @@ class Feed:
     def process(self, wait_seconds: float) -> None:
         """Let the run see what came since the last call, having waited when that was nothing yet.
 
-        Each call also goes on with the logs: one that broke off is read on from where it was. What
-        a thread did not expect is raised here.
+        Each call continues logs that broke off, too, and raises what a thread did not expect.
         """
         seen = self._take(wait_seconds)
         for see, what in seen:
@@ -90,12 +87,11 @@ class Feed:
             self.warn(f"not all logs were read within {limit_seconds:g} s{reason}")
 
     def _take(self, wait_seconds: float) -> list[tuple[See, Any]]:
-        try:
-            seen = [self._seen.get(timeout=wait_seconds)]
-        except queue.Empty:
-            return []
-        while not self._seen.empty():
-            seen.append(self._seen.get())
+        seen: list[tuple[See, Any]] = []
+        with suppress(queue.Empty):
+            seen.append(self._seen.get(timeout=wait_seconds))
+            while True:
+                seen.append(self._seen.get_nowait())
         return seen
 
     def _containers(self, pods: Iterable[Mapping[str, Any]]) -> list[Container]:

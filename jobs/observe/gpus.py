@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kubernetes.client.exceptions import ApiException
 
@@ -21,9 +21,9 @@ METRIC = "DCGM_FI_DEV_GPU_UTIL"
 
 https://docs.nvidia.com/deploy/nvml-api/structnvmlUtilization__t.html
 """
-_SAMPLE = re.compile(rf"^{METRIC}{{(.*)}}\s+(\S+)", re.MULTILINE)
+_SAMPLE = re.compile(rf"^{METRIC}{{(.*)}}\s+(\d[\d.eE+-]*)", re.MULTILINE)  # not NaN or +Inf
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-_MOST = 100.0
+_MOST = 100.0  # what is not known is a huge number to DCGM
 
 Gpu = tuple[str, str]
 """A pod, and which of its GPUs."""
@@ -33,12 +33,10 @@ _EXPORTERS = ("app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter"
 https://github.com/NVIDIA/dcgm-exporter/blob/main/deployment/templates/_helpers.tpl and
 https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-dcgm-exporter/0800_daemonset.yaml
 """
-_MOST_BYTES = 1 << 24
-"""An exporter of eight GPUs says a hundredth of that."""
+_MOST_BYTES = 1 << 24  # an exporter of eight GPUs reports a hundredth of that
 _ANSWER_SECONDS = 5  # nothing is tried again before the next look
 LOOK_SECONDS = 30.0
-_MOST_SECONDS = 20.0
-"""How long one look goes on asking: exporters that do not answer use up their own limits."""
+_MOST_SECONDS = 20.0  # for all requests of one look: those without an answer use up their limits
 PATIENCE_SECONDS = 300.0
 """A new node pulls the exporter's image first."""
 _Look = tuple[float, Mapping[Gpu, float], str | None]
@@ -55,19 +53,10 @@ def utilization(metrics: str, namespace: str) -> dict[Gpu, float]:
     found = {}
     for sample in _SAMPLE.finditer(metrics):
         labels = dict(_LABEL.findall(sample[1]))
-        value = _number(sample[2])
-        if labels.get("namespace") == namespace and "pod" in labels and value is not None:
+        value = float(sample[2])
+        if labels.get("namespace") == namespace and "pod" in labels and value <= _MOST:
             found[labels["pod"], labels.get("UUID") or labels.get("gpu", "")] = value
     return found
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    # What is not known is a huge number to DCGM.
-    return value if 0 <= value <= _MOST else None
 
 
 @dataclass(frozen=True)
@@ -101,8 +90,7 @@ class GpuUse:
                 continue
             if before is None or at - before.latest > _GAP_SECONDS:
                 before = Streak(at, at, percent)
-            highest = max(before.highest, percent)
-            self._streaks[gpu] = replace(before, latest=at, highest=highest)
+            self._streaks[gpu] = Streak(before.since, at, max(before.highest, percent))
 
     @property
     def idle(self) -> dict[Gpu, Streak]:
@@ -120,7 +108,7 @@ class GpuMeter:
     see: Callable[[float, Mapping[Gpu, float]], None]
     """Takes what was measured at a time, by the monotonic clock: per cent by pod name."""
     warn: Callable[[str], None]
-    _found: _Look | None = None
+    _result: _Look | None = None
     _thread: threading.Thread | None = None
     _begun: float = float("-inf")
     _warned: bool = False
@@ -130,9 +118,9 @@ class GpuMeter:
         """Let the run see what was measured, and begin to measure when it is time; never wait."""
         if self._thread is not None and self._thread.is_alive():
             return
-        if self._found is not None:
-            self._take_in(*self._found)
-            self._found = None
+        if self._result is not None:
+            self._take_in(*self._result)
+            self._result = None
         now = time.monotonic()
         if now - self._begun < LOOK_SECONDS or not (pods := self.running()):
             return
@@ -156,14 +144,14 @@ class GpuMeter:
 
     def _measure(self, at: float, pods: Mapping[str, str]) -> None:
         try:
-            self._found = self._asked(at, pods)
+            self._result = self._read_exporters(at, pods)
         except (ApiException, Unreachable) as error:
             text = f"the pods of NVIDIA's DCGM exporter can't be listed: {api_message(error)}"
-            self._found = at, {}, text
+            self._result = at, {}, text
         except Exception as error:  # noqa: BLE001 - what others answer may not end a run
-            self._found = at, {}, f"NVIDIA's DCGM exporter can't be read: {error!r}"
+            self._result = at, {}, f"NVIDIA's DCGM exporter can't be read: {error!r}"
 
-    def _asked(self, at: float, pods: Mapping[str, str]) -> _Look:
+    def _read_exporters(self, at: float, pods: Mapping[str, str]) -> _Look:
         """Return what the exporters on the nodes of `pods` answer."""
         exporters = {
             pod["spec"]["nodeName"]: pod
@@ -178,7 +166,7 @@ class GpuMeter:
                 silent[node] = f"did not answer within {_MOST_SECONDS:g} s"
                 continue
             try:
-                measured |= utilization(self._metrics(exporter), self.api.namespace)
+                measured |= utilization(self._metrics(exporter["metadata"]), self.api.namespace)
             except (ApiException, Unreachable) as error:
                 silent[node] = f"does not answer ({api_message(error)})"
         seen = {pod for pod, _ in measured}
@@ -189,13 +177,13 @@ class GpuMeter:
                 return at, measured, f"NVIDIA's DCGM exporter {lacks} on node {node}"
         return at, measured, None
 
-    def _metrics(self, exporter: Object) -> str:
+    def _metrics(self, metadata: Object) -> str:
         """Return what a pod answers at /metrics of the first port that it declares.
 
         https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/registry/core/pod/strategy.go,
         ResourceLocation
         """
-        namespace, name = exporter["metadata"]["namespace"], exporter["metadata"]["name"]
+        namespace, name = metadata["namespace"], metadata["name"]
         return self._answer(f"/api/v1/namespaces/{namespace}/pods/{name}/proxy/metrics")
 
     def _answer(self, path: str, **query: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.observe.exits import Exit
 from jobs.observe.failures import Failure
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
@@ -34,24 +33,21 @@ class LogEnds:
 
         Where a single replica hangs or leaves its GPUs idle, it is that one's.
         """
-        if len(suspected := self.silent() or self.run.idle) == 1:
-            return self._before_dump(suspected[0])
-        if (failed := self.run.cause or self.run.failed_init) is not None:
+        suspected = self.silent() or self.run.idle
+        failed = self.run.cause or self.run.failed_init
+        if len(suspected) != 1 and failed is not None:
             return self._of(failed)
-        first = self.run.replicas.get(0)
-        return [] if first is None else self._before_dump(first)
+        shown = suspected[0] if len(suspected) == 1 else self.run.replicas.get(0)
+        return [] if shown is None else before_stacks(self._now(shown))
 
     def before(self) -> list[str]:
         """Return the log of the start before in the replica that failed, if that failed, too."""
         cause = self.run.cause
         if cause is None:
             return []
-        number, finished = cause.replica.number, cause.finished
-        before = [
-            each
-            for each in self.run.failures
-            if each.replica.number == number and each.finished < finished
-        ]
+        number = cause.replica.number
+        same = [each for each in self.run.failures if each.replica.number == number]
+        before = [each for each in same if each.finished < cause.finished]
         return self._of(before[-1]) if before else []
 
     def stacks(self) -> dict[str, list[str]]:
@@ -85,22 +81,16 @@ class LogEnds:
         found = ((each, stack_frames(self._now(each))) for each in self.run.hanging[:_STACKS])
         return [(replica, frames) for replica, frames in found if frames]
 
-    def _before_dump(self, replica: Replica) -> list[str]:
-        return before_stacks(self._now(replica))
-
     def _now(self, replica: Replica) -> list[str]:
         """Return the log of a replica's latest container, to its present end."""
-        log = self.kept.log(replica.number, replica.container_id())
+        log = self.kept.log(replica.number, replica.container_id)
         return [line.text for line in log.lines()]
 
     def _of(self, failed: Failure) -> list[str]:
+        """Return a container's log, or the end of it, where its termination message is that."""
         log = self.kept.log(failed.replica.number, failed.exit.container_id)
-        return [line.text for line in log.lines()] or _left(failed.exit)
-
-
-def _left(ended: Exit) -> list[str]:
-    """Return the end of the log that a container left as its message, where it is that."""
-    return ended.message.splitlines() if ended.error is None else []
+        end = failed.exit.message.splitlines() if failed.exit.error is None else []
+        return [line.text for line in log.lines()] or end
 
 
 def stack_frames(lines: Sequence[str]) -> list[str]:

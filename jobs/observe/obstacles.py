@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import chain
+from operator import add
 from typing import Any
 
 from kubernetes.client.exceptions import ApiException
@@ -38,8 +40,7 @@ class Obstacles:
     api: JobApi
     run: RunState
     warn: Callable[[str], None]
-    _unplaced: dict[str, float] = field(default_factory=dict)
-    """When a pod was first seen without a node, by its uid."""
+    _unplaced: dict[str, float] = field(default_factory=dict)  # since when, by a pod's uid
     _events_at: float = 0.0
     _room_at: float = 0.0
     _nodes_at: float = 0.0
@@ -70,9 +71,8 @@ class Obstacles:
 
     def _see_room(self, waiting: Sequence[Replica]) -> None:
         """See whether any node could ever fit them, and why an autoscaler adds none."""
-        status = self.api.autoscaler_status()
-        if status is not None:
-            self.run.setbacks = cloud_reports.setbacks(status, self.api.autoscaler_events())
+        if (report := self.api.autoscaler_report()) is not None:
+            self.run.setbacks = cloud_reports.setbacks(*report)
             for setback in self.run.setbacks:
                 self.warn(f"the cluster's autoscaler makes no node: {setback}")
             return
@@ -133,17 +133,13 @@ def never_fits(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> st
     """
     needed = _requests(pod["spec"])
     selector = (pod["spec"].get("nodeSelector") or {}).items()
-    most = _largest(
-        _amounts(node["status"].get("allocatable"))
-        for node in nodes
-        if selector <= (node["metadata"].get("labels") or {}).items()
-    )
+    own = [node for node in nodes if selector <= (node["metadata"].get("labels") or {}).items()]
+    most = _merged(max, (_amounts(node["status"].get("allocatable")) for node in own))
     # What no node has at all may come with it: a plugin that starts late announces its GPUs.
-    lacking = [key for key, value in needed.items() if value > most.get(key, value)]
+    lacking = {key: most[key] for key in sorted(needed) if needed[key] > most.get(key, needed[key])}
     if not lacking:
         return None
-    allocatable = _listed({key: most[key] for key in sorted(lacking)})
-    return f"it asks for {_listed(needed)}, and no node has more than {allocatable} for pods"
+    return f"it asks for {_listed(needed)}, and no node has more than {_listed(lacking)} for pods"
 
 
 def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
@@ -157,32 +153,28 @@ def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
     requested, limited = (
         _amounts(dict(each.split("=") for each in part.split(","))) for part in found.groups()
     )
-    held = [_requests(pod["spec"]) for pod in pods]
-    for key, value in requested.items():
-        own = (each.get(key.removeprefix("requests."), Decimal(0)) for each in held)
-        if value + sum(own) > limited[key]:
-            return False
-    return True
+    held = _merged(add, (_requests(pod["spec"]) for pod in pods))
+    return all(
+        value + held.get(key.removeprefix("requests."), 0) <= limited[key]
+        for key, value in requested.items()
+    )
 
 
 def _requests(spec: Mapping[str, Any]) -> Amounts:
     """Return what a pod requests: the sum of its containers, or more for an init container."""
-    total: Amounts = {}
-    for container in spec["containers"]:
-        for key, value in _of(container).items():
-            total[key] = total.get(key, Decimal(0)) + value
-    return _largest([total, *map(_of, spec.get("initContainers") or [])])
+    total = _merged(add, map(_of, spec["containers"]))
+    return _merged(max, [total, *map(_of, spec.get("initContainers") or [])])
 
 
 def _of(container: Mapping[str, Any]) -> Amounts:
     return _amounts((container.get("resources") or {}).get("requests"))
 
 
-def _largest(amounts: Iterable[Amounts]) -> Amounts:
-    most: Amounts = {}
-    for each in amounts:
-        most |= {key: max(value, most.get(key, value)) for key, value in each.items()}
-    return most
+def _merged(merge: Callable[[Decimal, Decimal], Decimal], amounts: Iterable[Amounts]) -> Amounts:
+    merged: Amounts = {}
+    for key, value in chain.from_iterable(each.items() for each in amounts):
+        merged[key] = merge(merged[key], value) if key in merged else value
+    return merged
 
 
 def _amounts(quantities: Mapping[str, Any] | None) -> Amounts:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from jobs.api.lines import moment
 from jobs.model.pytorchjob import Topology, run_of
 from jobs.observe import pytorchjob
-from jobs.observe.exits import Exit
+from jobs.observe.exits import SIGNS, Exit
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 from jobs.records.events import figure, numbers
-from jobs.result import FIGURES, End, FailureDetails, RunResult, State, TrainingReport
+from jobs.result import FIGURES, End, FailureDetails, RunResult, TrainingReport
 
 if TYPE_CHECKING:
     from jobs.observe.log_ends import LogEnds
@@ -24,14 +24,6 @@ _KNOWN = _FROM_RANK_0 | {
 }
 """What a summary says besides figures."""
 _MOST_EPOCHS, _MOST_HISTORIES = 1000, 100
-_REMEDIES = {
-    "ModuleNotFoundError": "name the package in the job's `requirements`, or add it to an image "
-    "with `build` (docs/own-job.md#packages)",
-    "doesn't have NCCL built in": 'use the backend "gloo", with which ranks on CPUs communicate',
-    "Read-only file system": "write to /work, or to SLIPWAY_OUTPUT_DIR what is to be kept "
-    "(docs/files.md)",
-}
-"""What to do about errors of scripts that ran elsewhere before, by a part of the error's text."""
 _LOG_LINES = 30
 _EVENTS = 10
 
@@ -46,25 +38,27 @@ def result(
     """Return the result of a run that has come to its end.
 
     When that was seen, `seen_at`, counts for a job that the operator did not complete.
-    `full_message` returns the whole message of a replica, by its number, where 4 KB did not hold
-    it.
+    `full_message` returns a replica's whole message, by its number, where 4 KB did not hold it.
     """
     job, topology, replicas = run.job, run.topology, run.replicas
     # Also in pods that others have replaced since.
     failed = {each.replica.number: each.exit for each in run.failures}
-    ends = {
-        number: _deciding_exit(replica, end.state) or failed.get(number)
-        for number, replica in replicas.items()
-    }
-    summaries = {
-        number: message
-        for number, ended in ends.items()
-        if ended is not None and ended.code == 0 and (message := ended.report) is not None
-    }
-    number, first = _of_rank_0(summaries, topology)
+    ends: dict[int, Exit] = {}
+    for number, replica in replicas.items():
+        # Where the run failed, the first failure of a replica counts, not what followed.
+        own = [each for each in replica.exits if each.code != 0 and end.state != "Succeeded"]
+        exits = own or replica.exits[-1:]
+        if exits or number in failed:
+            ends[number] = exits[0] if exits else failed[number]
+    summaries = {number: ended.report for number, ended in ends.items() if ended.code == 0}
+    # In an elastic job any replica may have been rank 0 at last.
+    ranks_0 = (number for number, each in summaries.items() if each.get("rank") == 0)
+    number = next(ranks_0, -1) if topology.elastic else 0
+    first = summaries.get(number, {})
     if "cut" in first:
         first = {**first, **full_message(number)}
-    started, completed = pytorchjob.started(job), pytorchjob.completed(job) or seen_at
+    started, completed = pytorchjob.times(job)
+    completed = completed or seen_at
     reported = {name: first.get(name) for name in _FROM_RANK_0}
     metrics, histories = _metrics(first), _histories(first)
     reported |= {
@@ -76,7 +70,8 @@ def result(
         "epoch_accuracies": histories.get("accuracy"),
         "epoch_metrics": histories or None,
     }
-    codes = {topology.span(number): each.code for number, each in ends.items() if each is not None}
+    # Each replica that reached the tracking server reports the run's address there.
+    addresses = (each.report.get("tracking") for each in ends.values())
     return RunResult(
         **reported,
         state=end.state,
@@ -89,25 +84,11 @@ def result(
         started=started,
         completed=completed,
         image=next((each.image for each in replicas.values() if each.image), None),
-        exit_codes=codes,
+        exit_codes={topology.span(number): each.code for number, each in ends.items()},
         restarts=sum(replica.restarts for replica in replicas.values()),
         failure=failure,
-        tracking=_tracking(ends.values()),
+        tracking=next((each for each in addresses if isinstance(each, str)), None),
     )
-
-
-def _tracking(ends: Iterable[Exit | None]) -> str | None:
-    """Return the address of the tracked run, which each replica that reached the server names."""
-    reports = (ended.report or {} for ended in ends if ended is not None)
-    return next((each for one in reports if isinstance(each := one.get("tracking"), str)), None)
-
-
-def _of_rank_0(
-    summaries: Mapping[int, Mapping[str, Any]], topology: Topology
-) -> tuple[int, Mapping[str, Any]]:
-    """Return rank 0's replica and what it left: in an elastic job any may have been it at last."""
-    ranks_0 = (each for each in summaries.items() if each[1].get("rank") == 0)
-    return next(ranks_0, (0, {})) if topology.elastic else (0, summaries.get(0, {}))
 
 
 def _samples_seen(
@@ -120,8 +101,7 @@ def _samples_seen(
     if topology.elastic:
         total = first.get("total_samples_seen")
         return total if isinstance(total, int) else None
-    counts = [each.get("samples_seen") for each in summaries.values()]
-    known = [count for count in counts if isinstance(count, int)]
+    known = [n for each in summaries.values() if isinstance(n := each.get("samples_seen"), int)]
     return sum(known) if len(known) == topology.replicas else None
 
 
@@ -154,22 +134,10 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
     return found or None
 
 
-def _deciding_exit(replica: Replica, state: State) -> Exit | None:
-    """Return how a replica ended; where the run failed, its first failure, not what followed."""
-    exits = replica.exits
-    failures = [ended for ended in exits if ended.code != 0]
-    if state != "Succeeded" and failures:
-        return failures[0]
-    return exits[-1] if exits else None
-
-
 def refused(reason: str, world_size: int) -> RunResult:
     """Return the result of a job that the API server or the operator's webhook did not admit."""
     return RunResult(
-        state="CannotStart",
-        reason=f"refused: {reason}",
-        world_size=world_size,
-        exit_codes={},
+        state="CannotStart", reason=f"refused: {reason}", world_size=world_size, exit_codes={}
     )
 
 
@@ -198,13 +166,13 @@ def warnings(events: Iterable[Mapping[str, Any]]) -> list[str]:
         (event for event in events if event.get("type") == "Warning"),
         key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""),
     )
-    lines = [
-        f"{event['involvedObject'].get('kind')} {event['involvedObject'].get('name')}: "
-        f"{event.get('reason')}: {str(event.get('message', '')).strip()}"
-        for event in ordered
-        if not pytorchjob.repeats_a_pods(event)
-    ]
-    return list(dict.fromkeys(lines))
+    lines: dict[str, None] = {}
+    for event in ordered:
+        about, message = event["involvedObject"], str(event.get("message", ""))
+        if not message.startswith(pytorchjob.REPEATS):
+            line = f"{about.get('kind')} {about.get('name')}: {event.get('reason')}: "
+            lines[line + message.strip()] = None
+    return list(lines)
 
 
 def _who(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
@@ -225,7 +193,7 @@ def _who(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
     if run.cause is None:
         return {**known, "container": failed.container}
     limit = failed.replica.memory_limit if failed.exit.out_of_memory else None
-    listed = artifacts(failed.exit.report or {})
+    listed = artifacts(failed.exit.report)
     return {**known, "rank": failed.rank, "memory_limit": limit, "artifacts": listed}
 
 
@@ -250,6 +218,6 @@ def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
             "catch and drop errors"
         )
     else:
-        known = (text for sign, text in _REMEDIES.items() if sign in cause.exit.message)
+        known = (text for sign, text in SIGNS["remedies"].items() if sign in cause.exit.message)
         advice = next(known, advice)
     return f"{advice}, then run `make up` again"

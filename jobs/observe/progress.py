@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
+from jobs.api.lines import seconds_between
 from jobs.records.events import event_in, figure, numbers
 
 _LONGEST_LINE = 80
@@ -30,7 +30,7 @@ class Point:
         self.step = float("inf") if self.ends_its_epoch else step or 0
         share = None if step is None or not steps else min(1.0, (step + 1) / steps)
         self.share = 1.0 if self.ends_its_epoch else share  # the part of the epoch that is done
-        self.at = _time(event.get("time"))
+        self.at = event.get("time")
         self.samples = _count(event.get("samples"))  # that rank 0 trained on so far in this epoch
         self.loss = figure(event.get("loss", own.pop("loss", None)))
         self.accuracy = figure(event.get("accuracy", own.pop("accuracy", None)))
@@ -89,13 +89,11 @@ class Progress:
         point = self._latest
         if point is None:
             return f"last line: {_cut(self._line)}" if self._line else ""
-        parts = [self._place(point), *self._figures(point), self._left(point)]
-        return ", ".join(part for part in parts if part)
-
-    def _place(self, point: Point) -> str:
         of = "" if self._epochs is None else f"/{self._epochs}"
         is_within = not point.ends_its_epoch and point.share is not None
-        return f"epoch {point.epoch}{of}" + (f" at {point.share:.0%}" if is_within else "")
+        at = f" at {point.share:.0%}" if is_within else ""
+        parts = [f"epoch {point.epoch}{of}{at}", *self._figures(point), self._left(point)]
+        return ", ".join(filter(None, parts))
 
     def _figures(self, point: Point) -> list[str]:
         accuracy = None if self._ended is None else self._ended.accuracy
@@ -140,24 +138,14 @@ def duration(seconds: float) -> str:
 
 def _pace(first: Point, before: float | None, then: Point, now: float | None) -> float | None:
     """Return by how much a figure grows per second between two points; None if not known."""
-    if before is None or now is None or first.at is None or then.at is None:
+    seconds = seconds_between(first.at, then.at)
+    if before is None or now is None or seconds is None:
         return None
-    seconds = (then.at - first.at).total_seconds()
     return (now - before) / seconds if seconds > 0 else None
 
 
-def _time(value: object) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return at if at.tzinfo is not None else None
-
-
 def _count(value: object) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    return None
+    return value if type(value) is int and value >= 0 else None
 
 
 def _cut(line: str) -> str:

@@ -9,10 +9,13 @@ from typing import Any
 from core.manifests import condition, holds
 from jobs.model.pytorchjob import INDEX_LABEL, TYPE_LABEL, Topology
 
-_DEADLINE = "active longer than specified deadline"
-"""https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go"""
-_REPEATS = "Error pod "
-"""How an event of the operator begins that repeats those of a pod.
+DEADLINE = "active longer than specified deadline"
+"""A part of the message of the condition Failed when it is about the job's deadline.
+
+https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go
+"""
+REPEATS = "Error pod "
+"""The beginning of the message of an operator's event that repeats those of a pod.
 
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/core/pod.go, RecordAbnormalPods
 """
@@ -34,30 +37,16 @@ def has_ended(job: Mapping[str, Any]) -> bool:
     return holds(job, "Succeeded") or holds(job, "Failed")
 
 
-def is_past_deadline(message: str) -> bool:
-    """Return whether the message of a job's condition Failed is about its deadline."""
-    return _DEADLINE in message
-
-
-def started(job: Mapping[str, Any]) -> str:
-    """Return when the operator began with a job, or it was created."""
-    known: str = (job.get("status") or {}).get("startTime") or job["metadata"]["creationTimestamp"]
-    return known
-
-
-def completed(job: Mapping[str, Any]) -> str | None:
-    """Return when the operator completed a job; None when it has not."""
-    return (job.get("status") or {}).get("completionTime")
+def times(job: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return when the operator began with a job, or it was created, and when it completed it."""
+    status = job.get("status") or {}
+    started = status.get("startTime") or job["metadata"]["creationTimestamp"]
+    return started, status.get("completionTime")
 
 
 def backoff_limit(job: Mapping[str, Any]) -> int:
     """Return how many restarts end a job as failed."""
     return int(job["spec"].get("runPolicy", {}).get("backoffLimit", 0))
-
-
-def repeats_a_pods(event: Mapping[str, Any]) -> bool:
-    """Return whether an event of the operator repeats those of a pod."""
-    return str(event.get("message", "")).startswith(_REPEATS)
 
 
 def is_replica(pod: Mapping[str, Any]) -> bool:

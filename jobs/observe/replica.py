@@ -10,16 +10,8 @@ from jobs.api.follower import Container
 from jobs.api.lines import moment
 from jobs.model.names import CONTAINER, GPU, INPUTS_CONTAINER
 from jobs.model.pytorchjob import Topology, run_of
-from jobs.observe.exits import Exit, short_id
+from jobs.observe.exits import SIGNS, Exit, short_id
 from jobs.observe.pytorchjob import is_replica, replica_number
-
-# https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/kubelet/images/types.go and
-# .../pkg/kubelet/kuberuntime/kuberuntime_container.go
-_CANNOT_START = frozenset({
-    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
-    "ImageInspectError", "CreateContainerConfigError", "CreateContainerError",
-})  # fmt: skip
-_CRASH_LOOP = "CrashLoopBackOff"
 
 
 @dataclass
@@ -51,6 +43,7 @@ class Replica:
 
         own = self._status_of(CONTAINER)
         state, before = own.get("state", {}), own.get("lastState", {})
+        self.container_id = short_id(own)  # of its latest start; empty before the first one
         self.image = str(own.get("imageID", ""))  # by digest; empty until that is known
         self.restarts = int(own.get("restartCount", 0))
         self.running = "running" in state
@@ -65,10 +58,9 @@ class Replica:
             self.ended is None or (self.ended.code != 0 and may_restart)
         )
 
-        containers = spec.get("containers") or []
-        limits = {
-            each["name"]: each.get("resources", {}).get("limits") or {} for each in containers
-        }
+        limits: dict[str, Mapping[str, Any]] = {}
+        for each in spec.get("containers") or []:
+            limits[each["name"]] = each.get("resources", {}).get("limits") or {}
         self.gpus = sum(int(each.get(GPU, 0)) for each in limits.values())
         self.memory_limit: str | None = limits.get(CONTAINER, {}).get("memory")
 
@@ -76,25 +68,26 @@ class Replica:
         """Name it by its ranks and its pod."""
         return f"{self.ranks} ({self.name})"
 
-    def container_id(self, name: str = CONTAINER) -> str:
-        """Return the id of a container's latest start; empty before the first one."""
-        return short_id(self._status_of(name))
-
     @property
     def blocked(self) -> list[str]:
         """Why containers of it, its init container included, are not going to start."""
-        return [each for each in map(self._blocked, self._statuses) if each is not None]
+        found = []
+        for status in self._statuses:
+            waiting = status.get("state", {}).get("waiting", {})
+            if (reason := waiting.get("reason", "")) in SIGNS["cannotStart"]:
+                image = f"image {status['image']}: " if "mage" in reason else ""
+                found.append(f"{image}{reason}: {waiting.get('message', '')}".rstrip(": "))
+        return found
 
     @property
     def crash_loop(self) -> str | None:
         """The name of a container that keeps failing, or an init container that failed twice."""
         for status in self._statuses:
-            if status.get("state", {}).get("waiting", {}).get("reason") == _CRASH_LOOP:
-                return str(status["name"])
-        for status in self._inits:
-            # It is tried again at once, and then the kubelet takes 10 s to speak of a loop.
-            code = status.get("state", {}).get("terminated", {}).get("exitCode", 0)
-            if code != 0 and status["restartCount"] > 0:
+            state = status.get("state", {})
+            is_looping = state.get("waiting", {}).get("reason") == "CrashLoopBackOff"
+            # An init container is tried again at once; only 10 s later the kubelet calls it a loop.
+            has_failed = state.get("terminated", {}).get("exitCode", 0) != 0
+            if is_looping or (has_failed and status in self._inits and status["restartCount"] > 0):
                 return str(status["name"])
         return None
 
@@ -139,15 +132,6 @@ class Replica:
             return "fetching its inputs" if INPUTS_CONTAINER in running else "waiting for rank 0"
         return "pending" if self.node is None else "starting"
 
-    @staticmethod
-    def _blocked(status: Mapping[str, Any]) -> str | None:
-        """Return why a container is not going to start, by its status."""
-        waiting = status.get("state", {}).get("waiting", {})
-        if waiting.get("reason") not in _CANNOT_START:
-            return None
-        image = f"image {status['image']}: " if "mage" in waiting["reason"] else ""
-        return f"{image}{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
-
     def _status_of(self, container: str) -> Mapping[str, Any]:
         """Return the status of a container of the pod; empty without it."""
         return next((each for each in self._statuses if each["name"] == container), {})
@@ -168,7 +152,7 @@ def containers(
 def starts(replica: Replica) -> list[Container]:
     """Return the starts of a replica's program that its pod shows, oldest first."""
     ended = [end.container_id for end in replica.exits if end.container_id]
-    running = [replica.container_id()] if replica.running and replica.container_id() else []
+    running = [replica.container_id] if replica.running and replica.container_id else []
     ids = list(dict.fromkeys([*ended, *running]))
     return [
         Container(

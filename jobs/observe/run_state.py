@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clusters.cloud_reports import Growth, RefusedPulls
+from core.manifests import holds
 from jobs.api.lines import moment
 from jobs.model.pytorchjob import Topology
 from jobs.observe import failures
 from jobs.observe.failures import Disruption, Failure, Origin, disruption
 from jobs.observe.gpus import Gpu, GpuUse
 from jobs.observe.progress import Progress
-from jobs.observe.pytorchjob import is_of, is_replica, message_of
+from jobs.observe.pytorchjob import has_ended, is_of, is_replica
 from jobs.observe.replica import Replica
 
 
@@ -109,31 +110,21 @@ class RunState:
     @property
     def cured_by_a_retry(self) -> str | None:
         """What the cluster did that ended the run; None when the run failed by itself."""
-        disruption = self._disrupted_by
+        disruption = self.disruption or self.lost_node
         if disruption is None or not disruption.brought_about(self.cause):
             return None
         return disruption.text
 
     @property
-    def _disrupted_by(self) -> Disruption | None:
-        return self.disruption or self.lost_node
-
-    @property
     def cause_may_be_to_come(self) -> bool:
         """Whether all that failed so far followed another one, which has not been seen yet."""
-        cause = self.cause
-        return cause is not None and self._disrupted_by is None and cause.origin is not Origin.OWN
-
-    @property
-    def missed_another_node(self) -> bool:
-        """Whether peers were missed that are on another node, which may have been lost."""
-        cause = self.cause
-        return cause is not None and cause.origin is Origin.PEER and len(self.nodes) > 1
+        is_disrupted, cause = self.disruption or self.lost_node, self.cause
+        return cause is not None and not is_disrupted and cause.origin is not Origin.OWN
 
     @property
     def goes_on(self) -> bool:
         """Whether the run goes on as far as the operator knows."""
-        return not self.gone and {self.condition("Failed"), self.condition("Succeeded")} == {None}
+        return not self.gone and not has_ended(self.job)
 
     @property
     def nodes(self) -> set[str]:
@@ -154,19 +145,19 @@ class RunState:
                 replica = Replica(pod, self.topology) if is_replica(pod) else None
                 if replica is not None:
                     self._seen[replica.uid] = replica
-                self._see_disruption(pod, is_running=replica is not None and replica.running)
+                is_running = replica is not None and replica.running
+                # After a failure the operator clears up.
+                if self.disruption is None and (self.topology.elastic or not self.failures):
+                    ran_on = is_running and not holds(self.job, "Succeeded")
+                    self.disruption = disruption(pod, is_running=ran_on)
         by_age = sorted(self._seen.values(), key=lambda each: each.created)
         self.replicas = seen = dict(sorted({each.number: each for each in by_age}.items()))
         # Also one whose pod was lost and is to be made again has started.
         self._started |= {number for number, each in seen.items() if each.started}
         self._see_failed_inits(seen)
         known = {each.exit.container_id for each in (*self.failures, *self._ended_well)}
-        new = [
-            Failure(replica, ended)
-            for replica in seen.values()
-            for ended in replica.exits
-            if ended.container_id not in known
-        ]
+        exits = [(replica, ended) for replica in seen.values() for ended in replica.exits]
+        new = [Failure(*each) for each in exits if each[1].container_id not in known]
         for each in sorted(new, key=lambda each: each.finished):
             (self.failures if each.exit.code != 0 else self._ended_well).append(each)
 
@@ -178,13 +169,6 @@ class RunState:
             failed = self._failed_inits.get(number)
             if failed is not None and (replica.started or replica.has_done(failed.container)):
                 del self._failed_inits[number]
-
-    def _see_disruption(self, pod: Mapping[str, Any], *, is_running: bool) -> None:
-        """Note what took a pod away, unless a failure did: then the operator clears up."""
-        if self.disruption is not None or (self.failures and not self.topology.elastic):
-            return
-        ran_on = is_running and self.condition("Succeeded") is None
-        self.disruption = disruption(pod, is_running=ran_on)
 
     def see_nodes(self, nodes: Iterable[Mapping[str, Any]]) -> None:
         """Take in the cluster's nodes."""
@@ -222,11 +206,8 @@ class RunState:
         policy = self.pulls
         if policy is None:
             return []
-        return [
-            each
-            for each in self.replicas.values()
-            if each.blocked and all(map(policy.may_be_admitted, each.blocked))
-        ]
+        blocked = [each for each in self.replicas.values() if each.blocked]
+        return [each for each in blocked if all(map(policy.may_be_admitted, each.blocked))]
 
     @property
     def all_started(self) -> bool:
@@ -242,22 +223,12 @@ class RunState:
             return f"submitted; {counted(topology.replicas, 'pod')} to be created"
         if (missing := topology.replicas - counts.total()) > 0:
             counts["to be created"] = missing
-        if self.growth is not None and self.growth.coming and _WAITING in counts:
-            counts[_BEING_MADE] = counts.pop(_WAITING)
+        if self.growth is not None and self.growth.coming and "waiting for a node" in counts:
+            counts["waiting for a node that is being made"] = counts.pop("waiting for a node")
         stages = ", ".join(f"{count} {stage}" for stage, count in counts.items())
-        line = counted(topology.world_size, "rank")
-        if topology.processes > 1:
-            line += f", {topology.processes} in each pod"
+        in_each = f", {topology.processes} in each pod" if topology.processes > 1 else ""
         lost = f"; {self.lost_node.text}" if self.lost_node is not None else ""
-        return f"{line}: {stages}{lost}"
-
-    def condition(self, type_: str) -> str | None:
-        """Return the message of a condition of the job that holds; None where it does not."""
-        return message_of(self.job, type_)
-
-
-_WAITING = "waiting for a node"
-_BEING_MADE = "waiting for a node that is being made"
+        return f"{counted(topology.world_size, 'rank')}{in_each}: {stages}{lost}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from clusters.cloud_reports import RefusedPulls
 from jobs.cost import TrainingCost
 from jobs.observe import gpus
-from jobs.observe.pytorchjob import backoff_limit, is_past_deadline
-from jobs.observe.replica import Replica
+from jobs.observe.pytorchjob import DEADLINE, backoff_limit, message_of
 from jobs.observe.run_state import RunState, counted
 from jobs.result import End
 
@@ -43,14 +42,13 @@ def end_of(run: RunState, elapsed: float, limits: Limits) -> End | None:
     """Return the run's end, None while it goes on; `elapsed` are seconds since its submission."""
     if run.gone:
         return End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
-    if (message := run.condition("Failed")) is not None:
+    if (message := message_of(run.job, "Failed")) is not None:
         return _failed(run, message, limits)
-    if (message := run.condition("Succeeded")) is not None:
+    if (message := message_of(run.job, "Succeeded")) is not None:
         return _succeeded(run, message, elapsed)
     return (
         _never_starts(run, elapsed)
-        or _without_node(run, elapsed)
-        or _without_operator(run, elapsed)
+        or _abandoned(run, elapsed)
         or _overdue(run, elapsed, limits)
         or _idle(run, limits)
     )
@@ -62,7 +60,7 @@ def is_stuck(run: RunState, end: End) -> bool:
 
 
 def _failed(run: RunState, message: str, limits: Limits) -> End:
-    if is_past_deadline(message):
+    if DEADLINE in message:
         return End("TimedOut", f"not done after {limits.total:g} s: {message}", _RAISE_TIMEOUT)
     if run.cause is None and (init := run.failed_init) is not None:
         return End("CannotStart", f"{init.replica}: container {init.container} {init.exit}")
@@ -77,34 +75,31 @@ def _succeeded(run: RunState, message: str, elapsed: float) -> End | None:
         is_running = any(replica.running for replica in run.replicas.values())
         return None if is_running and may_straggle else End("Succeeded", message)
     ends = {number: replica.ended for number, replica in run.replicas.items()}
-    if any(ended is not None and ended.code != 0 for ended in ends.values()):
-        return End("Failed", _failed_beside_rank_0(run))
     missing = [number for number in range(run.topology.replicas) if ends.get(number) is None]
-    if not missing:
+    has_failed = any(ended is not None and ended.code != 0 for ended in ends.values())
+    if not has_failed and not missing:
         return End("Succeeded", message)
-    if may_straggle:
+    if not has_failed and may_straggle:
         return None
     cause = run.cause
-    if cause is not None and cause.replica.number in missing:
-        return End("Failed", _failed_beside_rank_0(run))
-    listed = ", ".join(run.topology.ranks(number) for number in missing)
-    reason = f"{listed} did not end within 30 s after rank 0 succeeded; {run.status}"
-    return End("Failed", reason)
-
-
-def _failed_beside_rank_0(run: RunState) -> str:
-    cause = run.cause
+    if not has_failed and (cause is None or cause.replica.number not in missing):
+        listed = ", ".join(map(run.topology.ranks, missing))
+        reason = f"{listed} did not end within 30 s after rank 0 succeeded; {run.status}"
+        return End("Failed", reason)
     if cause is not None and cause.exit.code == 0:
-        return f"{cause}, and took {counted(run.followers, 'replica')} along"
-    return f"{cause}, although rank 0 succeeded"
+        return End("Failed", f"{cause}, and took {counted(run.followers, 'replica')} along")
+    return End("Failed", f"{cause}, although rank 0 succeeded")
 
 
 def _never_starts(run: RunState, elapsed: float) -> End | None:
     is_patient = _waits_for_a_pull(run, elapsed)
+    used = sum(replica.restarts for replica in run.replicas.values())
     for replica in run.replicas.values():
         if replica.blocked and not (is_patient and replica in run.refused_pulls):
             return End("CannotStart", f"{replica}: {replica.blocked[0]}", _SEE_IMAGE)
-        if replica.crash_loop is not None and _is_hopeless(run, replica):
+        # A user's program need not report steps; it has the restarts that its job allows.
+        is_used_up = not replica.started or used >= backoff_limit(run.job)
+        if replica.crash_loop is not None and is_used_up and not run.progress.has_stepped:
             reason = f"{replica}: container {replica.crash_loop} fails again and again"
             # The operator would say so in a moment: which of the two is first decides nothing.
             has_begun = replica.started and run.failure is not None
@@ -129,32 +124,18 @@ def _waits_for_a_pull(run: RunState, elapsed: float) -> bool:
     return True
 
 
-def _is_hopeless(run: RunState, replica: Replica) -> bool:
-    """Return whether a container that fails again and again does so before any training.
+def _abandoned(run: RunState, elapsed: float) -> End | None:
+    """Return the end of a run that lost a node, or the operator, for good; elastic ones continue.
 
-    A user's program need not report steps; it has the restarts that its job allows.
+    A node that is short of something evicts the operator, too: then no one acts on a failed pod.
     """
-    used = sum(each.restarts for each in run.replicas.values())
-    is_used_up = used >= backoff_limit(run.job)
-    return not run.progress.has_stepped and (not replica.started or is_used_up)
-
-
-def _without_node(run: RunState, elapsed: float) -> End | None:
-    """Return the end of a run that has lost a node for good; an elastic run goes on without it."""
-    is_lost = run.lost_node is not None and not run.topology.elastic
-    if run.lasted("a lost node", elapsed, holds=is_lost) < _NODE_SECONDS:
+    if run.topology.elastic:
         return None
-    return End("Failed", run.failure or f"it lost a node for more than {_NODE_SECONDS} s")
-
-
-def _without_operator(run: RunState, elapsed: float) -> End | None:
-    """Return the end of a run with a failed pod on which no operator acts.
-
-    A node that is short of something evicts the operator, too.
-    """
+    is_lost = run.lost_node is not None
+    if run.lasted("a lost node", elapsed, holds=is_lost) >= _NODE_SECONDS:
+        return End("Failed", run.failure or f"it lost a node for more than {_NODE_SECONDS} s")
     failed = [each for each in run.replicas.values() if each.has_failed and not each.is_deleted]
-    is_idle = bool(failed) and not run.topology.elastic
-    if run.lasted("a failed pod", elapsed, holds=is_idle) < _OPERATOR_SECONDS:
+    if run.lasted("a failed pod", elapsed, holds=bool(failed)) < _OPERATOR_SECONDS:
         return None
     what = run.failure or f"pod {failed[0].name} failed"
     reason = f"{what}; the training operator did not act on that for {_OPERATOR_SECONDS} s"
@@ -169,10 +150,10 @@ def _overdue(run: RunState, elapsed: float, limits: Limits) -> End | None:
     if elapsed - run.refused_until <= limits.start or run.all_started:
         return None
     waiting = {replica.unschedulable for replica in run.replicas.values()} - {None}
-    parts = [f"not all ranks started within {limits.start:g} s; {run.status}"]
-    parts += [] if run.growth is None else [str(run.growth)]
-    reason = "; ".join([*parts, *run.setbacks, *sorted(str(each) for each in waiting)])
-    return End("CannotStart", reason, _ASK_LESS)
+    reason = f"not all ranks started within {limits.start:g} s; {run.status}"
+    growth = [] if run.growth is None else [str(run.growth)]
+    others = sorted(str(each) for each in waiting)
+    return End("CannotStart", "; ".join([reason, *growth, *run.setbacks, *others]), _ASK_LESS)
 
 
 def _idle(run: RunState, limits: Limits) -> End | None:

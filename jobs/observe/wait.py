@@ -25,8 +25,7 @@ from jobs.result import End, RunResult
 
 _TICK_SECONDS = 0.5
 _PAUSE_SECONDS = 15.0  # between two lines on the same epoch: a day of training is to be no book
-_SETTLE_SECONDS = 5.0
-"""How long after its followers' failures the one that caused them may be reported."""
+_SETTLE_SECONDS = 5.0  # how long after its followers' failures their cause may be reported
 _NODE_SECONDS = 60.0  # how long after them a node that they lost may still be Ready
 _STACKS_SECONDS = 5.0
 _MOST_EVENTS = 500  # of Kubernetes, in a timeline
@@ -52,7 +51,6 @@ class Wait:
     kept: Run
     prefix: str = ""  # what its row begins with
     _warned: set[str] = field(default_factory=set)
-    _reported: int = 0
 
     def __post_init__(self) -> None:
         run = self._run = RunState(self.job, self.limits.pulls)
@@ -60,14 +58,10 @@ class Wait:
         self._logs = LogEnds(self._run, self.kept)
         self._timeline = Timeline(self.kept.timeline)
         self._obstacles = Obstacles(self.api, self._run, self._warn_once)
-        least = self.limits.gpu_utilization
-        self._gpus = (
-            None
-            if least is None
-            else GpuMeter(
-                self.api, run.running_on_gpus, partial(run.see_gpus, least=least), self._warn_once
-            )
-        )
+        self._gpus: GpuMeter | None = None
+        if (least := self.limits.gpu_utilization) is not None:
+            see = partial(run.see_gpus, least=least)
+            self._gpus = GpuMeter(self.api, run.running_on_gpus, see, self._warn_once)
 
     def to_the_end(self) -> RunResult:
         """Return the run's result, whatever it is, and stop what is left running of it.
@@ -110,8 +104,11 @@ class Wait:
 
     def _settle(self, feed: Feed) -> None:
         """Wait for the failure that the others followed, if it lacks: nodes report with a delay."""
-        seconds = _NODE_SECONDS if self._run.missed_another_node else _SETTLE_SECONDS
-        deadline = time.monotonic() + seconds
+        cause = self._run.cause
+        missed_a_peer = cause is not None and cause.origin is Origin.PEER
+        # It may have been on another node, which was lost.
+        may_be_a_node = missed_a_peer and len(self._run.nodes) > 1
+        deadline = time.monotonic() + (_NODE_SECONDS if may_be_a_node else _SETTLE_SECONDS)
         while self._run.cause_may_be_to_come and time.monotonic() < deadline:
             self._process(feed)
 
@@ -124,17 +121,15 @@ class Wait:
 
     def _check(self, feed: Feed) -> None:
         job = f"{self.api.namespace}/{self.api.name}"
-        if self.context.cancelled.is_set() and self.on_cancel == "delete":
-            self.api.delete()
-            raise InterruptedWait(
-                f"stopped waiting for PyTorchJob {job} and deleted it, as its `onCancel` says; "
-                "the next `make up` trains from the beginning"
-            )
         if self.context.cancelled.is_set():
-            raise InterruptedWait(
-                f"stopped waiting for PyTorchJob {job}, which continues. The next `make up` waits "
-                "for it again; `make down` ends it"
-            )
+            end = ", which continues. The next `make up` waits for it again; `make down` ends it"
+            if self.on_cancel == "delete":
+                self.api.delete()
+                end = (
+                    " and deleted it, as its `onCancel` says; the next `make up` trains from the "
+                    "beginning"
+                )
+            raise InterruptedWait(f"stopped waiting for PyTorchJob {job}{end}")
         if time.monotonic() - feed.follower.contact > _SILENCE_SECONDS:
             raise InterruptedWait(
                 f"no answer from the API server for {_SILENCE_SECONDS:g} s while waiting for "
@@ -145,9 +140,7 @@ class Wait:
     def _report(self) -> None:
         """Show a failure at once unless it followed another one."""
         self._timeline.add(entries_of_run(self._run))
-        new = self._run.failures[self._reported :]
-        self._reported += len(new)
-        for failed in new:
+        for failed in self._run.failures:
             if failed.origin is not Origin.PEER:
                 self._warn_once(str(failed))
 

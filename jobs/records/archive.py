@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from core.files import write
 from core.paths import state_dir
@@ -42,22 +43,16 @@ class Log:
     @property
     def is_cut(self) -> bool:
         """Whether its beginning was dropped since it was too long."""
-        try:
-            with self.path.open("rb") as file:
-                return file.read(1) == NOTE.encode()
-        except OSError:
-            return False
+        with suppress(OSError), self.path.open("rb") as file:
+            return file.read(1) == NOTE.encode()
+        return False
 
     def lines(self, tail: int | None = None) -> Iterator[Line]:
         """Yield its lines, or those in `tail` bytes at its end; none without a file.
 
         One that is being written is left out.
         """
-        try:
-            file = self.path.open("rb")
-        except FileNotFoundError:
-            return
-        with file:
+        with suppress(FileNotFoundError), self.path.open("rb") as file:
             if tail is not None:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - tail))
             for raw in file:
@@ -75,6 +70,11 @@ class Log:
         cursor = Cursor()
         cursor.see(self.lines(tail=_TAIL))
         return cursor
+
+
+def open_private(path: Path) -> BinaryIO:
+    """Open a file for adding to it, made with rights for its owner alone."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "ab+")
 
 
 @dataclass(frozen=True)

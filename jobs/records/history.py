@@ -7,7 +7,7 @@ The process that waits for a run writes it: whatever becomes of the disk, the ru
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -24,7 +24,8 @@ from jobs.result import RunResult
 MOST = 200
 """Runs of a job that are remembered: the latest."""
 _READING_SECONDS = 10.0
-_SUMS, _MEANS = ("samples_per_second",), ("loss", "accuracy", "seconds")
+_MERGES: Mapping[str, Callable[[Sequence[float]], float]]
+_MERGES = {"loss": fmean, "accuracy": fmean, "seconds": fmean, "samples_per_second": sum}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +68,9 @@ class History:
     def end(self, run_id: str, result: Mapping[str, Any]) -> None:
         """Add what came of a run."""
         if (record := self.find(run_id)) is not None:
-            try:
+            curve: list[dict[str, Any]] = []
+            with suppress(Exception):  # whatever its programs printed, the run has ended
                 curve = epochs(self.archive.run(run_id), _READING_SECONDS)
-            except Exception:  # noqa: BLE001 - whatever its programs printed, the run has ended
-                curve = []
             self._save(replace(record, result=result, epochs=curve))
 
     def find(self, run_id: str) -> Record | None:
@@ -125,10 +125,10 @@ def epochs(run: Run, limit_seconds: float = float("inf")) -> list[dict[str, Any]
 
 def _merged(epoch: int, ranks: Sequence[Event], begun: str) -> dict[str, Any]:
     merged: dict[str, Any] = {"epoch": epoch}
-    for name in (*_MEANS, *_SUMS):
+    for name, merge in _MERGES.items():
         values = [value for each in ranks if (value := figure(each.get(name))) is not None]
         if values:
-            merged[name] = round(sum(values) if name in _SUMS else fmean(values), 6)
+            merged[name] = round(merge(values), 6)
     parts = [numbers(each.get("seconds_in")) for each in ranks]
     names = dict.fromkeys(name for each in parts for name in each)
     if names:

@@ -10,7 +10,6 @@ from core.process import CommandFailed, run
 _GIT_SECONDS = 5.0
 _STATUS = ("git", "--no-optional-locks", "status", "--porcelain=v2", "--branch")
 _COMMIT = "# branch.oid "
-_NO_COMMIT = "(initial)"
 
 
 def provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,7 +46,7 @@ def revision(directory: Path) -> str | None:
     except (CommandFailed, OSError):
         return None
     commits = [line.removeprefix(_COMMIT) for line in lines if line.startswith(_COMMIT)]
-    if commits in ([], [_NO_COMMIT]):
+    if commits in ([], ["(initial)"]):
         return None
     is_changed = any(not line.startswith("#") for line in lines)
     return f"{commits[0]}-dirty" if is_changed else commits[0]

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 from core.files import locked
 from jobs.api.follower import Container
 from jobs.api.lines import LONGEST, Cursor, Line
 from jobs.model.pytorchjob import Topology
-from jobs.records.archive import COMPLETE, NOTE, Run
+from jobs.records.archive import COMPLETE, NOTE, Run, open_private
 
 _LOG_BYTES = 64 * 2**20
 _RUN_BYTES = 2 * 2**30
@@ -82,13 +82,13 @@ class Recording:
 
     def _write(self, path: Path, lines: Sequence[Line]) -> None:
         # Not kept open: a job may have a thousand logs.
-        with _opened(path) as file:
+        with open_private(path) as file:
             file.write("".join(f"{line}\n" for line in lines).encode())
         if path.stat().st_size <= self.limit:
             return
         shorter = path.with_suffix(".part")
         shorter.unlink(missing_ok=True)
-        with path.open("rb") as full, _opened(shorter) as kept:
+        with path.open("rb") as full, open_private(shorter) as kept:
             full.seek(-(self.limit // 2), os.SEEK_END)
             full.readline()
             note = f"{NOTE} lines before these were dropped: the log grew over {self.limit} bytes\n"
@@ -118,14 +118,9 @@ def make_private(directory: Path) -> None:
         each.mkdir(mode=0o700, exist_ok=True)
 
 
-def _opened(path: Path) -> BinaryIO:
-    """Open a log for adding to it, made with rights for its owner alone."""
-    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "ab+")
-
-
 def _repair(path: Path) -> None:
     """Cut off a last line that a kill or a full disk left half-written: it is read again."""
-    with _opened(path) as file:
+    with open_private(path) as file:
         size = file.seek(0, os.SEEK_END)
         begin = max(0, size - LONGEST * 2)
         file.seek(begin)

@@ -1,7 +1,6 @@
 """Keeps what is seen of a run, with times, beside its logs: conditions, containers, events."""
 
 import json
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Literal
 
 from core.process import json_map
 from jobs.api.lines import NEVER, moment
+from jobs.records.archive import open_private
 
 _MOST = 5000
 """Entries that are kept: those of a thousand replicas that start, end and are restarted once."""
@@ -39,20 +39,18 @@ class Timeline:
 
     def __post_init__(self) -> None:
         # What an interrupted process has written is seen again by the one that goes on.
-        self._known = {_line(each) for each in entries(self.file)}
+        self._known = {json.dumps(each) for each in entries(self.file)}
 
     def add(self, found: Iterable[Entry]) -> None:
         """Write those of these entries that are not written yet."""
-        lines = [line for line in dict.fromkeys(map(_line, found)) if line not in self._known]
+        lines = [line for line in dict.fromkeys(map(json.dumps, found)) if line not in self._known]
         new = lines[: max(0, _MOST - len(self._known))]
         if not new:
             return
         self._known.update(new)
-        with suppress(OSError):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-            with os.fdopen(os.open(self.file, flags, 0o600), "a", encoding="utf-8") as file:
-                # Before each line, as a kill may have left the last one half-written.
-                file.write("".join(f"\n{line}" for line in new))
+        with suppress(OSError), open_private(self.file) as file:
+            # Before each line, as a kill may have left the last one half-written.
+            file.write("".join(f"\n{line}" for line in new).encode())
 
 
 def entry(at: str | datetime | None, kind: Kind, about: str, text: str) -> Entry:
@@ -61,7 +59,3 @@ def entry(at: str | datetime | None, kind: Kind, about: str, text: str) -> Entry
     # One without a time of its own would be a new one each time that it is seen.
     shown = "" if when == NEVER else f"{when.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return {"time": shown, "kind": kind, "about": about, "text": text}
-
-
-def _line(written: Entry) -> str:
-    return json.dumps(written)

@@ -28,7 +28,7 @@ def patch_in_place(
         now = templates(new).get(role, {})
         parts = (_split(each, {"metadata": METADATA}) for each in (before, now))
         if change := _patch(*parts, removing=removing):
-            api.patch_pod(pod["metadata"]["name"], change)
+            api.patch(change, pod["metadata"]["name"])
 
 
 def _split(value: Mapping[str, Any], parts: Parts) -> dict[str, Any]:

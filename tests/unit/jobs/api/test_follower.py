@@ -39,7 +39,6 @@ class Logs:
         since: str | None = None,
         previous: bool = False,
         follow: bool = False,
-        tail: int = 10**6,
     ) -> Iterator[list[Line]]:
         with self._lock:
             self.asked.append(pod)
@@ -50,7 +49,7 @@ class Logs:
                 raise self.refused[pod].pop()
             yield []
             there = self.lines.get(f"{pod} of before" if previous else pod, [])
-            yield [each for each in there if each.stamp[:19] >= (since or "")[:19]][-tail:]
+            yield [each for each in there if each.stamp[:19] >= (since or "")[:19]]
             sent = len(there)
             while follow and pod in self.open_ended:
                 time.sleep(0.01)
@@ -61,7 +60,7 @@ class Logs:
             with self._lock:
                 self.at_once -= 1
 
-    def pod(self, name: str) -> dict[str, Any]:
+    def get(self, name: str) -> dict[str, Any]:
         id_ = self.started_again.get(name, name)
         before = ended(1, container=f"containerd://{name}") if id_ != name else None
         there = pod(0, state=RUNNING, last=before)

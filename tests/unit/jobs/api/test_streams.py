@@ -43,14 +43,13 @@ def test_lines_are_whole_and_bounded(server: FakeApi, sent: str, texts: list[str
 
 def test_what_is_asked_for_is_what_the_part_says(server: FakeApi) -> None:
     server.says("GET", LOG, "")
-    read(server, since="2026-01-01T00:00:00Z", previous=True, follow=True, tail=7)
+    read(server, since="2026-01-01T00:00:00Z", previous=True, follow=True)
     [(_, path, _)] = server.asked
     assert path.partition("?")[2].split("&") == [
         "container=pytorch",
         "previous=true",
         "follow=true",
         "sinceTime=2026-01-01T00%3A00%3A00Z",
-        "tailLines=7",
         "timestamps=true",
     ]
 

@@ -32,7 +32,7 @@ class Ranks:
     def pods(self) -> list[dict[str, Any]]:
         return self.there
 
-    def pod(self, name: str) -> dict[str, Any] | None:
+    def get(self, name: str) -> dict[str, Any] | None:
         return next((each for each in self.there if each["metadata"]["name"] == name), None)
 
     def watch_job(self) -> Iterator[list[dict[str, Any]]]:

@@ -43,7 +43,7 @@ def _stood(tmp_path: Path) -> Stood:
             where = f'  File "{file}", line 1 in f'
             dump = ["Current thread 0x01 (most recent call first):", where] if file else []
             texts = [f"step 5 of {rank}", *dump]
-            log = run.log(rank, tracked.replicas[rank].container_id())
+            log = run.log(rank, tracked.replicas[rank].container_id)
             log.path.write_text("".join(f"{STAMP} {text}\n" for text in texts))
         ends = LogEnds(tracked, run)
         return [each.ranks for each in ends.silent()], ends.relevant()
@@ -116,7 +116,7 @@ def test_the_whole_of_a_message_is_the_last_one_in_the_log_of_its_replica(tmp_pa
     tracked = RunState(job("Succeeded"))
     tracked.see_pods([pod(0, state=ended(0, "{}"))])
     ends = LogEnds(tracked, Run(tmp_path))
-    log = Run(tmp_path).log(0, tracked.replicas[0].container_id())
+    log = Run(tmp_path).log(0, tracked.replicas[0].container_id)
     events = [{"event": "summary", "summary": each} for each in ({"a": 1}, {"a": 2}, "no map")]
     bar = "2/2 [00:00<00:00, 25.03it/s]"  # whose line is left open
     lines = [*(bar + json.dumps(each) for each in events), '{"event": "epoch", "summary": {}}']

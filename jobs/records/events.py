@@ -1,4 +1,4 @@
-"""The events that ranks print, as JSON at the end of a line: docs/results.md has them. Pure."""
+"""The events that ranks print, as JSON at the end of a line: docs/results.md has them."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -25,7 +25,7 @@ from core.manifests import MANAGED_BY
 from jobs.model import inputs, pytorchjob
 from jobs.model.names import CONTAINER, INPUTS_CONTAINER, JOB_LABEL, RUN_LABEL, WORK
 from jobs.model.parts import Toleration
-from jobs.model.places import Added, added, mount, tracking_variables
+from jobs.model.places import SECONDS_TO_STOP, prepare
 from jobs.model.program import environment, program
 from jobs.model.replicas import Role, Share, roles, share
 from jobs.model.submission import Submission
@@ -82,16 +82,17 @@ def manifest(
     own = {**job.labels, **MANAGED_BY, JOB_LABEL: job.name}
     of_pods = {**own, **{name: labels[name] for name in {RUN_LABEL} & labels.keys()}}
     key = checkpoint_key(submission)
-    tracked = tracking_variables(submission.tracking, facts)
 
     def template(role: Role) -> dict[str, Any]:
+        pod = _pod(submission, share(job, role))
+        prepare(pod, submission, role, key, facts)
         return {
             "metadata": {
                 "labels": dict(of_pods),
                 # A mesh's sidecar would never exit, and would stand between the ranks.
                 "annotations": {"sidecar.istio.io/inject": "false", **job.annotations},
             },
-            "spec": _pod(submission, share(job, role), added(submission, role, key), tracked),
+            "spec": pod,
         }
 
     replicas = {
@@ -129,14 +130,9 @@ def checkpoint_key(submission: Submission) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
-def _pod(
-    submission: Submission, share: Share, more: Added, tracked: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return a role's pods: what all have, and `more` for where the role's files go."""
-    job, container = submission.job, _container(submission, share)
-    container["env"] += [
-        {"name": name, "value": value} for name, value in {**more.variables, **tracked}.items()
-    ]
+def _pod(submission: Submission, share: Share) -> dict[str, Any]:
+    """Return what the pods of any role have."""
+    job = submission.job
     optional = {
         "nodeSelector": job.node_selector,
         "tolerations": _TOLERATIONS.dump_python(
@@ -146,24 +142,20 @@ def _pod(
         "priorityClassName": job.priority_class,
         "initContainers": _fetching(submission, share),
     }
-    volumes = [
-        *pod_volumes(job, share, submission.script),
-        *inputs.volumes(job, submission.input_volumes, keeps_data=submission.keeps_data),
-    ]
-    pod = {
+    return {
         "serviceAccountName": submission.account,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         # Python as process 1 ignores SIGTERM, so a stop would always take all of it.
-        "terminationGracePeriodSeconds": more.seconds_to_stop,
+        "terminationGracePeriodSeconds": SECONDS_TO_STOP,
         "securityContext": _RESTRICTED_POD,
         **{key: value for key, value in optional.items() if value},
-        "containers": [container],
-        "volumes": volumes,
+        "containers": [_container(submission, share)],
+        "volumes": [
+            *pod_volumes(job, share, submission.script),
+            *inputs.volumes(job, submission.input_volumes, keeps_data=submission.keeps_data),
+        ],
     }
-    if more.needs_volume:
-        mount(pod)
-    return pod
 
 
 def _container(submission: Submission, share: Share) -> dict[str, Any]:

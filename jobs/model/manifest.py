@@ -16,12 +16,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from core.manifests import MANAGED_BY
+from core.manifests import MANAGED_BY, read
 from jobs.model import inputs, pytorchjob
 from jobs.model.names import CONTAINER, INPUTS_CONTAINER, JOB_LABEL, RUN_LABEL, WORK
 from jobs.model.parts import Toleration
@@ -32,28 +33,7 @@ from jobs.model.submission import Submission
 from jobs.model.volumes import mounts, pod_volumes
 
 _DIGITS = 16
-_USER = 65532
-"""Debian's and distroless images' usual "nonroot"; numeric, so that the kubelet can check it."""
-_RESTRICTED_POD = {
-    "runAsNonRoot": True,
-    "runAsUser": _USER,
-    "runAsGroup": _USER,
-    "fsGroup": _USER,
-    # To change the owner of a volume with many files takes minutes, and once is enough.
-    "fsGroupChangePolicy": "OnRootMismatch",
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
-_CONTAINER = {
-    "workingDir": WORK,
-    "securityContext": {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    },
-    # A rank's result, or its error; without either the end of its log.
-    "terminationMessagePath": "/dev/termination-log",
-    "terminationMessagePolicy": "FallbackToLogsOnError",
-}
+_RESTRICTED = read(Path(__file__).with_name("restricted.yaml"))
 _TOLERATIONS = TypeAdapter(tuple[Toleration, ...])
 OF_THE_PROGRAM = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
 """Variables that mean something in the image of the job's program alone."""
@@ -148,7 +128,7 @@ def _pod(submission: Submission, share: Share) -> dict[str, Any]:
         "enableServiceLinks": False,
         # Python as process 1 ignores SIGTERM, so a stop would always take all of it.
         "terminationGracePeriodSeconds": SECONDS_TO_STOP,
-        "securityContext": _RESTRICTED_POD,
+        "securityContext": _RESTRICTED["pod"],
         **{key: value for key, value in optional.items() if value},
         "containers": [_container(submission, share)],
         "volumes": [
@@ -171,7 +151,8 @@ def _container(submission: Submission, share: Share) -> dict[str, Any]:
         "env": environment(job, share),
         "resources": share.manifest(),
         "volumeMounts": [*mounts(job, script), *cache],
-        **_CONTAINER,
+        "workingDir": WORK,
+        **_RESTRICTED["container"],
     }
 
 
@@ -192,6 +173,7 @@ def _fetching(submission: Submission, share: Share) -> list[dict[str, Any]]:
         # nothing.
         "resources": replace(share, gpus=0).manifest(),
         "volumeMounts": [*mounts(job, None), *inputs.mounts(job, others)],
-        **_CONTAINER,
+        "workingDir": WORK,
+        **_RESTRICTED["container"],
     }
     return [container]

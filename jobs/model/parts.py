@@ -15,6 +15,7 @@ from pydantic.dataclasses import dataclass
 from core import manifests
 from core.fields import CONFIG, Count, Cpu, Directory, LabelValue, Memory, NodeKey, integer
 from jobs.model import fields
+from jobs.model.names import OUTPUT_DIR
 
 ModuleName = Literal["mnist", "cifar", "mnist_elastic", "images"]
 
@@ -221,9 +222,7 @@ class Module(NamedTuple):
     is_elastic: bool = False
 
 
-MODULES: Mapping[str, Module] = {
-    name: Module(**fields)
-    for name, fields in manifests.read(Path(__file__).with_name("programs.yaml")).items()
-}
+(_PROGRAMS,) = manifests.rendered(Path(__file__).with_name("programs.yaml"), outputs=OUTPUT_DIR)
+MODULES: Mapping[str, Module] = {name: Module(**fields) for name, fields in _PROGRAMS.items()}
 HYPERPARAMETERS = tuple(MODULES["mnist"].options)
 """The fields of a job that only these programs take."""

@@ -103,10 +103,8 @@ def _with_time_to_grow(job: TrainingJob, seconds: int) -> TrainingJob:
 
 
 def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Return whether pods with `toleration` tolerate `taint` without a time limit.
-
-    https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
-    """
+    """Return whether pods with `toleration` tolerate `taint` without a time limit."""
+    # https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
     if toleration.toleration_seconds is not None or toleration.effect not in {None, taint.effect}:
         return False
     if toleration.operator == "Exists":

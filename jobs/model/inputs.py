@@ -68,10 +68,7 @@ def arguments(job: JobFields, others: InputVolumes, artifacts: object) -> list[s
 
 
 def volumes(job: JobFields, others: InputVolumes, *, keeps_data: bool) -> list[dict[str, Any]]:
-    """Return the volumes that a pod has for these files alone, each claim once.
-
-    With `keeps_data` the cache is the claim that all jobs share.
-    """
+    """Return the volumes that a pod has for these files alone, each claim once."""
     found: list[dict[str, Any]] = [
         {"name": name, **of_claim(claim)}
         for claim, name in _volume_names(job, others).items()

@@ -53,7 +53,8 @@ def _elastic_without_rendezvous(job: TrainingJob, around: Surroundings) -> Findi
             reason = f"the program {job.module} ends when a replica is lost"
             yield Finding(("elastic",), reason, f"use one that goes on: {able}")
         return
-    if job.image is None and not _has_sign(job, around):
+    texts = "\n".join((*(job.command or ()), *job.args, *around.files.values()))
+    if job.image is None and not any(sign in texts for sign in _SIGNS):
         yield Finding(
             ("elastic",),
             "needs a program that meets the others again when a replica is lost, and neither "
@@ -61,11 +62,6 @@ def _elastic_without_rendezvous(job: TrainingJob, around: Surroundings) -> Findi
             "would train alone",
             "use one of them, or leave `elastic` out",
         )
-
-
-def _has_sign(job: TrainingJob, around: Surroundings) -> bool:
-    seen = "\n".join((*(job.command or ()), *job.args, *around.files.values()))
-    return any(sign in seen for sign in _SIGNS)
 
 
 @rule("docs/resources.md#elastic")

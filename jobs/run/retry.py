@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from jobs.api.lines import moment
-from jobs.model.pytorchjob import run_of
 from jobs.result import RunResult
 
 LABEL = "slipway.dev/attempt"
@@ -61,15 +60,6 @@ def complete(result: RunResult, before: Sequence[Attempt]) -> RunResult:
     useful = sum(seconds for run, seconds in result.step_seconds.items() if run in runs)
     total = (moment(result.completed) - moment(begun)).total_seconds()
     return replace(result, goodput=round(min(1.0, useful / total), 3)) if total > 0 else result
-
-
-def is_closed(job: Mapping[str, Any]) -> bool:
-    """Return whether a PyTorchJob is itself one of the attempts that are over.
-
-    The operator may call it a success all the same: it judges by the Master alone.
-    """
-    run_id = run_of(job)
-    return any(each.get("run_id") == run_id for each in earlier(job))
 
 
 def annotations(before: Sequence[Attempt]) -> dict[str, str]:

@@ -60,7 +60,8 @@ class Training:
         before: list[Attempt] = []
         while True:
             try:
-                live = self._submit(before)
+                api = self.api.retrying(_RETURN_SECONDS) if before else self.api
+                live = submit(api, self.submission, self.facts, self.context, before)
             except ApiException as error:
                 if error.status not in _REFUSALS:
                     raise
@@ -78,10 +79,6 @@ class Training:
             is_lost = result.failure is not None and result.failure.disruption
             word = "was lost" if is_lost else "failed"
             self.context.warn(f"{attempt} {word}: {before[-1]['reason']}. Submitting it again")
-
-    def _submit(self, before: Sequence[Attempt]) -> Object:
-        api = self.api.retrying(_RETURN_SECONDS) if before else self.api
-        return submit(api, self.submission, self.facts, self.context, before)
 
     def _wait(self, live: Object, before: Sequence[Attempt], prefix: str) -> RunResult:
         """Return how an attempt ended, and record it; `prefix` begins its row."""

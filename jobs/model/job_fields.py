@@ -154,16 +154,6 @@ class JobFields:
     max_cost: Judges[fields.AboveZero | None] = None
 
     @property
-    def replicas(self) -> int:
-        """The number of pods: the Master, unless the job is elastic, and the Workers."""
-        return self.workers + (0 if self.elastic is not None else 1)
-
-    @property
-    def world_size(self) -> int:
-        """The number of ranks; those of one replica follow each other."""
-        return self.replicas * self.processes_per_node
-
-    @property
     def fetches(self) -> bool:
         """Whether a container of the trainer's image fetches files before the program starts."""
         return bool(self.inputs) or (self.data is not None and self.data.url is not None)

@@ -9,7 +9,8 @@ from kubernetes.client.exceptions import ApiException
 from core.context import Context
 from core.kube import api_message
 from jobs.api.client import JobApi, Object
-from jobs.model.pytorchjob import run_of
+from jobs.model.job import declaration
+from jobs.model.pytorchjob import Topology, run_of
 from jobs.model.submission import Submission
 from jobs.observe.outcome import refused
 from jobs.observe.verdict import Limits
@@ -65,7 +66,8 @@ class Training:
             except ApiException as error:
                 if error.status not in _REFUSALS:
                     raise
-                result = refused(api_message(error), job.world_size)
+                topology = Topology.of_declared(declaration(job))
+                result = refused(api_message(error), topology.world_size)
                 return replace(result, attempts=before or None)
             before = retry.earlier(live)
             attempt = retry.named(len(before) + 1, job.retries)

@@ -46,11 +46,9 @@ def shares(job: TrainingJob) -> list[Share]:
 
 
 def fits(requests: Iterable[Share], capacity: Capacity) -> bool:
-    """Return whether pods with these shares find room at the same time.
-
-    The largest are placed first, each on the first node that has room: with nodes of one kind that
-    finds a place in all but contrived cases.
-    """
+    """Return whether pods with these shares find room at the same time."""
+    # The largest are placed first, each on the first node that has room: with nodes of one kind
+    # that finds a place in all but contrived cases.
     ordered = sorted(requests, key=lambda each: (each.gpus, each.cores, each.bytes), reverse=True)
     empty = (Decimal(capacity.gpus), capacity.cpu, Decimal(capacity.memory))
     rooms = [empty] * capacity.nodes
@@ -139,10 +137,7 @@ class Schedule:
         return found
 
     def __str__(self) -> str:
-        """Describe what the jobs need, what the cluster has, and in which turns they run.
-
-        What is not known is left out. Turns are such as "a, b; then c".
-        """
+        """Describe what the jobs need, what the cluster has, and their turns, as far as known."""
         parts = []
         if len(self.jobs) > 1:
             requests = [share for job in self.jobs for share in shares(job)]
@@ -156,6 +151,6 @@ class Schedule:
                 turn[job.name] = 1 + max((turn[name] for name in before), default=0)
             turns = sorted({*turn.values()})
             groups = ([job for job in turn if turn[job] == each] for each in turns)
-            listed = "; then ".join(", ".join(group) for group in groups)
+            listed = "; then ".join(", ".join(group) for group in groups)  # "a, b; then c"
             parts.append(f"they run in turns: {listed}")
         return "; ".join(parts)

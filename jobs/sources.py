@@ -97,13 +97,10 @@ def image_spec(job: TrainingJob) -> JobImageSpec | None:
 
 
 def read_build(image: JobImageSpec) -> dict[str, str]:
-    """Return a context's programs and its Dockerfile, the latter without comments, by path.
-
-    Files that can't be read are left out: the build reports them.
-    """
+    """Return a context's programs and its Dockerfile, the latter without comments, by path."""
     texts = {}
     for path in _files(image.context):
-        with suppress(OSError):
+        with suppress(OSError):  # the build reports a file that can't be read
             if path.suffix in {".py", ".sh"} and path.stat().st_size <= _LONGEST:
                 texts[str(path.relative_to(image.context))] = path.read_text(errors="replace")
     lines = (image.context / image.dockerfile).read_text(errors="replace").splitlines()
@@ -138,13 +135,11 @@ def declare_images(
 
 
 def _uses_cifar10(job: TrainingJob, script: Script | None) -> bool:
-    """Return whether `cifar` stands in a job's declaration or in one of its files.
-
-    torchvision's class, the trainer's module and the folder /data/cifar10 are all called so. The
-    module `images` takes its pictures from there, unless it has others.
-    """
+    """Return whether `cifar` stands in a job's declaration or in one of its files."""
+    # The module `images` takes its pictures from /data/cifar10, unless it has others.
     if job.module == "images" and job.data is None:
         return True
+    # torchvision's class, the trainer's module and that folder are all called so.
     texts = [str(job), *({} if script is None else script.files).values()]
     if job.build is not None and (own := image_spec(job)) is not None:
         texts += read_build(own).values()

@@ -159,7 +159,6 @@ def literal(text: str) -> str:
 
 
 def _path(name: str, artifact: str) -> str:
-    """Return where a container finds an input."""
     return f"{INPUT_DIR}/{name}/{PurePosixPath(artifact).name}"
 
 
@@ -170,10 +169,7 @@ def _cache(job: JobFields) -> str:
 
 
 def _volume_names(job: JobFields, others: InputVolumes) -> dict[str, str]:
-    """Return the names of the pod's volumes in which inputs lie, by claim: the job's own, if any.
-
-    No volume of a job can have the name of another one, which is longer than 30 characters.
-    """
+    """Return the names of the pod's volumes with inputs, by claim: the job's own, if any."""
     own = {KEPT_VOLUME: KEPT_VOLUME} | {
         claim_name(job.name, name, volume): name
         for name, volume in job.volumes.items()
@@ -181,4 +177,5 @@ def _volume_names(job: JobFields, others: InputVolumes) -> dict[str, str]:
     }
     claims = dict.fromkeys(each["claim"] for each in others.values())
     hashed = {claim: hashlib.sha256(claim.encode()).hexdigest()[:32] for claim in claims}
+    # No volume of a job can have such a name, which is longer than 30 characters.
     return {claim: own.get(claim, f"lent-{digest}") for claim, digest in hashed.items()}

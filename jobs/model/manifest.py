@@ -101,7 +101,7 @@ def checkpoint_key(submission: Submission) -> str:
             {part: container.get(part) for part in parts}
             for container in (_container(submission, first), *_fetching(submission, first))
         ],
-        "files": [] if submission.script is None else [submission.script.name],
+        "files": [] if submission.script is None else [submission.script["name"]],
     }
     try:
         text = json.dumps(program_of, sort_keys=True)
@@ -139,7 +139,6 @@ def _pod(submission: Submission, share: Share) -> dict[str, Any]:
 
 
 def _container(submission: Submission, share: Share) -> dict[str, Any]:
-    """Return the program's container."""
     job, script = submission.job, submission.script
     # No program may change the cache of its data.
     cache = [{**inputs.CACHE_MOUNT, "readOnly": True}] if inputs.needs_cache(job) else []
@@ -147,7 +146,7 @@ def _container(submission: Submission, share: Share) -> dict[str, Any]:
         "name": CONTAINER,
         "image": submission.image,
         "imagePullPolicy": job.pull_policy,
-        **program(job, share, None if script is None else script.entry),
+        **program(job, share, None if script is None else script["entry"]),
         "env": environment(job, share),
         "resources": share.manifest(),
         "volumeMounts": [*mounts(job, script), *cache],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pydantic.alias_generators import to_camel
@@ -60,7 +60,6 @@ class Submission:
         known |= {
             "job": declaration(self.job),
             "fetchImage": self.fetch_image if self.job.fetches else None,
-            "script": None if self.script is None else asdict(self.script),
             "inputVolumes": self.input_volumes or None,
             "keepsData": self.keeps_data or None,
         }
@@ -78,20 +77,16 @@ class Submission:
             raise RuntimeError("\n".join(map(str, job)))  # noqa: TRY004  # these are problems
         names = {to_camel(each.name): each.name for each in fields(cls)}
         known = {names[key]: value for key, value in inputs.items() if key in names}
-        if "script" in known:
-            known["script"] = MountedScript(**known["script"])
         return cls(**{**known, "job": job})
 
     def decisive(self) -> dict[str, Any]:
-        """Return all that can alter the result, as far as it is known: nothing else trains again.
-
-        Of files that is their content: where they are, or which file it was, may change.
-        """
+        """Return all that can alter the result, as far as known: nothing else trains again."""
+        # Of files that is their content: where they are, or which file it was, may change.
         known = self.artifacts if isinstance(self.artifacts, Mapping) else {}
         return {
             "job": decisive(self.job),
             "image": self.image,
-            "script": None if self.script is None else self.script.name,
+            "script": None if self.script is None else self.script["name"],
             "artifacts": {name: each.get("sha256") for name, each in known.items()},
         }
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from core import manifests
 from core.fields import mebibytes, size
@@ -24,8 +24,7 @@ _READABLE_AND_EXECUTABLE = 0o555
 _LONGEST_KEY = 200
 
 
-@dataclass(frozen=True)
-class MountedScript:
+class MountedScript(TypedDict):
     """The files of a job's script as a ConfigMap has them.
 
     Args:
@@ -77,7 +76,7 @@ class Script:
     @property
     def mounted(self) -> MountedScript:
         """What pods mount of it."""
-        return MountedScript(self.name, self.entry, self.items)
+        return {"name": self.name, "entry": self.entry, "items": self.items}
 
     def config_map(self, namespace: str) -> Manifest:
         """Return the ConfigMap: as text, which reads in a preview, what may travel as such."""
@@ -119,8 +118,8 @@ def pod_volumes(job: JobFields, share: Share, script: MountedScript | None) -> l
         "work": {"emptyDir": {}},
     }
     if script is not None:
-        items = [{"key": key, "path": path} for key, path in sorted(script.items.items())]
-        files = {"name": script.name, "items": items, "defaultMode": _READABLE_AND_EXECUTABLE}
+        items = [{"key": key, "path": path} for key, path in sorted(script["items"].items())]
+        files = {"name": script["name"], "items": items, "defaultMode": _READABLE_AND_EXECUTABLE}
         own["script"] = {"configMap": files}
     own |= {name: _source(job.name, name, each) for name, each in job.volumes.items()}
     return [{"name": name, **source} for name, source in own.items()]

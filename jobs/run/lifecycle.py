@@ -35,10 +35,8 @@ class PyTorchJobHandler(Handler):
     passing_inputs: ClassVar[frozenset[str]] = frozenset({"cost", "refusedPulls"})
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Train again for what can alter the result, and after a run that did not succeed.
-
-        The object itself is not looked at: a result stays true when its job was cleaned away.
-        """
+        """Train again for what can alter the result, and after a run that did not succeed."""
+        # The object itself is not looked at: a result stays true when its job was cleaned away.
         state = upgraded(state)
         changes, succeeded = (
             self._changes(state, inputs, context),

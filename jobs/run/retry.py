@@ -48,15 +48,13 @@ def with_ended(before: Sequence[Attempt], result: RunResult, reason: str) -> lis
 
 
 def complete(result: RunResult, before: Sequence[Attempt]) -> RunResult:
-    """Return a run's result with the attempts `before` it, and its goodput over all of them.
-
-    Steps that a checkpoint brought from an earlier run count for that one.
-    """
+    """Return a run's result with the attempts `before` it, and its goodput over all of them."""
     result = replace(result, attempts=before or None)
     begun = next((each["started"] for each in before if "started" in each), result.started)
     if not result.succeeded or result.step_seconds is None or not (begun and result.completed):
         return result
     runs = {result.run_id, *(each.get("run_id") for each in before)}
+    # Steps that a checkpoint brought from an earlier run count for that one.
     useful = sum(seconds for run, seconds in result.step_seconds.items() if run in runs)
     total = (moment(result.completed) - moment(begun)).total_seconds()
     return replace(result, goodput=round(min(1.0, useful / total), 3)) if total > 0 else result

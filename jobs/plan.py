@@ -121,7 +121,7 @@ class Schedule:
         ended: dict[str, frozenset[str]] = {}
         """By job, all that have surely ended when it starts."""
         for number, job in enumerate(self.ordered):
-            over = _and_before(prerequisites(job), ended)
+            before = over = _and_before(prerequisites(job), ended)
             waited = []
             while self.capacity is not None:
                 beside = [other for other in self.ordered[:number] if other.name not in over]
@@ -130,7 +130,6 @@ class Schedule:
                     break
                 waited.append(beside[0].name)
                 over |= _and_before([beside[0].name], ended)
-            before = _and_before(prerequisites(job), ended)
             implied = before.union(*(ended[name] for name in waited))
             found[job.name] = tuple(name for name in waited if name not in implied)
             ended[job.name] = over

@@ -95,7 +95,7 @@ class JobFields:
     """
 
     name: Trains[fields.Name]
-    module: Trains[parts.ModuleName | None] = None
+    module: Trains[Literal["mnist", "cifar", "mnist_elastic", "images"] | None] = None
     script: Content[fields.FilePath | None] = None
     script_entry: Content[fields.InnerPath | None] = None
     requirements: Content[fields.FilePath | None] = None

@@ -17,8 +17,6 @@ from core.fields import CONFIG, Count, Cpu, Directory, LabelValue, Memory, NodeK
 from jobs.model import fields
 from jobs.model.names import OUTPUT_DIR
 
-ModuleName = Literal["mnist", "cifar", "mnist_elastic", "images"]
-
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Limits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,21 +81,20 @@ class Script:
 
     def config_map(self, namespace: str) -> Manifest:
         """Return the ConfigMap: as text, which reads in a preview, what may travel as such."""
-        data, binary = {}, {}
+        contents: dict[str, dict[str, str]] = defaultdict(dict)
         for key, path in self.items.items():
             content = self.files[path]
             text = content.decode(errors="replace")
             if text.encode() == content and "\0" not in text:
-                data[key] = text
+                contents["data"][key] = text
             else:
-                binary[key] = base64.b64encode(content).decode()
-        contents = {"data": data, "binaryData": binary}
+                contents["binaryData"][key] = base64.b64encode(content).decode()
         return {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": self.name, "namespace": namespace, "labels": dict(MANAGED_BY)},
             "immutable": True,
-            **{name: files for name, files in contents.items() if files},
+            **contents,
         }
 
 

@@ -4,7 +4,7 @@ from core.problem import quote
 from jobs.model.job import TrainingJob
 from jobs.model.parts import MODULES
 from jobs.model.program import RANK_PLACEHOLDER
-from jobs.rules.rule import Finding, Findings, Surroundings, rule
+from jobs.rules.rule import NO_GPUS_REMEDY, Finding, Findings, Surroundings, rule
 
 _TORCH = "https://docs.pytorch.org/docs/2.6/distributed.html"
 _TORCHRUN = "https://docs.pytorch.org/docs/2.6/elastic/run.html"
@@ -26,8 +26,7 @@ def _nccl_without_gpus(job: TrainingJob, around: Surroundings) -> Findings:
         yield Finding(
             ("backend",),
             '"nccl" needs GPUs, and this cluster has none',
-            'remove the job, use "gloo", or let the cluster have some: `gpu` of the kinds aks and '
-            "azure-stack, `gpus` of kubeconfig",
+            f'remove the job, use "gloo", or {NO_GPUS_REMEDY}',
         )
 
 

@@ -24,9 +24,8 @@ Attempt = dict[str, Any]
 
 def earlier(job: Mapping[str, Any]) -> list[Attempt]:
     """Return the attempts before a PyTorchJob's, oldest first; of one that was lost itself, too."""
-    attempts: list[Attempt] = json.loads(
-        (job["metadata"].get("annotations") or {}).get(ANNOTATION, "[]")
-    )
+    noted = job["metadata"].get("annotations") or {}
+    attempts: list[Attempt] = json.loads(noted.get(ANNOTATION, "[]"))
     return attempts
 
 

@@ -69,25 +69,25 @@ def arguments(job: JobFields, others: InputVolumes, artifacts: object) -> list[s
 
 def volumes(job: JobFields, others: InputVolumes, *, keeps_data: bool) -> list[dict[str, Any]]:
     """Return the volumes that a pod has for these files alone, each claim once."""
-    found: list[dict[str, Any]] = [
+    listed: list[dict[str, Any]] = [
         {"name": name, **of_claim(claim)}
         for claim, name in _volume_names(job, others).items()
         if name not in job.volumes
     ]
     if needs_cache(job):
         source = of_claim(DATA_CACHE) if keeps_data else {"emptyDir": {}}
-        found.append({"name": DATA_CACHE, **source})
-    return found
+        listed.append({"name": DATA_CACHE, **source})
+    return listed
 
 
 def mounts(job: JobFields, others: InputVolumes) -> list[dict[str, Any]]:
     """Return where the fetching container finds the volumes of its inputs and the cache."""
     names = _volume_names(job, others)
-    found: list[dict[str, Any]] = [
+    listed: list[dict[str, Any]] = [
         {"name": names[each["claim"]], "mountPath": f"{OTHER_VOLUMES}/{name}", "readOnly": True}
         for name, each in others.items()
     ]
-    return found + ([CACHE_MOUNT] if needs_cache(job) else [])
+    return listed + ([CACHE_MOUNT] if needs_cache(job) else [])
 
 
 def needs_cache(job: JobFields) -> bool:

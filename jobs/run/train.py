@@ -88,16 +88,9 @@ class Training:
         self.logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
         begun = str(live["metadata"].get("creationTimestamp"))
         history.begin(Record(run_id=run_id, submitted=begun, provenance=self.facts))
-        wait = Wait(
-            self.api,
-            live,
-            self.limits,
-            self.api.age(live),
-            self.context,
-            self.submission.job.on_cancel,
-            self.logs.run(run_id),
-            prefix,
-        )
+        age, kept = self.api.age(live), self.logs.run(run_id)
+        on_cancel = self.submission.job.on_cancel
+        wait = Wait(self.api, live, self.limits, age, self.context, on_cancel, kept, prefix)
         result = retry.complete(wait.to_the_end(), before)
         history.end(run_id, result.as_map())
         return result

@@ -145,7 +145,7 @@ def _artifacts(job: TrainingJob, before: Mapping[str, Run]) -> Output[dict[str, 
     if not job.inputs:
         return None
     results = {each.job: before[each.job].result for each in job.inputs.values()}
-    return Output.all(**results).apply(lambda known: inputs.found(job, known))
+    return Output.all(**results).apply(lambda known: inputs.input_artifacts(job, known))
 
 
 def _data_cache(jobs: Sequence[TrainingJob], context: RunContext) -> Claim | None:

@@ -1,9 +1,11 @@
 """All that a cluster requires of a job: its GPU nodes, registry mirrors and identity. Pure."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from clusters.cluster import Cluster
 from clusters.nodes import GpuPool, Taint
+from core import manifests
 from jobs.model.job import TrainingJob
 from jobs.model.job_fields import START_TIMEOUT
 from jobs.model.names import OUTPUT_DIR
@@ -23,6 +25,8 @@ On Azure the autoscaler learns that a machine could not be had only after those 
 (https://github.com/kubernetes/autoscaler/issues/8323), seen by others to take 20
 (https://github.com/Azure/AKS/issues/4405).
 """
+_FILE = Path(__file__).with_name("gpu_variables.yaml")
+(_VARIABLES,) = manifests.rendered(_FILE, outputs=OUTPUT_DIR)
 _TIMEOUT = "--timeout"
 """The catalogue's programs' option: for how many minutes to wait for other ranks."""
 
@@ -49,11 +53,17 @@ def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
 def on_gpu_nodes(job: TrainingJob, pool: GpuPool | None) -> TrainingJob:
     """Return `job` with what it takes to run on the nodes of `pool`; one without GPUs as it is.
 
-    It gets the pool's labels, a toleration of each of its taints, and the variables of
-    `variables`; where nodes have to be made first, time for that. What the job has itself stays.
+    It gets the pool's labels, a toleration of each of its taints, and the variables by which NCCL,
+    Gloo and torch communicate; where nodes have to be made first, time for that. What the job has
+    itself stays.
     """
     if pool is None or not wants_gpus(job):
         return job
+    variables = dict(_VARIABLES)
+    if pool.interface is not None:
+        # With `=` NCCL takes this one alone, and not whatever begins like it. Gloo knows no `=`.
+        variables["NCCL_SOCKET_IFNAME"] = f"={pool.interface}"
+        variables["GLOO_SOCKET_IFNAME"] = pool.interface
     if may_grow(pool):
         job = _with_time_to_grow(job, FALLBACK_SECONDS if pool.fallback else GROWN_SECONDS)
     tolerations = (
@@ -65,7 +75,7 @@ def on_gpu_nodes(job: TrainingJob, pool: GpuPool | None) -> TrainingJob:
         job,
         node_selector={**pool.labels, **job.node_selector},
         tolerations=(*job.tolerations, *tolerations),
-        env={**variables(pool), **job.env},
+        env={**variables, **job.env},
     )
 
 
@@ -77,32 +87,6 @@ def wants_gpus(job: TrainingJob) -> bool:
 def may_grow(pool: GpuPool) -> bool:
     """Return whether nodes of `pool` may have to be made when jobs request them."""
     return pool.min_nodes == 0 or (pool.max_nodes is not None and pool.max_nodes > pool.min_nodes)
-
-
-def variables(pool: GpuPool) -> dict[str, str]:
-    """Return the variables that configure how NCCL, Gloo and torch communicate in the cluster.
-
-    NCCL's: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html; torch's:
-    https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html.
-    """
-    known = {
-        # Its version, and whatever goes wrong; without it an error is a number.
-        "NCCL_DEBUG": "WARN",
-        # A collective that times out ends the process, instead of leaving its peers to wait. It is
-        # the default of today's torch; older ones, in users' images, had others.
-        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "3",
-        # A process whose watchdog itself hangs, in a driver for example, ends after this time.
-        "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": "600",
-        # On a timeout each rank writes which collective it was in, for its last 2000.
-        "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
-        "TORCH_NCCL_TRACE_BUFFER_SIZE": "2000",
-        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{OUTPUT_DIR}/nccl_trace_rank_",
-    }
-    if pool.interface is not None:
-        # With `=` NCCL takes this one alone, and not whatever begins like it. Gloo knows no `=`.
-        known["NCCL_SOCKET_IFNAME"] = f"={pool.interface}"
-        known["GLOO_SOCKET_IFNAME"] = pool.interface
-    return known
 
 
 def _with_time_to_grow(job: TrainingJob, seconds: int) -> TrainingJob:
@@ -119,10 +103,8 @@ def _with_time_to_grow(job: TrainingJob, seconds: int) -> TrainingJob:
 
 
 def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Return whether pods with `toleration` tolerate `taint` without a time limit.
-
-    https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
-    """
+    """Return whether pods with `toleration` tolerate `taint` without a time limit."""
+    # https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
     if toleration.toleration_seconds is not None or toleration.effect not in {None, taint.effect}:
         return False
     if toleration.operator == "Exists":

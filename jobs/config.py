@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-import yaml
 from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 
+from core import manifests
 from core.paths import CHECKOUT
 from core.problem import Path, Problem, choices, located, quote
 from core.validation import check
@@ -29,9 +29,7 @@ KEYS = tuple(
 )
 """The keys of a job's declaration."""
 
-_DEMOS: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
-    (CHECKOUT / "jobs" / "catalog.yaml").read_text(encoding="utf-8")
-)
+_DEMOS: Mapping[str, Any] = manifests.read(CHECKOUT / "jobs/catalog.yaml")
 _JOB = TypeAdapter(TrainingJob)
 CATALOG: Mapping[str, TrainingJob] = {
     name: _JOB.validate_json(json.dumps({**fields, "name": name}), by_alias=True, by_name=False)

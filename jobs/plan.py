@@ -46,11 +46,9 @@ def shares(job: TrainingJob) -> list[Share]:
 
 
 def fits(requests: Iterable[Share], capacity: Capacity) -> bool:
-    """Return whether pods with these shares find room at the same time.
-
-    The largest are placed first, each on the first node that has room: with nodes of one kind that
-    finds a place in all but contrived cases.
-    """
+    """Return whether pods with these shares find room at the same time."""
+    # The largest are placed first, each on the first node that has room: with nodes of one kind
+    # that finds a place in all but contrived cases.
     ordered = sorted(requests, key=lambda each: (each.gpus, each.cores, each.bytes), reverse=True)
     empty = (Decimal(capacity.gpus), capacity.cpu, Decimal(capacity.memory))
     rooms = [empty] * capacity.nodes
@@ -123,7 +121,7 @@ class Schedule:
         ended: dict[str, frozenset[str]] = {}
         """By job, all that have surely ended when it starts."""
         for number, job in enumerate(self.ordered):
-            over = _and_before(prerequisites(job), ended)
+            before = over = _and_before(prerequisites(job), ended)
             waited = []
             while self.capacity is not None:
                 beside = [other for other in self.ordered[:number] if other.name not in over]
@@ -132,17 +130,13 @@ class Schedule:
                     break
                 waited.append(beside[0].name)
                 over |= _and_before([beside[0].name], ended)
-            before = _and_before(prerequisites(job), ended)
             implied = before.union(*(ended[name] for name in waited))
             found[job.name] = tuple(name for name in waited if name not in implied)
             ended[job.name] = over
         return found
 
     def __str__(self) -> str:
-        """Describe what the jobs need, what the cluster has, and in which turns they run.
-
-        What is not known is left out. Turns are such as "a, b; then c".
-        """
+        """Describe what the jobs need, what the cluster has, and their turns, as far as known."""
         parts = []
         if len(self.jobs) > 1:
             requests = [share for job in self.jobs for share in shares(job)]
@@ -156,6 +150,6 @@ class Schedule:
                 turn[job.name] = 1 + max((turn[name] for name in before), default=0)
             turns = sorted({*turn.values()})
             groups = ([job for job in turn if turn[job] == each] for each in turns)
-            listed = "; then ".join(", ".join(group) for group in groups)
+            listed = "; then ".join(", ".join(group) for group in groups)  # "a, b; then c"
             parts.append(f"they run in turns: {listed}")
         return "; ".join(parts)

@@ -181,7 +181,7 @@ class RunResult(TrainingReport):
 
     def as_map(self) -> dict[str, Any]:
         """Return the result as a state holds it: without what is not known."""
-        return asdict(self, dict_factory=_known)
+        return asdict(self, dict_factory=only_known)
 
     def __str__(self) -> str:
         """Describe it in one line."""
@@ -198,7 +198,8 @@ def _fields(cls: type[RunResult | FailureDetails], known: Mapping[str, Any]) -> 
     return {key: value for key, value in known.items() if key in names}
 
 
-def _known(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def only_known(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return those fields that are known, as `dataclasses.asdict` calls it."""
     return {name: value for name, value in fields if value is not None}
 
 

@@ -1,7 +1,7 @@
 """What a job's program is made of: the files of its script or build, and the image that it runs."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,9 +25,6 @@ _BYTES_PER_FILE = 64
 _LONGEST = 2**20
 """Bytes: a longer file was not written by hand."""
 
-_Files = tuple[str, dict[str, Path]]
-"""The one that is started, and all of them by their path in the script's folder."""
-
 
 def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script | Problem:
     """Return the script of a job that has one, or what is wrong with it.
@@ -36,48 +33,48 @@ def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script
     """
     path = checkout / str(job.script)
     try:
-        found = _file(job, path, key) if path.is_file() else _folder(job, path, key)
-        if isinstance(found, Problem):
-            return found
-        entry, files = found
-        # Before they are read: the folder may be one with data in it.
-        total = sum(each.stat().st_size for each in files.values())
-        total += sum(2 * len(name) + _BYTES_PER_FILE for name in files)
-        if total <= LIMIT:
+        if path.is_file():
+            entry, files = path.name, {path.name: path}
+        else:
+            entry = DEFAULT_ENTRY if job.script_entry is None else job.script_entry
+            files = {str(each.relative_to(path)): each for each in _files(path)}
+        wrong = _wrong(job, path, entry, files)
+        if wrong is None:
             return Script(job.name, entry, {name: files[name].read_bytes() for name in files})
-        largest = max(files, key=lambda name: files[name].stat().st_size)
     except OSError as error:
-        return Problem(f"{key}.script", f"{quote(job.script)} can't be read: {error}")
-    return Problem(
-        f"{key}.script",
-        f"{quote(job.script)} has {total:,} bytes, and a ConfigMap holds {LIMIT:,}; the largest of "
-        f"its {len(files)} files is {largest}. Take out what the program does not need, keep data "
-        "in a volume, or use `build`",
-    )
+        wrong = "script", f"{quote(job.script)} can't be read: {error}"
+    field, text = wrong
+    return Problem(f"{key}.{field}", text)
 
 
-def _file(job: TrainingJob, path: Path, key: str) -> _Files | Problem:
-    if job.script_entry is not None:
-        text = f"goes with a folder, and {quote(job.script)} is a file; leave it out"
-        return Problem(f"{key}.scriptEntry", text)
-    if path.suffix != ".py":
-        text = f"{quote(job.script)} is no Python file (.py); for other programs use `build`"
-        return Problem(f"{key}.script", text)
-    return path.name, {path.name: path}
-
-
-def _folder(job: TrainingJob, path: Path, key: str) -> _Files | Problem:
-    if not path.is_dir():
+def _wrong(
+    job: TrainingJob, path: Path, entry: str, files: Mapping[str, Path]
+) -> tuple[str, str] | None:
+    """Return the field of a job whose script can't be used, and why; None when nothing is wrong."""
+    script = quote(job.script)
+    if path.is_file():
+        if job.script_entry is not None:
+            return "scriptEntry", f"goes with a folder, and {script} is a file; leave it out"
+        if path.suffix != ".py":
+            return "script", f"{script} is no Python file (.py); for other programs use `build`"
+    elif not path.is_dir():
         near = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-        text = f"{quote(job.script)} is neither a file nor a folder: there is no {path}."
-        return Problem(f"{key}.script", f"{text}{meant(path.name, near)}")
-    files = {str(each.relative_to(path)): each for each in _files(path)}
-    entry = DEFAULT_ENTRY if job.script_entry is None else job.script_entry
+        text = f"{script} is neither a file nor a folder: there is no {path}."
+        return "script", f"{text}{meant(path.name, near)}"
     programs = [name for name in files if name.endswith(".py")]
-    if entry in programs:
-        return entry, files
-    text = f"{quote(entry)} is no Python file in the folder {quote(job.script)}"
-    return Problem(f"{key}.scriptEntry", f"{text}; {choices(entry, programs)}")
+    if entry not in programs:
+        text = f"{quote(entry)} is no Python file in the folder {script}"
+        return "scriptEntry", f"{text}; {choices(entry, programs)}"
+    # Before they are read: the folder may be one with data in it.
+    sizes = {name: each.stat().st_size for name, each in files.items()}
+    total = sum(sizes.values()) + sum(2 * len(name) + _BYTES_PER_FILE for name in files)
+    if total <= LIMIT:
+        return None
+    return "script", (
+        f"{script} has {total:,} bytes, and a ConfigMap holds {LIMIT:,}; the largest of its "
+        f"{len(files)} files is {max(sizes, key=sizes.__getitem__)}. Take out what the program "
+        "does not need, keep data in a volume, or use `build`"
+    )
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -100,13 +97,10 @@ def image_spec(job: TrainingJob) -> JobImageSpec | None:
 
 
 def read_build(image: JobImageSpec) -> dict[str, str]:
-    """Return a context's programs and its Dockerfile, the latter without comments, by path.
-
-    Files that can't be read are left out: the build reports them.
-    """
+    """Return a context's programs and its Dockerfile, the latter without comments, by path."""
     texts = {}
     for path in _files(image.context):
-        with suppress(OSError):
+        with suppress(OSError):  # the build reports a file that can't be read
             if path.suffix in {".py", ".sh"} and path.stat().st_size <= _LONGEST:
                 texts[str(path.relative_to(image.context))] = path.read_text(errors="replace")
     lines = (image.context / image.dockerfile).read_text(errors="replace").splitlines()
@@ -141,13 +135,11 @@ def declare_images(
 
 
 def _uses_cifar10(job: TrainingJob, script: Script | None) -> bool:
-    """Return whether `cifar` stands in a job's declaration or in one of its files.
-
-    torchvision's class, the trainer's module and the folder /data/cifar10 are all called so. The
-    module `images` takes its pictures from there, unless it has others.
-    """
+    """Return whether `cifar` stands in a job's declaration or in one of its files."""
+    # The module `images` takes its pictures from /data/cifar10, unless it has others.
     if job.module == "images" and job.data is None:
         return True
+    # torchvision's class, the trainer's module and that folder are all called so.
     texts = [str(job), *({} if script is None else script.files).values()]
     if job.build is not None and (own := image_spec(job)) is not None:
         texts += read_build(own).values()

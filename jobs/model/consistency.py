@@ -11,16 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic.alias_generators import to_camel
 
-from core.problem import Contradiction, Path, choices, dotted, quote
-from jobs.model.names import (
-    CACHED_DATA,
-    DATA,
-    INPUT_DIR,
-    OTHER_VOLUMES,
-    OWN_VOLUMES,
-    PACKAGES,
-    THREADS,
-)
+from core.problem import Contradiction, Path, choices, contradiction, quote
+from jobs.model import names
 from jobs.model.parts import HYPERPARAMETERS, MODULES
 from jobs.model.replicas import roles, share
 
@@ -102,11 +94,11 @@ def _pairs(job: JobFields) -> Iterator[Contradiction]:
 
 
 def _env(job: JobFields) -> Iterator[Contradiction]:
-    threads = job.env.get(THREADS, "1")
+    threads = job.env.get(names.THREADS, "1")
     if not (isinstance(threads, str) and re.fullmatch(r"0*[1-9]\d*", threads)):
         shown = quote(threads) if isinstance(threads, str) else "a Secret's value"
         text = f"{shown} is not allowed; it takes a whole number of at least 1"
-        yield _of(("env", THREADS), text)
+        yield _of(("env", names.THREADS), text)
     for name, value in job.env.items():
         if isinstance(value, str):
             continue
@@ -116,8 +108,7 @@ def _env(job: JobFields) -> Iterator[Contradiction]:
             text = "is missing; it takes `secret` and `key`, or `config` alone"
             for field, given in of_secret.items():
                 if given is None:
-                    path = ("env", name, field)
-                    yield Contradiction(path, text, frozenset({dotted(path)}))
+                    yield contradiction(("env", name, field), text)
         elif any(given is not None for given in of_secret.values()):
             yield _of(("env", name), "has `config`, which goes with neither `secret` nor `key`")
 
@@ -151,16 +142,16 @@ def _volumes(job: JobFields) -> Iterator[Contradiction]:
 
 def _hidden(place: str, job: JobFields) -> str | None:
     """Return what a volume at `place` would take from the pod; None when nothing."""
-    needed = {path: f"`{name}`, which every pod has" for name, path in OWN_VOLUMES.items()}
+    needed = {path: f"`{name}`, which every pod has" for name, path in names.OWN_VOLUMES.items()}
     if job.image is None:
-        needed[PACKAGES] = "slipway_trainer, which starts the program"
+        needed[names.PACKAGES] = "slipway_trainer, which starts the program"
     if job.module is not None:
-        needed[DATA] = "the data sets that the program reads"
+        needed[names.DATA] = "the data sets that the program reads"
     if job.inputs:
-        needed[INPUT_DIR] = "the job's inputs"
-        needed[OTHER_VOLUMES] = "the volumes that its inputs come from"
+        needed[names.INPUT_DIR] = "the job's inputs"
+        needed[names.OTHER_VOLUMES] = "the volumes that its inputs come from"
     if job.data is not None and job.data.volume is None:
-        needed[CACHED_DATA] = "the job's data"
+        needed[names.CACHED_DATA] = "the job's data"
     for path, what in needed.items():
         if PurePosixPath(path).is_relative_to(place):
             return f"would hide {path}: {what}"

@@ -14,21 +14,16 @@ from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from jobs.model.names import (
-    CACHED_DATA,
-    DATA_CACHE,
-    INPUT_DIR,
-    KEPT,
-    KEPT_VOLUME,
-    OTHER_VOLUMES,
-)
-from jobs.model.parts import Volume
+from jobs.model.names import CACHED_DATA, DATA_CACHE, INPUT_DIR, KEPT, KEPT_VOLUME, OTHER_VOLUMES
 from jobs.model.volumes import claim, claim_name, of_claim
 
 if TYPE_CHECKING:
     from core.manifests import Manifest
     from jobs.model.job_fields import JobFields
 
+InputVolumes = Mapping[str, Mapping[str, str]]
+"""The volumes of other jobs in which a job's inputs lie, by the input's name: the `claim` of each,
+and the `mountPath` that the other job has it at."""
 FETCH = ("python3", "-m", "slipway_trainer.inputs")
 CACHE_MOUNT = {"name": DATA_CACHE, "mountPath": CACHED_DATA}
 """Where a container finds the cache."""
@@ -48,55 +43,51 @@ def environment(job: JobFields) -> dict[str, str]:
     return found
 
 
-def arguments(job: JobFields, others: Mapping[str, Volume], artifacts: object) -> list[str]:
+def arguments(job: JobFields, others: InputVolumes, artifacts: object) -> list[str]:
     """Return the arguments of the container that fetches files.
 
-    `others` has the volumes of other jobs in which inputs lie, and `artifacts` what `found`
-    returns; in a preview, where other jobs are to run first, that is not known yet.
+    `artifacts` is what `input_artifacts` returns; in a preview, where other jobs are to run first,
+    that is not known yet.
 
     Raises:
         RuntimeError: artifacts are missing, with all of them and what exists instead.
     """
     left = artifacts if isinstance(artifacts, Mapping) else {}
-    require(left)
+    if missing := [each["missing"] for each in left.values() if "missing" in each]:
+        raise RuntimeError("\n".join(missing))
     fetched = []
     for name, source in job.inputs.items():
         path = _path(name, source.artifact)
-        known: dict[str, Any] = {"name": name, **asdict(source), "path": path}
+        fetch: dict[str, Any] = {"name": name, **asdict(source), "path": path}
         if name in others:
-            known["mounted"] = [others[name].mount_path, f"{OTHER_VOLUMES}/{name}"]
-        fetched.append({**known, **left.get(name, {})})
+            fetch["mounted"] = [others[name]["mountPath"], f"{OTHER_VOLUMES}/{name}"]
+        fetched.append({**fetch, **left.get(name, {})})
     if job.data is not None and job.data.url is not None:
         fetched.append({"url": job.data.url, "sha256": job.data.sha256, "cache": _cache(job)})
     return [literal(json.dumps(each)) for each in fetched]
 
 
-def volumes(
-    job: JobFields, others: Mapping[str, Volume], *, keeps_data: bool
-) -> list[dict[str, Any]]:
-    """Return the volumes that a pod has for these files alone, each claim once.
-
-    With `keeps_data` the cache is the claim that all jobs share.
-    """
-    found: list[dict[str, Any]] = [
+def volumes(job: JobFields, others: InputVolumes, *, keeps_data: bool) -> list[dict[str, Any]]:
+    """Return the volumes that a pod has for these files alone, each claim once."""
+    listed: list[dict[str, Any]] = [
         {"name": name, **of_claim(claim)}
         for claim, name in _volume_names(job, others).items()
         if name not in job.volumes
     ]
     if needs_cache(job):
         source = of_claim(DATA_CACHE) if keeps_data else {"emptyDir": {}}
-        found.append({"name": DATA_CACHE, **source})
-    return found
+        listed.append({"name": DATA_CACHE, **source})
+    return listed
 
 
-def mounts(job: JobFields, others: Mapping[str, Volume]) -> list[dict[str, Any]]:
+def mounts(job: JobFields, others: InputVolumes) -> list[dict[str, Any]]:
     """Return where the fetching container finds the volumes of its inputs and the cache."""
     names = _volume_names(job, others)
-    found: list[dict[str, Any]] = [
-        {"name": names[str(each.claim)], "mountPath": f"{OTHER_VOLUMES}/{name}", "readOnly": True}
+    listed: list[dict[str, Any]] = [
+        {"name": names[each["claim"]], "mountPath": f"{OTHER_VOLUMES}/{name}", "readOnly": True}
         for name, each in others.items()
     ]
-    return found + ([CACHE_MOUNT] if needs_cache(job) else [])
+    return listed + ([CACHE_MOUNT] if needs_cache(job) else [])
 
 
 def needs_cache(job: JobFields) -> bool:
@@ -111,38 +102,37 @@ def cache_claim(namespace: str) -> Manifest:
 
 def other_volumes(
     job: JobFields, others: Mapping[str, JobFields], *, has_volume: bool
-) -> dict[str, Volume]:
-    """Return the volumes of other jobs in which inputs of `job` lie, by the input's name.
+) -> InputVolumes:
+    """Return the volumes of other jobs in which inputs of `job` lie.
 
-    Each has its claim, and where that job mounts it. With `has_volume` the stack has one on which
-    jobs without `outputs` keep their files.
+    With `has_volume` the stack has one on which jobs without `outputs` keep their files.
     """
-    found = {
+    places = {
         name: _output_volume(others[source.job], has_volume) for name, source in job.inputs.items()
     }
-    return {name: volume for name, volume in found.items() if volume is not None}
+    return {name: place for name, place in places.items() if place is not None}
 
 
-def _output_volume(job: JobFields, has_volume: bool) -> Volume | None:
+def _output_volume(job: JobFields, has_volume: bool) -> dict[str, str] | None:
     """Return the volume that a job's files are copied to; None when that is another store."""
     if job.outputs is None:
-        return Volume(claim=KEPT_VOLUME, mount_path=KEPT) if has_volume else None
+        return {"claim": KEPT_VOLUME, "mountPath": KEPT} if has_volume else None
     url = urlsplit(job.outputs)
     if url.scheme not in {"file", "local"}:
         return None
     directory = PurePosixPath(normpath(url.path))
-    holding = {
-        volume.mount_path: Volume(
-            claim=claim_name(job.name, name, volume), mount_path=volume.mount_path
-        )
+    holding = [
+        {"claim": claim_name(job.name, name, volume), "mountPath": volume.mount_path}
         for name, volume in job.volumes.items()
         if volume.empty_dir is None and directory.is_relative_to(volume.mount_path)
-    }
+    ]
     # Of volumes within each other the inner one has the file.
-    return holding[max(holding, key=len)] if holding else None
+    return max(holding, key=lambda each: len(each["mountPath"]), default=None)
 
 
-def found(job: JobFields, results: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
+def input_artifacts(
+    job: JobFields, results: Mapping[str, Mapping[str, Any] | None]
+) -> dict[str, Any]:
     """Return url and sha256 of each of a job's inputs, or under `missing` why it has none.
 
     `results` has those of the jobs before it, by name; None of one that did not run.
@@ -163,24 +153,12 @@ def found(job: JobFields, results: Mapping[str, Mapping[str, Any] | None]) -> di
     return known
 
 
-def require(artifacts: Mapping[str, Mapping[str, str]]) -> None:
-    """Do nothing when all artifacts were found.
-
-    Raises:
-        RuntimeError: with all that were not, and what exists instead.
-    """
-    missing = [each["missing"] for each in artifacts.values() if "missing" in each]
-    if missing:
-        raise RuntimeError("\n".join(missing))
-
-
 def literal(text: str) -> str:
     """Return `text` so that Kubernetes takes no $(…) in it for a variable."""
     return text.replace("$", "$$")
 
 
 def _path(name: str, artifact: str) -> str:
-    """Return where a container finds an input."""
     return f"{INPUT_DIR}/{name}/{PurePosixPath(artifact).name}"
 
 
@@ -190,16 +168,14 @@ def _cache(job: JobFields) -> str:
     return CACHED_DATA if volume is None else job.volumes[volume].mount_path
 
 
-def _volume_names(job: JobFields, others: Mapping[str, Volume]) -> dict[str, str]:
-    """Return the names of the pod's volumes in which inputs lie, by claim: the job's own, if any.
-
-    No volume of a job can have the name of another one, which is longer than 30 characters.
-    """
+def _volume_names(job: JobFields, others: InputVolumes) -> dict[str, str]:
+    """Return the names of the pod's volumes with inputs, by claim: the job's own, if any."""
     own = {KEPT_VOLUME: KEPT_VOLUME} | {
         claim_name(job.name, name, volume): name
         for name, volume in job.volumes.items()
         if volume.empty_dir is None
     }
-    claims = dict.fromkeys(str(each.claim) for each in others.values())
+    claims = dict.fromkeys(each["claim"] for each in others.values())
     hashed = {claim: hashlib.sha256(claim.encode()).hexdigest()[:32] for claim in claims}
+    # No volume of a job can have such a name, which is longer than 30 characters.
     return {claim: own.get(claim, f"lent-{digest}") for claim, digest in hashed.items()}

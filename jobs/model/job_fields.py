@@ -9,6 +9,7 @@ from pydantic.dataclasses import dataclass
 
 from core.fields import CONFIG, Count, Cpu, Image, LabelKey, LabelValue, Memory, NodeKey, Positive
 from jobs.model import fields, parts
+from jobs.model.fields import Content, InPlace, Judges, Trains, Waits
 
 START_TIMEOUT = 300
 """Seconds: the default."""
@@ -93,78 +94,64 @@ class JobFields:
     The type of each field says what another value does to a run that is there: `fields.Effect`.
     """
 
-    name: fields.Trains[fields.Name]
-    module: fields.Trains[parts.ModuleName | None] = None
-    script: fields.Content[fields.FilePath | None] = None
-    script_entry: fields.Content[fields.InnerPath | None] = None
-    requirements: fields.Content[fields.FilePath | None] = None
-    build: fields.Content[parts.Build | None] = None
-    image: fields.Content[Image | None] = None
-    command: fields.Trains[Annotated[tuple[fields.Word, ...], Field(min_length=1)] | None] = None
-    args: fields.Trains[tuple[fields.Word, ...]] = ()
-    backend: fields.Trains[Literal["gloo", "nccl"]] = "gloo"
-    workers: fields.Trains[fields.Workers] = 1
-    processes_per_node: fields.Trains[Annotated[int, Field(ge=1, le=64)]] = 1
-    master: fields.Trains[parts.Master | None] = None
-    cpu: fields.Trains[Cpu] = "400m"
-    memory: fields.Trains[Memory] = "1Gi"
-    ephemeral_storage: fields.Trains[Memory | None] = None
-    gpus: fields.Trains[Count | None] = None
-    limits: fields.Trains[parts.Limits | None] = None
-    shared_memory: fields.Trains[Memory | None] = None
-    node_selector: fields.Trains[dict[NodeKey, LabelValue]] = Field(default_factory=dict)
-    tolerations: fields.Trains[tuple[parts.Toleration, ...]] = ()
-    volumes: fields.Trains[dict[fields.VolumeName, parts.Volume]] = Field(default_factory=dict)
-    pull_policy: fields.Trains[Literal["IfNotPresent", "Always", "Never"]] = "IfNotPresent"
-    pull_secrets: fields.Waits[tuple[fields.ObjectName, ...]] = ()
-    restart_policy: fields.Trains[Literal["OnFailure", "Never", "ExitCode"]] = "OnFailure"
-    backoff_limit: fields.InPlace[Count | None] = None
-    timeout: fields.InPlace[fields.WholeSeconds] = 3600
-    start_timeout: fields.Waits[fields.WholeSeconds] = START_TIMEOUT
-    ttl_seconds_after_finished: fields.InPlace[Annotated[int, Field(ge=60)] | None] = None
-    clean_pod_policy: fields.InPlace[Literal["None", "Running", "All"]] = "None"
-    priority_class: fields.InPlace[fields.ObjectName | None] = None
-    elastic: fields.Trains[parts.Elastic | None] = None
-    labels: fields.InPlace[dict[LabelKey, LabelValue]] = Field(default_factory=dict)
-    annotations: fields.InPlace[dict[LabelKey, fields.Value]] = Field(default_factory=dict)
-    env: fields.Trains[dict[fields.Variable, fields.Value | parts.SecretKey]] = Field(
-        default_factory=dict
-    )
-    epochs: fields.Trains[Positive | None] = None
-    batch_size: fields.Trains[Positive | None] = None
-    learning_rate: fields.Trains[fields.AboveZero | None] = None
-    momentum: fields.Trains[fields.Momentum | None] = None
-    seed: fields.Trains[Count | None] = None
-    goal: fields.Trains[fields.Goal | None] = None
-    outputs: fields.Trains[fields.Url | None] = None
-    outputs_every: fields.Waits[fields.WholeSeconds | None] = None
-    depends_on: fields.Waits[tuple[fields.Name, ...]] = ()
-    inputs: fields.Trains[dict[fields.InputName, parts.JobInput]] = Field(default_factory=dict)
-    data: fields.Trains[parts.Data | None] = None
-    checkpoint: fields.Waits[parts.Checkpoint | None] = None
-    retries: fields.Waits[Annotated[int, Field(ge=0, le=10)]] = 0
-    retry_on: fields.Waits[Annotated[tuple[fields.Retriable, ...], Field(min_length=1)] | None] = (
-        None
-    )
-    on_cancel: fields.Waits[Literal["keep", "delete"]] = "keep"
-    min_accuracy: fields.Judges[
+    name: Trains[fields.Name]
+    module: Trains[Literal["mnist", "cifar", "mnist_elastic", "images"] | None] = None
+    script: Content[fields.FilePath | None] = None
+    script_entry: Content[fields.InnerPath | None] = None
+    requirements: Content[fields.FilePath | None] = None
+    build: Content[parts.Build | None] = None
+    image: Content[Image | None] = None
+    command: Trains[Annotated[tuple[fields.Word, ...], Field(min_length=1)] | None] = None
+    args: Trains[tuple[fields.Word, ...]] = ()
+    backend: Trains[Literal["gloo", "nccl"]] = "gloo"
+    workers: Trains[fields.Workers] = 1
+    processes_per_node: Trains[Annotated[int, Field(ge=1, le=64)]] = 1
+    master: Trains[parts.Master | None] = None
+    cpu: Trains[Cpu] = "400m"
+    memory: Trains[Memory] = "1Gi"
+    ephemeral_storage: Trains[Memory | None] = None
+    gpus: Trains[Count | None] = None
+    limits: Trains[parts.Limits | None] = None
+    shared_memory: Trains[Memory | None] = None
+    node_selector: Trains[dict[NodeKey, LabelValue]] = Field(default_factory=dict)
+    tolerations: Trains[tuple[parts.Toleration, ...]] = ()
+    volumes: Trains[dict[fields.VolumeName, parts.Volume]] = Field(default_factory=dict)
+    pull_policy: Trains[Literal["IfNotPresent", "Always", "Never"]] = "IfNotPresent"
+    pull_secrets: Waits[tuple[fields.ObjectName, ...]] = ()
+    restart_policy: Trains[Literal["OnFailure", "Never", "ExitCode"]] = "OnFailure"
+    backoff_limit: InPlace[Count | None] = None
+    timeout: InPlace[fields.WholeSeconds] = 3600
+    start_timeout: Waits[fields.WholeSeconds] = START_TIMEOUT
+    ttl_seconds_after_finished: InPlace[Annotated[int, Field(ge=60)] | None] = None
+    clean_pod_policy: InPlace[Literal["None", "Running", "All"]] = "None"
+    priority_class: InPlace[fields.ObjectName | None] = None
+    elastic: Trains[parts.Elastic | None] = None
+    labels: InPlace[dict[LabelKey, LabelValue]] = Field(default_factory=dict)
+    annotations: InPlace[dict[LabelKey, fields.Value]] = Field(default_factory=dict)
+    env: Trains[dict[fields.Variable, fields.Value | parts.SecretKey]] = Field(default_factory=dict)
+    epochs: Trains[Positive | None] = None
+    batch_size: Trains[Positive | None] = None
+    learning_rate: Trains[fields.AboveZero | None] = None
+    momentum: Trains[fields.Momentum | None] = None
+    seed: Trains[Count | None] = None
+    goal: Trains[fields.Goal | None] = None
+    outputs: Trains[fields.Url | None] = None
+    outputs_every: Waits[fields.WholeSeconds | None] = None
+    depends_on: Waits[tuple[fields.Name, ...]] = ()
+    inputs: Trains[dict[fields.InputName, parts.JobInput]] = Field(default_factory=dict)
+    data: Trains[parts.Data | None] = None
+    checkpoint: Waits[parts.Checkpoint | None] = None
+    retries: Waits[Annotated[int, Field(ge=0, le=10)]] = 0
+    retry_on: Waits[Annotated[tuple[fields.Retriable, ...], Field(min_length=1)] | None] = None
+    on_cancel: Waits[Literal["keep", "delete"]] = "keep"
+    min_accuracy: Judges[
         fields.Accuracy | Annotated[dict[str, fields.Accuracy], Field(min_length=1)] | None
     ] = None
-    max_duration: fields.Judges[fields.Seconds | None] = None
-    max_time_to_accuracy: fields.Judges[fields.Seconds | None] = None
-    require: fields.Judges[dict[fields.MetricName, parts.Bounds]] = Field(default_factory=dict)
-    min_gpu_utilization: fields.Waits[fields.Percent | None] = None
-    max_cost: fields.Judges[fields.AboveZero | None] = None
-
-    @property
-    def replicas(self) -> int:
-        """The number of pods: the Master, unless the job is elastic, and the Workers."""
-        return self.workers + (0 if self.elastic is not None else 1)
-
-    @property
-    def world_size(self) -> int:
-        """The number of ranks; those of one replica follow each other."""
-        return self.replicas * self.processes_per_node
+    max_duration: Judges[fields.Seconds | None] = None
+    max_time_to_accuracy: Judges[fields.Seconds | None] = None
+    require: Judges[dict[fields.MetricName, parts.Bounds]] = Field(default_factory=dict)
+    min_gpu_utilization: Waits[fields.Percent | None] = None
+    max_cost: Judges[fields.AboveZero | None] = None
 
     @property
     def fetches(self) -> bool:

@@ -16,44 +16,24 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from core.manifests import MANAGED_BY
+from core.manifests import MANAGED_BY, read
 from jobs.model import inputs, pytorchjob
 from jobs.model.names import CONTAINER, INPUTS_CONTAINER, JOB_LABEL, RUN_LABEL, WORK
 from jobs.model.parts import Toleration
-from jobs.model.places import Added, added, mount, tracking_variables
+from jobs.model.places import SECONDS_TO_STOP, prepare
 from jobs.model.program import environment, program
 from jobs.model.replicas import Role, Share, roles, share
 from jobs.model.submission import Submission
 from jobs.model.volumes import mounts, pod_volumes
 
 _DIGITS = 16
-_USER = 65532
-"""Debian's and distroless images' usual "nonroot"; numeric, so that the kubelet can check it."""
-_RESTRICTED_POD = {
-    "runAsNonRoot": True,
-    "runAsUser": _USER,
-    "runAsGroup": _USER,
-    "fsGroup": _USER,
-    # To change the owner of a volume with many files takes minutes, and once is enough.
-    "fsGroupChangePolicy": "OnRootMismatch",
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
-_CONTAINER = {
-    "workingDir": WORK,
-    "securityContext": {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    },
-    # A rank's result, or its error; without either the end of its log.
-    "terminationMessagePath": "/dev/termination-log",
-    "terminationMessagePolicy": "FallbackToLogsOnError",
-}
+_RESTRICTED = read(Path(__file__).with_name("restricted.yaml"))
 _TOLERATIONS = TypeAdapter(tuple[Toleration, ...])
 OF_THE_PROGRAM = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
 """Variables that mean something in the image of the job's program alone."""
@@ -82,16 +62,17 @@ def manifest(
     own = {**job.labels, **MANAGED_BY, JOB_LABEL: job.name}
     of_pods = {**own, **{name: labels[name] for name in {RUN_LABEL} & labels.keys()}}
     key = checkpoint_key(submission)
-    tracked = tracking_variables(submission.tracking, facts)
 
     def template(role: Role) -> dict[str, Any]:
+        pod = _pod(submission, share(job, role))
+        prepare(pod, submission, role, key, facts)
         return {
             "metadata": {
                 "labels": dict(of_pods),
                 # A mesh's sidecar would never exit, and would stand between the ranks.
                 "annotations": {"sidecar.istio.io/inject": "false", **job.annotations},
             },
-            "spec": _pod(submission, share(job, role), added(submission, role, key), tracked),
+            "spec": pod,
         }
 
     replicas = {
@@ -120,7 +101,7 @@ def checkpoint_key(submission: Submission) -> str:
             {part: container.get(part) for part in parts}
             for container in (_container(submission, first), *_fetching(submission, first))
         ],
-        "files": [] if submission.script is None else [submission.script.name],
+        "files": [] if submission.script is None else [submission.script["name"]],
     }
     try:
         text = json.dumps(program_of, sort_keys=True)
@@ -129,14 +110,9 @@ def checkpoint_key(submission: Submission) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
-def _pod(
-    submission: Submission, share: Share, more: Added, tracked: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return a role's pods: what all have, and `more` for where the role's files go."""
-    job, container = submission.job, _container(submission, share)
-    container["env"] += [
-        {"name": name, "value": value} for name, value in {**more.variables, **tracked}.items()
-    ]
+def _pod(submission: Submission, share: Share) -> dict[str, Any]:
+    """Return what the pods of any role have."""
+    job = submission.job
     optional = {
         "nodeSelector": job.node_selector,
         "tolerations": _TOLERATIONS.dump_python(
@@ -146,28 +122,23 @@ def _pod(
         "priorityClassName": job.priority_class,
         "initContainers": _fetching(submission, share),
     }
-    volumes = [
-        *pod_volumes(job, share, submission.script),
-        *inputs.volumes(job, submission.input_volumes, keeps_data=submission.keeps_data),
-    ]
-    pod = {
+    return {
         "serviceAccountName": submission.account,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         # Python as process 1 ignores SIGTERM, so a stop would always take all of it.
-        "terminationGracePeriodSeconds": more.seconds_to_stop,
-        "securityContext": _RESTRICTED_POD,
+        "terminationGracePeriodSeconds": SECONDS_TO_STOP,
+        "securityContext": _RESTRICTED["pod"],
         **{key: value for key, value in optional.items() if value},
-        "containers": [container],
-        "volumes": volumes,
+        "containers": [_container(submission, share)],
+        "volumes": [
+            *pod_volumes(job, share, submission.script),
+            *inputs.volumes(job, submission.input_volumes, keeps_data=submission.keeps_data),
+        ],
     }
-    if more.needs_volume:
-        mount(pod)
-    return pod
 
 
 def _container(submission: Submission, share: Share) -> dict[str, Any]:
-    """Return the program's container."""
     job, script = submission.job, submission.script
     # No program may change the cache of its data.
     cache = [{**inputs.CACHE_MOUNT, "readOnly": True}] if inputs.needs_cache(job) else []
@@ -175,11 +146,12 @@ def _container(submission: Submission, share: Share) -> dict[str, Any]:
         "name": CONTAINER,
         "image": submission.image,
         "imagePullPolicy": job.pull_policy,
-        **program(job, share, None if script is None else script.entry),
+        **program(job, share, None if script is None else script["entry"]),
         "env": environment(job, share),
         "resources": share.manifest(),
         "volumeMounts": [*mounts(job, script), *cache],
-        **_CONTAINER,
+        "workingDir": WORK,
+        **_RESTRICTED["container"],
     }
 
 
@@ -200,6 +172,7 @@ def _fetching(submission: Submission, share: Share) -> list[dict[str, Any]]:
         # nothing.
         "resources": replace(share, gpus=0).manifest(),
         "volumeMounts": [*mounts(job, None), *inputs.mounts(job, others)],
-        **_CONTAINER,
+        "workingDir": WORK,
+        **_RESTRICTED["container"],
     }
     return [container]

@@ -33,8 +33,5 @@ def secret_name(job: str) -> str:
 
 
 def outputs_url(place: str | None, job: str, outputs: str | None) -> str | None:
-    """Return where the runs of a job keep their files, each in a folder of its own.
-
-    None where they keep none, or the job has `outputs` of its own.
-    """
+    """Return where each run of a job has its folder; None without a place, or with `outputs`."""
     return None if place is None or outputs is not None else f"{place}/outputs/{job}"

@@ -5,17 +5,17 @@ In the stack's configuration keys are camelCase.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
+from core import manifests
 from core.fields import CONFIG, Count, Cpu, Directory, LabelValue, Memory, NodeKey, integer
 from jobs.model import fields
 from jobs.model.names import OUTPUT_DIR
-
-ModuleName = Literal["mnist", "cifar", "mnist_elastic", "images"]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -216,30 +216,11 @@ class Module(NamedTuple):
 
     options: Mapping[str, str]
     defaults: Mapping[str, Any]
-    arguments: tuple[str, ...] = ()
+    arguments: Sequence[str] = ()
     is_elastic: bool = False
 
 
-_OPTIONS = {
-    "epochs": "--epochs",
-    "batch_size": "--batch-size",
-    "learning_rate": "--lr",
-    "momentum": "--momentum",
-    "seed": "--seed",
-    "goal": "--goal",
-}
-_MNIST = {"epochs": 1, "batch_size": 64, "learning_rate": 0.01, "momentum": 0.9, "seed": 1}
-
-MODULES: Mapping[str, Module] = {
-    "mnist": Module(_OPTIONS, _MNIST),
-    "mnist_elastic": Module(_OPTIONS, _MNIST, is_elastic=True),
-    "cifar": Module(
-        {**_OPTIONS, "learning_rate": "--learning-rate"},
-        {"epochs": 1, "batch_size": 32, "learning_rate": 0.02, "momentum": 0.9, "seed": 1},
-        arguments=("--data-dir", "/data/cifar10", "--output-dir", OUTPUT_DIR),
-    ),
-    "images": Module(_OPTIONS, {**_MNIST, "batch_size": 32}),
-}
-
-HYPERPARAMETERS = tuple(_OPTIONS)
+(_PROGRAMS,) = manifests.rendered(Path(__file__).with_name("programs.yaml"), outputs=OUTPUT_DIR)
+MODULES: Mapping[str, Module] = {name: Module(**fields) for name, fields in _PROGRAMS.items()}
+HYPERPARAMETERS = tuple(MODULES["mnist"].options)
 """The fields of a job that only these programs take."""

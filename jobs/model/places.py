@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jobs.model.names import KEPT, KEPT_VOLUME, WORK, outputs_url
@@ -36,22 +35,15 @@ if TYPE_CHECKING:
     from jobs.model.replicas import Role
     from jobs.model.submission import Submission
 
+Map = Mapping[str, Any]
 VOLUME_URL = f"file://{KEPT}"
-SECONDS_TO_COPY_OUT = 60
-"""Between SIGTERM and SIGKILL: what a program leaves is copied in that time."""
-_SECONDS_TO_STOP = 10
+SECONDS_TO_STOP = 10
+"""Between SIGTERM and SIGKILL."""
+_SECONDS_TO_COPY_OUT = 60
+"""The same where what a program leaves is to be copied."""
 _SECONDS_TO_WRITE = 30
 """The step at hand ends in that time, and its state is written."""
 _TRACKING = "SLIPWAY_TRACKING"
-
-
-@dataclass
-class Added:
-    """What a role's pods have besides, for the files that they write."""
-
-    variables: dict[str, str] = field(default_factory=dict)
-    needs_volume: bool = False
-    seconds_to_stop: int = _SECONDS_TO_STOP
 
 
 def checkpoints_url(job: JobFields, place: str | None) -> str | None:
@@ -61,57 +53,63 @@ def checkpoints_url(job: JobFields, place: str | None) -> str | None:
     return place if job.checkpoint.url is None else job.checkpoint.url
 
 
-def added(submission: Submission, role: Role, key: str) -> Added:
-    """Return what the pods of a role have besides; `key` names the checkpoints' program.
+def prepare(
+    pod: dict[str, Any], submission: Submission, role: Role, key: str, facts: Map | None
+) -> None:
+    """Give the pods of a role what they need for the files that they write, and for tracking.
 
     Rank 0 keeps its files: that is the Master, or in an elastic job, where each Worker may become
-    rank 0, all of them.
+    rank 0, all of them. `key` names the checkpoints' program, and `facts` are what trains a run.
     """
     job, place = submission.job, submission.place
-    more = Added(seconds_to_stop=_SECONDS_TO_STOP if job.outputs is None else SECONDS_TO_COPY_OUT)
+    variables: dict[str, str] = {}
+    needs_volume = False
+    seconds = SECONDS_TO_STOP if job.outputs is None else _SECONDS_TO_COPY_OUT
     if job.outputs_every is not None:
-        more.variables["SLIPWAY_OUTPUTS_EVERY"] = str(job.outputs_every)
+        variables["SLIPWAY_OUTPUTS_EVERY"] = str(job.outputs_every)
     if job.checkpoint is not None and (url := checkpoints_url(job, place)) is not None:
         folder, is_store = f"checkpoints/{job.name}/{key}", url != VOLUME_URL
-        more.variables |= {
+        variables |= {
             "SLIPWAY_CHECKPOINT_DIR": f"{WORK if is_store else KEPT}/{folder}",
             "SLIPWAY_CHECKPOINT_EVERY": job.checkpoint.every,
             "SLIPWAY_CHECKPOINT_KEEP": str(job.checkpoint.keep),
         }
         if is_store:
-            more.variables["SLIPWAY_CHECKPOINT_URL"] = f"{url.rstrip('/')}/{folder}"
-        more.needs_volume |= not is_store
-        seconds = SECONDS_TO_COPY_OUT if is_store else _SECONDS_TO_WRITE
-        more.seconds_to_stop = max(seconds, more.seconds_to_stop)
+            variables["SLIPWAY_CHECKPOINT_URL"] = f"{url.rstrip('/')}/{folder}"
+        needs_volume = not is_store
+        seconds = max(_SECONDS_TO_COPY_OUT if is_store else _SECONDS_TO_WRITE, seconds)
     kept = outputs_url(place, job.name, job.outputs)
     if kept is not None and (role == "Master" or job.elastic is not None):
-        more.variables["SLIPWAY_KEPT"] = kept
-        more.needs_volume |= kept.startswith(f"{VOLUME_URL}/")
-        more.seconds_to_stop = SECONDS_TO_COPY_OUT
-    return more
+        variables["SLIPWAY_KEPT"] = kept
+        needs_volume |= kept.startswith(f"{VOLUME_URL}/")
+        seconds = _SECONDS_TO_COPY_OUT
+    variables |= tracking_variables(submission.tracking, facts)
+    pod["containers"][0]["env"] += [
+        {"name": name, "value": value} for name, value in variables.items()
+    ]
+    pod["terminationGracePeriodSeconds"] = seconds
+    if needs_volume:
+        mount(pod)
 
 
-def mount(pod: dict[str, Any]) -> None:
+def mount(pod: Map) -> None:
     """Give a pod's containers the volume, unless they have it."""
-    volumes, source = pod.setdefault("volumes", []), of_claim(KEPT_VOLUME)
+    source = of_claim(KEPT_VOLUME)
     # No pod has a claim by two names: its containers would not start.
-    if not (names := [each["name"] for each in volumes if source.items() <= each.items()]):
+    names = [each["name"] for each in pod["volumes"] if source.items() <= each.items()]
+    if not names:
         names = [KEPT_VOLUME]
-        volumes.append({"name": KEPT_VOLUME, **source})
+        pod["volumes"].append({"name": KEPT_VOLUME, **source})
     for container in pod["containers"]:
-        mounts = container.setdefault("volumeMounts", [])
-        if all(each["mountPath"] != KEPT for each in mounts):
-            mounts.append({"name": names[0], "mountPath": KEPT})
+        if all(each["mountPath"] != KEPT for each in container["volumeMounts"]):
+            container["volumeMounts"].append({"name": names[0], "mountPath": KEPT})
 
 
-def tracking_variables(
-    tracking: Mapping[str, str] | None, facts: Mapping[str, Any] | None
-) -> dict[str, str]:
+def tracking_variables(tracking: Mapping[str, str] | None, facts: Map | None) -> dict[str, str]:
     """Return the variables of a tracked run's pods; none where it is not tracked."""
     if tracking is None:
         return {}
-    known = {
-        f"{_TRACKING}_{key.upper()}": value for key, value in tracking.items() if key != "kind"
-    }
-    described = {} if facts is None else {f"{_TRACKING}_FACTS": json.dumps(facts, sort_keys=True)}
-    return {_TRACKING: tracking["kind"], **known, **described}
+    variables = {f"{_TRACKING}_{key.upper()}": value for key, value in tracking.items()}
+    if facts is not None:
+        variables[f"{_TRACKING}_FACTS"] = json.dumps(facts, sort_keys=True)
+    return {_TRACKING: variables.pop(f"{_TRACKING}_KIND"), **variables}

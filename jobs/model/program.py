@@ -22,10 +22,7 @@ DEFAULT_ENTRY = "train.py"
 
 
 def program(job: JobFields, share: Share, entry: str | None) -> dict[str, Any]:
-    """Return a container's command and arguments; of a script `entry` is the file to start.
-
-    Kubernetes fills in $(…) from the environment.
-    """
+    """Return a container's command and arguments; of a script `entry` is the file to start."""
     processes = job.processes_per_node
     launch = ["python3", "-m", "slipway_trainer.launch", "--processes", str(processes), "--"]
     command, args = list(job.command or ()), list(job.args)
@@ -48,6 +45,7 @@ def program(job: JobFields, share: Share, entry: str | None) -> dict[str, Any]:
             for role, count in roles(job).items()
             for index in range(count)
         ),
+        # Kubernetes fills in $(…) from the environment.
         RANK_PLACEHOLDER: "$(RANK)",
         "{run_id}": "$(SLIPWAY_RUN_ID)",
     }
@@ -84,10 +82,7 @@ def environment(job: JobFields, share: Share) -> list[dict[str, Any]]:
 
 
 def secrets(job: JobFields, namespace: str, values: Mapping[str, str]) -> list[Manifest]:
-    """Return the Secret with what `job` has from the stack's configuration; none without any.
-
-    `values` has at least those secrets of the configuration that the job names, in plain text.
-    """
+    """Return the Secret with what `job` has of the configuration's secrets `values`, if any."""
     data = {
         name: base64.b64encode(values[each.config].encode()).decode()
         for name, each in job.env.items()

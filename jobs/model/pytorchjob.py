@@ -99,8 +99,16 @@ def document(
     job: JobFields, metadata: Mapping[str, Any], replicas: Mapping[Any, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return the PyTorchJob that runs `job`; `replicas` has how many, and the template, by role."""
+    ttl = job.ttl_seconds_after_finished
     spec: dict[str, Any] = {
-        "runPolicy": _run_policy(job),
+        "runPolicy": {
+            # Pods stay: their logs and exit codes are to be read after the end, too.
+            "cleanPodPolicy": job.clean_pod_policy,
+            "backoffLimit": job.max_restarts,
+            # `pulumi up` ends a run at its timeout; this stops one that no `up` waits for.
+            "activeDeadlineSeconds": job.timeout + _BACKSTOP_SECONDS,
+            **({} if ttl is None else {"ttlSecondsAfterFinished": ttl}),
+        },
         # The operator's own default is "auto", which torchrun takes for the node's cores.
         "nprocPerNode": str(job.processes_per_node),
         "pytorchReplicaSpecs": {
@@ -132,15 +140,3 @@ def run_of(thing: Mapping[str, Any]) -> str | None:
     """Return which submission a PyTorchJob is, or a pod belongs to; None without that label."""
     run_id: str | None = (thing["metadata"].get("labels") or {}).get(RUN_LABEL)
     return run_id
-
-
-def _run_policy(job: JobFields) -> dict[str, Any]:
-    ttl = job.ttl_seconds_after_finished
-    return {
-        # Pods stay: their logs and exit codes are to be read after the end, too.
-        "cleanPodPolicy": job.clean_pod_policy,
-        "backoffLimit": job.max_restarts,
-        # `pulumi up` ends a run at its timeout; this stops one that no `up` waits for.
-        "activeDeadlineSeconds": job.timeout + _BACKSTOP_SECONDS,
-        **({} if ttl is None else {"ttlSecondsAfterFinished": ttl}),
-    }

@@ -8,16 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
+
+from pydantic.alias_generators import to_camel
 
 from clusters.cluster import JOB_ACCOUNT, JOBS
 from core.validation import check
+from jobs.model.inputs import InputVolumes
 from jobs.model.job import TrainingJob, decisive, declaration
-from jobs.model.parts import Volume
 from jobs.model.volumes import MountedScript
-
-Map = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +31,7 @@ class Submission:
         account: Their service account, whose token is not mounted.
         fetch_image: The trainer's image where files are fetched before the program starts.
         script: The files of its `script`, where it has one.
-        input_volumes: The volumes of other jobs in which its inputs lie, by the input's name: the
-            `claim` of each, and the `mountPath` that the other job has it at.
+        input_volumes: The volumes of other jobs in which its inputs lie.
         keeps_data: Whether the claim `slipway-data` keeps the `data` of jobs; else each pod's goes.
         place: Where the stack keeps files (`jobs.model.places`); None for nowhere.
         artifacts: `url` and `sha256` of each of its inputs, or under `missing` why it has none.
@@ -45,7 +44,7 @@ class Submission:
     account: str = JOB_ACCOUNT
     fetch_image: Any = None
     script: MountedScript | None = None
-    input_volumes: Mapping[str, Volume] = field(default_factory=dict)
+    input_volumes: InputVolumes = field(default_factory=dict)
     keeps_data: bool = False
     place: str | None = None
     artifacts: Any = None
@@ -57,27 +56,17 @@ class Submission:
 
     def inputs(self) -> dict[str, Any]:
         """Return it as the inputs of its run; what it does not have is left out."""
-        volumes = {
-            name: {"claim": each.claim, "mountPath": each.mount_path}
-            for name, each in self.input_volumes.items()
-        }
-        known = {
+        known = {to_camel(each.name): getattr(self, each.name) for each in fields(self)}
+        known |= {
             "job": declaration(self.job),
-            "image": self.image,
-            "namespace": self.namespace,
-            "account": self.account,
             "fetchImage": self.fetch_image if self.job.fetches else None,
-            "script": None if self.script is None else asdict(self.script),
-            "inputVolumes": volumes or None,
+            "inputVolumes": self.input_volumes or None,
             "keepsData": self.keeps_data or None,
-            "place": self.place,
-            "artifacts": self.artifacts,
-            "tracking": self.tracking,
         }
         return {name: value for name, value in known.items() if value is not None}
 
     @classmethod
-    def from_inputs(cls, inputs: Map) -> Submission:
+    def from_inputs(cls, inputs: Mapping[str, Any]) -> Submission:
         """Return what the inputs of a run submit.
 
         Raises:
@@ -86,34 +75,18 @@ class Submission:
         job = check(TrainingJob, inputs["job"], "job")
         if isinstance(job, list):
             raise RuntimeError("\n".join(map(str, job)))  # noqa: TRY004  # these are problems
-        script, volumes = inputs.get("script"), inputs.get("inputVolumes", {})
-        return cls(
-            job=job,
-            image=inputs["image"],
-            namespace=inputs["namespace"],
-            account=inputs["account"],
-            fetch_image=inputs.get("fetchImage"),
-            script=None if script is None else MountedScript(**script),
-            input_volumes={
-                name: Volume(claim=each["claim"], mount_path=each["mountPath"])
-                for name, each in volumes.items()
-            },
-            keeps_data=inputs.get("keepsData", False),
-            place=inputs.get("place"),
-            artifacts=inputs.get("artifacts"),
-            tracking=inputs.get("tracking"),
-        )
+        names = {to_camel(each.name): each.name for each in fields(cls)}
+        known = {names[key]: value for key, value in inputs.items() if key in names}
+        return cls(**{**known, "job": job})
 
     def decisive(self) -> dict[str, Any]:
-        """Return all that can alter the result, as far as it is known: nothing else trains again.
-
-        Of files that is their content: where they are, or which file it was, may change.
-        """
+        """Return all that can alter the result, as far as known: nothing else trains again."""
+        # Of files that is their content: where they are, or which file it was, may change.
         known = self.artifacts if isinstance(self.artifacts, Mapping) else {}
         return {
             "job": decisive(self.job),
             "image": self.image,
-            "script": None if self.script is None else self.script.name,
+            "script": None if self.script is None else self.script["name"],
             "artifacts": {name: each.get("sha256") for name, each in known.items()},
         }
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
 
+from core import manifests
 from core.fields import mebibytes, size
 from core.manifests import KEPT, MANAGED_BY, Manifest
 from jobs.model.names import OWN_VOLUMES
@@ -20,12 +23,9 @@ if TYPE_CHECKING:
 
 _READABLE_AND_EXECUTABLE = 0o555
 _LONGEST_KEY = 200
-_NOMINAL = "1Gi"
-"""A directory of a node has no size of its own, but a volume has to have one."""
 
 
-@dataclass(frozen=True)
-class MountedScript:
+class MountedScript(TypedDict):
     """The files of a job's script as a ConfigMap has them.
 
     Args:
@@ -77,25 +77,24 @@ class Script:
     @property
     def mounted(self) -> MountedScript:
         """What pods mount of it."""
-        return MountedScript(self.name, self.entry, self.items)
+        return {"name": self.name, "entry": self.entry, "items": self.items}
 
     def config_map(self, namespace: str) -> Manifest:
         """Return the ConfigMap: as text, which reads in a preview, what may travel as such."""
-        data, binary = {}, {}
+        contents: dict[str, dict[str, str]] = defaultdict(dict)
         for key, path in self.items.items():
             content = self.files[path]
             text = content.decode(errors="replace")
             if text.encode() == content and "\0" not in text:
-                data[key] = text
+                contents["data"][key] = text
             else:
-                binary[key] = base64.b64encode(content).decode()
-        contents = {"data": data, "binaryData": binary}
+                contents["binaryData"][key] = base64.b64encode(content).decode()
         return {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": self.name, "namespace": namespace, "labels": dict(MANAGED_BY)},
             "immutable": True,
-            **{name: files for name, files in contents.items() if files},
+            **contents,
         }
 
 
@@ -119,8 +118,8 @@ def pod_volumes(job: JobFields, share: Share, script: MountedScript | None) -> l
         "work": {"emptyDir": {}},
     }
     if script is not None:
-        items = [{"key": key, "path": path} for key, path in sorted(script.items.items())]
-        files = {"name": script.name, "items": items, "defaultMode": _READABLE_AND_EXECUTABLE}
+        items = [{"key": key, "path": path} for key, path in sorted(script["items"].items())]
+        files = {"name": script["name"], "items": items, "defaultMode": _READABLE_AND_EXECUTABLE}
         own["script"] = {"configMap": files}
     own |= {name: _source(job.name, name, each) for name, each in job.volumes.items()}
     return [{"name": name, **source} for name, source in own.items()]
@@ -145,47 +144,23 @@ def host_volumes(job: JobFields, namespace: str) -> Iterator[Manifest]:
     for name, volume in job.volumes.items():
         if volume.host_path is None:
             continue
-        own = claim_name(job.name, name, volume)
-        # Volumes are in no namespace, and their names are unique in the cluster.
-        bound = {"storageClassName": "", "volumeName": f"{namespace}-{own}"}
-        mode = "ReadOnlyMany" if volume.read_only else "ReadWriteOnce"
-        yield {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": bound["volumeName"], "labels": dict(MANAGED_BY)},
-            "spec": {
-                "capacity": {"storage": _NOMINAL},
-                "accessModes": [mode],
-                "storageClassName": "",
-                # The directory is the user's: it stays when the job goes.
-                "persistentVolumeReclaimPolicy": "Retain",
-                "claimRef": {
-                    "apiVersion": "v1",
-                    "kind": "PersistentVolumeClaim",
-                    "namespace": namespace,
-                    "name": own,
-                },
-                # A missing directory is an error and not an empty volume.
-                "hostPath": {"path": volume.host_path, "type": "Directory"},
-            },
-        }
-        made = claim(own, namespace, _NOMINAL, mode=mode)
-        made["spec"] |= bound
-        # Many storage classes make a volume only for a pod that uses it; the run reports when none
-        # comes.
-        made["metadata"]["annotations"] = {"pulumi.com/skipAwait": "true"}
-        yield made
+        objects = manifests.rendered(
+            Path(__file__).with_name("host_volume.yaml"),
+            name=claim_name(job.name, name, volume),
+            namespace=namespace,
+            mode="ReadOnlyMany" if volume.read_only else "ReadWriteOnce",
+        )
+        # A missing directory is an error and not an empty volume.
+        objects[0]["spec"]["hostPath"] = {"path": volume.host_path, "type": "Directory"}
+        yield from objects
 
 
 def claims(job: JobFields, namespace: str) -> Iterator[tuple[Manifest, bool]]:
     """Yield the claim of each of `job`'s volumes with a size, and whether it is kept."""
     for name, volume in job.volumes.items():
         if volume.size is not None:
-            stays = volume.keep is not False
-            yield (
-                claim(claim_name(job.name, name, volume), namespace, volume.size, keep=stays),
-                stays,
-            )
+            stays, own = volume.keep is not False, claim_name(job.name, name, volume)
+            yield claim(own, namespace, volume.size, keep=stays), stays
 
 
 def claim(  # noqa: PLR0913  # what it is called, and what a claim may ask for

@@ -4,7 +4,7 @@ from core.problem import quote
 from jobs.model.job import TrainingJob
 from jobs.model.parts import MODULES
 from jobs.model.program import RANK_PLACEHOLDER
-from jobs.rules.rule import Finding, Findings, Surroundings, rule
+from jobs.rules.rule import NO_GPUS_REMEDY, Finding, Findings, Surroundings, rule
 
 _TORCH = "https://docs.pytorch.org/docs/2.6/distributed.html"
 _TORCHRUN = "https://docs.pytorch.org/docs/2.6/elastic/run.html"
@@ -26,8 +26,7 @@ def _nccl_without_gpus(job: TrainingJob, around: Surroundings) -> Findings:
         yield Finding(
             ("backend",),
             '"nccl" needs GPUs, and this cluster has none',
-            'remove the job, use "gloo", or let the cluster have some: `gpu` of the kinds aks and '
-            "azure-stack, `gpus` of kubeconfig",
+            f'remove the job, use "gloo", or {NO_GPUS_REMEDY}',
         )
 
 
@@ -53,7 +52,8 @@ def _elastic_without_rendezvous(job: TrainingJob, around: Surroundings) -> Findi
             reason = f"the program {job.module} ends when a replica is lost"
             yield Finding(("elastic",), reason, f"use one that goes on: {able}")
         return
-    if job.image is None and not _has_sign(job, around):
+    texts = "\n".join((*(job.command or ()), *job.args, *around.files.values()))
+    if job.image is None and not any(sign in texts for sign in _SIGNS):
         yield Finding(
             ("elastic",),
             "needs a program that meets the others again when a replica is lost, and neither "
@@ -61,11 +61,6 @@ def _elastic_without_rendezvous(job: TrainingJob, around: Surroundings) -> Findi
             "would train alone",
             "use one of them, or leave `elastic` out",
         )
-
-
-def _has_sign(job: TrainingJob, around: Surroundings) -> bool:
-    seen = "\n".join((*(job.command or ()), *job.args, *around.files.values()))
-    return any(sign in seen for sign in _SIGNS)
 
 
 @rule("docs/resources.md#elastic")

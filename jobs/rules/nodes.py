@@ -10,7 +10,7 @@ from jobs.model.job import TrainingJob
 from jobs.model.names import GPU
 from jobs.model.replicas import Share, roles, share
 from jobs.plan import fits, shares
-from jobs.rules.rule import Finding, Findings, Surroundings, place, rule
+from jobs.rules.rule import NO_GPUS_REMEDY, Finding, Findings, Surroundings, place, rule
 
 _RESOURCES = "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/"
 _GPUS = "https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/"
@@ -29,10 +29,7 @@ def _gpus_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
             reason += ", and a replica is on one node"
             if most == 0:
                 reason = f"{requested} can't be had: this cluster has no nodes with GPUs"
-                remedy = (
-                    "remove it, or let the cluster have some: `gpu` of the kinds aks and "
-                    "azure-stack, `gpus` of kubeconfig"
-                )
+                remedy = f"remove it, or {NO_GPUS_REMEDY}"
             yield Finding(place(job, role, "gpus"), reason, remedy)
 
 

@@ -42,6 +42,9 @@ class Finding:
     remedy: str
 
 
+NO_GPUS_REMEDY = (
+    "let the cluster have some: `gpu` of the kinds aks and azure-stack, `gpus` of kubeconfig"
+)
 Findings = Iterator[Finding]
 Find = Callable[[TrainingJob, Surroundings], Findings]
 

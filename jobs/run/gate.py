@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from core.context import Context
 from core.handler import Change, Handler, Properties, compare
 from core.problem import meant
-from jobs.result import FIGURES, RunResult, explain
+from jobs.result import FIGURES, RunResult, explain, only_known
 
 if TYPE_CHECKING:  # It takes a second to import.
     from jobs.model.job import TrainingJob
@@ -68,10 +68,7 @@ def _earlier(result: RunResult) -> str:
 
 def limits(job: TrainingJob) -> dict[str, Any]:
     """Return a job's limits, as `missed` takes them; None is none."""
-    bounds = {
-        name: {key: value for key, value in asdict(each).items() if value is not None}
-        for name, each in job.require.items()
-    }
+    bounds = {name: asdict(each, dict_factory=only_known) for name, each in job.require.items()}
     values = (job.min_accuracy, job.max_duration, job.max_time_to_accuracy, bounds or None)
     return dict(zip(LIMITS, values, strict=True))
 

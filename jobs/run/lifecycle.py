@@ -12,7 +12,7 @@ from kubernetes.client.exceptions import ApiException
 from clusters.cloud_reports import RefusedPulls
 from core import kube
 from core.context import Context
-from core.handler import Change, Handler, Properties, compare
+from core.handler import Change, Handler, Properties
 from core.kube import api_message
 from jobs.api.client import JobApi, Unreachable
 from jobs.cost import TrainingCost
@@ -35,12 +35,13 @@ class PyTorchJobHandler(Handler):
     passing_inputs: ClassVar[frozenset[str]] = frozenset({"cost", "refusedPulls"})
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Train again for what can alter the result, and after a run that did not succeed.
-
-        The object itself is not looked at: a result stays true when its job was cleaned away.
-        """
+        """Train again for what can alter the result, and after a run that did not succeed."""
+        # The object itself is not looked at: a result stays true when its job was cleaned away.
         state = upgraded(state)
-        changes, succeeded = _changes(state, inputs), state["result"]["state"] == "Succeeded"
+        changes, succeeded = (
+            self._changes(state, inputs, context),
+            state["result"]["state"] == "Succeeded",
+        )
         if not succeeded:
             changes.append(Change("result", replace=True, drift=True))
         if (meaning := describe(changes, state, inputs)) is not None:
@@ -59,7 +60,7 @@ class PyTorchJobHandler(Handler):
         """Show what is to be submitted, and check whether the API server admits it."""
         if state is None:
             show(inputs, shown, context)
-        elif _trains(_changes(upgraded(state), inputs)):
+        elif _trains(self._changes(upgraded(state), inputs, context)):
             validate_admission(inputs)
         return super().preview(state, inputs, shown, context)
 
@@ -96,7 +97,7 @@ class PyTorchJobHandler(Handler):
         """
         state, api = upgraded(state), _api(inputs)
         job = f"{api.namespace}/{api.name}"
-        if _trains(_changes(state, inputs)):
+        if _trains(self._changes(state, inputs, context)):
             validate_admission(inputs)
             raise RuntimeError(f"PyTorchJob {job} is no longer refused: try again")
         before, now = (manifest(Submission.from_inputs(each)) for each in (state, inputs))
@@ -127,11 +128,8 @@ class PyTorchJobHandler(Handler):
             context.warn(f"{job}: its cluster does not answer, so it is taken for gone")
         archive.of_urn(context.urn).remove()
 
-
-def _changes(state: Properties, inputs: Properties) -> list[Change]:
-    passing = PyTorchJobHandler.passing_inputs
-    stored = {name: value for name, value in inputs.items() if name not in passing}
-    return alters_result(compare(state, stored), state, inputs)
+    def _changes(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
+        return alters_result(super().diff(state, inputs, context), state, inputs)
 
 
 def _costs(state: Properties, inputs: Properties) -> str:

@@ -213,11 +213,9 @@ def validate_admission(inputs: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any, words: Mapping[Any, str]) -> Any:
-    """Return `value` with words for what is secret or not known, in an order that stays.
-
-    The engine knows no order. A name comes first.
-    """
+    """Return `value` with words for what is secret or not known, in an order that stays."""
     if isinstance(value, Mapping):
+        # The engine knows no order. A name comes first.
         keys = sorted(value, key=lambda key: (key != "name", key))
         return {key: _plain(value[key], words) for key in keys}
     if isinstance(value, list):

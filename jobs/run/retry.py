@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from jobs.api.lines import moment
-from jobs.model.pytorchjob import run_of
 from jobs.result import RunResult
 
 LABEL = "slipway.dev/attempt"
@@ -25,9 +24,8 @@ Attempt = dict[str, Any]
 
 def earlier(job: Mapping[str, Any]) -> list[Attempt]:
     """Return the attempts before a PyTorchJob's, oldest first; of one that was lost itself, too."""
-    attempts: list[Attempt] = json.loads(
-        (job["metadata"].get("annotations") or {}).get(ANNOTATION, "[]")
-    )
+    noted = job["metadata"].get("annotations") or {}
+    attempts: list[Attempt] = json.loads(noted.get(ANNOTATION, "[]"))
     return attempts
 
 
@@ -49,27 +47,16 @@ def with_ended(before: Sequence[Attempt], result: RunResult, reason: str) -> lis
 
 
 def complete(result: RunResult, before: Sequence[Attempt]) -> RunResult:
-    """Return a run's result with the attempts `before` it, and its goodput over all of them.
-
-    Steps that a checkpoint brought from an earlier run count for that one.
-    """
+    """Return a run's result with the attempts `before` it, and its goodput over all of them."""
     result = replace(result, attempts=before or None)
     begun = next((each["started"] for each in before if "started" in each), result.started)
     if not result.succeeded or result.step_seconds is None or not (begun and result.completed):
         return result
     runs = {result.run_id, *(each.get("run_id") for each in before)}
+    # Steps that a checkpoint brought from an earlier run count for that one.
     useful = sum(seconds for run, seconds in result.step_seconds.items() if run in runs)
     total = (moment(result.completed) - moment(begun)).total_seconds()
     return replace(result, goodput=round(min(1.0, useful / total), 3)) if total > 0 else result
-
-
-def is_closed(job: Mapping[str, Any]) -> bool:
-    """Return whether a PyTorchJob is itself one of the attempts that are over.
-
-    The operator may call it a success all the same: it judges by the Master alone.
-    """
-    run_id = run_of(job)
-    return any(each.get("run_id") == run_id for each in earlier(job))
 
 
 def annotations(before: Sequence[Attempt]) -> dict[str, str]:

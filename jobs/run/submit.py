@@ -17,7 +17,7 @@ from jobs.api.client import JobApi, Object, Unreachable
 from jobs.api.lines import moment
 from jobs.model.manifest import manifest
 from jobs.model.names import RUN_LABEL
-from jobs.model.pytorchjob import Topology
+from jobs.model.pytorchjob import Topology, run_of
 from jobs.model.submission import Submission
 from jobs.observe.failures import on_lost_nodes
 from jobs.observe.pytorchjob import has_ended, message_of
@@ -29,9 +29,6 @@ HASH_LABEL = "slipway.dev/spec-hash"
 _GONE_SECONDS = 90.0  # it takes Kubernetes most of a minute to see that a node is lost
 _POLL_SECONDS = 0.5
 _AT_ONCE = 16
-
-_Left = tuple[str, Mapping[str, Any]]
-"""The kind and the metadata of an object that is being deleted."""
 
 
 def submit(
@@ -137,33 +134,34 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
 
 def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
     """Wait until the pods of a job are gone, and unless said otherwise the job itself."""
-    job = f"PyTorchJob {api.namespace}/{api.name}"
+    name = f"PyTorchJob {api.namespace}/{api.name}"
 
     def look() -> None:
-        if left := _left(api, with_job=of_job):
+        job = api.get() if of_job else None
+        left = [] if job is None else [("PyTorchJob", job["metadata"])]
+        left += (("Pod", pod["metadata"]) for pod in _pods_left(api))
+        if left:
             raise NotYet("; ".join(held(kind, of) or f"{kind} {of['name']}" for kind, of in left))
 
     def overdue(left: str) -> str:
         return (
-            f"{job} was deleted, but after {_GONE_SECONDS:g} s this is still there: {left}. See "
+            f"{name} was deleted, but after {_GONE_SECONDS:g} s this is still there: {left}. See "
             f"why with `kubectl --namespace {api.namespace} describe`; then run the same command "
             "again"
         )
 
-    until(look, _GONE_SECONDS, f"the end of {job}", context, every=_POLL_SECONDS, overdue=overdue)
+    until(look, _GONE_SECONDS, f"the end of {name}", context, every=_POLL_SECONDS, overdue=overdue)
 
 
-def _left(api: JobApi, *, with_job: bool) -> list[_Left]:
-    """Return what is left of a job; pods whose end a lost node can't report are given up."""
-    job = api.get() if with_job else None
-    jobs: list[_Left] = [] if job is None else [("PyTorchJob", job["metadata"])]
+def _pods_left(api: JobApi) -> list[Object]:
+    """Return what pods a job still has; those whose end a lost node can't report are given up."""
     pods, now = api.pods(), datetime.now(UTC)
     until = ((each, each["metadata"].get("deletionTimestamp")) for each in pods)
     if late := [pod for pod, end in until if end is not None and moment(end) < now]:
         with suppress(ApiException, Unreachable):  # not every account may see nodes
             for pod in on_lost_nodes(late, api.nodes()):
                 api.delete_pod(pod["metadata"]["name"], at_once=True)
-    return [*jobs, *(("Pod", pod["metadata"]) for pod in pods)]
+    return pods
 
 
 def _refuse_foreign(api: JobApi, job: Object) -> None:
@@ -180,7 +178,9 @@ def _adoptable(job: Object, digest: str, pods: int) -> bool:
     metadata = job["metadata"]
     if metadata.get("deletionTimestamp") or metadata["labels"].get(HASH_LABEL) != digest:
         return False
-    if retry.is_closed(job):
+    if run_of(job) in {each.get("run_id") for each in retry.earlier(job)}:
+        # It is one of the attempts that are over, although the operator, which judges by the
+        # Master alone, may call it a success.
         return False
     if message_of(job, "Succeeded") is not None:
         # What its ranks returned is in their pods; without them it is lost.

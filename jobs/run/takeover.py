@@ -61,13 +61,9 @@ def _input_volumes(
         if "persistentVolumeClaim" in each
     }
     names = {each["mountPath"]: each["name"] for each in fetching["volumeMounts"]}
-    listed = (json.loads(each) for each in fetching["args"])
-    found = {
-        each["name"]: {
-            "claim": claims[names[each["mounted"][1]]],
-            "mountPath": each["mounted"][0],
-        }
-        for each in listed
-        if "mounted" in each
-    }
-    return found or None
+    volumes = {}
+    for each in map(json.loads, fetching["args"]):
+        if "mounted" in each:
+            path, here = each["mounted"]
+            volumes[each["name"]] = {"claim": claims[names[here]], "mountPath": path}
+    return volumes or None

@@ -9,7 +9,8 @@ from kubernetes.client.exceptions import ApiException
 from core.context import Context
 from core.kube import api_message
 from jobs.api.client import JobApi, Object
-from jobs.model.pytorchjob import run_of
+from jobs.model.job import declaration
+from jobs.model.pytorchjob import Topology, run_of
 from jobs.model.submission import Submission
 from jobs.observe.outcome import refused
 from jobs.observe.verdict import Limits
@@ -60,11 +61,13 @@ class Training:
         before: list[Attempt] = []
         while True:
             try:
-                live = self._submit(before)
+                api = self.api.retrying(_RETURN_SECONDS) if before else self.api
+                live = submit(api, self.submission, self.facts, self.context, before)
             except ApiException as error:
                 if error.status not in _REFUSALS:
                     raise
-                result = refused(api_message(error), job.world_size)
+                topology = Topology.of_declared(declaration(job))
+                result = refused(api_message(error), topology.world_size)
                 return replace(result, attempts=before or None)
             before = retry.earlier(live)
             attempt = retry.named(len(before) + 1, job.retries)
@@ -79,26 +82,15 @@ class Training:
             word = "was lost" if is_lost else "failed"
             self.context.warn(f"{attempt} {word}: {before[-1]['reason']}. Submitting it again")
 
-    def _submit(self, before: Sequence[Attempt]) -> Object:
-        api = self.api.retrying(_RETURN_SECONDS) if before else self.api
-        return submit(api, self.submission, self.facts, self.context, before)
-
     def _wait(self, live: Object, before: Sequence[Attempt], prefix: str) -> RunResult:
         """Return how an attempt ended, and record it; `prefix` begins its row."""
         run_id, history = str(run_of(live)), History(self.logs)
         self.logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
         begun = str(live["metadata"].get("creationTimestamp"))
         history.begin(Record(run_id=run_id, submitted=begun, provenance=self.facts))
-        wait = Wait(
-            self.api,
-            live,
-            self.limits,
-            self.api.age(live),
-            self.context,
-            self.submission.job.on_cancel,
-            self.logs.run(run_id),
-            prefix,
-        )
+        age, kept = self.api.age(live), self.logs.run(run_id)
+        on_cancel = self.submission.job.on_cancel
+        wait = Wait(self.api, live, self.limits, age, self.context, on_cancel, kept, prefix)
         result = retry.complete(wait.to_the_end(), before)
         history.end(run_id, result.as_map())
         return result

@@ -15,6 +15,8 @@ import yaml
 
 from core.paths import CHECKOUT
 from jobs.config import CATALOG
+from jobs.model.job import declaration
+from jobs.model.pytorchjob import Topology
 from scripts.scratch import Finished
 from tests.engine.pytorchjob_stack import Jobs
 from tests.engine.stack import UP_SECONDS, LiveStack
@@ -132,7 +134,7 @@ def test_a_demo_reaches_its_accuracy_on_every_sample_of_every_epoch(
     samples = int(limit[0]) if limit else TRAINING_SAMPLES[name]
     assert result["samples_seen"] == job.epochs * samples
     assert len(result["epoch_accuracies"]) == job.epochs
-    assert result["world_size"] == job.world_size
+    assert result["world_size"] == Topology.of_declared(declaration(job)).world_size
     assert set(result["exit_codes"].values()) == {0}
 
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from pydantic import TypeAdapter, ValidationError
 
 from jobs.config import CATALOG, declare
-from jobs.model.job import TrainingJob
+from jobs.model.job import TrainingJob, declaration
 from jobs.model.parts import Elastic
+from jobs.model.pytorchjob import Topology
 from tests.unit.jobs_declared import jobs
 
 KEY = "slipway:jobs.it"
@@ -416,7 +417,7 @@ def test_a_label_is_one_that_kubernetes_takes_and_nobody_else_sets(name: str) ->
 
 def test_seed_scripts_need_one_entry() -> None:
     declared = {"script": "train.py", "workers": 1, "args": ["--data-dir", "/data/cifar10"]}
-    assert job("mine", declared).world_size == 2
+    assert Topology.of_declared(declaration(job("mine", declared))).world_size == 2
 
 
 def test_python_users_are_told_what_does_not_go_together() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core.handler import UNKNOWN
-from jobs.model.inputs import found, other_volumes
+from jobs.model.inputs import input_artifacts, other_volumes
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Build, JobInput, SecretKey, Volume
 from jobs.model.places import VOLUME_URL
@@ -23,8 +23,8 @@ RESULT = {
 FOUND = {"model": {"url": "file:///results/r/nets/net.pt", "sha256": "1"}}
 
 
-def other(claim: str, mount_path: str) -> Volume:
-    return Volume(claim=claim, mount_path=mount_path)
+def other(claim: str, mount_path: str) -> dict[str, str]:
+    return {"claim": claim, "mountPath": mount_path}
 
 
 def job(**fields: Any) -> TrainingJob:
@@ -51,20 +51,20 @@ def fetching(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_where_an_artifact_is_and_what_it_has_to_be_is_in_the_result_of_its_job() -> None:
-    assert found(job(), {"train": RESULT}) == FOUND
+    assert input_artifacts(job(), {"train": RESULT}) == FOUND
 
 
 def test_an_artifact_that_is_not_there_is_told_with_those_that_are() -> None:
     other = job(inputs={"model": JobInput(job="train", artifact="net.pt")})
     with pytest.raises(RuntimeError) as raised:
-        pods(other, artifacts=found(other, {"train": RESULT}))
+        pods(other, artifacts=input_artifacts(other, {"train": RESULT}))
     said = str(raised.value)
     assert said.startswith(
         "input model: job train succeeded but left no artifact net.pt; its result has "
         "artifacts.json, nets/net.pt."
     )
     with pytest.raises(RuntimeError, match="its result has none"):
-        pods(other, artifacts=found(other, {"train": {"state": "Succeeded"}}))
+        pods(other, artifacts=input_artifacts(other, {"train": {"state": "Succeeded"}}))
 
 
 def test_every_pod_has_its_inputs_fetched_before_its_program_starts() -> None:
@@ -149,7 +149,7 @@ def test_nothing_in_a_files_name_is_taken_for_a_variable() -> None:
     ],
 )
 def test_the_volume_that_an_input_lies_in_is_lent(
-    fields: dict[str, Any], expected: Volume | None
+    fields: dict[str, Any], expected: dict[str, str] | None
 ) -> None:
     volumes = {
         "results": Volume(size="1Gi", mount_path="/results"),

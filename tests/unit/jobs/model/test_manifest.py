@@ -21,6 +21,7 @@ from jobs.model.parts import MODULES, Build, Elastic, Limits, Master, SecretKey,
 from jobs.model.pytorchjob import Topology
 from jobs.model.submission import Submission
 from jobs.model.volumes import Script
+from jobs.plan import shares
 from tests.unit.jobs_declared import IMAGE, jobs, rendered, submitted
 
 
@@ -125,8 +126,8 @@ def test_the_order_of_environment_variables_does_not_matter(job: TrainingJob) ->
 @given(jobs)
 def test_a_run_counts_the_processes_that_the_job_asks_for(job: TrainingJob) -> None:
     topology = Topology.of_object(rendered(job))
-    assert topology.world_size == job.world_size
-    assert topology.replicas == job.replicas
+    assert topology.replicas == len(shares(job))
+    assert topology.world_size == len(shares(job)) * job.processes_per_node
     assert topology.elastic == (job.elastic is not None)
     assert topology.has_master == (job.elastic is None)
     assert Topology.of_declared(declaration(job)) == topology
@@ -231,13 +232,14 @@ def test_an_elastic_job_has_workers_alone_and_room_for_restarts() -> None:
         "rdzvBackend": "c10d",
     }
     assert spec["runPolicy"]["backoffLimit"] > 5
-    assert (job.replicas, job.world_size) == (3, 3)
+    topology = Topology.of_declared(declaration(job))
+    assert (topology.replicas, topology.world_size) == (3, 3)
 
 
 def test_a_job_without_workers_is_its_master_alone() -> None:
     job = mnist(workers=0, processes_per_node=2)
     assert replicas(job).keys() == {"Master"}
-    assert job.world_size == 2
+    assert Topology.of_declared(declaration(job)).world_size == 2
     assert container(job)["command"][:6] == [
         "python3", "-m", "slipway_trainer.launch", "--processes", "2", "--",
     ]  # fmt: skip

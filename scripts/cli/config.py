@@ -26,10 +26,6 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 """https://www.pulumi.com/docs/iac/concepts/stacks/#create-stack"""
 
 
-class StackFileError(CommandError):
-    """The stack does not exist, or its file can't be read. The text names the remedy."""
-
-
 def template(stack: str) -> Path:
     """Where the stack's committed file is."""
     return CHECKOUT / "stacks" / f"{stack}.yaml"
@@ -48,18 +44,18 @@ def names() -> list[str]:
 
 
 def check(stack: str) -> None:
-    """Raises `StackFileError` unless a file for a stack of this name exists."""
+    """Raises `CommandError` unless a file for a stack of this name exists."""
     known = names()
     if stack in known:
         return
     if not _NAME.fullmatch(stack):
-        raise StackFileError(
+        raise CommandError(
             f"{stack!r} is not a valid name of a stack: use letters, digits, -, _ and . only. "
             f"Stacks: {', '.join(known)}."
         )
     if exists(stack):
-        raise StackFileError(_gone(stack))
-    raise StackFileError(
+        raise CommandError(_gone(stack))
+    raise CommandError(
         f"There is no stack {stack!r}.{meant(stack, known)} Stacks: {', '.join(known)}. "
         f"To make a new one, copy a file of stacks/ to {own(stack).name}."
     )
@@ -93,7 +89,7 @@ def jobs_of(stack: str) -> list[str]:
     """The names of the jobs in the stack's file; empty when it can't be read."""
     try:
         jobs = _effective(stack).get("slipway:jobs")
-    except StackFileError:
+    except CommandError:
         return []
     return [str(name) for name in jobs] if isinstance(jobs, dict) else []
 
@@ -121,14 +117,14 @@ def load_settings(stack: str) -> StackSettings | None:
             key for key, each in config.items() if isinstance(each, dict) and "secure" in each
         ]
         return settings.parse(values, stack, secrets)
-    except (StackFileError, settings.SettingsError):
+    except (CommandError, settings.SettingsError):
         return None
 
 
 def _effective(stack: str) -> Mapping[str, Any]:
     """The settings under `config` in the user's file, or in the committed one without it.
 
-    One that can't be read raises `StackFileError`: Pulumi's own words on it name no file.
+    One that can't be read raises `CommandError`: Pulumi's own words on it name no file.
     """
     check(stack)
     file = own(stack) if own(stack).exists() else template(stack)
@@ -145,8 +141,8 @@ def _effective(stack: str) -> Mapping[str, Any]:
     return settings or {}
 
 
-def _unreadable(file: Path, reason: str) -> StackFileError:
-    return StackFileError(
+def _unreadable(file: Path, reason: str) -> CommandError:
+    return CommandError(
         f"{file.name} can't be read, so nothing was changed: {reason}. "
         "Correct it and run the command again."
     )

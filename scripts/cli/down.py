@@ -59,7 +59,7 @@ def _destroy(cli: backend.Cli) -> int:
     recover(cli)
     code = _destroy_resources(cli)
     if code not in {0, backend.INTERRUPTED}:
-        recover(cli)  # raises `StackBusy` when another process has begun to use the stack
+        recover(cli)  # raises `CommandError` when another process has begun to use the stack
         resources = backend.rows(backend.exported(cli.stack), "resources")
         is_protected = any(each.get("protect") for each in resources)
         if not is_protected and _cluster_directory(cli.stack) is not None:

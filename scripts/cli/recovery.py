@@ -27,10 +27,6 @@ _WRITING_SECONDS = 2.0
 _LANGUAGE_HOST = "pulumi-language-python"
 
 
-class StackBusy(CommandError):
-    """Another process is using the stack, or may be."""
-
-
 @contextmanager
 def alone(stack: str) -> Iterator[None]:
     """Keeps other commands of these away from a stack, from looking at it to the end."""
@@ -39,7 +35,7 @@ def alone(stack: str) -> Iterator[None]:
         try:
             held.enter_context(files.locked(file, limit=0))
         except TimeoutError as error:
-            raise StackBusy(
+            raise CommandError(
                 f"Another `make` command is using stack {stack}. Wait for its end, or stop it."
             ) from error
         yield
@@ -69,15 +65,15 @@ def recover(cli: backend.Cli) -> None:
 
 
 def require_stale(lock: backend.Lock, stack: str) -> None:
-    """Raises `StackBusy` unless the lock's holder ran on this machine and is gone."""
+    """Raises `CommandError` unless the lock's holder ran on this machine and is gone."""
     if lock.hostname != socket.gethostname():
-        raise StackBusy(
+        raise CommandError(
             f"Stack {stack} is locked by process {lock.pid} on {lock.hostname} since "
             f"{lock.timestamp}. If that has ended: pulumi cancel --stack {stack}"
         )
     # After a reboot the number may be another program's.
     if "pulumi" in _process(lock.pid).get("Name", ""):
-        raise StackBusy(
+        raise CommandError(
             f"Stack {stack} is in use by pulumi, process {lock.pid}, since {lock.timestamp}. "
             "Wait for its end, or stop that process."
         )

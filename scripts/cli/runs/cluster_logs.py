@@ -21,8 +21,9 @@ from jobs.records import archive
 from jobs.records.archive import Archive, Run
 from jobs.records.recording import Recording
 from scripts.cli.config import no_job
-from scripts.cli.runs.logs import NoLogs, Printer, Target, kept_topology, print_runs, replicas_of
+from scripts.cli.runs.log_lines import Printer, Target, kept_topology, print_runs, replicas_of
 from scripts.cli.state import StackState
+from scripts.cli.terminal import CommandError
 
 _FETCH_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
@@ -32,16 +33,12 @@ _STRAGGLERS_SECONDS = 45.0
 """How long pods may go on after the run's end: `up` stops them within 30 s."""
 
 
-def show(target: Target, printer: Printer, stack: str, *, follow: bool) -> None:
-    """Print the logs of a job that `find` has found, and with `follow` go on while it runs."""
-    api = target.api
-    if api is None:
-        print_runs(target, printer, target.runs)
-        return
+def show(target: Target, api: JobApi, printer: Printer, stack: str, *, follow: bool) -> None:
+    """Print the logs of a job that is in its cluster, and with `follow` go on while it runs."""
     try:
         _show(target, api, printer, archive.of_job(stack, target.name), follow=follow)
     except (ApiException, Unreachable) as error:
-        raise NoLogs(
+        raise CommandError(
             f"The API server of {stack} does not show the logs: {api_message(error)}"
         ) from error
 
@@ -84,7 +81,7 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
             until = None if is_ordered else newest
             # What a pod has printed last before it was deleted is kept where `up` waits for it.
             rest = [mine] if is_last and newest is not None else []
-            print_runs(target, printer, [*runs, *rest, fetched], cursors, until)
+            print_runs(printer, [*runs, *rest, fetched], cursors, until)
             stamps = [log.cursor().stamp or "" for log in fetched.logs()]
             newest, runs = max([newest or "", *stamps]), ()
         if is_last:
@@ -109,7 +106,7 @@ def find(
             trouble = api_message(error)
     topology = Topology.of_object(submitted) if submitted is not None else kept_topology(kept)
     if topology is None:
-        raise NoLogs(_nothing(stack, state, job, trouble, declared_jobs))
+        raise CommandError(_nothing(stack, state, job, trouble, declared_jobs))
     replicas = replicas_of(job, topology, rank)
     if submitted is None:
         return Target(job, topology, kept, replicas)

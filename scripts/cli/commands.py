@@ -21,8 +21,6 @@ The program reports wrong settings before it declares anything, and a run takes 
 success only if the API server admits it (`jobs/run/lifecycle.py`).
 """
 
-_RUN = tokens.PYTORCH_JOB
-
 
 def up(stack: str) -> int:
     """Makes the stack's file and the stack if they are missing, and updates it."""
@@ -94,5 +92,5 @@ def run_urns(export: Mapping[str, Any]) -> dict[str, str]:
         name_of(each): each["urn"]
         for each in rows(export, "resources")
         # One that was replaced and could not be deleted yet is no run to be repeated.
-        if each["type"] == _RUN and not each.get("delete")
+        if each["type"] == tokens.PYTORCH_JOB and not each.get("delete")
     }

@@ -13,8 +13,7 @@ from jobs.run.takeover import upgraded
 from scripts.cli.backend import Cli, exists, exported, name_of, rows
 
 _NAMESPACE = f"{tokens.JOB_NAMESPACE}$kubernetes:core/v1:Namespace::"
-_RUN, _GATE, _STACK = tokens.PYTORCH_JOB, tokens.GATE, "pulumi:pulumi:Stack"
-_READY, _TRAINER = tokens.OPERATOR_READY, tokens.IMAGE
+_RUN = tokens.PYTORCH_JOB
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,7 @@ class JobState:
     @property
     def declared(self) -> Mapping[str, Any]:
         """Its declaration, as `jobs.model.job.declaration` returns it."""
-        found: Mapping[str, Any] = self.inputs["job"]
-        return found
+        return dict(self.inputs["job"])
 
     @property
     def topology(self) -> Topology:
@@ -86,18 +84,20 @@ class StackState:
         """Return what `pulumi stack export` printed."""
         resources, pending = rows(export, "resources"), rows(export, "pending_operations")
         found = {each.name: each for each in _jobs(resources, pending)}
-        outputs = next((_outputs(each) for each in resources if each["type"] == _STACK), {})
+        outputs = next(
+            (_outputs(each) for each in resources if each["type"] == "pulumi:pulumi:Stack"), {}
+        )
         # The cluster's own: the stack's outputs appear only when `up` has ended.
         kubeconfigs = (_plain(_outputs(each).get("kubeconfig")) for each in resources)
         namespaces = [name_of(each) for each in resources if _NAMESPACE in each["urn"]]
         # An existing namespace is no resource of the stack.
-        ready = [each["inputs"] for each in resources if each["type"] == _READY]
+        ready = [each["inputs"] for each in resources if each["type"] == tokens.OPERATOR_READY]
         namespaces += [each["jobNamespace"] for each in ready]
         namespaces += [job.namespace for job in found.values()]
         trainers = {
             name_of(each): _outputs(each).get("reference")
             for each in resources
-            if each["type"] == _TRAINER and name_of(each).startswith("slipway-trainer")
+            if each["type"] == tokens.IMAGE and name_of(each).startswith("slipway-trainer")
         }
         return cls(
             next((each for each in kubeconfigs if isinstance(each, str)), None),
@@ -131,7 +131,7 @@ def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
             begun[name_of(each)] = ("replacing", each)
         elif each["type"] == _RUN:
             runs[name_of(each)] = each
-        elif each["type"] == _GATE and not each.get("pendingReplacement"):
+        elif each["type"] == tokens.GATE and not each.get("pendingReplacement"):
             gates[name_of(each)] = each
     for each in pending:
         if each["resource"]["type"] == _RUN:
@@ -149,9 +149,8 @@ def _result(recorded: Mapping[str, Any] | None) -> RunResult | None:
     return None if recorded is None else RunResult.from_map(recorded)
 
 
-def _outputs(resource: Mapping[str, Any]) -> Mapping[str, Any]:
-    outputs: Mapping[str, Any] = resource.get("outputs") or {}
-    return outputs
+def _outputs(resource: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(resource.get("outputs") or {})
 
 
 def _plain(value: Any) -> Any:

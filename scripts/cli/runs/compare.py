@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Literal
 
-from rich.table import Table
+from rich.table import Column, Table
 
 from core.paths import CHECKOUT
 from core.problem import choices
@@ -70,9 +70,8 @@ def compare(stack: str, job: str, other: str) -> int:
     found = of_job(stack, state, other)
     if found is None:
         raise CommandError(f"No run of {job} has ended yet; `make up STACK={stack}` trains it.")
-    table = Table(title=f"{job}, stack {stack}", title_justify="left")
-    for column in found.columns:
-        table.add_column(column, overflow="fold")
+    columns = (Column(column, overflow="fold") for column in found.columns)
+    table = Table(*columns, title=f"{job}, stack {stack}", title_justify="left")
     for row in found.rows:
         table.add_row(*row)
     out = console()
@@ -139,9 +138,9 @@ def baseline(job: str) -> tuple[str, Record] | None:
 def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, Any]) -> Comparison:
     """Return a run's figures beside those of others, which are by name; `require` is its gate's."""
     everyone = (mine, *others.values())
-    reached = [best for each in everyone if (best := _best(each)) is not None]
+    reached = [[epoch["accuracy"] for epoch in r.epochs if "accuracy" in epoch] for r in everyone]
     # What all of them reached.
-    target = min(reached) if len(reached) == len(everyone) else None
+    target = min(map(max, reached)) if all(reached) else None
     own, *by_other = (_figures(each, target) for each in everyone)
     states = [str(each.run_result and each.run_result.state) for each in everyone]
     rows = [["state", *states]] if set(states) != {"Succeeded"} else []
@@ -167,10 +166,6 @@ def _figures(record: Record, target: float | None) -> dict[str, float]:
     found[_BACKWARD] = parts["backward"] / parts.total() if parts.total() else None
     found |= numbers(result and result.metrics)
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _best(record: Record) -> float | None:
-    return max((each["accuracy"] for each in record.epochs if "accuracy" in each), default=None)
 
 
 def _beside(name: str, mine: float | None, other: float | None, require: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
@@ -17,6 +17,7 @@ from rich import box
 from rich.table import Table
 
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
+from jobs.api.lines import moment
 from jobs.observe.progress import duration
 from jobs.result import RunResult, explain
 from jobs.run.gate import limits, missed
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # It takes a second to import.
 Format = Literal["text", "json"]
 Verdict = Literal["passed", "missed", "not judged", ""]
 
+_FORMATS = {"accuracy": ".4f", "loss": ".4f", "samples_seen": ",", "world_size": "d"}
 _FIGURES = ("accuracy", "loss", "samples", "ranks", "took", "attempts")
 _COLUMNS = ("job", "state", "gate", *_FIGURES, "ended (UTC)")
 _WIDTH = 10_000  # of YAML's lines: none is folded
@@ -196,24 +198,14 @@ def _cells(outcome: Outcome) -> list[str]:
     if (result := outcome.result) is None:
         return first + ["-"] * (len(_COLUMNS) - len(first))
     seconds, completed = result.duration_seconds, result.completed
+    figures = ((getattr(result, name), form) for name, form in _FORMATS.items())
     return [
         *first,
-        _figure(result.accuracy, "{:.4f}"),
-        _figure(result.loss, "{:.4f}"),
-        _figure(result.samples_seen, "{:,}"),
-        _figure(result.world_size, "{}"),
+        *("-" if value is None else format(value, form) for value, form in figures),
         "-" if seconds is None else duration(seconds),
         str(len(result.attempts or ()) + 1),
-        "-" if completed is None else f"{_utc(completed):%Y-%m-%d %H:%M}",
+        "-" if completed is None else f"{moment(completed).astimezone(UTC):%Y-%m-%d %H:%M}",
     ]
-
-
-def _figure(value: float | None, form: str) -> str:
-    return "-" if value is None else form.format(value)
-
-
-def _utc(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def _style(outcome: Outcome) -> str:

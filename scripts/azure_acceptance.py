@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
@@ -133,35 +134,31 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[Summary,
     refresh = f'eval "$(make -s env)" && pulumi refresh --yes --skip-preview --stack {STACK}'
     again = replace(up, name=AGAIN)
     commands = [up, Command("refresh", refresh, _REFRESH_SECONDS), again, smoke, down]
-    records = {each.name: scratch.directory / f"{each.name}.requests" for each in commands}
 
     def recorded(command: Command) -> Command:
-        record = shlex.quote(str(records[command.name]))
+        record = shlex.quote(f"{records}/{command.name}")
         return replace(command, line=f"export PULUMI_DEBUG_GRPC={record}; {command.line}")
 
-    def asked(name: str) -> list[dict[str, Any]]:
-        known = records[name].exists()
-        lines = records[name].read_text(errors="replace").splitlines() if known else []
+    def requests_of(name: str) -> list[dict[str, Any]]:
+        record = Path(records, name)
+        lines = record.read_text(errors="replace").splitlines() if record.exists() else []
         return [*requests(lines, name)]
 
     def judge(step: Step) -> Step:
         """Fail the second `up` if it has changed anything."""
         if step.name != AGAIN or step.status:
             return step
-        changed = [each for each in asked(AGAIN) if each["method"] in CHANGES]
+        changed = [each for each in requests_of(AGAIN) if each["method"] in CHANGES]
         names = ", ".join(f"{each['type']} {each['name']}" for each in changed)
         return replace(step, outcome=f"changed {names}", status=FAILED) if changed else step
 
-    try:
+    with TemporaryDirectory(dir=scratch.directory) as records:
         summary = run_steps(scratch, STACK, cap.seconds, [*map(recorded, commands)], judge)
-        calls = [each for name in records for each in asked(name)]
-    finally:
-        for record in records.values():
-            record.unlink(missing_ok=True)
+        calls = [each for command in commands for each in requests_of(command.name)]
     spent = cap.hourly * sum(step.seconds for step in summary.steps) / 3600
     costs = {"currency": cap.currency, "max": f"{cap.most:g}", "hourly": f"{cap.hourly:.3f}"}
     costs["nodes"] = f"{spent:.3f}"
-    document = {**json.loads(summary.json()), "cost": costs, "requests": calls}
+    document = {**summary.document, "cost": costs, "requests": calls}
     return summary, json.dumps(document, indent=1)
 
 

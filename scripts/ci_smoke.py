@@ -83,14 +83,14 @@ class Summary:
         """What to exit with: the first failure's."""
         return next((step.status for step in self.steps if step.status), 0)
 
-    def json(self) -> str:
-        """Return it as JSON."""
+    @property
+    def document(self) -> dict[str, Any]:
+        """What is written as JSON."""
         steps = [
             {"name": step.name, "outcome": step.outcome, "seconds": round(step.seconds, 1)}
             for step in self.steps
         ]
-        document = {"stack": self.stack, "status": self.status, "steps": steps, "jobs": self.jobs}
-        return json.dumps(document)
+        return {"stack": self.stack, "status": self.status, "steps": steps, "jobs": self.jobs}
 
     def junit(self) -> ET.ElementTree:
         """Return it in JUnit's XML: a suite of the steps, then that of the smoke checks."""
@@ -252,7 +252,7 @@ def main() -> int:
     def run(scratch: Scratch) -> Summary:
         summary = run_steps(scratch, arguments.stack, arguments.timeout)
         if arguments.json is not None:
-            arguments.json.write_text(summary.json())
+            arguments.json.write_text(json.dumps(summary.document))
         if arguments.junit is not None:
             summary.junit().write(arguments.junit, encoding="utf-8", xml_declaration=True)
         return summary

@@ -60,6 +60,8 @@ def _run(command: str, **arguments: object) -> int:
     variables = applied(os.environ)
     os.environ.clear()
     os.environ.update(variables)
+    if command != "down":  # which does without the stack's file
+        resolve_name("scripts.cli.config:check")(arguments["stack"])
     lock = nullcontext()
     if command in _CHANGING:
         lock = resolve_name("scripts.cli.recovery:alone")(arguments["stack"])

@@ -9,7 +9,7 @@ from core import tokens
 from core.context import SUMMARY_VARIABLE
 from core.problem import meant
 from scripts.cli.backend import INTERRUPTED, QUIET, Cli, exists, exported, name_of, rows
-from scripts.cli.config import check, ensure_own
+from scripts.cli.config import ensure_own
 from scripts.cli.recovery import recover
 from scripts.cli.terminal import CommandError, echo
 
@@ -47,7 +47,6 @@ def preview(stack: str) -> int:
 
 def rerun(stack: str, job: str) -> int:
     """Updates the stack, and replaces the run of one job, and so the gate that judges it."""
-    check(stack)
     runs = run_urns(exported(stack))
     if not runs:
         raise CommandError(

@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 from core.validation import check as validate
 from infra.tracking.manifests import NAME, PORT
 from infra.tracking.settings import KEY, Tracking
-from scripts.cli.config import check, no_job, own, settings_of
+from scripts.cli.config import no_job, own, settings_of
 from scripts.cli.kubeconfig import kubectl
 from scripts.cli.state import StackState, read_state
 from scripts.cli.terminal import CommandError
@@ -27,7 +27,6 @@ def show(stack: str, job: str, port: int) -> int:
 
     A server in the cluster is reached at `port` of this machine until Ctrl-C.
     """
-    check(stack)
     settings = _settings(stack)
     state = read_state(stack, secrets=settings.is_installed)
     if job and job not in state.jobs:

@@ -80,14 +80,10 @@ def timeline(entries: Sequence[Mapping[str, str]]) -> Chart:
     return Chart("Timeline", "event", ("time (UTC)", ""), data, columns, rows)
 
 
-def label(rank: int) -> str:
-    """Name a rank, or all of them."""
-    return "all ranks" if rank == ALL else f"rank {rank}"
-
-
 def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
     places, title = curve.places, _TITLES.get(curve.name, curve.name)
-    lines = {label(rank): curve.by_rank[rank] for rank in sorted(curve.by_rank)}
+    ranks = {rank: "all ranks" if rank == ALL else f"rank {rank}" for rank in sorted(curve.by_rank)}
+    lines = {name: curve.by_rank[rank] for rank, name in ranks.items()}
     data = [_line(name, points, places) for name, points in lines.items()]
     if not all(isfinite(value) for points in lines.values() for value in points.values()):
         notes = [*notes, "Some values are no finite numbers (NaN): the lines have gaps there."]

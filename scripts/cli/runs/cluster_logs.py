@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +22,7 @@ from jobs.records import archive
 from jobs.records.archive import Archive, Run
 from jobs.records.recording import Recording
 from scripts.cli.config import no_job
-from scripts.cli.runs.log_lines import Printer, Target, kept_topology, print_runs, replicas_of
+from scripts.cli.runs.log_lines import Printer, Target, kept_topology, names_of, print_runs
 from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
 
@@ -77,7 +78,7 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
                 if not follower.finish(current, _FETCH_SECONDS):
                     why = f": {follower.last_error}" if follower.last_error else ""
                     printer.note(f"not all could be read within {_FETCH_SECONDS:g} s{why}")
-            is_ordered = is_last or len(target.replicas) == 1
+            is_ordered = is_last or len(target.names) == 1
             until = None if is_ordered else newest
             # What a pod has printed last before it was deleted is kept where `up` waits for it.
             rest = [mine] if is_last and newest is not None else []
@@ -87,7 +88,7 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
         if is_last:
             break
         # Listing a thousand pods takes a while.
-        time.sleep(max(_POLL_SECONDS, len(target.replicas) / 100))
+        time.sleep(max(_POLL_SECONDS, len(target.names) / 100))
     if follow and running:
         printer.note(f"the run has ended, but still running: {', '.join(running)}")
 
@@ -107,24 +108,22 @@ def find(
     topology = Topology.of_object(submitted) if submitted is not None else kept_topology(kept)
     if topology is None:
         raise CommandError(_nothing(stack, state, job, trouble, declared_jobs))
-    replicas = replicas_of(job, topology, rank)
+    names = names_of(job, topology, rank)
     if submitted is None:
-        return Target(job, topology, kept, replicas)
+        return Target(job, topology, kept, names)
     run_id = run_of(submitted)
     if run_id is not None and run_id not in {run.id for run in kept}:
         kept = []  # Of an earlier run, which another machine has replaced.
-    return Target(job, topology, kept, replicas, api, run_id)
+    return Target(job, topology, kept, names, api, run_id)
 
 
 def _connect(state: StackState, job: str) -> JobApi | None:
     declared = state.jobs.get(job)
     namespace = state.namespace if declared is None else declared.namespace
-    if state.kubeconfig is None or namespace is None:
-        return None
-    try:
-        return JobApi.connect(state.kubeconfig, namespace, job)
-    except ConfigException:
-        return None
+    if state.kubeconfig is not None and namespace is not None:
+        with suppress(ConfigException):
+            return JobApi.connect(state.kubeconfig, namespace, job)
+    return None
 
 
 def _nothing(
@@ -149,7 +148,7 @@ def _nothing(
 def shown_containers(target: Target, api: JobApi) -> list[Container]:
     """Return the containers of the replicas that are to be shown, in their order."""
     found = containers(api.pods(), target.topology, target.run_id)
-    return [each for each in found if each.replica in target.replicas]
+    return [each for each in found if each.replica in target.names]
 
 
 def has_ended(job: Mapping[str, Any] | None) -> bool:

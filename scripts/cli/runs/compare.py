@@ -18,7 +18,7 @@ from jobs.records import archive
 from jobs.records.events import figure, numbers
 from jobs.records.history import History, Record
 from jobs.run.gate import limits
-from scripts.cli.config import check, load_settings, no_job
+from scripts.cli.config import load_settings, no_job
 from scripts.cli.state import JobState, read_state
 from scripts.cli.terminal import CommandError, console
 
@@ -60,7 +60,6 @@ def compare(stack: str, job: str, other: str) -> int:
     Raises:
         CommandError: no run of the job has ended, or there is no such other one.
     """
-    check(stack)
     jobs = read_state(stack).jobs
     if job not in jobs:
         raise CommandError(no_job(stack, job, jobs))

@@ -20,7 +20,7 @@ from kubernetes.config import ConfigException
 
 from core import kube
 from jobs.result import RunResult
-from scripts.cli.config import check, no_job
+from scripts.cli.config import no_job
 from scripts.cli.runs import reader_pod
 from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, echo
@@ -49,7 +49,6 @@ class Received:
 
 def fetch(stack: str, job: str, to: str, run: str) -> int:
     """Copy the files of a job's last run, or of the last one that succeeded; see `fetch_files`."""
-    check(stack)
     fetch_files(stack, job, to, succeeded=run == _SUCCEEDED)
     return 0
 

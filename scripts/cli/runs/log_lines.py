@@ -34,18 +34,9 @@ class Target:
     name: str
     topology: Topology
     runs: Sequence[Run]  # that are archived, the oldest first
-    replicas: Sequence[int]
+    names: Mapping[int, str]  # of each replica whose logs these are
     api: JobApi | None = None  # None when its cluster is gone, silent, or not needed
     run_id: str | None = None  # of the run in its cluster
-
-    @property
-    def names(self) -> dict[int, str]:
-        """What the replicas are called; those of an elastic job have no rank."""
-        of = self.topology
-        return {
-            number: f"worker {number}" if of.elastic else f"rank {of.span(number)}"
-            for number in self.replicas
-        }
 
 
 def kept_topology(kept: Sequence[Run]) -> Topology | None:
@@ -53,16 +44,16 @@ def kept_topology(kept: Sequence[Run]) -> Topology | None:
     return next((run.topology for run in reversed(kept) if run.topology is not None), None)
 
 
-def replicas_of(job: str, topology: Topology, rank: int | None) -> Sequence[int]:
-    """Return the numbers of the replicas that have a rank, or of all."""
-    if rank is None:
-        return range(topology.replicas)
-    if rank < topology.world_size:
-        return [rank // topology.processes]
-    what = "worker" if topology.elastic else "rank"
-    last = topology.world_size - 1
-    known = f"It has only {what} 0" if last == 0 else f"It has {what}s 0 to {last}"
-    raise CommandError(f"Job {job} has no {what} {rank}. {known}.")
+def names_of(job: str, topology: Topology, rank: int | None) -> dict[int, str]:
+    """Return what the replicas that have a rank, or all, are called; in an elastic job none has."""
+    what, last = "worker" if topology.elastic else "rank", topology.world_size - 1
+    if rank is not None and rank > last:
+        known = f"It has only {what} 0" if last == 0 else f"It has {what}s 0 to {last}"
+        raise CommandError(f"Job {job} has no {what} {rank}. {known}.")
+    replicas = range(topology.replicas) if rank is None else [rank // topology.processes]
+    return {
+        each: f"{what} {each if topology.elastic else topology.span(each)}" for each in replicas
+    }
 
 
 def print_runs(

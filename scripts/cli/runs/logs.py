@@ -4,14 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from jobs.records import archive
-from scripts.cli.config import check, jobs_of
-from scripts.cli.runs.log_lines import Printer, Target, kept_topology, print_runs, replicas_of
+from scripts.cli.config import jobs_of
+from scripts.cli.runs.log_lines import Printer, Target, kept_topology, names_of, print_runs
 from scripts.cli.state import StackState, read_state
 
 
 def show(stack: str, job: str, rank: int | None, follow: str) -> int:
-    """Print the logs of a job of a stack that exists; see `print_logs`."""
-    check(stack)
+    """Print the logs of a job; see `print_logs`."""
     with suppress(KeyboardInterrupt):  # To stop looking is no failure.
         print_logs(stack, job, rank, follow=follow == "1")
     return 0
@@ -47,4 +46,4 @@ def archived(stack: str, state: StackState, job: str, rank: int | None) -> Targe
     latest = declared.result.run_id
     if topology is None or runs[-1].id != latest or not all(run.is_complete for run in runs):
         return None
-    return Target(job, topology, runs, replicas_of(job, topology, rank))
+    return Target(job, topology, runs, names_of(job, topology, rank))

@@ -22,13 +22,12 @@ from core.paths import use_extra
 from jobs.config import KEYS
 from jobs.observe.progress import duration
 from jobs.records import archive
-from jobs.records.archive import Run
 from jobs.records.history import Record
 from jobs.records.timeline import entries
 from jobs.result import RunResult, explain
 from jobs.run.gate import LIMITS
 from scripts.cli.backend import locks
-from scripts.cli.config import check, load_settings, no_job
+from scripts.cli.config import load_settings, no_job
 from scripts.cli.runs import charts, report_data
 from scripts.cli.runs.compare import of_job, remembered, with_limits
 from scripts.cli.runs.report_data import most_lines, newest_lines
@@ -46,7 +45,6 @@ def report(stack: str, job: str, to: str) -> int:
     Raises:
         CommandError: the stack or the job has no run, or the file can't be written.
     """
-    check(stack)
     sections = read(stack, job)
     bootstrap.add_extra(bootstrap.REPORT, Path(sys.prefix))
     use_extra(bootstrap.REPORT)
@@ -127,7 +125,10 @@ def section(stack: str, state: JobState, outcome: Outcome) -> SimpleNamespace:
     result = outcome.result
     latest = kept.run(run_id)
     topology = latest.topology or state.topology
-    found = _numbers(latest, record, result)
+    known = [] if record is None else record.epochs
+    found = report_data.of_logs(latest, known)
+    if not found.curves:
+        found = report_data.of_record(known, (result and result.epoch_metrics) or {})
     happened = [entry for run in runs for entry in entries(run.timeline)]
     settings = state.declared if record is None else record.provenance.get("settings")
     return SimpleNamespace(
@@ -165,13 +166,6 @@ def command(stack: str, job: str, record: Record | None) -> str:
     commit, dirty, _ = str(revision).partition("-dirty")
     note = "  # and the changes that were not committed" if dirty else ""
     return f"git checkout {commit}{note}\n{again}"
-
-
-def _numbers(run: Run, record: Record | None, result: RunResult | None) -> report_data.Series:
-    known = [] if record is None else record.epochs
-    found = report_data.of_logs(run, known)
-    metrics = (result and result.epoch_metrics) or {}
-    return found if found.curves else report_data.of_record(known, metrics)
 
 
 def _figures(result: RunResult) -> Iterator[tuple[str, str]]:

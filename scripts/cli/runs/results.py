@@ -22,7 +22,7 @@ from jobs.observe.progress import duration
 from jobs.result import RunResult, explain
 from jobs.run.gate import limits, missed
 from scripts.cli.backend import exists, locks
-from scripts.cli.config import check, jobs_of, load_settings, no_job
+from scripts.cli.config import jobs_of, load_settings, no_job
 from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, console
 
@@ -114,7 +114,6 @@ def _not_run(jobs: Sequence[TrainingJob], state: StackState) -> dict[str, str]:
 
 def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the command line calls it
     """Print the results of a stack's jobs, or of one job all that is known; exits with 0."""
-    check(stack)
     if not exists(stack):
         raise CommandError(
             f"Stack {stack} is not up, and `make down` keeps no results. `make up STACK={stack}` "

@@ -190,7 +190,7 @@ def test_a_line_begins_with_the_ranks_whose_log_it_is(
 
 def test_a_rank_among_several_is_found_in_its_replica() -> None:
     keep("mine-1", (0, "a", []), topology=Topology(2, processes=2))
-    assert find("dev", state(), "mine", 3).replicas == [1]
+    assert find("dev", state(), "mine", 3).names == {1: "rank 2-3"}
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ from scripts.ci_smoke import (
     run_in_copy,
     run_steps,
 )
+from scripts.cli.terminal import CommandError
 from scripts.scratch import Scratch
 
 STACK = "azure-acceptance"
@@ -72,15 +73,13 @@ class Cap:
         return self.most / self.hourly * 3600 - DOWN_SECONDS
 
 
-class Unusable(Exception):
-    """The run can't start; the text says why and what to do."""
-
-
 def stack_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cheapest stack's settings, made of a user's own; `Unusable` if not for `aks`."""
+    """Return the cheapest stack's settings, made of a user's own; raise unless for `aks`."""
     cluster = config.get("slipway:cluster") or {}
     if cluster.get("kind") != "aks":
-        raise Unusable("its slipway:cluster is not of the kind aks; name the file of such a stack")
+        raise CommandError(
+            "its slipway:cluster is not of the kind aks; name the file of such a stack"
+        )
     size = {key: value for key, value in (cluster.get("system") or {}).items() if key == "size"}
     found: dict[str, Any] = {
         "slipway:cluster": {
@@ -100,7 +99,7 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     """Return the cap of a stack.
 
     Raises:
-        Unusable: its nodes have no price, or it does not pay for taking the stack down, or is none.
+        CommandError: its nodes have no price, or it is none, or does not pay for taking it down.
         settings.SettingsError: with everything that is wrong with them.
     """
     parsed = settings.parse({key: json.dumps(value) for key, value in config.items()}, STACK)
@@ -109,13 +108,13 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     hourly = estimates.most(pools, table)
     if hourly is None:
         sizes = ", ".join(f"{each.size} in {each.region}" for each in pools)
-        raise Unusable(
+        raise CommandError(
             f"there is no price for {sizes}, so no cost cap can be kept; use another location, or "
             "write a price table (docs/costs.md) and name it in slipway:prices"
         )
     cap = Cap(most, float(hourly), table.currency)
     if not 0 < cap.seconds < math.inf:
-        raise Unusable(
+        raise CommandError(
             f"--max-cost {most:g} is no limit, or less than taking the stack down may cost: "
             f"{DOWN_SECONDS / 60:g} minutes at {table.currency} {hourly:.3f} an hour; change it"
         )
@@ -181,7 +180,7 @@ def main() -> int:
             f"there is no {arguments.settings}; `make preview STACK=azure` makes one, and marks "
             "what to fill in"
         )
-    except (Unusable, settings.SettingsError, yaml.YAMLError) as error:
+    except (CommandError, settings.SettingsError, yaml.YAMLError) as error:
         parser.error(f"{arguments.settings}: {error}")
     print(
         f"At most {cap.currency} {cap.most:g} at {cap.hourly:.3f} an hour: the stack is taken down "

@@ -8,8 +8,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version as version_of_package
+from pathlib import Path
 from typing import Any, NoReturn
 
+import yaml
 from pulumi.provider.experimental import provider as protocol
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.server import ProviderServicer
@@ -22,18 +24,9 @@ from infra.provider.provider import response
 from infra.provider.server import serve
 
 _REPLACED = re.compile(
-    # Part of a resource's ID, or what no Azure resource can change.
-    r"location|name|\w+Name|scope|resourceUri|resourceProviderNamespace|parentResourcePath"
-    r"|resourceType"
-    # Of a cluster, a pool, a role assignment, and what is on Azure Local.
-    r"|dnsPrefix|nodeResourceGroup|networkProfile\.(dnsServiceIP|networkDataplane|networkPlugin"
-    r"|networkPluginMode|networkPolicy|outboundType|podCidr|serviceCidr)"
-    r"|vmSize|principalId|extendedLocation(\..*)?"
+    "|".join(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8")))
 )
-"""Inputs for which azure-native replaces a resource, of those that Slipway sets.
-
-https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go
-"""
+"""Inputs for which azure-native replaces a resource."""
 _GENERIC = "azure-native:resources:Resource"
 
 

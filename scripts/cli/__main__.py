@@ -11,9 +11,9 @@ from core import toolchain
 from core.process import CommandFailed
 from scripts.cli.backend import INTERRUPTED
 from scripts.cli.terminal import CommandError
-from scripts.environment import PassphraseLost, applied, prepare, shell
+from scripts.environment import applied, prepare, shell
 
-_EXPECTED = (CommandError, CommandFailed, PassphraseLost, toolchain.ToolMissing)
+_EXPECTED = (CommandError, CommandFailed, toolchain.ToolMissing)
 """What can go wrong without a fault in this program: the text alone is shown."""
 _COMMANDS = {
     "up": ("commands:up",),

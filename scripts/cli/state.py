@@ -1,13 +1,12 @@
 """A stack's jobs, as its state has them."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from core import tokens
 from jobs.model.names import outputs_url
-from jobs.model.pytorchjob import Topology
 from jobs.result import RunResult
 from jobs.run.takeover import upgraded
 from scripts.cli.backend import Cli, exists, exported, name_of, rows
@@ -21,7 +20,7 @@ class JobState:
     """One job.
 
     Args:
-        inputs: Of its run, as it was declared last; only this module reads them.
+        inputs: Of its run, as it was declared last.
         result: Of its last run that has ended; None without one.
         operation: What an update that is on, or was interrupted, does with the run: `creating`,
             or `replacing` where it ended before the new run had a result.
@@ -45,16 +44,6 @@ class JobState:
         return dict(self.inputs["job"])
 
     @property
-    def topology(self) -> Topology:
-        """Its replicas, processes and ranks."""
-        return Topology.of_declared(self.declared)
-
-    @property
-    def image(self) -> str:
-        """What its pods run."""
-        return str(self.inputs["image"])
-
-    @property
     def kept(self) -> str | None:
         """The URL at which the stack keeps its files; None where it has `outputs` of its own."""
         return outputs_url(self.inputs.get("place"), self.name, self.declared.get("outputs"))
@@ -74,10 +63,6 @@ class StackState:
     jobs: Mapping[str, JobState] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)  # what the cluster can't run, and why
     trainer: str | None = None  # what a pod calls its image; None where it was not brought in
-
-    def has_passed(self, names: Collection[str]) -> bool:
-        """Return whether these are all its jobs, and each has a result that its gate let pass."""
-        return self.jobs.keys() == set(names) and all(job.passed for job in self.jobs.values())
 
     @classmethod
     def from_export(cls, export: Mapping[str, Any]) -> "StackState":

@@ -15,7 +15,7 @@ from infra.tracking.manifests import NAME, PORT
 from infra.tracking.settings import KEY, Tracking
 from scripts.cli.config import no_job, own, settings_of
 from scripts.cli.kubeconfig import kubectl
-from scripts.cli.state import StackState, read_state
+from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError
 
 _WANDB = "https://wandb.ai"
@@ -31,7 +31,8 @@ def show(stack: str, job: str, port: int) -> int:
     state = read_state(stack, secrets=settings.is_installed)
     if job and job not in state.jobs:
         raise CommandError(no_job(stack, job, state.jobs))
-    page = _page(state, job)
+    result = state.jobs[job].result if job else None
+    page = (result and result.tracking) or ""
     if not settings.is_installed:
         print(elsewhere(settings, stack, job, page))
         return 0
@@ -87,12 +88,6 @@ def _settings(stack: str) -> Tracking:
         problems = "".join(f"\n  {problem}" for problem in settings)
         raise CommandError(f"Correct {file} and run the command again:{problems}")
     return settings
-
-
-def _page(state: StackState, job: str) -> str:
-    """Return the page of a job's last run, as its result has it; empty without one."""
-    result = state.jobs[job].result if job else None
-    return "" if result is None else result.tracking or ""
 
 
 def _require_free(port: int, stack: str) -> None:

@@ -6,11 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from rich.table import Column, Table
 
+from core.manifests import read
 from core.paths import CHECKOUT
 from core.problem import choices
 from jobs.model.job import TrainingJob
@@ -32,17 +34,7 @@ _CODE = {"files": "another script", "image": "another image"}
 _TIME_TO = "seconds to accuracy"
 _BACKWARD = "backward and communication, share of a step"
 _RATE = "samples per second"
-_FROM_RESULT = (
-    "accuracy", "top5_accuracy", "loss", "time_to_accuracy_seconds", "training_seconds",
-    "duration_seconds", "goodput",
-)  # fmt: skip
-Better = Literal["more", "less", "unknown"]
-# By a part of a figure's name; the first one counts.
-_BETTER: Mapping[str, Better] = {
-    "per second": "more", "loss": "less", "seconds": "less", "backward": "less", "error": "less",
-    "perplexity": "less", "accuracy": "more", "goodput": "more", "f1": "more", "auc": "more",
-    "recall": "more", "score": "more",
-}  # fmt: skip
+_FIGURES = read(Path(__file__).with_name("figures.yaml"))
 
 
 @dataclass(frozen=True)
@@ -153,7 +145,7 @@ def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, A
 
 def _figures(record: Record, target: float | None) -> dict[str, float]:
     result, epochs = record.run_result, record.epochs
-    found = {name: figure(getattr(result, name, None)) for name in _FROM_RESULT}
+    found = {name: figure(getattr(result, name, None)) for name in _FIGURES["compared"]}
     if target is not None:
         there = (each for each in epochs if each.get("accuracy", 0) >= target)
         found[f"{_TIME_TO} {target:.4g}"] = next(there, {}).get("elapsed_seconds")
@@ -181,12 +173,13 @@ def _beside(name: str, mine: float | None, other: float | None, require: Mapping
     return f"{_shown(other)} ({by} {word})"
 
 
-def _better(name: str, require: Mapping[str, Any]) -> Better:
+def _better(name: str, require: Mapping[str, Any]) -> str:
     """Return which of two values is better: by the job's own limit, or by the figure's name."""
     bounds = require.get(name) or {}
     if len(bounds) == 1:
         return "more" if "min" in bounds else "less"
-    return next((better for part, better in _BETTER.items() if part in name.lower()), "unknown")
+    parts = _FIGURES["better"].items()
+    return next((better for part, better in parts if part in name.lower()), "unknown")
 
 
 def _differs(name: str, mine: Record, other: Record) -> str:

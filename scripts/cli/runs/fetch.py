@@ -85,7 +85,7 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
     try:
         kubeconfig = str(state.kubeconfig)
         # Either has slipway_trainer in it.
-        pod = reader_pod.manifest(declared, state.trainer or declared.image)
+        pod = reader_pod.manifest(declared, state.trainer or declared.inputs["image"])
         # Where the files come to be there is room for them; it has no name there.
         room = next(each for each in directory.absolute().parents if each.is_dir())
         with TemporaryFile(dir=room) as fetched:

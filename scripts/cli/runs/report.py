@@ -20,6 +20,7 @@ import yaml
 from core.files import write
 from core.paths import use_extra
 from jobs.config import KEYS
+from jobs.model.pytorchjob import Topology
 from jobs.observe.progress import duration
 from jobs.records import archive
 from jobs.records.history import Record
@@ -124,7 +125,7 @@ def section(stack: str, state: JobState, outcome: Outcome) -> SimpleNamespace:
         outcome = replace(outcome, state=reached, result=last, gate="", missed=())
     result = outcome.result
     latest = kept.run(run_id)
-    topology = latest.topology or state.topology
+    topology = latest.topology or Topology.of_declared(state.declared)
     known = [] if record is None else record.epochs
     found = report_data.of_logs(latest, known)
     if not found.curves:

@@ -137,8 +137,9 @@ def summarize(stack: str) -> None:
 def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
     """Return how each job has ended, and which entries of the catalogue are skipped, and why."""
     state = read_state(stack)
+    passed = {name for name, job in state.jobs.items() if job.passed}
     # The limits that were missed, and why a job did not run. It takes a second.
-    settings = None if state.has_passed(jobs_of(stack)) else load_settings(stack)
+    settings = None if passed == state.jobs.keys() == {*jobs_of(stack)} else load_settings(stack)
     declared = () if settings is None else settings.jobs
     found = outcomes(state, declared, is_busy=bool(locks(stack)))
     return found, state.skipped if settings is None else settings.skipped

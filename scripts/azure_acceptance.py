@@ -47,8 +47,7 @@ from scripts.scratch import Scratch
 
 STACK = "azure-acceptance"
 AGAIN = "up again"
-DOWN_SECONDS = 30 * 60.0
-"""How long taking it down may take, which the cap has to pay for as well."""
+DOWN_SECONDS = 30 * 60.0  # how long taking it down may take, which the cap has to pay for as well
 _UP_SECONDS = 60 * 60.0
 _REFRESH_SECONDS = 10 * 60.0
 _KEPT = ("kind", "subscription", "tenant", "location", "api", "admins", "budget", "login", "images",

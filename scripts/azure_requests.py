@@ -11,10 +11,8 @@ from typing import Any
 
 from core.process import json_map
 
-HIDDEN = "[secret]"
-"""What stands in a report in place of a secret."""
-CHANGES = frozenset({"Create", "Update", "Delete"})
-"""Methods that change something in Azure."""
+HIDDEN = "[secret]"  # what stands in a report in place of a secret
+CHANGES = frozenset({"Create", "Update", "Delete"})  # methods that change something in Azure
 _METHOD = re.compile("/pulumirpc.ResourceProvider/(Create|Read|Update|Delete|Invoke)")
 _PACKAGE = "azure-native:"
 _FINISHED = "response_completed"

@@ -30,15 +30,10 @@ from rich.table import Table
 from core.paths import CHECKOUT
 from scripts.scratch import Scratch
 
-FAILED = 1
-TIMED_OUT = 124
-JOB_FAILED = 125
-_BY_SIGNAL = 128
+FAILED, TIMED_OUT, JOB_FAILED, _BY_SIGNAL = 1, 124, 125, 128  # exit statuses
 _LIMITS = {"up": 45 * 60.0, "smoke": 10 * 60.0, "down": 10 * 60.0}
 """Seconds that a step may take; a first `up` on a bare machine builds the trainer's image."""
 _RESULTS_SECONDS = 60.0
-_CALLED_FROM = "CI_SMOKE_CALLED_FROM"
-"""The variable with the caller's directory, which relative paths begin at."""
 _ENDED_BADLY = frozenset({"Failed", "TimedOut", "CannotStart", "missed"})
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -63,9 +58,9 @@ class Command:
     trains: bool = False
 
     @classmethod
-    def of_make(cls, name: str, stack: str, options: str = "") -> "Command":
+    def of_make(cls, name: str, stack: str) -> "Command":
         """Return the step that runs `make NAME STACK=stack`."""
-        line = f"make {name} STACK={shlex.quote(stack)} {options}".strip()
+        line = f"make {name} STACK={shlex.quote(stack)}"
         return cls(name, line, _LIMITS[name], trains=name == "up")
 
 
@@ -95,8 +90,8 @@ class Summary:
     def junit(self) -> ET.ElementTree:
         """Return it in JUnit's XML: a suite of the steps, then that of the smoke checks."""
         suites = ET.Element("testsuites")
-        failed = [step for step in self.steps if step.status]
-        counts = {"tests": str(len(self.steps)), "failures": str(len(failed))}
+        failures = sum(step.status != 0 for step in self.steps)
+        counts = {"tests": str(len(self.steps)), "failures": str(failures)}
         suite = ET.SubElement(suites, "testsuite", {"name": f"stack {self.stack}", **counts})
         for step in self.steps:
             about = {"classname": self.stack, "name": step.name, "time": f"{step.seconds:.1f}"}
@@ -132,8 +127,8 @@ def run_steps(
     jobs: dict[str, Any] = {}
     checks = scratch.directory / "checks.xml"
     if commands is None:
-        options = {"smoke": f"JUNIT={checks}"}
-        commands = [Command.of_make(name, stack, options.get(name, "")) for name in _LIMITS]
+        up, smoke, down = (Command.of_make(name, stack) for name in _LIMITS)
+        commands = (up, replace(smoke, line=f"{smoke.line} JUNIT={checks}"), down)
     *before, down = commands
     until = time.monotonic() + timeout
     try:
@@ -160,22 +155,17 @@ def run_steps(
 
 
 def _run_step(scratch: Scratch, command: Command, limit: float) -> Step:
-    """Run a command in the copy, within its own limit and this one."""
     limit = max(0.0, min(limit, command.limit))
     try:
         finished = scratch.run(command.line, limit, show=True)
     except TimeoutError:
         return Step(command.name, f"no end within {limit:.0f} s", limit, TIMED_OUT)
-    if finished.code == 0:
-        return Step(command.name, "ok", finished.seconds)
-    return Step(command.name, f"exit status {finished.code}", finished.seconds, FAILED)
+    outcome = f"exit status {finished.code}" if finished.code else "ok"
+    return Step(command.name, outcome, finished.seconds, FAILED if finished.code else 0)
 
 
 def _with_jobs(scratch: Scratch, stack: str, step: Step) -> tuple[Step, dict[str, Any]]:
-    """Return the step with the jobs that made it fail, if any did, and each job's last result.
-
-    There are no jobs where the stack has no results.
-    """
+    """Return the step with the jobs that made it fail, and each job's last result, if any."""
     jobs: dict[str, Any] = {}
     command = f"make -s results STACK={shlex.quote(stack)} FORMAT=json"
     with suppress(TimeoutError, ValueError, KeyError):
@@ -195,7 +185,7 @@ def parser_of(program: str, description: str) -> argparse.ArgumentParser:
 
 def input_file(text: str) -> Path:
     """Return the path of an option, which begins at the caller's directory."""
-    return Path(os.environ.get(_CALLED_FROM, "."), text)
+    return Path(os.environ.get("CI_SMOKE_CALLED_FROM", "."), text)
 
 
 def output_file(text: str) -> Path:

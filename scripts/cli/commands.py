@@ -30,11 +30,9 @@ def up(stack: str) -> int:
 def preview(stack: str) -> int:
     """Shows what `up` would do, and does none of it.
 
-    For each run that is to be: why, its PyTorchJob, and what it needs. Every property of every
-    resource is in Pulumi's own `preview --diff`.
-
-    What it costs, and what `up` will refuse, comes again in the end. Makes the stack's file and an
-    empty stack if they are missing.
+    For each run that is to be: why, its PyTorchJob, and what it needs; in the end again what it
+    costs, and what `up` will refuse. Every property of every resource is in Pulumi's own
+    `preview --diff`. It makes the stack's file and an empty stack if they are missing.
     """
     cli = prepared(stack)
     with TemporaryDirectory() as directory:

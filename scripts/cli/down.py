@@ -23,8 +23,7 @@ from scripts.cli.recovery import orphans, recover, repair_files
 from scripts.cli.terminal import CommandError, echo
 
 _DESTROY = ("destroy", "--yes", "--skip-preview", backend.QUIET)
-_WAIT_SECONDS = 10.0
-"""The kernel takes a moment to end a killed process and to close its files."""
+_WAIT_SECONDS = 10.0  # the kernel takes a moment to end a killed process and to close its files
 _POLL_SECONDS = 0.2
 
 

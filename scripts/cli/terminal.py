@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # It is of no use to most commands.
     from rich.console import Console
 
-_PIPE_WIDTH = 10_000
-"""The width without a terminal: a table is as wide as its content."""
+_PIPE_WIDTH = 10_000  # the width without a terminal: a table is as wide as its content
 
 
 class CommandError(Exception):

@@ -25,8 +25,7 @@ from scripts.cli.state import JobState, read_state
 from scripts.cli.terminal import CommandError, console
 
 BASELINE = "baseline"
-_EARLIER = 3
-"""Runs before this one that are compared unless one is named."""
+_EARLIER = 3  # runs before this one that are compared unless one is named
 _SAME = 0.0005  # of a figure
 _LEGEND = "Better, worse, more and less: this run, the first one, beside each other one."
 _CODE = {"files": "another script", "image": "another image"}

@@ -25,8 +25,7 @@ from scripts.cli.runs import reader_pod
 from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, echo
 
-LIST = "artifacts.json"
-"""Lists all files of a replica (`slipway_trainer.agent.artifacts`)."""
+LIST = "artifacts.json"  # lists all files of a replica (`slipway_trainer.agent.artifacts`)
 _SEND = ("python3", "-m", "slipway_trainer.tar")
 _SUCCEEDED = "succeeded"
 

@@ -30,8 +30,7 @@ from jobs.model.submission import Submission
 from scripts.cli.kubeconfig import kubectl
 from scripts.cli.state import JobState
 
-LABEL = "slipway.dev/fetch"
-"""On the pod: the job whose files it reads."""
+LABEL = "slipway.dev/fetch"  # on the pod: the job whose files it reads
 _START_SECONDS = 180
 _READ_SECONDS = 7200  # for a command in the pod, which ends before
 _ANSWER_SECONDS = (5.0, 20.0)

@@ -3,8 +3,6 @@
 Pulumi writes its encryption salt into the latter, so git ignores it; it starts as a copy.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -95,7 +93,7 @@ def no_job(stack: str, job: str, known: Collection[str]) -> str:
     return f"{what} {listed}"
 
 
-def load_settings(stack: str) -> StackSettings | None:
+def load_settings(stack: str) -> "StackSettings | None":
     """Return the stack's settings; None when they are wrong, which `up` and `preview` explain."""
     from infra import settings  # noqa: PLC0415 - it takes a second
 

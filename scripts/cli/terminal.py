@@ -1,7 +1,5 @@
 """How a command talks to the user: lines, tables, and errors whose text alone is shown."""
 
-from __future__ import annotations
-
 import sys
 from typing import TYPE_CHECKING
 
@@ -20,7 +18,7 @@ def echo(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def console() -> Console:
+def console() -> "Console":
     """Return what prints tables as they are, whatever is in their cells."""
     from rich.console import Console  # noqa: PLC0415 - see above
 

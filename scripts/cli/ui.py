@@ -1,7 +1,5 @@
 """`make ui`: where a stack's runs are tracked, and the way to a tracking server in its cluster."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """`make compare JOB=… WITH=…`: a run beside its baseline and the job's earlier runs."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 None of yours is overwritten.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import tarfile

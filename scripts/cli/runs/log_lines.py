@@ -1,7 +1,5 @@
 """The lines of a job's logs, printed in the order of time, each after whose it is."""
 
-from __future__ import annotations
-
 import heapq
 import os
 import resource
@@ -35,7 +33,7 @@ class Target:
     topology: Topology
     runs: Sequence[Run]  # that are archived, the oldest first
     names: Mapping[int, str]  # of each replica whose logs these are
-    api: JobApi | None = None  # None when its cluster is gone, silent, or not needed
+    api: "JobApi | None" = None  # None when its cluster is gone, silent, or not needed
     run_id: str | None = None  # of the run in its cluster
 
 
@@ -54,44 +52,6 @@ def names_of(job: str, topology: Topology, rank: int | None) -> dict[int, str]:
     return {
         each: f"{what} {each if topology.elastic else topology.span(each)}" for each in replicas
     }
-
-
-def print_runs(
-    printer: Printer,
-    runs: Sequence[Run],
-    cursors: dict[str, Cursor] | None = None,
-    until: str | None = None,
-) -> None:
-    """Print the logs of runs in the order of time, each container's once.
-
-    The oldest run comes first; of one that is kept and was fetched, what is kept. `cursors` are
-    moved along: they say how far each container's log was printed. No line after `until` is.
-    """
-    printed = {} if cursors is None else cursors
-    parts: dict[tuple[str, str], list[Log]] = {}
-    for run in runs:
-        for log in run.logs():
-            if log.replica in printer.names:
-                parts.setdefault((run.id, log.container), []).append(log)
-    # All are open at the same time, and none is read into memory: a job may have a thousand logs.
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError):  # macOS allows less than it says
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-    def lines(run_id: str, container: str, logs: Sequence[Log]) -> Iterator[LogLine]:
-        replica, cursor = logs[0].replica, printed.setdefault(container, Cursor())
-        if logs[0].is_cut and cursor.stamp is None:
-            name = printer.names[replica]
-            printer.note(f"{name}: the beginning of its log was dropped, since it grew too long")
-        for line in joined((log.lines() for log in logs), cursor):
-            yield LogLine(line, replica, run_id, container)
-
-    logs_of_all = (lines(*which, logs) for which, logs in parts.items())
-    for entry in heapq.merge(*logs_of_all, key=lambda entry: entry.line.stamp):
-        if until is not None and entry.line.stamp > until:
-            break
-        printer.print(entry)
-    printer.out.flush()
 
 
 class LogLine(NamedTuple):
@@ -159,3 +119,41 @@ class Printer:
         """Print a note to the reader, in its place among the lines."""
         self.out.flush()
         print(f"--- {text}", file=self.err, flush=True)
+
+
+def print_runs(
+    printer: Printer,
+    runs: Sequence[Run],
+    cursors: dict[str, Cursor] | None = None,
+    until: str | None = None,
+) -> None:
+    """Print the logs of runs in the order of time, each container's once.
+
+    The oldest run comes first; of one that is kept and was fetched, what is kept. `cursors` are
+    moved along: they say how far each container's log was printed. No line after `until` is.
+    """
+    printed = {} if cursors is None else cursors
+    parts: dict[tuple[str, str], list[Log]] = {}
+    for run in runs:
+        for log in run.logs():
+            if log.replica in printer.names:
+                parts.setdefault((run.id, log.container), []).append(log)
+    # All are open at the same time, and none is read into memory: a job may have a thousand logs.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError):  # macOS allows less than it says
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+    def lines(run_id: str, container: str, logs: Sequence[Log]) -> Iterator[LogLine]:
+        replica, cursor = logs[0].replica, printed.setdefault(container, Cursor())
+        if logs[0].is_cut and cursor.stamp is None:
+            name = printer.names[replica]
+            printer.note(f"{name}: the beginning of its log was dropped, since it grew too long")
+        for line in joined((log.lines() for log in logs), cursor):
+            yield LogLine(line, replica, run_id, container)
+
+    logs_of_all = (lines(*which, logs) for which, logs in parts.items())
+    for entry in heapq.merge(*logs_of_all, key=lambda entry: entry.line.stamp):
+        if until is not None and entry.line.stamp > until:
+            break
+        printer.print(entry)
+    printer.out.flush()

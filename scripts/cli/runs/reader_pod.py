@@ -4,8 +4,6 @@ It has the job's volumes, environment and account, so it can open whatever place
 also after the job's pods are gone. It asks for little, for no GPU, and ends itself after an hour.
 """
 
-from __future__ import annotations
-
 import secrets
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence

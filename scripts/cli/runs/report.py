@@ -3,8 +3,6 @@
 It has each job's latest run, and what trained all of its runs.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys

@@ -3,8 +3,6 @@
 `outcomes` takes that from the stack's state; the rest prints it.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -61,7 +59,7 @@ class Outcome:
 
 
 def outcomes(
-    state: StackState, jobs: Sequence[TrainingJob], *, is_busy: bool
+    state: StackState, jobs: Sequence["TrainingJob"], *, is_busy: bool
 ) -> dict[str, Outcome]:
     """Return how each job has ended, by name, in the order in which they are declared.
 
@@ -90,7 +88,7 @@ def outcomes(
     return found
 
 
-def _ended(job: JobState, result: RunResult, declared: TrainingJob | None) -> Outcome:
+def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> Outcome:
     outcome = Outcome(job.name, result.state, result)
     if not result.succeeded:
         return outcome
@@ -100,7 +98,7 @@ def _ended(job: JobState, result: RunResult, declared: TrainingJob | None) -> Ou
     return replace(outcome, gate="missed" if misses else "not judged", missed=misses)
 
 
-def _not_run(jobs: Sequence[TrainingJob], state: StackState) -> dict[str, str]:
+def _not_run(jobs: Sequence["TrainingJob"], state: StackState) -> dict[str, str]:
     """Return why jobs did not run that needed others."""
     if not jobs:
         return {}

@@ -50,12 +50,6 @@ AGAIN = "up again"
 DOWN_SECONDS = 30 * 60.0  # how long taking it down may take, which the cap has to pay for as well
 _UP_SECONDS = 60 * 60.0
 _REFRESH_SECONDS = 10 * 60.0
-_KEPT = ("kind", "subscription", "tenant", "location", "api", "admins", "budget", "login", "images",
-         "tags", "kubernetesVersion")  # fmt: skip
-"""The cluster's settings that are the user's own. Its name, its groups and all else are not."""
-_ARGS = ["--limit-train", "3000", "--limit-test", "500"]
-_JOBS = {"mnist-gloo": {"workers": 1, "args": _ARGS, "minAccuracy": 0.1}}
-"""A training of seconds on two ranks: the nodes pull, and what the operator does works."""
 
 
 @dataclass(frozen=True)
@@ -79,15 +73,12 @@ def stack_config(config: Mapping[str, Any]) -> dict[str, Any]:
         raise CommandError(
             "its slipway:cluster is not of the kind aks; name the file of such a stack"
         )
-    size = {key: value for key, value in (cluster.get("system") or {}).items() if key == "size"}
-    found: dict[str, Any] = {
-        "slipway:cluster": {
-            **{key: cluster[key] for key in _KEPT if key in cluster},
-            "gpu": False,
-            "system": {**size, "minNodes": 1, "maxNodes": 1},
-        },
-        "slipway:jobs": _JOBS,
-    }
+    document = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+    found: dict[str, Any] = document["config"]
+    cheapest = found["slipway:cluster"]
+    cheapest |= {key: cluster[key] for key in document["kept"] if key in cluster}
+    system = cluster.get("system") or {}
+    cheapest["system"] |= {key: each for key, each in system.items() if key == "size"}
     if (own := config.get(prices.KEY)) is not None:
         # The copy has no files that git ignores.
         found[prices.KEY] = str((CHECKOUT / Path(own).expanduser()).resolve())

@@ -27,7 +27,6 @@ _REPLACED = re.compile(
     "|".join(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8")))
 )
 """Inputs for which azure-native replaces a resource."""
-_GENERIC = "azure-native:resources:Resource"
 
 
 class NeedsPlugin(Exception):
@@ -68,7 +67,7 @@ class PreviewStub(protocol.Provider):
             self._refuse("creating", request)
         EngineContext(self._engine, "", printed=self._shown).warn(self.notice)
         inputs = request.new_inputs
-        if token(request) == _GENERIC and self._location is not None:
+        if token(request) == "azure-native:resources:Resource" and self._location is not None:
             # The plugin adds it as well; a difference would show as a replacement.
             inputs = {"location": self._location, **inputs}
         return protocol.CheckResponse(inputs=inputs)

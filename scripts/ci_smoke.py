@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from rich.console import Console
@@ -33,7 +32,6 @@ from scripts.scratch import Scratch
 FAILED, TIMED_OUT, JOB_FAILED, _BY_SIGNAL = 1, 124, 125, 128  # exit statuses
 _LIMITS = {"up": 45 * 60.0, "smoke": 10 * 60.0, "down": 10 * 60.0}
 """Seconds that a step may take; a first `up` on a bare machine builds the trainer's image."""
-_RESULTS_SECONDS = 60.0
 _ENDED_BADLY = frozenset({"Failed", "TimedOut", "CannotStart", "missed"})
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -60,8 +58,7 @@ class Command:
     @classmethod
     def of_make(cls, name: str, stack: str) -> "Command":
         """Return the step that runs `make NAME STACK=stack`."""
-        line = f"make {name} STACK={shlex.quote(stack)}"
-        return cls(name, line, _LIMITS[name], trains=name == "up")
+        return cls(name, f"make {name} STACK={shlex.quote(stack)}", _LIMITS[name], name == "up")
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ def run_steps(
     scratch: Scratch,
     stack: str,
     timeout: float = math.inf,
-    commands: Sequence[Command] | None = None,
+    commands: Sequence[Command] = (),
     judge: Callable[[Step], Step] = lambda step: step,
 ) -> Summary:
     """Run commands, by default up, smoke and down, until one fails; the last, `down`, always.
@@ -126,7 +123,7 @@ def run_steps(
     steps: list[Step] = []
     jobs: dict[str, Any] = {}
     checks = scratch.directory / "checks.xml"
-    if commands is None:
+    if not commands:
         up, smoke, down = (Command.of_make(name, stack) for name in _LIMITS)
         commands = (up, replace(smoke, line=f"{smoke.line} JUNIT={checks}"), down)
     *before, down = commands
@@ -148,10 +145,9 @@ def run_steps(
         steps.append(judge(_run_step(scratch, down, math.inf)))
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    written = None
-    with suppress(OSError, ET.ParseError):  # pytest may not have run to its end
-        written = ET.parse(checks).getroot()  # noqa: S314  # pytest wrote it
-    return Summary(stack, steps, jobs, written)
+    with suppress(OSError, ET.ParseError):  # pytest wrote it, but maybe not to its end
+        return Summary(stack, steps, jobs, ET.parse(checks).getroot())  # noqa: S314
+    return Summary(stack, steps, jobs)
 
 
 def _run_step(scratch: Scratch, command: Command, limit: float) -> Step:
@@ -169,7 +165,7 @@ def _with_jobs(scratch: Scratch, stack: str, step: Step) -> tuple[Step, dict[str
     jobs: dict[str, Any] = {}
     command = f"make -s results STACK={shlex.quote(stack)} FORMAT=json"
     with suppress(TimeoutError, ValueError, KeyError):
-        jobs = dict(json.loads(scratch.run(command, _RESULTS_SECONDS).output)["jobs"])
+        jobs = dict(json.loads(scratch.run(command, 60).output)["jobs"])
     ends = {name: {job.get("state"), job.get("gate")} for name, job in jobs.items()}
     failed = ", ".join(name for name, end in ends.items() if end & _ENDED_BADLY)
     if step.status == FAILED and failed:
@@ -203,7 +199,7 @@ def _seconds(text: str) -> float:
     return int(found[1]) * {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}[found[2]]
 
 
-def _stop(number: int, _frame: FrameType | None) -> None:
+def _stop(number: int, _frame: object) -> None:
     for each in _SIGNALS:  # another one must not keep `down` from running
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt(signal.Signals(number).name)

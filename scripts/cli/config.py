@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,18 +80,19 @@ def cluster_of(stack: str) -> Mapping[str, Any]:
 
 def jobs_of(stack: str) -> list[str]:
     """The names of the jobs in the stack's file; empty when it can't be read."""
-    try:
+    with suppress(CommandError):
         jobs = settings_of(stack).get("slipway:jobs")
-    except CommandError:
-        return []
-    return [str(name) for name in jobs] if isinstance(jobs, dict) else []
+        return [str(name) for name in jobs] if isinstance(jobs, dict) else []
+    return []
 
 
-def no_job(stack: str, job: str, known: Collection[str]) -> str:
-    """Return the message that a stack has no job of this name, with those that it has."""
+def require_job(stack: str, job: str, known: Collection[str], more: str = "") -> None:
+    """Raise with the names of a stack's jobs, and with `more`, unless it has one of this name."""
+    if job in known:
+        return
     listed = f"Jobs of {stack}: {', '.join(sorted(known))}." if known else f"{stack} has no jobs."
     what = f"There is no job {job!r}.{meant(job, known)}" if job else "Say which job: JOB=NAME."
-    return f"{what} {listed}"
+    raise CommandError(f"{what} {listed}{more}")
 
 
 def load_settings(stack: str) -> "StackSettings | None":

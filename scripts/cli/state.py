@@ -12,7 +12,6 @@ from jobs.run.takeover import upgraded
 from scripts.cli.backend import Cli, exists, exported, name_of, rows
 
 _NAMESPACE = f"{tokens.JOB_NAMESPACE}$kubernetes:core/v1:Namespace::"
-_RUN = tokens.PYTORCH_JOB
 
 
 @dataclass(frozen=True)
@@ -112,14 +111,14 @@ def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
         # A replaced resource awaits deletion, or is deleted and kept until its replacement exists.
         if each.get("delete"):
             continue
-        if each["type"] == _RUN and each.get("pendingReplacement"):
+        if each["type"] == tokens.PYTORCH_JOB and each.get("pendingReplacement"):
             begun[name_of(each)] = ("replacing", each)
-        elif each["type"] == _RUN:
+        elif each["type"] == tokens.PYTORCH_JOB:
             runs[name_of(each)] = each
         elif each["type"] == tokens.GATE and not each.get("pendingReplacement"):
             gates[name_of(each)] = each
     for each in pending:
-        if each["resource"]["type"] == _RUN:
+        if each["resource"]["type"] == tokens.PYTORCH_JOB:
             begun[name_of(each["resource"])] = (each["type"], each["resource"])
     for name in dict.fromkeys([*runs, *begun]):
         operation, latest = begun[name] if name in begun else (None, runs[name])

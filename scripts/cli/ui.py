@@ -11,12 +11,11 @@ from tempfile import TemporaryFile
 from core.validation import check as validate
 from infra.tracking.manifests import NAME, PORT
 from infra.tracking.settings import KEY, Tracking
-from scripts.cli.config import no_job, own, settings_of
+from scripts.cli.config import own, require_job, settings_of
 from scripts.cli.kubeconfig import kubectl
 from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError
 
-_WANDB = "https://wandb.ai"
 _PAUSE_SECONDS = 0.5
 
 
@@ -27,8 +26,8 @@ def show(stack: str, job: str, port: int) -> int:
     """
     settings = _settings(stack)
     state = read_state(stack, secrets=settings.is_installed)
-    if job and job not in state.jobs:
-        raise CommandError(no_job(stack, job, state.jobs))
+    if job:
+        require_job(stack, job, state.jobs)
     result = state.jobs[job].result if job else None
     page = (result and result.tracking) or ""
     if not settings.is_installed:
@@ -69,7 +68,7 @@ def elsewhere(settings: Tracking, stack: str, job: str, page: str) -> str:
     if page:
         return f"The last run of {job}: {page}"
     called = {"mlflow": "MLflow", "wandb": "Weights & Biases"}[settings.kind]
-    return f"{called} with the runs of {stack}: {settings.place.get('address', _WANDB)}"
+    return f"{called} with the runs of {stack}: {settings.place.get('address', 'https://wandb.ai')}"
 
 
 def _settings(stack: str) -> Tracking:

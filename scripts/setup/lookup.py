@@ -20,10 +20,9 @@ _SECONDS = 20
 def search_path() -> str:
     """Return PATH and the system's own directories, without those that set-up itself adds."""
     ours = (cache_dir(), CHECKOUT)
-    given = os.environ.get("PATH", os.defpath).split(os.pathsep)
     directories = dict.fromkeys(
         directory
-        for directory in (*given, *_SYSTEM)
+        for directory in (*os.get_exec_path(), *_SYSTEM)
         if directory and not any(Path(directory).is_relative_to(root) for root in ours)
     )
     return os.pathsep.join(directories)

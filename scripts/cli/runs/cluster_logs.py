@@ -21,7 +21,7 @@ from jobs.observe.replica import containers, starts_in
 from jobs.records import archive
 from jobs.records.archive import Archive, Run
 from jobs.records.recording import Recording
-from scripts.cli.config import no_job
+from scripts.cli.config import require_job
 from scripts.cli.runs.log_lines import Printer, Target, kept_topology, names_of, print_runs
 from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
@@ -129,11 +129,10 @@ def _connect(state: StackState, job: str) -> JobApi | None:
 def _nothing(
     stack: str, state: StackState, job: str, trouble: str, declared_jobs: Collection[str]
 ) -> str:
-    """Return why a job has no logs, and what exists instead."""
+    """Return why a job has no logs, and what exists instead; raise if there is no such job."""
     known = {*state.jobs, *archive.jobs(stack), *declared_jobs}
-    if job not in known:
-        no_cluster = f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
-        return no_job(stack, job, known) + (no_cluster if state.kubeconfig is None else "")
+    no_cluster = f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
+    require_job(stack, job, known, no_cluster if state.kubeconfig is None else "")
     if trouble:
         return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"
     declared = state.jobs.get(job)

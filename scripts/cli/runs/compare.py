@@ -18,7 +18,7 @@ from jobs.records import archive
 from jobs.records.events import figure, numbers
 from jobs.records.history import History, Record
 from jobs.run.gate import limits
-from scripts.cli.config import load_settings, no_job
+from scripts.cli.config import load_settings, require_job
 from scripts.cli.state import JobState, read_state
 from scripts.cli.terminal import CommandError, console
 
@@ -28,9 +28,6 @@ _SAME = 0.0005  # of a figure
 _LEGEND = "Better, worse, more and less: this run, the first one, beside each other one."
 _CODE = {"files": "another script", "image": "another image"}
 """What tells that another program was trained, by its name in `jobs.records.provenance`."""
-_TIME_TO = "seconds to accuracy"
-_BACKWARD = "backward and communication, share of a step"
-_RATE = "samples per second"
 _FIGURES = read(Path(__file__).with_name("figures.yaml"))
 
 
@@ -50,8 +47,7 @@ def compare(stack: str, job: str, other: str) -> int:
         CommandError: no run of the job has ended, or there is no such other one.
     """
     jobs = read_state(stack).jobs
-    if job not in jobs:
-        raise CommandError(no_job(stack, job, jobs))
+    require_job(stack, job, jobs)
     state = jobs[job]
     if state.gate is None and (settings := load_settings(stack)) is not None:  # it was missed
         state = with_limits(state, settings.jobs)
@@ -145,13 +141,14 @@ def _figures(record: Record, target: float | None) -> dict[str, float]:
     found = {name: figure(getattr(result, name, None)) for name in _FIGURES["compared"]}
     if target is not None:
         there = (each for each in epochs if each.get("accuracy", 0) >= target)
-        found[f"{_TIME_TO} {target:.4g}"] = next(there, {}).get("elapsed_seconds")
+        found[f"seconds to accuracy {target:.4g}"] = next(there, {}).get("elapsed_seconds")
     rates = [each["samples_per_second"] for each in epochs if "samples_per_second" in each]
-    found[_RATE] = fmean(rates) if rates else None
+    found["samples per second"] = fmean(rates) if rates else None
     parts = Counter[str]()
     for each in epochs:
         parts.update(each.get("seconds_in") or {})
-    found[_BACKWARD] = parts["backward"] / parts.total() if parts.total() else None
+    share = parts["backward"] / parts.total() if parts.total() else None
+    found["backward and communication, share of a step"] = share
     found |= numbers(result and result.metrics)
     return {name: value for name, value in found.items() if value is not None}
 

@@ -122,17 +122,13 @@ class Printer:
 
 
 def print_runs(
-    printer: Printer,
-    runs: Sequence[Run],
-    cursors: dict[str, Cursor] | None = None,
-    until: str | None = None,
+    printer: Printer, runs: Sequence[Run], cursors: dict[str, Cursor], until: str | None = None
 ) -> None:
     """Print the logs of runs in the order of time, each container's once.
 
     The oldest run comes first; of one that is kept and was fetched, what is kept. `cursors` are
     moved along: they say how far each container's log was printed. No line after `until` is.
     """
-    printed = {} if cursors is None else cursors
     parts: dict[tuple[str, str], list[Log]] = {}
     for run in runs:
         for log in run.logs():
@@ -144,7 +140,7 @@ def print_runs(
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
     def lines(run_id: str, container: str, logs: Sequence[Log]) -> Iterator[LogLine]:
-        replica, cursor = logs[0].replica, printed.setdefault(container, Cursor())
+        replica, cursor = logs[0].replica, cursors.setdefault(container, Cursor())
         if logs[0].is_cut and cursor.stamp is None:
             name = printer.names[replica]
             printer.note(f"{name}: the beginning of its log was dropped, since it grew too long")

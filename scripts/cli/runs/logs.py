@@ -28,7 +28,7 @@ def print_logs(stack: str, job: str, rank: int | None = None, *, follow: bool = 
         target = cluster_logs.find(stack, state.result(), job, rank, jobs_of(stack))
     printer = Printer(target.names, raw=rank is not None)
     if target.api is None:
-        print_runs(printer, target.runs)
+        print_runs(printer, target.runs, {})
     else:
         cluster_logs.show(target, target.api, printer, stack, follow=follow)
     if printer.run is None:

@@ -26,7 +26,7 @@ from jobs.records.timeline import entries
 from jobs.result import RunResult, explain
 from jobs.run.gate import LIMITS
 from scripts.cli.backend import locks
-from scripts.cli.config import load_settings, no_job
+from scripts.cli.config import load_settings, require_job
 from scripts.cli.runs import charts, report_data
 from scripts.cli.runs.compare import of_job, remembered, with_limits
 from scripts.cli.runs.report_data import most_lines, newest_lines
@@ -65,8 +65,8 @@ def read(stack: str, job: str = "") -> list[SimpleNamespace]:
         raise CommandError(
             f"Stack {stack} has no runs to report on; `make up STACK={stack}` trains its jobs."
         )
-    if job and job not in state.jobs:
-        raise CommandError(no_job(stack, job, state.jobs))
+    if job:
+        require_job(stack, job, state.jobs)
     settings = load_settings(stack)
     declared = () if settings is None else settings.jobs
     found = outcomes(state, declared, is_busy=bool(locks(stack)))

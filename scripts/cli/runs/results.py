@@ -20,7 +20,7 @@ from jobs.observe.progress import duration
 from jobs.result import RunResult, explain
 from jobs.run.gate import limits, missed
 from scripts.cli.backend import exists, locks
-from scripts.cli.config import jobs_of, load_settings, no_job
+from scripts.cli.config import jobs_of, load_settings, require_job
 from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, console
 
@@ -152,8 +152,8 @@ def print_results(
     form: Format = "text",
 ) -> None:
     """See `show`; of outcomes that are known."""
-    if job and job not in found:
-        raise CommandError(no_job(stack, job, found))
+    if job:
+        require_job(stack, job, found)
     if all(each.state == "no result" for each in found.values()):
         raise CommandError(
             f"Stack {stack} has no results yet; `make up STACK={stack}` trains its jobs."

@@ -281,7 +281,7 @@ def test_lines_of_several_logs_are_in_the_order_of_time() -> None:
     keep("mine-1", (0, "a", late), (1, "b", early))
     out = io.StringIO()
     printer = Printer({0: "rank 0", 1: "rank 1"}, raw=False, out=out)
-    print_runs(printer, archive.of_job("dev", "mine").runs())
+    print_runs(printer, archive.of_job("dev", "mine").runs(), {})
     assert out.getvalue().splitlines() == ["[rank 1] x", "[rank 0] x", "[rank 0] y", "[rank 1] y"]
 
 

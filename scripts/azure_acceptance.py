@@ -30,18 +30,8 @@ from clusters.kinds import CLUSTERS
 from core.paths import CHECKOUT
 from infra import settings
 from infra.cost import estimates, prices
+from scripts import ci_smoke
 from scripts.azure_requests import CHANGES, requests
-from scripts.ci_smoke import (
-    FAILED,
-    Command,
-    Step,
-    Summary,
-    input_file,
-    output_file,
-    parser_of,
-    run_in_copy,
-    run_steps,
-)
 from scripts.cli.terminal import CommandError
 from scripts.scratch import Scratch
 
@@ -111,20 +101,20 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     return cap
 
 
-def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[Summary, str]:
+def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke.Summary, str]:
     """Run the stack in a copy of the checkout; return how it went, and the report as JSON.
 
     The engine records what each step asks plugins. Its files hold secrets, and none stays.
     """
     file = scratch.checkout / "stacks" / f"{STACK}.yaml"
     file.write_text(yaml.safe_dump({"config": dict(config)}))
-    up, smoke, down = (Command.of_make(name, STACK) for name in ("up", "smoke", "down"))
+    up, smoke, down = (ci_smoke.Command.of_make(name, STACK) for name in ("up", "smoke", "down"))
     up, down = replace(up, limit=_UP_SECONDS), replace(down, limit=DOWN_SECONDS)
     refresh = f'eval "$(make -s env)" && pulumi refresh --yes --skip-preview --stack {STACK}'
     again = replace(up, name=AGAIN)
-    commands = [up, Command("refresh", refresh, _REFRESH_SECONDS), again, smoke, down]
+    commands = [up, ci_smoke.Command("refresh", refresh, _REFRESH_SECONDS), again, smoke, down]
 
-    def recorded(command: Command) -> Command:
+    def recorded(command: ci_smoke.Command) -> ci_smoke.Command:
         record = shlex.quote(f"{records}/{command.name}")
         return replace(command, line=f"export PULUMI_DEBUG_GRPC={record}; {command.line}")
 
@@ -133,16 +123,18 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[Summary,
         lines = record.read_text(errors="replace").splitlines() if record.exists() else []
         return [*requests(lines, name)]
 
-    def judge(step: Step) -> Step:
+    def judge(step: ci_smoke.Step) -> ci_smoke.Step:
         """Fail the second `up` if it has changed anything."""
         if step.name != AGAIN or step.status:
             return step
         changed = [each for each in requests_of(AGAIN) if each["method"] in CHANGES]
         names = ", ".join(f"{each['type']} {each['name']}" for each in changed)
-        return replace(step, outcome=f"changed {names}", status=FAILED) if changed else step
+        if changed:
+            step = replace(step, outcome=f"changed {names}", status=ci_smoke.FAILED)
+        return step
 
     with TemporaryDirectory(dir=scratch.directory) as records:
-        summary = run_steps(scratch, STACK, cap.seconds, [*map(recorded, commands)], judge)
+        summary = ci_smoke.run_steps(scratch, STACK, cap.seconds, [*map(recorded, commands)], judge)
         calls = [each for command in commands for each in requests_of(command.name)]
     spent = cap.hourly * sum(step.seconds for step in summary.steps) / 3600
     costs = {"currency": cap.currency, "max": f"{cap.most:g}", "hourly": f"{cap.hourly:.3f}"}
@@ -153,13 +145,13 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[Summary,
 
 def main() -> int:
     """Run the command and return its exit status."""
-    parser = parser_of("scripts/azure-acceptance", __doc__)
+    parser = ci_smoke.parser_of("scripts/azure-acceptance", __doc__)
     option, own = partial(parser.add_argument, metavar="FILE"), CHECKOUT / "Pulumi.azure.yaml"
     what = "a stack of the kind aks with your own values; by default Pulumi.azure.yaml"
-    option("--settings", type=input_file, default=own, help=what)
+    option("--settings", type=ci_smoke.input_file, default=own, help=what)
     what = "what its nodes may cost, in the price table's currency; by default 5"
     option("--max-cost", type=float, default=5.0, metavar="AMOUNT", help=what)
-    option("--report", type=output_file, required=True, help="write the report there")
+    option("--report", type=ci_smoke.output_file, required=True, help="write the report there")
     arguments = parser.parse_args()
     try:
         document = yaml.safe_load(arguments.settings.read_text())
@@ -178,12 +170,12 @@ def main() -> int:
         flush=True,
     )
 
-    def run_and_report(scratch: Scratch) -> Summary:
+    def run_and_report(scratch: Scratch) -> ci_smoke.Summary:
         summary, text = run(scratch, config, cap)
         arguments.report.write_text(text)
         return summary
 
-    return run_in_copy(run_and_report)
+    return ci_smoke.run_in_copy(run_and_report)
 
 
 if __name__ == "__main__":

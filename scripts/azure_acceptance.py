@@ -79,7 +79,7 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     """Return the cap of a stack.
 
     Raises:
-        CommandError: its nodes have no price, or it is none, or does not pay for taking it down.
+        CommandError: its nodes have no price, or the cap is none or too low to take it down.
         settings.SettingsError: with everything that is wrong with them.
     """
     parsed = settings.parse({key: json.dumps(value) for key, value in config.items()}, STACK)

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
@@ -29,32 +30,16 @@ from clusters.kinds import CLUSTERS
 from core.paths import CHECKOUT
 from infra import settings
 from infra.cost import estimates, prices
+from scripts import ci_smoke
 from scripts.azure_requests import CHANGES, requests
-from scripts.ci_smoke import (
-    FAILED,
-    Command,
-    Step,
-    Summary,
-    input_file,
-    output_file,
-    parser_of,
-    run_in_copy,
-    run_steps,
-)
+from scripts.cli.terminal import CommandError
 from scripts.scratch import Scratch
 
 STACK = "azure-acceptance"
 AGAIN = "up again"
-DOWN_SECONDS = 30 * 60.0
-"""How long taking it down may take, which the cap has to pay for as well."""
+DOWN_SECONDS = 30 * 60.0  # how long taking it down may take, which the cap has to pay for as well
 _UP_SECONDS = 60 * 60.0
 _REFRESH_SECONDS = 10 * 60.0
-_KEPT = ("kind", "subscription", "tenant", "location", "api", "admins", "budget", "login", "images",
-         "tags", "kubernetesVersion")  # fmt: skip
-"""The cluster's settings that are the user's own. Its name, its groups and all else are not."""
-_ARGS = ["--limit-train", "3000", "--limit-test", "500"]
-_JOBS = {"mnist-gloo": {"workers": 1, "args": _ARGS, "minAccuracy": 0.1}}
-"""A training of seconds on two ranks: the nodes pull, and what the operator does works."""
 
 
 @dataclass(frozen=True)
@@ -71,24 +56,19 @@ class Cap:
         return self.most / self.hourly * 3600 - DOWN_SECONDS
 
 
-class Unusable(Exception):
-    """The run can't start; the text says why and what to do."""
-
-
 def stack_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cheapest stack's settings, made of a user's own; `Unusable` if not for `aks`."""
+    """Return the cheapest stack's settings, made of a user's own; raise unless for `aks`."""
     cluster = config.get("slipway:cluster") or {}
     if cluster.get("kind") != "aks":
-        raise Unusable("its slipway:cluster is not of the kind aks; name the file of such a stack")
-    size = {key: value for key, value in (cluster.get("system") or {}).items() if key == "size"}
-    found: dict[str, Any] = {
-        "slipway:cluster": {
-            **{key: cluster[key] for key in _KEPT if key in cluster},
-            "gpu": False,
-            "system": {**size, "minNodes": 1, "maxNodes": 1},
-        },
-        "slipway:jobs": _JOBS,
-    }
+        raise CommandError(
+            "its slipway:cluster is not of the kind aks; name the file of such a stack"
+        )
+    document = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+    found: dict[str, Any] = document["config"]
+    cheapest = found["slipway:cluster"]
+    cheapest |= {key: cluster[key] for key in document["kept"] if key in cluster}
+    system = cluster.get("system") or {}
+    cheapest["system"] |= {key: each for key, each in system.items() if key == "size"}
     if (own := config.get(prices.KEY)) is not None:
         # The copy has no files that git ignores.
         found[prices.KEY] = str((CHECKOUT / Path(own).expanduser()).resolve())
@@ -99,7 +79,7 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     """Return the cap of a stack.
 
     Raises:
-        Unusable: its nodes have no price, or it does not pay for taking the stack down, or is none.
+        CommandError: its nodes have no price, or the cap is none or too low to take it down.
         settings.SettingsError: with everything that is wrong with them.
     """
     parsed = settings.parse({key: json.dumps(value) for key, value in config.items()}, STACK)
@@ -108,72 +88,70 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     hourly = estimates.most(pools, table)
     if hourly is None:
         sizes = ", ".join(f"{each.size} in {each.region}" for each in pools)
-        raise Unusable(
+        raise CommandError(
             f"there is no price for {sizes}, so no cost cap can be kept; use another location, or "
             "write a price table (docs/costs.md) and name it in slipway:prices"
         )
     cap = Cap(most, float(hourly), table.currency)
     if not 0 < cap.seconds < math.inf:
-        raise Unusable(
+        raise CommandError(
             f"--max-cost {most:g} is no limit, or less than taking the stack down may cost: "
             f"{DOWN_SECONDS / 60:g} minutes at {table.currency} {hourly:.3f} an hour; change it"
         )
     return cap
 
 
-def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[Summary, str]:
+def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke.Summary, str]:
     """Run the stack in a copy of the checkout; return how it went, and the report as JSON.
 
     The engine records what each step asks plugins. Its files hold secrets, and none stays.
     """
     file = scratch.checkout / "stacks" / f"{STACK}.yaml"
     file.write_text(yaml.safe_dump({"config": dict(config)}))
-    up, smoke, down = (Command.of_make(name, STACK) for name in ("up", "smoke", "down"))
+    up, smoke, down = (ci_smoke.Command.of_make(name, STACK) for name in ("up", "smoke", "down"))
     up, down = replace(up, limit=_UP_SECONDS), replace(down, limit=DOWN_SECONDS)
     refresh = f'eval "$(make -s env)" && pulumi refresh --yes --skip-preview --stack {STACK}'
     again = replace(up, name=AGAIN)
-    commands = [up, Command("refresh", refresh, _REFRESH_SECONDS), again, smoke, down]
-    records = {each.name: scratch.directory / f"{each.name}.requests" for each in commands}
+    commands = [up, ci_smoke.Command("refresh", refresh, _REFRESH_SECONDS), again, smoke, down]
 
-    def recorded(command: Command) -> Command:
-        record = shlex.quote(str(records[command.name]))
+    def recorded(command: ci_smoke.Command) -> ci_smoke.Command:
+        record = shlex.quote(f"{records}/{command.name}")
         return replace(command, line=f"export PULUMI_DEBUG_GRPC={record}; {command.line}")
 
-    def asked(name: str) -> list[dict[str, Any]]:
-        known = records[name].exists()
-        lines = records[name].read_text(errors="replace").splitlines() if known else []
+    def requests_of(name: str) -> list[dict[str, Any]]:
+        record = Path(records, name)
+        lines = record.read_text(errors="replace").splitlines() if record.exists() else []
         return [*requests(lines, name)]
 
-    def judge(step: Step) -> Step:
+    def judge(step: ci_smoke.Step) -> ci_smoke.Step:
         """Fail the second `up` if it has changed anything."""
         if step.name != AGAIN or step.status:
             return step
-        changed = [each for each in asked(AGAIN) if each["method"] in CHANGES]
+        changed = [each for each in requests_of(AGAIN) if each["method"] in CHANGES]
         names = ", ".join(f"{each['type']} {each['name']}" for each in changed)
-        return replace(step, outcome=f"changed {names}", status=FAILED) if changed else step
+        if changed:
+            step = replace(step, outcome=f"changed {names}", status=ci_smoke.FAILED)
+        return step
 
-    try:
-        summary = run_steps(scratch, STACK, cap.seconds, [*map(recorded, commands)], judge)
-        calls = [each for name in records for each in asked(name)]
-    finally:
-        for record in records.values():
-            record.unlink(missing_ok=True)
+    with TemporaryDirectory(dir=scratch.directory) as records:
+        summary = ci_smoke.run_steps(scratch, STACK, cap.seconds, [*map(recorded, commands)], judge)
+        calls = [each for command in commands for each in requests_of(command.name)]
     spent = cap.hourly * sum(step.seconds for step in summary.steps) / 3600
     costs = {"currency": cap.currency, "max": f"{cap.most:g}", "hourly": f"{cap.hourly:.3f}"}
     costs["nodes"] = f"{spent:.3f}"
-    document = {**json.loads(summary.json()), "cost": costs, "requests": calls}
+    document = {**summary.document, "cost": costs, "requests": calls}
     return summary, json.dumps(document, indent=1)
 
 
 def main() -> int:
     """Run the command and return its exit status."""
-    parser = parser_of("scripts/azure-acceptance", __doc__)
+    parser = ci_smoke.parser_of("scripts/azure-acceptance", __doc__)
     option, own = partial(parser.add_argument, metavar="FILE"), CHECKOUT / "Pulumi.azure.yaml"
     what = "a stack of the kind aks with your own values; by default Pulumi.azure.yaml"
-    option("--settings", type=input_file, default=own, help=what)
+    option("--settings", type=ci_smoke.input_file, default=own, help=what)
     what = "what its nodes may cost, in the price table's currency; by default 5"
     option("--max-cost", type=float, default=5.0, metavar="AMOUNT", help=what)
-    option("--report", type=output_file, required=True, help="write the report there")
+    option("--report", type=ci_smoke.output_file, required=True, help="write the report there")
     arguments = parser.parse_args()
     try:
         document = yaml.safe_load(arguments.settings.read_text())
@@ -184,7 +162,7 @@ def main() -> int:
             f"there is no {arguments.settings}; `make preview STACK=azure` makes one, and marks "
             "what to fill in"
         )
-    except (Unusable, settings.SettingsError, yaml.YAMLError) as error:
+    except (CommandError, settings.SettingsError, yaml.YAMLError) as error:
         parser.error(f"{arguments.settings}: {error}")
     print(
         f"At most {cap.currency} {cap.most:g} at {cap.hourly:.3f} an hour: the stack is taken down "
@@ -192,12 +170,12 @@ def main() -> int:
         flush=True,
     )
 
-    def run_and_report(scratch: Scratch) -> Summary:
+    def run_and_report(scratch: Scratch) -> ci_smoke.Summary:
         summary, text = run(scratch, config, cap)
         arguments.report.write_text(text)
         return summary
 
-    return run_in_copy(run_and_report)
+    return ci_smoke.run_in_copy(run_and_report)
 
 
 if __name__ == "__main__":

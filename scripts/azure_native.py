@@ -8,8 +8,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version as version_of_package
+from pathlib import Path
 from typing import Any, NoReturn
 
+import yaml
 from pulumi.provider.experimental import provider as protocol
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.server import ProviderServicer
@@ -22,19 +24,9 @@ from infra.provider.provider import response
 from infra.provider.server import serve
 
 _REPLACED = re.compile(
-    # Part of a resource's ID, or what no Azure resource can change.
-    r"location|name|\w+Name|scope|resourceUri|resourceProviderNamespace|parentResourcePath"
-    r"|resourceType"
-    # Of a cluster, a pool, a role assignment, and what is on Azure Local.
-    r"|dnsPrefix|nodeResourceGroup|networkProfile\.(dnsServiceIP|networkDataplane|networkPlugin"
-    r"|networkPluginMode|networkPolicy|outboundType|podCidr|serviceCidr)"
-    r"|vmSize|principalId|extendedLocation(\..*)?"
+    "|".join(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8")))
 )
-"""Inputs for which azure-native replaces a resource, of those that Slipway sets.
-
-https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go
-"""
-_GENERIC = "azure-native:resources:Resource"
+"""Inputs for which azure-native replaces a resource."""
 
 
 class NeedsPlugin(Exception):
@@ -75,7 +67,7 @@ class PreviewStub(protocol.Provider):
             self._refuse("creating", request)
         EngineContext(self._engine, "", printed=self._shown).warn(self.notice)
         inputs = request.new_inputs
-        if token(request) == _GENERIC and self._location is not None:
+        if token(request) == "azure-native:resources:Resource" and self._location is not None:
             # The plugin adds it as well; a difference would show as a replacement.
             inputs = {"location": self._location, **inputs}
         return protocol.CheckResponse(inputs=inputs)

@@ -11,13 +11,9 @@ from typing import Any
 
 from core.process import json_map
 
-HIDDEN = "[secret]"
-"""What stands in a report in place of a secret."""
-CHANGES = frozenset({"Create", "Update", "Delete"})
-"""Methods that change something in Azure."""
+HIDDEN = "[secret]"  # what stands in a report in place of a secret
+CHANGES = frozenset({"Create", "Update", "Delete"})  # methods that change something in Azure
 _METHOD = re.compile("/pulumirpc.ResourceProvider/(Create|Read|Update|Delete|Invoke)")
-_PACKAGE = "azure-native:"
-_FINISHED = "response_completed"
 # https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/common/resource/sig/sig.go
 _SIGNATURE, _OF_HIDDENS = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 _KEYS = re.compile(
@@ -45,7 +41,9 @@ def requests(lines: Iterable[str], step: str) -> Iterator[dict[str, Any]]:
     the program), the `request`, the `answer`, `errors` and `seconds`.
     """
     # Half a line may be at the end.
-    entries = [each for each in map(json_map, lines) if each.get("progress") == _FINISHED]
+    entries = [
+        each for each in map(json_map, lines) if each.get("progress") == "response_completed"
+    ]
     # A plugin may repeat in an error, or in another answer, what it marked as a secret once.
     secrets = sorted({text for each in entries for text in _secrets(each)}, key=len, reverse=True)
     for entry in entries:
@@ -53,7 +51,7 @@ def requests(lines: Iterable[str], step: str) -> Iterator[dict[str, Any]]:
         # In a URN a resource's type follows those of its parents. A function has a token instead.
         *_, types, name = str(asked.get("urn", f"::{asked.get('tok')}::")).split("::", 3)
         kind = types.rpartition("$")[2]
-        if called is None or asked.get("preview") or not kind.startswith(_PACKAGE):
+        if called is None or asked.get("preview") or not kind.startswith("azure-native:"):
             continue
         texts = {"request": asked, "answer": entry.get("response"), "errors": entry.get("errors")}
         yield {

@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from rich.console import Console
@@ -30,15 +29,9 @@ from rich.table import Table
 from core.paths import CHECKOUT
 from scripts.scratch import Scratch
 
-FAILED = 1
-TIMED_OUT = 124
-JOB_FAILED = 125
-_BY_SIGNAL = 128
+FAILED, TIMED_OUT, JOB_FAILED, _BY_SIGNAL = 1, 124, 125, 128  # exit statuses
 _LIMITS = {"up": 45 * 60.0, "smoke": 10 * 60.0, "down": 10 * 60.0}
 """Seconds that a step may take; a first `up` on a bare machine builds the trainer's image."""
-_RESULTS_SECONDS = 60.0
-_CALLED_FROM = "CI_SMOKE_CALLED_FROM"
-"""The variable with the caller's directory, which relative paths begin at."""
 _ENDED_BADLY = frozenset({"Failed", "TimedOut", "CannotStart", "missed"})
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -63,10 +56,9 @@ class Command:
     trains: bool = False
 
     @classmethod
-    def of_make(cls, name: str, stack: str, options: str = "") -> "Command":
+    def of_make(cls, name: str, stack: str) -> "Command":
         """Return the step that runs `make NAME STACK=stack`."""
-        line = f"make {name} STACK={shlex.quote(stack)} {options}".strip()
-        return cls(name, line, _LIMITS[name], trains=name == "up")
+        return cls(name, f"make {name} STACK={shlex.quote(stack)}", _LIMITS[name], name == "up")
 
 
 @dataclass(frozen=True)
@@ -83,20 +75,20 @@ class Summary:
         """What to exit with: the first failure's."""
         return next((step.status for step in self.steps if step.status), 0)
 
-    def json(self) -> str:
-        """Return it as JSON."""
+    @property
+    def document(self) -> dict[str, Any]:
+        """What is written as JSON."""
         steps = [
             {"name": step.name, "outcome": step.outcome, "seconds": round(step.seconds, 1)}
             for step in self.steps
         ]
-        document = {"stack": self.stack, "status": self.status, "steps": steps, "jobs": self.jobs}
-        return json.dumps(document)
+        return {"stack": self.stack, "status": self.status, "steps": steps, "jobs": self.jobs}
 
     def junit(self) -> ET.ElementTree:
         """Return it in JUnit's XML: a suite of the steps, then that of the smoke checks."""
         suites = ET.Element("testsuites")
-        failed = [step for step in self.steps if step.status]
-        counts = {"tests": str(len(self.steps)), "failures": str(len(failed))}
+        failures = sum(step.status != 0 for step in self.steps)
+        counts = {"tests": str(len(self.steps)), "failures": str(failures)}
         suite = ET.SubElement(suites, "testsuite", {"name": f"stack {self.stack}", **counts})
         for step in self.steps:
             about = {"classname": self.stack, "name": step.name, "time": f"{step.seconds:.1f}"}
@@ -120,7 +112,7 @@ def run_steps(
     scratch: Scratch,
     stack: str,
     timeout: float = math.inf,
-    commands: Sequence[Command] | None = None,
+    commands: Sequence[Command] = (),
     judge: Callable[[Step], Step] = lambda step: step,
 ) -> Summary:
     """Run commands, by default up, smoke and down, until one fails; the last, `down`, always.
@@ -131,9 +123,9 @@ def run_steps(
     steps: list[Step] = []
     jobs: dict[str, Any] = {}
     checks = scratch.directory / "checks.xml"
-    if commands is None:
-        options = {"smoke": f"JUNIT={checks}"}
-        commands = [Command.of_make(name, stack, options.get(name, "")) for name in _LIMITS]
+    if not commands:
+        up, smoke, down = (Command.of_make(name, stack) for name in _LIMITS)
+        commands = (up, replace(smoke, line=f"{smoke.line} JUNIT={checks}"), down)
     *before, down = commands
     until = time.monotonic() + timeout
     try:
@@ -153,33 +145,27 @@ def run_steps(
         steps.append(judge(_run_step(scratch, down, math.inf)))
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    written = None
-    with suppress(OSError, ET.ParseError):  # pytest may not have run to its end
-        written = ET.parse(checks).getroot()  # noqa: S314  # pytest wrote it
-    return Summary(stack, steps, jobs, written)
+    with suppress(OSError, ET.ParseError):  # pytest wrote it, but maybe not to its end
+        return Summary(stack, steps, jobs, ET.parse(checks).getroot())  # noqa: S314
+    return Summary(stack, steps, jobs)
 
 
 def _run_step(scratch: Scratch, command: Command, limit: float) -> Step:
-    """Run a command in the copy, within its own limit and this one."""
     limit = max(0.0, min(limit, command.limit))
     try:
         finished = scratch.run(command.line, limit, show=True)
     except TimeoutError:
         return Step(command.name, f"no end within {limit:.0f} s", limit, TIMED_OUT)
-    if finished.code == 0:
-        return Step(command.name, "ok", finished.seconds)
-    return Step(command.name, f"exit status {finished.code}", finished.seconds, FAILED)
+    outcome = f"exit status {finished.code}" if finished.code else "ok"
+    return Step(command.name, outcome, finished.seconds, FAILED if finished.code else 0)
 
 
 def _with_jobs(scratch: Scratch, stack: str, step: Step) -> tuple[Step, dict[str, Any]]:
-    """Return the step with the jobs that made it fail, if any did, and each job's last result.
-
-    There are no jobs where the stack has no results.
-    """
+    """Return the step with the jobs that made it fail, and each job's last result, if any."""
     jobs: dict[str, Any] = {}
     command = f"make -s results STACK={shlex.quote(stack)} FORMAT=json"
     with suppress(TimeoutError, ValueError, KeyError):
-        jobs = dict(json.loads(scratch.run(command, _RESULTS_SECONDS).output)["jobs"])
+        jobs = dict(json.loads(scratch.run(command, 60).output)["jobs"])
     ends = {name: {job.get("state"), job.get("gate")} for name, job in jobs.items()}
     failed = ", ".join(name for name, end in ends.items() if end & _ENDED_BADLY)
     if step.status == FAILED and failed:
@@ -195,7 +181,7 @@ def parser_of(program: str, description: str) -> argparse.ArgumentParser:
 
 def input_file(text: str) -> Path:
     """Return the path of an option, which begins at the caller's directory."""
-    return Path(os.environ.get(_CALLED_FROM, "."), text)
+    return Path(os.environ.get("CI_SMOKE_CALLED_FROM", "."), text)
 
 
 def output_file(text: str) -> Path:
@@ -213,7 +199,7 @@ def _seconds(text: str) -> float:
     return int(found[1]) * {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}[found[2]]
 
 
-def _stop(number: int, _frame: FrameType | None) -> None:
+def _stop(number: int, _frame: object) -> None:
     for each in _SIGNALS:  # another one must not keep `down` from running
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt(signal.Signals(number).name)
@@ -252,7 +238,7 @@ def main() -> int:
     def run(scratch: Scratch) -> Summary:
         summary = run_steps(scratch, arguments.stack, arguments.timeout)
         if arguments.json is not None:
-            arguments.json.write_text(summary.json())
+            arguments.json.write_text(json.dumps(summary.document))
         if arguments.junit is not None:
             summary.junit().write(arguments.junit, encoding="utf-8", xml_declaration=True)
         return summary

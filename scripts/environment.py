@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from core import files
 from core.paths import CHECKOUT, cache_dir, state_dir
+from scripts.cli.terminal import CommandError
 
 CLUSTER_ADDRESSES = (
     "localhost",
@@ -35,10 +36,6 @@ _OTHER_BACKENDS = ("PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_")
 that finds no state would take the stack for one that was destroyed."""
 
 
-class PassphraseLost(Exception):
-    """Stacks exist, but the passphrase that their secrets are encrypted with is gone."""
-
-
 def pulumi_home() -> Path:
     """Pulumi's own directory, so that the user's ~/.pulumi (logins, plugins) is never touched."""
     return cache_dir() / "pulumi-home"
@@ -58,7 +55,7 @@ def prepare() -> None:
     """Create what is missing, readable by no other user. Never replace a passphrase.
 
     Raises:
-        PassphraseLost: stacks exist whose passphrase has gone.
+        CommandError: stacks exist whose passphrase has gone.
     """
     _decline_logs(pulumi_home() / "logs")
     backend().mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -69,7 +66,7 @@ def prepare() -> None:
     stacks = sorted((backend() / ".pulumi" / "stacks").rglob("*.json"))
     if stacks:
         names = ", ".join(stack.stem for stack in stacks)
-        raise PassphraseLost(
+        raise CommandError(
             f"{file} has gone, and the secrets of these stacks are encrypted with it: {names}. "
             f"Put it back, or give them up: end their clusters and delete {backend()}."
         )

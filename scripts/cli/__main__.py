@@ -11,9 +11,9 @@ from core import toolchain
 from core.process import CommandFailed
 from scripts.cli.backend import INTERRUPTED
 from scripts.cli.terminal import CommandError
-from scripts.environment import PassphraseLost, applied, prepare, shell
+from scripts.environment import applied, prepare, shell
 
-_EXPECTED = (CommandError, CommandFailed, PassphraseLost, toolchain.ToolMissing)
+_EXPECTED = (CommandError, CommandFailed, toolchain.ToolMissing)
 """What can go wrong without a fault in this program: the text alone is shown."""
 _COMMANDS = {
     "up": ("commands:up",),
@@ -60,6 +60,8 @@ def _run(command: str, **arguments: object) -> int:
     variables = applied(os.environ)
     os.environ.clear()
     os.environ.update(variables)
+    if command != "down":  # which does without the stack's file
+        resolve_name("scripts.cli.config:check")(arguments["stack"])
     lock = nullcontext()
     if command in _CHANGING:
         lock = resolve_name("scripts.cli.recovery:alone")(arguments["stack"])

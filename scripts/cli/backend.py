@@ -24,8 +24,7 @@ from scripts.environment import backend
 _QUERY_LIMIT = 120  # seconds; these only read or write the stack's file
 QUIET = "--suppress-progress"
 """Without a terminal, Pulumi's dots would be a line of their own between any two rows."""
-INTERRUPTED = 128 + signal.SIGINT
-"""A shell's exit status for a command that Ctrl-C has ended."""
+INTERRUPTED = 128 + signal.SIGINT  # A shell's exit status for a command that Ctrl-C has ended
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from core import tokens
 from core.context import SUMMARY_VARIABLE
 from core.problem import meant
 from scripts.cli.backend import INTERRUPTED, QUIET, Cli, exists, exported, name_of, rows
-from scripts.cli.config import check, ensure_own
+from scripts.cli.config import ensure_own
 from scripts.cli.recovery import recover
 from scripts.cli.terminal import CommandError, echo
 
@@ -21,8 +21,6 @@ The program reports wrong settings before it declares anything, and a run takes 
 success only if the API server admits it (`jobs/run/lifecycle.py`).
 """
 
-_RUN = tokens.PYTORCH_JOB
-
 
 def up(stack: str) -> int:
     """Makes the stack's file and the stack if they are missing, and updates it."""
@@ -32,11 +30,9 @@ def up(stack: str) -> int:
 def preview(stack: str) -> int:
     """Shows what `up` would do, and does none of it.
 
-    For each run that is to be: why, its PyTorchJob, and what it needs. Every property of every
-    resource is in Pulumi's own `preview --diff`.
-
-    What it costs, and what `up` will refuse, comes again in the end. Makes the stack's file and an
-    empty stack if they are missing.
+    For each run that is to be: why, its PyTorchJob, and what it needs; in the end again what it
+    costs, and what `up` will refuse. Every property of every resource is in Pulumi's own
+    `preview --diff`. It makes the stack's file and an empty stack if they are missing.
     """
     cli = prepared(stack)
     with TemporaryDirectory() as directory:
@@ -49,7 +45,6 @@ def preview(stack: str) -> int:
 
 def rerun(stack: str, job: str) -> int:
     """Updates the stack, and replaces the run of one job, and so the gate that judges it."""
-    check(stack)
     runs = run_urns(exported(stack))
     if not runs:
         raise CommandError(
@@ -94,5 +89,5 @@ def run_urns(export: Mapping[str, Any]) -> dict[str, str]:
         name_of(each): each["urn"]
         for each in rows(export, "resources")
         # One that was replaced and could not be deleted yet is no run to be repeated.
-        if each["type"] == _RUN and not each.get("delete")
+        if each["type"] == tokens.PYTORCH_JOB and not each.get("delete")
     }

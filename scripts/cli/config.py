@@ -3,12 +3,11 @@
 Pulumi writes its encryption salt into the latter, so git ignores it; it starts as a copy.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +25,6 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 """https://www.pulumi.com/docs/iac/concepts/stacks/#create-stack"""
 
 
-class StackFileError(CommandError):
-    """The stack does not exist, or its file can't be read. The text names the remedy."""
-
-
 def template(stack: str) -> Path:
     """Where the stack's committed file is."""
     return CHECKOUT / "stacks" / f"{stack}.yaml"
@@ -40,26 +35,25 @@ def own(stack: str) -> Path:
     return CHECKOUT / f"Pulumi.{stack}.yaml"
 
 
-def names() -> list[str]:
-    """The existing stacks: those with a file in stacks/, and the user's own."""
-    committed = {file.stem for file in (CHECKOUT / "stacks").glob("*.yaml")}
-    personal = {file.stem.removeprefix("Pulumi.") for file in CHECKOUT.glob("Pulumi.*.yaml")}
-    return sorted(committed | personal)
-
-
 def check(stack: str) -> None:
-    """Raises `StackFileError` unless a file for a stack of this name exists."""
-    known = names()
+    """Raises `CommandError` unless a file for a stack of this name exists."""
+    files = (*CHECKOUT.glob("stacks/*.yaml"), *CHECKOUT.glob("Pulumi.*.yaml"))
+    known = sorted({file.stem.removeprefix("Pulumi.") for file in files})
     if stack in known:
         return
     if not _NAME.fullmatch(stack):
-        raise StackFileError(
+        raise CommandError(
             f"{stack!r} is not a valid name of a stack: use letters, digits, -, _ and . only. "
             f"Stacks: {', '.join(known)}."
         )
     if exists(stack):
-        raise StackFileError(_gone(stack))
-    raise StackFileError(
+        refresh = f'eval "$(make -s env)" && pulumi config refresh --stack {stack}'
+        raise CommandError(
+            f"{own(stack).name} is missing, but the stack {stack} still exists.\n"
+            f"Restore it as it was when the stack was last changed: {refresh}\n"
+            f"Or take the stack down, which needs no file: make down STACK={stack}"
+        )
+    raise CommandError(
         f"There is no stack {stack!r}.{meant(stack, known)} Stacks: {', '.join(known)}. "
         f"To make a new one, copy a file of stacks/ to {own(stack).name}."
     )
@@ -71,7 +65,7 @@ def ensure_own(stack: str) -> Path:
     file = own(stack)
     if not file.exists():
         shutil.copyfile(template(stack), file)
-    _effective(stack)
+    settings_of(stack)
     return file
 
 
@@ -80,55 +74,48 @@ def cluster_of(stack: str) -> Mapping[str, Any]:
 
     Only the program validates them, so a cluster that is not a map is empty here.
     """
-    cluster = _effective(stack).get("slipway:cluster")
+    cluster = settings_of(stack).get("slipway:cluster")
     return cluster if isinstance(cluster, dict) else {}
-
-
-def tracking_of(stack: str) -> Any:
-    """What the stack's file has at `slipway:tracking`, not validated; None without it."""
-    return _effective(stack).get("slipway:tracking")
 
 
 def jobs_of(stack: str) -> list[str]:
     """The names of the jobs in the stack's file; empty when it can't be read."""
-    try:
-        jobs = _effective(stack).get("slipway:jobs")
-    except StackFileError:
-        return []
-    return [str(name) for name in jobs] if isinstance(jobs, dict) else []
+    with suppress(CommandError):
+        jobs = settings_of(stack).get("slipway:jobs")
+        return [str(name) for name in jobs] if isinstance(jobs, dict) else []
+    return []
 
 
-def no_job(stack: str, job: str, known: Collection[str]) -> str:
-    """Return the message that a stack has no job of this name, with those that it has."""
+def require_job(stack: str, job: str, known: Collection[str], more: str = "") -> None:
+    """Raise with the names of a stack's jobs, and with `more`, unless it has one of this name."""
+    if job in known:
+        return
     listed = f"Jobs of {stack}: {', '.join(sorted(known))}." if known else f"{stack} has no jobs."
     what = f"There is no job {job!r}.{meant(job, known)}" if job else "Say which job: JOB=NAME."
-    return f"{what} {listed}"
+    raise CommandError(f"{what} {listed}{more}")
 
 
-def load_settings(stack: str) -> StackSettings | None:
+def load_settings(stack: str) -> "StackSettings | None":
     """Return the stack's settings; None when they are wrong, which `up` and `preview` explain."""
     from infra import settings  # noqa: PLC0415 - it takes a second
 
     try:
-        config = _effective(stack)
-        values = {
-            # As Pulumi hands them to the program.
-            key: value if isinstance(value, str) else json.dumps(value)
-            for key, value in config.items()
-        }
-        # What Pulumi has encrypted stays so here.
+        config = settings_of(stack)
+        # As Pulumi hands them to the program; what it has encrypted stays so here.
+        others = {key: each for key, each in config.items() if not isinstance(each, str)}
+        values = {**config, **{key: json.dumps(each) for key, each in others.items()}}
         secrets = [
-            key for key, each in config.items() if isinstance(each, dict) and "secure" in each
+            key for key, each in others.items() if isinstance(each, dict) and "secure" in each
         ]
         return settings.parse(values, stack, secrets)
-    except (StackFileError, settings.SettingsError):
+    except (CommandError, settings.SettingsError):
         return None
 
 
-def _effective(stack: str) -> Mapping[str, Any]:
+def settings_of(stack: str) -> Mapping[str, Any]:
     """The settings under `config` in the user's file, or in the committed one without it.
 
-    One that can't be read raises `StackFileError`: Pulumi's own words on it name no file.
+    One that can't be read raises `CommandError`: Pulumi's own words on it name no file.
     """
     check(stack)
     file = own(stack) if own(stack).exists() else template(stack)
@@ -145,18 +132,8 @@ def _effective(stack: str) -> Mapping[str, Any]:
     return settings or {}
 
 
-def _unreadable(file: Path, reason: str) -> StackFileError:
-    return StackFileError(
+def _unreadable(file: Path, reason: str) -> CommandError:
+    return CommandError(
         f"{file.name} can't be read, so nothing was changed: {reason}. "
         "Correct it and run the command again."
-    )
-
-
-def _gone(stack: str) -> str:
-    """What to do about a stack that exists, but whose file is missing."""
-    refresh = f'eval "$(make -s env)" && pulumi config refresh --stack {stack}'
-    return (
-        f"{own(stack).name} is missing, but the stack {stack} still exists.\n"
-        f"Restore it as it was when the stack was last changed: {refresh}\n"
-        f"Or take the stack down, which needs no file: make down STACK={stack}"
     )

@@ -23,8 +23,7 @@ from scripts.cli.recovery import orphans, recover, repair_files
 from scripts.cli.terminal import CommandError, echo
 
 _DESTROY = ("destroy", "--yes", "--skip-preview", backend.QUIET)
-_WAIT_SECONDS = 10.0
-"""The kernel takes a moment to end a killed process and to close its files."""
+_WAIT_SECONDS = 10.0  # the kernel takes a moment to end a killed process and to close its files
 _POLL_SECONDS = 0.2
 
 
@@ -59,7 +58,7 @@ def _destroy(cli: backend.Cli) -> int:
     recover(cli)
     code = _destroy_resources(cli)
     if code not in {0, backend.INTERRUPTED}:
-        recover(cli)  # raises `StackBusy` when another process has begun to use the stack
+        recover(cli)  # raises `CommandError` when another process has begun to use the stack
         resources = backend.rows(backend.exported(cli.stack), "resources")
         is_protected = any(each.get("protect") for each in resources)
         if not is_protected and _cluster_directory(cli.stack) is not None:

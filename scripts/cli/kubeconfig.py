@@ -13,14 +13,12 @@ from typing import Any
 import yaml
 
 from core import files, process, toolchain
-from scripts.cli.config import check
 from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError
 
 
 def merge(stack: str) -> int:
     """Add the context `slipway-<stack>`, or bring it up to date, and print how to undo it."""
-    check(stack)
     kubeconfig = read_state(stack, secrets=True).kubeconfig
     if kubeconfig is None:
         raise CommandError(f"Stack {stack} has no cluster yet; `make up STACK={stack}` creates it.")

@@ -12,13 +12,15 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
 from core import files
 from core.paths import CHECKOUT, state_dir
+from core.problem import raised
 from scripts.cli import backend
 from scripts.cli.terminal import CommandError, echo
 
@@ -27,22 +29,16 @@ _WRITING_SECONDS = 2.0
 _LANGUAGE_HOST = "pulumi-language-python"
 
 
-class StackBusy(CommandError):
-    """Another process is using the stack, or may be."""
-
-
-@contextmanager
-def alone(stack: str) -> Iterator[None]:
-    """Keeps other commands of these away from a stack, from looking at it to the end."""
-    file = state_dir() / "locks" / f"{quote(stack, safe='')}.lock"
-    with ExitStack() as held:
-        try:
-            held.enter_context(files.locked(file, limit=0))
-        except TimeoutError as error:
-            raise StackBusy(
-                f"Another `make` command is using stack {stack}. Wait for its end, or stop it."
-            ) from error
-        yield
+def alone(stack: str) -> ExitStack:
+    """Keep other commands of these away from a stack, until what this returns is closed."""
+    file, held = state_dir() / "locks" / f"{quote(stack, safe='')}.lock", ExitStack()
+    try:
+        held.enter_context(files.locked(file, limit=0))
+    except TimeoutError as error:
+        raise CommandError(
+            f"Another `make` command is using stack {stack}. Wait for its end, or stop it."
+        ) from error
+    return held
 
 
 def recover(cli: backend.Cli) -> None:
@@ -58,26 +54,23 @@ def recover(cli: backend.Cli) -> None:
         each.file.unlink(missing_ok=True)
         each.file.with_name(f"{each.file.name}.attrs").unlink(missing_ok=True)
     end_orphans(CHECKOUT)  # a preview that was killed leaves no lock
-    pending = [
-        f"{each['type']} {backend.name_of(each['resource'])}"
-        for each in backend.rows(backend.exported(cli.stack), "pending_operations")
-    ]
+    pending = backend.rows(backend.exported(cli.stack), "pending_operations")
     if pending:
-        begun = ", ".join(pending)
-        echo(f"An earlier run was interrupted while {begun}; continuing from there.")
+        begun = (f"{each['type']} {backend.name_of(each['resource'])}" for each in pending)
+        echo(f"An earlier run was interrupted while {', '.join(begun)}; continuing from there.")
         cli.query("stack", "import", stdin=cli.query("stack", "export"))
 
 
 def require_stale(lock: backend.Lock, stack: str) -> None:
-    """Raises `StackBusy` unless the lock's holder ran on this machine and is gone."""
+    """Raises `CommandError` unless the lock's holder ran on this machine and is gone."""
     if lock.hostname != socket.gethostname():
-        raise StackBusy(
+        raise CommandError(
             f"Stack {stack} is locked by process {lock.pid} on {lock.hostname} since "
             f"{lock.timestamp}. If that has ended: pulumi cancel --stack {stack}"
         )
     # After a reboot the number may be another program's.
     if "pulumi" in _process(lock.pid).get("Name", ""):
-        raise StackBusy(
+        raise CommandError(
             f"Stack {stack} is in use by pulumi, process {lock.pid}, since {lock.timestamp}. "
             "Wait for its end, or stop that process."
         )
@@ -118,12 +111,8 @@ def _half_written(stack: str) -> list[Path]:
 
 def _is_whole(file: Path) -> bool:
     """Whether it is a complete document, or has gone meanwhile."""
-    try:
-        json.loads(file.read_bytes())
-    except FileNotFoundError:
-        return True
-    except ValueError:
-        return False
+    with suppress(FileNotFoundError):
+        return raised(partial(json.loads, file.read_bytes()), ValueError) is None
     return True
 
 

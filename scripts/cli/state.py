@@ -1,20 +1,17 @@
 """A stack's jobs, as its state has them."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from core import tokens
 from jobs.model.names import outputs_url
-from jobs.model.pytorchjob import Topology
 from jobs.result import RunResult
 from jobs.run.takeover import upgraded
 from scripts.cli.backend import Cli, exists, exported, name_of, rows
 
 _NAMESPACE = f"{tokens.JOB_NAMESPACE}$kubernetes:core/v1:Namespace::"
-_RUN, _GATE, _STACK = tokens.PYTORCH_JOB, tokens.GATE, "pulumi:pulumi:Stack"
-_READY, _TRAINER = tokens.OPERATOR_READY, tokens.IMAGE
 
 
 @dataclass(frozen=True)
@@ -22,7 +19,7 @@ class JobState:
     """One job.
 
     Args:
-        inputs: Of its run, as it was declared last; only this module reads them.
+        inputs: Of its run, as it was declared last.
         result: Of its last run that has ended; None without one.
         operation: What an update that is on, or was interrupted, does with the run: `creating`,
             or `replacing` where it ended before the new run had a result.
@@ -43,18 +40,7 @@ class JobState:
     @property
     def declared(self) -> Mapping[str, Any]:
         """Its declaration, as `jobs.model.job.declaration` returns it."""
-        found: Mapping[str, Any] = self.inputs["job"]
-        return found
-
-    @property
-    def topology(self) -> Topology:
-        """Its replicas, processes and ranks."""
-        return Topology.of_declared(self.declared)
-
-    @property
-    def image(self) -> str:
-        """What its pods run."""
-        return str(self.inputs["image"])
+        return dict(self.inputs["job"])
 
     @property
     def kept(self) -> str | None:
@@ -77,27 +63,25 @@ class StackState:
     skipped: Mapping[str, str] = field(default_factory=dict)  # what the cluster can't run, and why
     trainer: str | None = None  # what a pod calls its image; None where it was not brought in
 
-    def has_passed(self, names: Collection[str]) -> bool:
-        """Return whether these are all its jobs, and each has a result that its gate let pass."""
-        return self.jobs.keys() == set(names) and all(job.passed for job in self.jobs.values())
-
     @classmethod
     def from_export(cls, export: Mapping[str, Any]) -> "StackState":
         """Return what `pulumi stack export` printed."""
         resources, pending = rows(export, "resources"), rows(export, "pending_operations")
         found = {each.name: each for each in _jobs(resources, pending)}
-        outputs = next((_outputs(each) for each in resources if each["type"] == _STACK), {})
+        outputs = next(
+            (_outputs(each) for each in resources if each["type"] == "pulumi:pulumi:Stack"), {}
+        )
         # The cluster's own: the stack's outputs appear only when `up` has ended.
         kubeconfigs = (_plain(_outputs(each).get("kubeconfig")) for each in resources)
         namespaces = [name_of(each) for each in resources if _NAMESPACE in each["urn"]]
         # An existing namespace is no resource of the stack.
-        ready = [each["inputs"] for each in resources if each["type"] == _READY]
+        ready = [each["inputs"] for each in resources if each["type"] == tokens.OPERATOR_READY]
         namespaces += [each["jobNamespace"] for each in ready]
         namespaces += [job.namespace for job in found.values()]
         trainers = {
             name_of(each): _outputs(each).get("reference")
             for each in resources
-            if each["type"] == _TRAINER and name_of(each).startswith("slipway-trainer")
+            if each["type"] == tokens.IMAGE and name_of(each).startswith("slipway-trainer")
         }
         return cls(
             next((each for each in kubeconfigs if isinstance(each, str)), None),
@@ -127,14 +111,14 @@ def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
         # A replaced resource awaits deletion, or is deleted and kept until its replacement exists.
         if each.get("delete"):
             continue
-        if each["type"] == _RUN and each.get("pendingReplacement"):
+        if each["type"] == tokens.PYTORCH_JOB and each.get("pendingReplacement"):
             begun[name_of(each)] = ("replacing", each)
-        elif each["type"] == _RUN:
+        elif each["type"] == tokens.PYTORCH_JOB:
             runs[name_of(each)] = each
-        elif each["type"] == _GATE and not each.get("pendingReplacement"):
+        elif each["type"] == tokens.GATE and not each.get("pendingReplacement"):
             gates[name_of(each)] = each
     for each in pending:
-        if each["resource"]["type"] == _RUN:
+        if each["resource"]["type"] == tokens.PYTORCH_JOB:
             begun[name_of(each["resource"])] = (each["type"], each["resource"])
     for name in dict.fromkeys([*runs, *begun]):
         operation, latest = begun[name] if name in begun else (None, runs[name])
@@ -149,9 +133,8 @@ def _result(recorded: Mapping[str, Any] | None) -> RunResult | None:
     return None if recorded is None else RunResult.from_map(recorded)
 
 
-def _outputs(resource: Mapping[str, Any]) -> Mapping[str, Any]:
-    outputs: Mapping[str, Any] = resource.get("outputs") or {}
-    return outputs
+def _outputs(resource: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(resource.get("outputs") or {})
 
 
 def _plain(value: Any) -> Any:

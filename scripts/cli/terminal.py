@@ -1,15 +1,12 @@
 """How a command talks to the user: lines, tables, and errors whose text alone is shown."""
 
-from __future__ import annotations
-
 import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # It is of no use to most commands.
     from rich.console import Console
 
-_PIPE_WIDTH = 10_000
-"""The width without a terminal: a table is as wide as its content."""
+_PIPE_WIDTH = 10_000  # the width without a terminal: a table is as wide as its content
 
 
 class CommandError(Exception):
@@ -21,7 +18,7 @@ def echo(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def console() -> Console:
+def console() -> "Console":
     """Return what prints tables as they are, whatever is in their cells."""
     from rich.console import Console  # noqa: PLC0415 - see above
 

@@ -1,26 +1,21 @@
 """`make ui`: where a stack's runs are tracked, and the way to a tracking server in its cluster."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from tempfile import TemporaryFile
-from typing import NoReturn
 
 from core.validation import check as validate
 from infra.tracking.manifests import NAME, PORT
 from infra.tracking.settings import KEY, Tracking
-from scripts.cli.config import check, no_job, own, tracking_of
+from scripts.cli.config import own, require_job, settings_of
 from scripts.cli.kubeconfig import kubectl
-from scripts.cli.state import StackState, read_state
+from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError
 
-_WANDB = "https://wandb.ai"
 _PAUSE_SECONDS = 0.5
 
 
@@ -29,21 +24,21 @@ def show(stack: str, job: str, port: int) -> int:
 
     A server in the cluster is reached at `port` of this machine until Ctrl-C.
     """
-    check(stack)
     settings = _settings(stack)
     state = read_state(stack, secrets=settings.is_installed)
-    if job and job not in state.jobs:
-        raise CommandError(no_job(stack, job, state.jobs))
-    page = _page(state, job)
+    if job:
+        require_job(stack, job, state.jobs)
+    result = state.jobs[job].result if job else None
+    page = (result and result.tracking) or ""
     if not settings.is_installed:
         print(elsewhere(settings, stack, job, page))
         return 0
     if state.kubeconfig is None or state.namespace is None:
         raise CommandError(f"Stack {stack} has no server yet; `make up STACK={stack}` installs it.")
     _require_free(port, stack)
-    text = announcement(stack, job, page, port)
     with suppress(KeyboardInterrupt):  # to stop looking is no failure
-        _forward(state.kubeconfig, state.namespace, port, stack, partial(print, text, flush=True))
+        text = announcement(stack, job, page, port)
+        _forward(state.kubeconfig, state.namespace, port, stack, text)
     return 0
 
 
@@ -73,12 +68,12 @@ def elsewhere(settings: Tracking, stack: str, job: str, page: str) -> str:
     if page:
         return f"The last run of {job}: {page}"
     called = {"mlflow": "MLflow", "wandb": "Weights & Biases"}[settings.kind]
-    return f"{called} with the runs of {stack}: {settings.place.get('address', _WANDB)}"
+    return f"{called} with the runs of {stack}: {settings.place.get('address', 'https://wandb.ai')}"
 
 
 def _settings(stack: str) -> Tracking:
     """Return where the stack's file has runs tracked; raise where it says nothing, or wrongly."""
-    written, file = tracking_of(stack), own(stack).name
+    written, file = settings_of(stack).get(KEY), own(stack).name
     if written is None:
         raise CommandError(
             f"Runs of {stack} are tracked nowhere. To have MLflow in its cluster, add this line to "
@@ -90,12 +85,6 @@ def _settings(stack: str) -> Tracking:
         problems = "".join(f"\n  {problem}" for problem in settings)
         raise CommandError(f"Correct {file} and run the command again:{problems}")
     return settings
-
-
-def _page(state: StackState, job: str) -> str:
-    """Return the page of a job's last run, as its result has it; empty without one."""
-    result = state.jobs[job].result if job else None
-    return "" if result is None else result.tracking or ""
 
 
 def _require_free(port: int, stack: str) -> None:
@@ -111,32 +100,30 @@ def _require_free(port: int, stack: str) -> None:
             ) from error
 
 
-def _forward(
-    kubeconfig: str, namespace: str, port: int, stack: str, ready: Callable[[], object]
-) -> None:
+def _forward(kubeconfig: str, namespace: str, port: int, stack: str, text: str) -> None:
     """Forward a port of this machine to the server until Ctrl-C or SIGTERM; raise if it can't.
 
-    `ready` is called once it can be used. kubectl ends when a connection breaks, as when the server
+    `text` is printed once it can be used. kubectl ends when a connection breaks, as when the server
     is restarted: then it is started again.
     """
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     ports = ("--address=127.0.0.1", f"service/{NAME}", f"{port}:{PORT}")
     try:
         with kubectl(kubeconfig) as command:
             line = [*command, "port-forward", "--namespace", namespace, *ports]
-            while (words := _forwarded(line, ready)) is None:
+            while (reason := _forwarded(line, text)) is None:
                 time.sleep(_PAUSE_SECONDS)
-                ready = str  # it was announced before
+                text = ""
     finally:
         signal.signal(signal.SIGTERM, before)
     raise CommandError(
-        f"The server of {stack} can't be reached, or no longer: {words}\n`make up STACK={stack}` "
+        f"The server of {stack} can't be reached, or no longer: {reason}\n`make up STACK={stack}` "
         "installs it or brings it back; then run the same command again."
     )
 
 
-def _forwarded(line: Sequence[str], ready: Callable[[], object]) -> str | None:
-    """Run kubectl to its end; return None if it was ready before, otherwise what it complained."""
+def _forwarded(line: Sequence[str], text: str) -> str | None:
+    """Run kubectl to its end; return None if it was ready before, otherwise its error message."""
     is_ready = False
     with TemporaryFile("w+") as complaints:
         with subprocess.Popen(
@@ -145,14 +132,12 @@ def _forwarded(line: Sequence[str], ready: Callable[[], object]) -> str | None:
             try:
                 assert process.stdout is not None  # noqa: S101 - a pipe
                 for printed in process.stdout:
-                    if printed.startswith("Forwarding") and not is_ready:
+                    if printed.startswith("Forwarding"):
                         is_ready = True
-                        ready()
+                        if text:
+                            print(text, flush=True)
+                        text = ""
             finally:
                 process.terminate()
         complaints.seek(0)
         return None if is_ready else complaints.read().strip() or "kubectl gives no reason"
-
-
-def _interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt

@@ -11,8 +11,9 @@ from pathlib import Path
 from clusters.cluster import Kind
 from clusters.kinds import CLUSTERS
 from core.paths import cache_dir, use_extra
-from scripts.cli.config import StackFileError, cluster_of
-from scripts.environment import PassphraseLost, prepare
+from scripts.cli.config import cluster_of
+from scripts.cli.terminal import CommandError
+from scripts.environment import prepare
 from scripts.setup import bootstrap, record
 from scripts.setup.tools import tools_of
 
@@ -34,7 +35,7 @@ def main() -> int:
         if kind is not None and arguments.preview:
             kind = replace(kind, more_tools=tuple)
         return set_up(kind, brief=arguments.brief, build=source == "build")
-    except (StackFileError, PassphraseLost, TimeoutError, subprocess.SubprocessError) as error:
+    except (CommandError, TimeoutError, subprocess.SubprocessError) as error:
         print(error, file=sys.stderr)
     except KeyboardInterrupt:
         print("Stopped. What is done is kept: `make setup` goes on from there.", file=sys.stderr)

@@ -20,10 +20,8 @@ from pathlib import Path
 from core.paths import CHECKOUT, cache_dir, extra_dir, venv_dir, venv_dir_for_tests
 
 OLDEST = (3, 11)
-AZURE = "azure"
-"""The extra with azure-native's SDK: only stacks on Azure and the tests need it."""
-REPORT = "report"
-"""The extra with what `make report` draws by."""
+AZURE = "azure"  # the extra with azure-native's SDK: only stacks on Azure and the tests need it
+REPORT = "report"  # the extra with what `make report` draws by
 _ESTIMATES = {AZURE: "5 s, 155 MB", REPORT: "5 s, 45 MB"}
 INSTALL_LIMIT = 1200  # seconds; a cold install over a slow line
 _LOCK_LIMIT = 2400  # seconds: more than a complete cold set-up

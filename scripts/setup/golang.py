@@ -147,5 +147,4 @@ def _copy(go: str, module: GoModule, name: str) -> Path:
 
 
 def _ask(go: str, *arguments: str, cwd: Path | None = None) -> str:
-    """Return the output of a short go command."""
     return run(go, *arguments, variables=_variables(), cwd=cwd, limit=300).strip()

@@ -20,10 +20,9 @@ _SECONDS = 20
 def search_path() -> str:
     """Return PATH and the system's own directories, without those that set-up itself adds."""
     ours = (cache_dir(), CHECKOUT)
-    given = os.environ.get("PATH", os.defpath).split(os.pathsep)
     directories = dict.fromkeys(
         directory
-        for directory in (*given, *_SYSTEM)
+        for directory in (*os.get_exec_path(), *_SYSTEM)
         if directory and not any(Path(directory).is_relative_to(root) for root in ours)
     )
     return os.pathsep.join(directories)
@@ -39,21 +38,22 @@ def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | Problem
         by_hand = cache_dir() / "bin" / tool.name
         if tool.module is None and by_hand.is_file():
             return Entry.from_file(by_hand, "-", "put there by hand", tool.stamp)
-        return _without(tool, "it can't print its version, so one on PATH is not used")
+        why = "it can't print its version, so one on PATH is not used"
+        return Problem(tool.name, why, tool.hint)
     refused = []
     for program in _programs(tool.name):
         result = fitting(tool, program, version_of(program, *tool.version_command), origin)
         if isinstance(result, Entry):
             return result
         refused.append(result.why)
-    return _without(tool, "; ".join(refused) or "not on PATH")
+    return Problem(tool.name, "; ".join(refused) or "not on PATH", tool.hint)
 
 
 def fitting(tool: Tool, path: Path, version: str | None, origin: str) -> Entry | Problem:
     """Return a tool's entry if that version of it will do."""
     if version is None or tool.accepts is None or version not in tool.accepts:
         why = f"{path} is version {version or 'unknown'}, needed is {tool.accepts}"
-        return _without(tool, why)
+        return Problem(tool.name, why, tool.hint)
     return Entry.from_file(path, version, origin, tool.stamp)
 
 
@@ -97,18 +97,15 @@ def _find_directory(tool: Tool) -> Entry | Problem:
                 version = version_of(Path("/usr/bin/dpkg-query"), *query)
             return fitting(tool, directory, version, "on this machine")
     where = " or ".join(map(str, tool.directories))
-    return _without(tool, f"{', '.join(tool.holds)} are not all in {where}")
+    return Problem(tool.name, f"{', '.join(tool.holds)} are not all in {where}", tool.hint)
 
 
 def _find_beside(tool: Tool, leader: Entry | None) -> Entry | Problem:
     """A part of another tool's distribution is taken only from beside that tool."""
     if leader is None or leader.origin != "on PATH":
-        return _without(tool, f"no {tool.beside} on PATH that it could belong to")
+        why = f"no {tool.beside} on PATH that it could belong to"
+        return Problem(tool.name, why, tool.hint)
     program = Path(os.path.realpath(leader.path)).parent / tool.name
     if not os.access(program, os.X_OK):
-        return _without(tool, f"not beside {leader.path}")
+        return Problem(tool.name, f"not beside {leader.path}", tool.hint)
     return Entry.from_file(program, leader.version, leader.origin, tool.stamp)
-
-
-def _without(tool: Tool, why: str) -> Problem:
-    return Problem(tool.name, why, tool.hint)

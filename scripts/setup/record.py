@@ -15,8 +15,7 @@ from typing import Any
 from core import files, toolchain
 from scripts.setup.tools import Tool
 
-RELEASE = "release of "
-"""What the origin of a project's own release begins with."""
+RELEASE = "release of "  # what the origin of a project's own release begins with
 _WRITING = threading.RLock()
 
 
@@ -67,8 +66,7 @@ class Problem:
         return f"{self.tool}: {self.why}. {self.remedy}".rstrip()
 
 
-Results = Mapping[str, Entry | Problem]
-"""What a source of tools returns, by the tool's name."""
+Results = Mapping[str, Entry | Problem]  # what a source of tools returns, by the tool's name
 
 
 def load() -> Entries:

@@ -46,7 +46,6 @@ class File(NamedTuple):
 
     @property
     def host(self) -> str:
-        """The site."""
         return str(urlsplit(self.address).hostname)
 
 
@@ -143,7 +142,6 @@ def _fetch(file: File, tools: Sequence[Tool], steps: Steps) -> Entries:
 
 
 def _unpack(file: Path, member: str, target: Path) -> None:
-    """Write a member of an archive to `target`."""
     try:
         with tarfile.open(file) as archive, target.open("wb") as opened:
             content = archive.extractfile(member)

@@ -10,8 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -44,9 +43,7 @@ class Steps:
         self._rows.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, _error: object, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._rows.stop()
         if kind is not None:
             self.ended.set()
@@ -72,7 +69,7 @@ class Steps:
         """
         file = cache_dir() / "logs" / f"{log}.log"
         file.parent.mkdir(parents=True, exist_ok=True)
-        env = {**os.environ, **(variables or {})}
+        options: dict[str, Any] = {"cwd": cwd, "env": {**os.environ, **(variables or {})}}
         shown = 0.0
 
         def tick(seconds: float) -> None:
@@ -86,9 +83,7 @@ class Steps:
         with self.shown(title, estimate) as started, file.open("wb") as opened:
             try:
                 tick(0)
-                code = run_logged(
-                    command, opened, limit=limit, tick=tick, pause=_PAUSE, cwd=cwd, env=env
-                )
+                code = run_logged(command, opened, limit=limit, tick=tick, pause=_PAUSE, **options)
             except OSError as error:
                 raise StepFailed(f"{title}: {error}") from error
             if code != 0:

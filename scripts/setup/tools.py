@@ -199,8 +199,7 @@ def _tool(fields: Mapping[str, Any]) -> Tool:
 # The C loader: the file is read in every `up`.
 _TABLE = yaml.load(Path(__file__).with_suffix(".yaml").read_text("utf-8"), yaml.CSafeLoader)
 MODULES = {name: _module(name, fields) for name, fields in _TABLE["modules"].items()}
-EVERYWHERE = tuple(map(_tool, _TABLE["everywhere"]))
-"""What a stack needs whatever its cluster."""
+EVERYWHERE = tuple(map(_tool, _TABLE["everywhere"]))  # what a stack needs whatever its cluster
 _OF_KINDS = {tool.name: tool for tool in map(_tool, _TABLE["of_kinds"])}
 
 

@@ -31,7 +31,6 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_dir().parent))  # where kubectl is noted
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(kubeconfig, "check", lambda _stack: None)
     stacks(monkeypatch, "https://127.0.0.1:4711")
     place = tmp_path / ".kube" / "config"
     place.parent.mkdir()

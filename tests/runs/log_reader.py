@@ -27,9 +27,10 @@ from core.paths import CHECKOUT
 from jobs.model.job import TrainingJob
 from jobs.records import archive
 from jobs.records.archive import Log
-from scripts.cli.runs.logs import NoLogs, print_logs
+from scripts.cli.runs.logs import print_logs
 from scripts.cli.runs.results import outcomes, print_results
 from scripts.cli.state import StackState
+from scripts.cli.terminal import CommandError
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.pytorchjob_stack import Jobs
 
@@ -72,7 +73,7 @@ def read(
     """Return what `make logs` prints of a job: the lines, and what it says about them.
 
     Raises:
-        NoLogs: there are none.
+        CommandError: there are none.
     """
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), reading_state(StackState.from_export(export)):
@@ -156,7 +157,7 @@ def main(export: str, job: str, rank: str, follow: str) -> int:
     try:
         with suppress(KeyboardInterrupt), reading_state(state):
             print_logs("test", job, number, follow=follow == "1")
-    except NoLogs as nothing:
+    except CommandError as nothing:
         sys.exit(str(nothing))
     return 0
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobs.records import archive
-from scripts.cli.runs.logs import NoLogs
+from scripts.cli.terminal import CommandError
 from tests.engine.awaiting import await_true
 from tests.engine.job_programs import FAILING, TALKING, WITHOUT_END, enough, python
 from tests.engine.pytorchjob_stack import Jobs
@@ -87,7 +87,7 @@ def test_logs_are_there_after_the_pods_have_gone(
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     # Another machine has none, and says where they are and what there is instead.
     monkeypatch.setenv("XDG_STATE_HOME", str(state_home / "elsewhere"))
-    with pytest.raises(NoLogs, match=f"make results JOB={job_name}"):
+    with pytest.raises(CommandError, match=f"make results JOB={job_name}"):
         read(runs.export(), job_name)
     monkeypatch.setenv("XDG_STATE_HOME", str(state_home))
     runs.destroy(job_name)
@@ -101,7 +101,7 @@ def test_an_unknown_job_or_rank_is_named_with_what_there_is(
     rank: int | None, message: str, talked: str, past: Runs
 ) -> None:
     asked = talked if rank is not None else talked[:-1]
-    with pytest.raises(NoLogs, match=message) as refused:
+    with pytest.raises(CommandError, match=message) as refused:
         read(past.export(), asked, rank)
     if rank is None:
         assert f"Did you mean {talked}?" in str(refused.value)

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import isfinite
+from pathlib import Path
 from typing import Any, Literal
 
+from core.manifests import read
 from scripts.cli.runs.report_data import ALL, Curve, Series
 
 _EACH = 8
@@ -18,14 +20,7 @@ _EACH = 8
 _BARS = 40
 _MOST_CHARTS = 24
 _SPREAD = ("least of all ranks", "median", "greatest of all ranks")
-_TITLES = {
-    "loss": "Loss of each rank",
-    "accuracy": "Accuracy",
-    "top5_accuracy": "Top-5 accuracy",
-    "test_loss": "Loss on the test set",
-    "samples_per_second": "Samples per second of each rank",
-}
-"""What the demos report, in the order of their charts; figures of other names follow."""
+_TITLES = read(Path(__file__).with_name("figures.yaml"))["titles"]
 
 
 @dataclass(frozen=True)
@@ -47,11 +42,6 @@ class Chart:
     rows: Sequence[Sequence[str]]
     choices: Sequence[str] = ()
     notes: Sequence[str] = ()
-
-    @property
-    def hidden_from(self) -> int:
-        """The number of the first trace that is a choice."""
-        return len(self.data) - len(self.choices)
 
 
 def charts(series: Series) -> Iterator[Chart]:
@@ -80,14 +70,10 @@ def timeline(entries: Sequence[Mapping[str, str]]) -> Chart:
     return Chart("Timeline", "event", ("time (UTC)", ""), data, columns, rows)
 
 
-def label(rank: int) -> str:
-    """Name a rank, or all of them."""
-    return "all ranks" if rank == ALL else f"rank {rank}"
-
-
 def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
     places, title = curve.places, _TITLES.get(curve.name, curve.name)
-    lines = {label(rank): curve.by_rank[rank] for rank in sorted(curve.by_rank)}
+    ranks = {rank: "all ranks" if rank == ALL else f"rank {rank}" for rank in sorted(curve.by_rank)}
+    lines = {name: curve.by_rank[rank] for rank, name in ranks.items()}
     data = [_line(name, points, places) for name, points in lines.items()]
     if not all(isfinite(value) for points in lines.values() for value in points.values()):
         notes = [*notes, "Some values are no finite numbers (NaN): the lines have gaps there."]

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,9 +21,10 @@ from jobs.observe.replica import containers, starts_in
 from jobs.records import archive
 from jobs.records.archive import Archive, Run
 from jobs.records.recording import Recording
-from scripts.cli.config import no_job
-from scripts.cli.runs.logs import NoLogs, Printer, Target, kept_topology, print_runs, replicas_of
+from scripts.cli.config import require_job
+from scripts.cli.runs.log_lines import Printer, Target, kept_topology, names_of, print_runs
 from scripts.cli.state import StackState
+from scripts.cli.terminal import CommandError
 
 _FETCH_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
@@ -32,16 +34,12 @@ _STRAGGLERS_SECONDS = 45.0
 """How long pods may go on after the run's end: `up` stops them within 30 s."""
 
 
-def show(target: Target, printer: Printer, stack: str, *, follow: bool) -> None:
-    """Print the logs of a job that `find` has found, and with `follow` go on while it runs."""
-    api = target.api
-    if api is None:
-        print_runs(target, printer, target.runs)
-        return
+def show(target: Target, api: JobApi, printer: Printer, stack: str, *, follow: bool) -> None:
+    """Print the logs of a job that is in its cluster, and with `follow` go on while it runs."""
     try:
         _show(target, api, printer, archive.of_job(stack, target.name), follow=follow)
     except (ApiException, Unreachable) as error:
-        raise NoLogs(
+        raise CommandError(
             f"The API server of {stack} does not show the logs: {api_message(error)}"
         ) from error
 
@@ -80,17 +78,17 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
                 if not follower.finish(current, _FETCH_SECONDS):
                     why = f": {follower.last_error}" if follower.last_error else ""
                     printer.note(f"not all could be read within {_FETCH_SECONDS:g} s{why}")
-            is_ordered = is_last or len(target.replicas) == 1
+            is_ordered = is_last or len(target.names) == 1
             until = None if is_ordered else newest
             # What a pod has printed last before it was deleted is kept where `up` waits for it.
             rest = [mine] if is_last and newest is not None else []
-            print_runs(target, printer, [*runs, *rest, fetched], cursors, until)
+            print_runs(printer, [*runs, *rest, fetched], cursors, until)
             stamps = [log.cursor().stamp or "" for log in fetched.logs()]
             newest, runs = max([newest or "", *stamps]), ()
         if is_last:
             break
         # Listing a thousand pods takes a while.
-        time.sleep(max(_POLL_SECONDS, len(target.replicas) / 100))
+        time.sleep(max(_POLL_SECONDS, len(target.names) / 100))
     if follow and running:
         printer.note(f"the run has ended, but still running: {', '.join(running)}")
 
@@ -109,35 +107,32 @@ def find(
             trouble = api_message(error)
     topology = Topology.of_object(submitted) if submitted is not None else kept_topology(kept)
     if topology is None:
-        raise NoLogs(_nothing(stack, state, job, trouble, declared_jobs))
-    replicas = replicas_of(job, topology, rank)
+        raise CommandError(_nothing(stack, state, job, trouble, declared_jobs))
+    names = names_of(job, topology, rank)
     if submitted is None:
-        return Target(job, topology, kept, replicas)
+        return Target(job, topology, kept, names)
     run_id = run_of(submitted)
     if run_id is not None and run_id not in {run.id for run in kept}:
         kept = []  # Of an earlier run, which another machine has replaced.
-    return Target(job, topology, kept, replicas, api, run_id)
+    return Target(job, topology, kept, names, api, run_id)
 
 
 def _connect(state: StackState, job: str) -> JobApi | None:
     declared = state.jobs.get(job)
     namespace = state.namespace if declared is None else declared.namespace
-    if state.kubeconfig is None or namespace is None:
-        return None
-    try:
-        return JobApi.connect(state.kubeconfig, namespace, job)
-    except ConfigException:
-        return None
+    if state.kubeconfig is not None and namespace is not None:
+        with suppress(ConfigException):
+            return JobApi.connect(state.kubeconfig, namespace, job)
+    return None
 
 
 def _nothing(
     stack: str, state: StackState, job: str, trouble: str, declared_jobs: Collection[str]
 ) -> str:
-    """Return why a job has no logs, and what exists instead."""
+    """Return why a job has no logs, and what exists instead; raise if there is no such job."""
     known = {*state.jobs, *archive.jobs(stack), *declared_jobs}
-    if job not in known:
-        no_cluster = f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
-        return no_job(stack, job, known) + (no_cluster if state.kubeconfig is None else "")
+    no_cluster = f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
+    require_job(stack, job, known, no_cluster if state.kubeconfig is None else "")
     if trouble:
         return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"
     declared = state.jobs.get(job)
@@ -152,7 +147,7 @@ def _nothing(
 def shown_containers(target: Target, api: JobApi) -> list[Container]:
     """Return the containers of the replicas that are to be shown, in their order."""
     found = containers(api.pods(), target.topology, target.run_id)
-    return [each for each in found if each.replica in target.replicas]
+    return [each for each in found if each.replica in target.names]
 
 
 def has_ended(job: Mapping[str, Any] | None) -> bool:

@@ -1,16 +1,16 @@
 """`make compare JOB=… WITH=…`: a run beside its baseline and the job's earlier runs."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
-from rich.table import Table
+from rich.table import Column, Table
 
+from core.manifests import read
 from core.paths import CHECKOUT
 from core.problem import choices
 from jobs.model.job import TrainingJob
@@ -18,31 +18,17 @@ from jobs.records import archive
 from jobs.records.events import figure, numbers
 from jobs.records.history import History, Record
 from jobs.run.gate import limits
-from scripts.cli.config import check, load_settings, no_job
+from scripts.cli.config import load_settings, require_job
 from scripts.cli.state import JobState, read_state
 from scripts.cli.terminal import CommandError, console
 
 BASELINE = "baseline"
-_EARLIER = 3
-"""Runs before this one that are compared unless one is named."""
+_EARLIER = 3  # runs before this one that are compared unless one is named
 _SAME = 0.0005  # of a figure
 _LEGEND = "Better, worse, more and less: this run, the first one, beside each other one."
 _CODE = {"files": "another script", "image": "another image"}
 """What tells that another program was trained, by its name in `jobs.records.provenance`."""
-_TIME_TO = "seconds to accuracy"
-_BACKWARD = "backward and communication, share of a step"
-_RATE = "samples per second"
-_FROM_RESULT = (
-    "accuracy", "top5_accuracy", "loss", "time_to_accuracy_seconds", "training_seconds",
-    "duration_seconds", "goodput",
-)  # fmt: skip
-Better = Literal["more", "less", "unknown"]
-# By a part of a figure's name; the first one counts.
-_BETTER: Mapping[str, Better] = {
-    "per second": "more", "loss": "less", "seconds": "less", "backward": "less", "error": "less",
-    "perplexity": "less", "accuracy": "more", "goodput": "more", "f1": "more", "auc": "more",
-    "recall": "more", "score": "more",
-}  # fmt: skip
+_FIGURES = read(Path(__file__).with_name("figures.yaml"))
 
 
 @dataclass(frozen=True)
@@ -60,19 +46,16 @@ def compare(stack: str, job: str, other: str) -> int:
     Raises:
         CommandError: no run of the job has ended, or there is no such other one.
     """
-    check(stack)
     jobs = read_state(stack).jobs
-    if job not in jobs:
-        raise CommandError(no_job(stack, job, jobs))
+    require_job(stack, job, jobs)
     state = jobs[job]
     if state.gate is None and (settings := load_settings(stack)) is not None:  # it was missed
         state = with_limits(state, settings.jobs)
     found = of_job(stack, state, other)
     if found is None:
         raise CommandError(f"No run of {job} has ended yet; `make up STACK={stack}` trains it.")
-    table = Table(title=f"{job}, stack {stack}", title_justify="left")
-    for column in found.columns:
-        table.add_column(column, overflow="fold")
+    columns = (Column(column, overflow="fold") for column in found.columns)
+    table = Table(*columns, title=f"{job}, stack {stack}", title_justify="left")
     for row in found.rows:
         table.add_row(*row)
     out = console()
@@ -139,9 +122,9 @@ def baseline(job: str) -> tuple[str, Record] | None:
 def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, Any]) -> Comparison:
     """Return a run's figures beside those of others, which are by name; `require` is its gate's."""
     everyone = (mine, *others.values())
-    reached = [best for each in everyone if (best := _best(each)) is not None]
+    reached = [[epoch["accuracy"] for epoch in r.epochs if "accuracy" in epoch] for r in everyone]
     # What all of them reached.
-    target = min(reached) if len(reached) == len(everyone) else None
+    target = min(map(max, reached)) if all(reached) else None
     own, *by_other = (_figures(each, target) for each in everyone)
     states = [str(each.run_result and each.run_result.state) for each in everyone]
     rows = [["state", *states]] if set(states) != {"Succeeded"} else []
@@ -155,22 +138,19 @@ def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, A
 
 def _figures(record: Record, target: float | None) -> dict[str, float]:
     result, epochs = record.run_result, record.epochs
-    found = {name: figure(getattr(result, name, None)) for name in _FROM_RESULT}
+    found = {name: figure(getattr(result, name, None)) for name in _FIGURES["compared"]}
     if target is not None:
         there = (each for each in epochs if each.get("accuracy", 0) >= target)
-        found[f"{_TIME_TO} {target:.4g}"] = next(there, {}).get("elapsed_seconds")
+        found[f"seconds to accuracy {target:.4g}"] = next(there, {}).get("elapsed_seconds")
     rates = [each["samples_per_second"] for each in epochs if "samples_per_second" in each]
-    found[_RATE] = fmean(rates) if rates else None
+    found["samples per second"] = fmean(rates) if rates else None
     parts = Counter[str]()
     for each in epochs:
         parts.update(each.get("seconds_in") or {})
-    found[_BACKWARD] = parts["backward"] / parts.total() if parts.total() else None
+    share = parts["backward"] / parts.total() if parts.total() else None
+    found["backward and communication, share of a step"] = share
     found |= numbers(result and result.metrics)
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _best(record: Record) -> float | None:
-    return max((each["accuracy"] for each in record.epochs if "accuracy" in each), default=None)
 
 
 def _beside(name: str, mine: float | None, other: float | None, require: Mapping[str, Any]) -> str:
@@ -187,12 +167,13 @@ def _beside(name: str, mine: float | None, other: float | None, require: Mapping
     return f"{_shown(other)} ({by} {word})"
 
 
-def _better(name: str, require: Mapping[str, Any]) -> Better:
+def _better(name: str, require: Mapping[str, Any]) -> str:
     """Return which of two values is better: by the job's own limit, or by the figure's name."""
     bounds = require.get(name) or {}
     if len(bounds) == 1:
         return "more" if "min" in bounds else "less"
-    return next((better for part, better in _BETTER.items() if part in name.lower()), "unknown")
+    parts = _FIGURES["better"].items()
+    return next((better for part, better in parts if part in name.lower()), "unknown")
 
 
 def _differs(name: str, mine: Record, other: Record) -> str:

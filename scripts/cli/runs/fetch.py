@@ -3,8 +3,6 @@
 None of yours is overwritten.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import tarfile
@@ -20,15 +18,15 @@ from kubernetes.config import ConfigException
 
 from core import kube
 from jobs.result import RunResult
-from scripts.cli.config import check, no_job
+from scripts.cli.config import require_job
 from scripts.cli.runs import reader_pod
 from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, echo
 
-LIST = "artifacts.json"
-"""Lists all files of a replica (`slipway_trainer.agent.artifacts`)."""
+LIST = "artifacts.json"  # lists all files of a replica (`slipway_trainer.agent.artifacts`)
 _SEND = ("python3", "-m", "slipway_trainer.tar")
 _SUCCEEDED = "succeeded"
+Files = Mapping[str, Mapping[str, Any]]  # as a result has them, by their paths
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,6 @@ class Received:
 
 def fetch(stack: str, job: str, to: str, run: str) -> int:
     """Copy the files of a job's last run, or of the last one that succeeded; see `fetch_files`."""
-    check(stack)
     fetch_files(stack, job, to, succeeded=run == _SUCCEEDED)
     return 0
 
@@ -86,7 +83,7 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
     try:
         kubeconfig = str(state.kubeconfig)
         # Either has slipway_trainer in it.
-        pod = reader_pod.manifest(declared, state.trainer or declared.image)
+        pod = reader_pod.manifest(declared, state.trainer or declared.inputs["image"])
         # Where the files come to be there is room for them; it has no name there.
         room = next(each for each in directory.absolute().parents if each.is_dir())
         with TemporaryFile(dir=room) as fetched:
@@ -106,8 +103,7 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
 
 def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:
     """Return a job and its result, in a stack whose cluster is known; or raise what there is."""
-    if job not in state.jobs:
-        raise CommandError(no_job(stack, job, state.jobs))
+    require_job(stack, job, state.jobs)
     if state.kubeconfig is None:
         raise CommandError(f"Stack {stack} has no cluster, in which its jobs' files would be.")
     found = state.jobs[job]
@@ -116,9 +112,7 @@ def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:
     return found, found.result
 
 
-def kept_files(
-    job: JobState, result: RunResult
-) -> tuple[Mapping[str, Mapping[str, Any]], str | None]:
+def kept_files(job: JobState, result: RunResult) -> tuple[Files, str | None]:
     """Return the files that a job's result names, and the URL of its run's folder, None without.
 
     An image without slipway_trainer names none, nor does a run that was lost while it copied them;
@@ -153,7 +147,7 @@ def _report(found: Received, directory: Path, job: str, stack: str) -> None:
         echo("Each has the sha256 with which the run left it.")
 
 
-def receive(fetched: IO[bytes], to: Path, known: Mapping[str, Mapping[str, Any]]) -> Received:
+def receive(fetched: IO[bytes], to: Path, known: Files) -> Received:
     """Write the files of a tar, with the lists of what else it should have, below `to`.
 
     `known` are the files that the run's result names, with their `sha256`; there may be more.

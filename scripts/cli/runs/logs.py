@@ -1,65 +1,16 @@
-"""`make logs JOB=… RANK=…`: what a job's ranks print and have printed, also when they are gone.
+"""`make logs JOB=… RANK=…`: what a job's ranks print and have printed, also when they are gone."""
 
-Lines of several logs are one: in the order of time, each after whose it is.
-"""
-
-from __future__ import annotations
-
-import heapq
-import os
-import resource
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from rich.color import ColorSystem
-from rich.console import Console
-from rich.style import Style
-
-from jobs.api.lines import Cursor, Line
-from jobs.model.pytorchjob import Topology
 from jobs.records import archive
-from jobs.records.archive import Log, Run
-from scripts.cli.config import check, jobs_of
+from scripts.cli.config import jobs_of
+from scripts.cli.runs.log_lines import Printer, Target, kept_topology, names_of, print_runs
 from scripts.cli.state import StackState, read_state
-from scripts.cli.terminal import CommandError
-
-if TYPE_CHECKING:  # Kubernetes' client takes a second to import.
-    from jobs.api.client import JobApi
-
-_COLORS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "red")
-
-
-class NoLogs(CommandError):
-    """No logs match; the text lists what exists."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """A job, and which of its replicas' logs are to be shown."""
-
-    name: str
-    topology: Topology
-    runs: Sequence[Run]  # that are archived, the oldest first
-    replicas: Sequence[int]
-    api: JobApi | None = None  # None when its cluster is gone, silent, or not needed
-    run_id: str | None = None  # of the run in its cluster
-
-    @property
-    def names(self) -> dict[int, str]:
-        """What the replicas are called; those of an elastic job have no rank."""
-        if self.topology.elastic:
-            return {number: f"worker {number}" for number in self.replicas}
-        return {number: f"rank {self.topology.span(number)}" for number in self.replicas}
 
 
 def show(stack: str, job: str, rank: int | None, follow: str) -> int:
-    """Print the logs of a job of a stack that exists; see `print_logs`."""
-    check(stack)
+    """Print the logs of a job; see `print_logs`."""
     with suppress(KeyboardInterrupt):  # To stop looking is no failure.
         print_logs(stack, job, rank, follow=follow == "1")
     return 0
@@ -68,18 +19,18 @@ def show(stack: str, job: str, rank: int | None, follow: str) -> int:
 def print_logs(stack: str, job: str, rank: int | None = None, *, follow: bool = True) -> None:
     """Print the logs of a job's rank, or of all; with `follow` until the run has ended."""
     target = archived(stack, read_state(stack), job, rank)
-    if target is not None:
-        printer = Printer(target.names, raw=rank is not None)
-        print_runs(target, printer, target.runs)
-    else:
+    if target is None:
         with ThreadPoolExecutor() as pool:
             state = pool.submit(read_state, stack, secrets=True)
             # Kubernetes' client takes a second to import, and the CLI another one.
             from scripts.cli.runs import cluster_logs  # noqa: PLC0415
 
         target = cluster_logs.find(stack, state.result(), job, rank, jobs_of(stack))
-        printer = Printer(target.names, raw=rank is not None)
-        cluster_logs.show(target, printer, stack, follow=follow)
+    printer = Printer(target.names, raw=rank is not None)
+    if target.api is None:
+        print_runs(printer, target.runs, {})
+    else:
+        cluster_logs.show(target, target.api, printer, stack, follow=follow)
     if printer.run is None:
         results = f"make results JOB={job} STACK={stack}"
         printer.note(f"there is no output; `{results}` shows how the job ended")
@@ -95,131 +46,4 @@ def archived(stack: str, state: StackState, job: str, rank: int | None) -> Targe
     latest = declared.result.run_id
     if topology is None or runs[-1].id != latest or not all(run.is_complete for run in runs):
         return None
-    return Target(job, topology, runs, replicas_of(job, topology, rank))
-
-
-def kept_topology(kept: Sequence[Run]) -> Topology | None:
-    """Return what the latest of some runs consists of; None when that was not written."""
-    return next((run.topology for run in reversed(kept) if run.topology is not None), None)
-
-
-def replicas_of(job: str, topology: Topology, rank: int | None) -> Sequence[int]:
-    """Return the numbers of the replicas that have a rank, or of all."""
-    if rank is None:
-        return range(topology.replicas)
-    if rank < topology.world_size:
-        return [rank // topology.processes]
-    what = "worker" if topology.elastic else "rank"
-    last = topology.world_size - 1
-    known = f"It has only {what} 0" if last == 0 else f"It has {what}s 0 to {last}"
-    raise NoLogs(f"Job {job} has no {what} {rank}. {known}.")
-
-
-def print_runs(
-    target: Target,
-    printer: Printer,
-    runs: Sequence[Run],
-    cursors: dict[str, Cursor] | None = None,
-    until: str | None = None,
-) -> None:
-    """Print the logs of runs in the order of time, each container's once.
-
-    The oldest run comes first; of one that is kept and was fetched, what is kept. `cursors` are
-    moved along: they say how far each container's log was printed. No line after `until` is.
-    """
-    printed = {} if cursors is None else cursors
-    parts: dict[tuple[str, str], list[Log]] = {}
-    for run in runs:
-        for log in run.logs():
-            if log.replica in target.replicas:
-                parts.setdefault((run.id, log.container), []).append(log)
-    # All are open at the same time: a job may have a thousand logs.
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError):  # macOS allows less than it says
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-    def lines(run_id: str, container: str, logs: Sequence[Log]) -> Iterator[LogLine]:
-        replica, cursor = logs[0].replica, printed.setdefault(container, Cursor())
-        if logs[0].is_cut and cursor.stamp is None:
-            name = printer.names[replica]
-            printer.note(f"{name}: the beginning of its log was dropped, since it grew too long")
-        for line in joined((log.lines() for log in logs), cursor):
-            yield LogLine(line, replica, run_id, container)
-
-    for entry in merged(lines(*which, logs) for which, logs in parts.items()):
-        if until is not None and entry.line.stamp > until:
-            break
-        printer.print(entry)
-    printer.out.flush()
-
-
-class LogLine(NamedTuple):
-    """A line of one of a run's containers."""
-
-    line: Line
-    replica: int
-    run: str
-    container: str
-
-
-def joined(parts: Iterable[Iterable[Line]], cursor: Cursor) -> Iterator[Line]:
-    """Yield a container's log from what is kept of it and what was fetched behind that.
-
-    What is kept may have grown meanwhile. `cursor` is moved to where the log ends.
-    """
-    for lines in parts:
-        for batch in cursor.fresh([line] for line in lines):
-            yield from batch
-
-
-def merged(logs: Iterable[Iterable[LogLine]]) -> Iterator[LogLine]:
-    """Yield the lines of several logs in the order of time; no log is read into memory at once."""
-    return heapq.merge(*logs, key=lambda entry: entry.line.stamp)
-
-
-@dataclass
-class Printer:
-    """Prints the lines of replicas to `out`, and notes about them to `err`."""
-
-    names: Mapping[int, str]  # what a replica's lines begin with, in color in a terminal
-    raw: bool  # whether to print the lines alone, so that a program can read them
-    out: TextIO = field(default_factory=lambda: sys.stdout)
-    err: TextIO = field(default_factory=lambda: sys.stderr)
-    _containers: dict[int, str] = field(default_factory=dict)
-    run: str | None = None
-    """Of the latest line; None before the first one."""
-
-    @cached_property
-    def labels(self) -> Mapping[int, str]:
-        """By replica, what its lines begin with."""
-        width = max((len(name) for name in self.names.values()), default=0)
-        colors = Console(file=self.out).color_system is not None and "NO_COLOR" not in os.environ
-        system, labels = ColorSystem.STANDARD if colors else None, {}
-        for replica, name in self.names.items():
-            style = Style(color=_COLORS[replica % len(_COLORS)])
-            label = style.render(f"[{name}]", color_system=system)
-            labels[replica] = label + " " * (width - len(name) + 1)
-        return labels
-
-    def print(self, entry: LogLine) -> None:
-        """Print a line, and before it whether its program was started again."""
-        if self.run is not None and entry.run != self.run:
-            self._containers.clear()
-            self.note(f"next attempt: {entry.run}")
-        self.run = entry.run
-        before = self._containers.get(entry.replica)
-        if before is not None and before != entry.container:
-            self.note(f"{self.names[entry.replica]} was restarted")
-        self._containers[entry.replica] = entry.container
-        text = entry.line.text
-        if not self.raw:
-            # torch puts the rank before its own lines, too
-            own = f"[{self.names[entry.replica].replace(' ', '')}]:"
-            own_removed = text.removeprefix(f"{own} ").removeprefix(own)
-            text = f"{self.labels[entry.replica]}{own_removed}"
-        self.out.write(f"{text}\n")
-
-    def note(self, text: str) -> None:
-        """Print a note to the reader, in its place among the lines."""
-        self.out.flush()
-        print(f"--- {text}", file=self.err, flush=True)
+    return Target(job, topology, runs, names_of(job, topology, rank))

@@ -4,12 +4,11 @@ It has the job's volumes, environment and account, so it can open whatever place
 also after the job's pods are gone. It asks for little, for no GPU, and ends itself after an hour.
 """
 
-from __future__ import annotations
-
 import secrets
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, Any
 
 import urllib3
@@ -19,7 +18,7 @@ from kubernetes.client.exceptions import ApiException
 from core import kube
 from core.context import Silence
 from core.kube import Request
-from core.manifests import troubles
+from core.manifests import read, troubles
 from core.wait import NotYet, until
 from jobs.model.manifest import OF_THE_PROGRAM
 from jobs.model.manifest import manifest as submitted
@@ -29,10 +28,9 @@ from jobs.model.submission import Submission
 from scripts.cli.kubeconfig import kubectl
 from scripts.cli.state import JobState
 
-LABEL = "slipway.dev/fetch"
-"""On the pod: the job whose files it reads."""
-_LIMIT_SECONDS = 3600
+LABEL = "slipway.dev/fetch"  # on the pod: the job whose files it reads
 _START_SECONDS = 180
+_READ_SECONDS = 7200  # for a command in the pod, which ends before
 _ANSWER_SECONDS = (5.0, 20.0)
 
 
@@ -53,40 +51,25 @@ def manifest(job: JobState, image: str) -> dict[str, Any]:
     for name in ("initContainers", "nodeSelector", "priorityClassName"):
         pod.pop(name, None)
     (container,) = (each for each in pod["containers"] if each["name"] == CONTAINER)
+    container.pop("args", None)
     volumes = [
         each for each in pod["volumes"] if each["name"] == "tmp" or "persistentVolumeClaim" in each
     ]
     needed = {each["name"] for each in volumes}
-    container |= {
-        "name": "fetch",
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", "-c", f"import time; time.sleep({_LIMIT_SECONDS})"],
-        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}},
-        "volumeMounts": [each for each in container["volumeMounts"] if each["name"] in needed],
-        "env": [each for each in container["env"] if each["name"] not in OF_THE_PROGRAM],
-        "workingDir": "/tmp",  # noqa: S108 - in the pod
+    mounts = [each for each in container["volumeMounts"] if each["name"] in needed]
+    env = [each for each in container["env"] if each["name"] not in OF_THE_PROGRAM]
+    own = read(Path(__file__).with_suffix(".yaml"))
+    own["metadata"] |= {
+        "name": f"fetch-{job.name}-{secrets.token_hex(3)}",
+        "namespace": job.namespace,
+        # With them a cloud gives it the job's identity.
+        "labels": {**template["metadata"]["labels"], LABEL: job.name},
+        "annotations": template["metadata"]["annotations"],
     }
-    container.pop("args", None)
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"fetch-{job.name}-{secrets.token_hex(3)}",
-            "namespace": job.namespace,
-            # With them a cloud gives it the job's identity.
-            "labels": {**template["metadata"]["labels"], LABEL: job.name},
-            "annotations": template["metadata"]["annotations"],
-        },
-        "spec": {
-            **pod,
-            "containers": [container],
-            "volumes": volumes,
-            "restartPolicy": "Never",
-            "activeDeadlineSeconds": _LIMIT_SECONDS,
-            "terminationGracePeriodSeconds": 0,
-        },
-    }
+    own["spec"] = {**pod, **own["spec"], "volumes": volumes}
+    for each in own["spec"]["containers"]:
+        each |= {**container, **each, "image": image, "volumeMounts": mounts, "env": env}
+    return own
 
 
 @contextmanager
@@ -133,7 +116,7 @@ def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str], to: 
             stdin=subprocess.DEVNULL,
             stdout=to,
             stderr=subprocess.PIPE,
-            timeout=2 * _LIMIT_SECONDS,  # the pod ends before
+            timeout=_READ_SECONDS,
             check=False,
         )
     if ended.returncode != 0:

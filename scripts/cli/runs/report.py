@@ -3,15 +3,14 @@
 It has each job's latest run, and what trained all of its runs.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import yaml
@@ -19,19 +18,18 @@ import yaml
 from core.files import write
 from core.paths import use_extra
 from jobs.config import KEYS
+from jobs.model.pytorchjob import Topology
 from jobs.observe.progress import duration
 from jobs.records import archive
-from jobs.records.archive import Run
 from jobs.records.history import Record
 from jobs.records.timeline import entries
 from jobs.result import RunResult, explain
 from jobs.run.gate import LIMITS
 from scripts.cli.backend import locks
-from scripts.cli.config import check, load_settings, no_job
+from scripts.cli.config import load_settings, require_job
 from scripts.cli.runs import charts, report_data
-from scripts.cli.runs.charts import Chart
-from scripts.cli.runs.compare import Comparison, of_job, remembered, with_limits
-from scripts.cli.runs.report_data import Line, most_lines, newest_lines
+from scripts.cli.runs.compare import of_job, remembered, with_limits
+from scripts.cli.runs.report_data import most_lines, newest_lines
 from scripts.cli.runs.results import Outcome, outcomes
 from scripts.cli.state import JobState, read_state
 from scripts.cli.terminal import CommandError, echo
@@ -40,33 +38,12 @@ from scripts.setup import bootstrap
 _SHOWN_ELSEWHERE = frozenset({"state", "reason", "run_id", "artifacts", "failure", "attempts"})
 
 
-@dataclass(frozen=True)
-class Section:
-    """A job's part of the report; what its template shows, in this order."""
-
-    job: str
-    run_id: str
-    outcome: Outcome
-    story: str
-    figures: Mapping[str, str]
-    charts: Sequence[Chart]
-    timeline: Chart | None
-    comparison: Comparison | None
-    history: Sequence[Record]
-    ranks: Sequence[int]
-    lines: Sequence[Line]
-    most_lines: int
-    settings: str
-    command: str
-
-
 def report(stack: str, job: str, to: str) -> int:
     """Write the report on a stack's jobs, or on one of them; exits with 0.
 
     Raises:
         CommandError: the stack or the job has no run, or the file can't be written.
     """
-    check(stack)
     sections = read(stack, job)
     bootstrap.add_extra(bootstrap.REPORT, Path(sys.prefix))
     use_extra(bootstrap.REPORT)
@@ -81,15 +58,15 @@ def report(stack: str, job: str, to: str) -> int:
     return 0
 
 
-def read(stack: str, job: str = "") -> list[Section]:
+def read(stack: str, job: str = "") -> list[SimpleNamespace]:
     """Return what is known of the stack's jobs that have a run, or of one of them."""
     state = read_state(stack)
     if not state.jobs:
         raise CommandError(
             f"Stack {stack} has no runs to report on; `make up STACK={stack}` trains its jobs."
         )
-    if job and job not in state.jobs:
-        raise CommandError(no_job(stack, job, state.jobs))
+    if job:
+        require_job(stack, job, state.jobs)
     settings = load_settings(stack)
     declared = () if settings is None else settings.jobs
     found = outcomes(state, declared, is_busy=bool(locks(stack)))
@@ -100,7 +77,7 @@ def read(stack: str, job: str = "") -> list[Section]:
     ]
 
 
-def page(stack: str, sections: Sequence[Section]) -> str:
+def page(stack: str, sections: Sequence[SimpleNamespace]) -> str:
     """Return the page; the extra `report` has to be installed."""
     import jinja2  # noqa: PLC0415 - of the extra
 
@@ -131,8 +108,8 @@ def _as_json(value: Any, **options: Any) -> str:
     return json.dumps(strict, **options)
 
 
-def section(stack: str, state: JobState, outcome: Outcome) -> Section:
-    """Return what the report has of a job whose run has been declared."""
+def section(stack: str, state: JobState, outcome: Outcome) -> SimpleNamespace:
+    """Return what the template shows of a job whose run has been declared, in this order."""
     kept = archive.of_job(stack, state.name)
     records, runs = remembered(stack, state), kept.runs()
     # Of the latest run of which anything is known; ids have the time.
@@ -146,11 +123,14 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
         outcome = replace(outcome, state=reached, result=last, gate="", missed=())
     result = outcome.result
     latest = kept.run(run_id)
-    topology = latest.topology or state.topology
-    found = _numbers(latest, record, result)
+    topology = latest.topology or Topology.of_declared(state.declared)
+    known = [] if record is None else record.epochs
+    found = report_data.of_logs(latest, known)
+    if not found.curves:
+        found = report_data.of_record(known, (result and result.epoch_metrics) or {})
     happened = [entry for run in runs for entry in entries(run.timeline)]
     settings = state.declared if record is None else record.provenance.get("settings")
-    return Section(
+    return SimpleNamespace(
         job=state.name,
         run_id=run_id,
         outcome=outcome,
@@ -185,13 +165,6 @@ def command(stack: str, job: str, record: Record | None) -> str:
     commit, dirty, _ = str(revision).partition("-dirty")
     note = "  # and the changes that were not committed" if dirty else ""
     return f"git checkout {commit}{note}\n{again}"
-
-
-def _numbers(run: Run, record: Record | None, result: RunResult | None) -> report_data.Series:
-    known = [] if record is None else record.epochs
-    found = report_data.of_logs(run, known)
-    metrics = (result and result.epoch_metrics) or {}
-    return found if found.curves else report_data.of_record(known, metrics)
 
 
 def _figures(result: RunResult) -> Iterator[tuple[str, str]]:

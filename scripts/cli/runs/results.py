@@ -3,13 +3,11 @@
 `outcomes` takes that from the stack's state; the rest prints it.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
@@ -17,11 +15,12 @@ from rich import box
 from rich.table import Table
 
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
+from jobs.api.lines import moment
 from jobs.observe.progress import duration
 from jobs.result import RunResult, explain
 from jobs.run.gate import limits, missed
 from scripts.cli.backend import exists, locks
-from scripts.cli.config import check, jobs_of, load_settings, no_job
+from scripts.cli.config import jobs_of, load_settings, require_job
 from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, console
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:  # It takes a second to import.
 Format = Literal["text", "json"]
 Verdict = Literal["passed", "missed", "not judged", ""]
 
+_FORMATS = {"accuracy": ".4f", "loss": ".4f", "samples_seen": ",", "world_size": "d"}
 _FIGURES = ("accuracy", "loss", "samples", "ranks", "took", "attempts")
 _COLUMNS = ("job", "state", "gate", *_FIGURES, "ended (UTC)")
 _WIDTH = 10_000  # of YAML's lines: none is folded
@@ -59,7 +59,7 @@ class Outcome:
 
 
 def outcomes(
-    state: StackState, jobs: Sequence[TrainingJob], *, is_busy: bool
+    state: StackState, jobs: Sequence["TrainingJob"], *, is_busy: bool
 ) -> dict[str, Outcome]:
     """Return how each job has ended, by name, in the order in which they are declared.
 
@@ -88,7 +88,7 @@ def outcomes(
     return found
 
 
-def _ended(job: JobState, result: RunResult, declared: TrainingJob | None) -> Outcome:
+def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> Outcome:
     outcome = Outcome(job.name, result.state, result)
     if not result.succeeded:
         return outcome
@@ -98,7 +98,7 @@ def _ended(job: JobState, result: RunResult, declared: TrainingJob | None) -> Ou
     return replace(outcome, gate="missed" if misses else "not judged", missed=misses)
 
 
-def _not_run(jobs: Sequence[TrainingJob], state: StackState) -> dict[str, str]:
+def _not_run(jobs: Sequence["TrainingJob"], state: StackState) -> dict[str, str]:
     """Return why jobs did not run that needed others."""
     if not jobs:
         return {}
@@ -112,7 +112,6 @@ def _not_run(jobs: Sequence[TrainingJob], state: StackState) -> dict[str, str]:
 
 def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the command line calls it
     """Print the results of a stack's jobs, or of one job all that is known; exits with 0."""
-    check(stack)
     if not exists(stack):
         raise CommandError(
             f"Stack {stack} is not up, and `make down` keeps no results. `make up STACK={stack}` "
@@ -136,8 +135,9 @@ def summarize(stack: str) -> None:
 def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
     """Return how each job has ended, and which entries of the catalogue are skipped, and why."""
     state = read_state(stack)
+    passed = {name for name, job in state.jobs.items() if job.passed}
     # The limits that were missed, and why a job did not run. It takes a second.
-    settings = None if state.has_passed(jobs_of(stack)) else load_settings(stack)
+    settings = None if passed == state.jobs.keys() == {*jobs_of(stack)} else load_settings(stack)
     declared = () if settings is None else settings.jobs
     found = outcomes(state, declared, is_busy=bool(locks(stack)))
     return found, state.skipped if settings is None else settings.skipped
@@ -152,8 +152,8 @@ def print_results(
     form: Format = "text",
 ) -> None:
     """See `show`; of outcomes that are known."""
-    if job and job not in found:
-        raise CommandError(no_job(stack, job, found))
+    if job:
+        require_job(stack, job, found)
     if all(each.state == "no result" for each in found.values()):
         raise CommandError(
             f"Stack {stack} has no results yet; `make up STACK={stack}` trains its jobs."
@@ -196,24 +196,14 @@ def _cells(outcome: Outcome) -> list[str]:
     if (result := outcome.result) is None:
         return first + ["-"] * (len(_COLUMNS) - len(first))
     seconds, completed = result.duration_seconds, result.completed
+    figures = ((getattr(result, name), form) for name, form in _FORMATS.items())
     return [
         *first,
-        _figure(result.accuracy, "{:.4f}"),
-        _figure(result.loss, "{:.4f}"),
-        _figure(result.samples_seen, "{:,}"),
-        _figure(result.world_size, "{}"),
+        *("-" if value is None else format(value, form) for value, form in figures),
         "-" if seconds is None else duration(seconds),
         str(len(result.attempts or ()) + 1),
-        "-" if completed is None else f"{_utc(completed):%Y-%m-%d %H:%M}",
+        "-" if completed is None else f"{moment(completed).astimezone(UTC):%Y-%m-%d %H:%M}",
     ]
-
-
-def _figure(value: float | None, form: str) -> str:
-    return "-" if value is None else form.format(value)
-
-
-def _utc(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def _style(outcome: Outcome) -> str:

@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from infra.settings import SettingsError
-from scripts.azure_acceptance import DOWN_SECONDS, Cap, Unusable, cap_of, run, stack_config
+from scripts.azure_acceptance import DOWN_SECONDS, Cap, cap_of, run, stack_config
 from scripts.ci_smoke import Summary
+from scripts.cli.terminal import CommandError
 from scripts.scratch import Scratch
 from tests.unit.scripts.test_azure_requests import CANARY, MARKED, create
 
@@ -59,13 +60,15 @@ def test_a_run_stops_in_time_to_pay_for_taking_the_stack_down() -> None:
 def test_a_cap_that_does_not_pay_for_that_or_is_none_starts_nothing(
     cap: float, config: dict[str, Any]
 ) -> None:
-    with pytest.raises(Unusable, match="is no limit, or less than taking the stack down may cost"):
+    with pytest.raises(
+        CommandError, match="is no limit, or less than taking the stack down may cost"
+    ):
         cap_of(stack_config(config), cap)
 
 
 def test_no_price_no_run(config: dict[str, Any]) -> None:
     config["slipway:cluster"]["location"] = "norwayeast"
-    with pytest.raises(Unusable, match="no price for Standard_D4s_v5 in norwayeast"):
+    with pytest.raises(CommandError, match="no price for Standard_D4s_v5 in norwayeast"):
         cap_of(stack_config(config), 5)
 
 
@@ -84,7 +87,7 @@ def test_a_price_table_of_the_users_own_counts(config: dict[str, Any], tmp_path:
 
 
 def test_settings_of_another_kind_and_wrong_ones_are_refused(config: dict[str, Any]) -> None:
-    with pytest.raises(Unusable, match="not of the kind aks"):
+    with pytest.raises(CommandError, match="not of the kind aks"):
         stack_config({"slipway:cluster": {"kind": "embedded"}})
     config["slipway:cluster"]["location"] = "West Europe"
     with pytest.raises(SettingsError, match="location"):
@@ -118,7 +121,8 @@ def test_it_goes_up_twice_and_down_and_keeps_no_recording(
     [asked] = json.loads(text)["requests"]
     assert (asked["step"], asked["name"]) == ("down", "mine")
     assert CANARY not in text
-    assert not any(scratch.directory.glob("*.requests"))
+    kept = {"checkout", "errors", "output", "state"}
+    assert {each.name for each in scratch.directory.iterdir()} <= kept
     made = yaml.safe_load((scratch.checkout / "stacks/azure-acceptance.yaml").read_text())
     assert made["config"]["slipway:cluster"]["gpu"] is False
 

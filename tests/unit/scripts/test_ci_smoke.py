@@ -117,7 +117,7 @@ def test_a_run_that_is_stopped_goes_down_and_has_the_signals_status(
 
 def test_the_summary_has_the_steps_the_jobs_and_the_checks(scratch: Scratch) -> None:
     summary = ci_smoke.run_steps(scratch, "dev")
-    document = json.loads(summary.json())
+    document = summary.document
     assert (document["stack"], document["status"]) == ("dev", 0)
     assert [step["name"] for step in document["steps"]] == ["up", "smoke", "down"]
     assert document["jobs"] == {"mine": _SUCCEEDED}

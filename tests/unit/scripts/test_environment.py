@@ -106,3 +106,24 @@ def test_what_a_command_asks_of_a_cluster_itself_bypasses_a_proxy(
     monkeypatch.setattr(sys, "argv", ["stack", "results", "dev", "", "text"])
     assert command.main() == 0
     assert asked == [True]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["up"], ["preview"], ["rerun", "mine"], ["down"], ["kubeconfig"], ["results", "", "text"],
+        ["logs", "mine"], ["fetch", "mine"], ["ui", "", "5000"], ["report", ""],
+        ["compare", "mine"],
+    ],
+)  # fmt: skip
+def test_no_command_takes_a_stack_that_does_not_exist(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(os, "environ", {**os.environ})
+    monkeypatch.setattr(sys, "argv", ["stack", words[0], "knid", *words[1:]])
+    assert command.main() == 1
+    assert "There is no stack 'knid'. Did you mean kind?" in capsys.readouterr().err

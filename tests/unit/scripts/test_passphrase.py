@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.environment import PassphraseLost, backend, passphrase_file, prepare, pulumi_home
+from scripts.cli.terminal import CommandError
+from scripts.environment import backend, passphrase_file, prepare, pulumi_home
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +42,7 @@ def test_a_lost_passphrase_is_told_and_not_replaced() -> None:
     stack = backend() / ".pulumi" / "stacks" / "slipway" / "dev.json"
     stack.parent.mkdir(parents=True)
     stack.touch()
-    with pytest.raises(PassphraseLost, match="these stacks are encrypted with it: dev"):
+    with pytest.raises(CommandError, match="these stacks are encrypted with it: dev"):
         prepare()
     assert not passphrase_file().exists()
 

@@ -15,8 +15,10 @@ from jobs.records import archive
 from jobs.records.recording import Recording
 from jobs.result import RunResult
 from scripts.cli.runs.cluster_logs import find, has_ended, shown_containers
-from scripts.cli.runs.logs import LogLine, NoLogs, Printer, archived, joined, merged, print_logs
+from scripts.cli.runs.log_lines import LogLine, Printer, joined, print_runs
+from scripts.cli.runs.logs import archived, print_logs
 from scripts.cli.state import JobState, StackState
+from scripts.cli.terminal import CommandError
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
 
@@ -188,7 +190,7 @@ def test_a_line_begins_with_the_ranks_whose_log_it_is(
 
 def test_a_rank_among_several_is_found_in_its_replica() -> None:
     keep("mine-1", (0, "a", []), topology=Topology(2, processes=2))
-    assert find("dev", state(), "mine", 3).replicas == [1]
+    assert find("dev", state(), "mine", 3).names == {1: "rank 2-3"}
 
 
 @pytest.mark.parametrize(
@@ -207,7 +209,7 @@ def test_a_rank_that_is_not_there_is_named_with_what_is(
     topology: Topology, rank: int, message: str
 ) -> None:
     keep("mine-1", (0, "a", []), topology=topology)
-    with pytest.raises(NoLogs) as nothing:
+    with pytest.raises(CommandError) as nothing:
         find("dev", state(), "mine", rank)
     assert str(nothing.value) == message
 
@@ -216,12 +218,12 @@ def test_a_job_that_is_not_there_is_named_with_what_is_in_state_and_archive(
     api: FakeApi,
 ) -> None:
     keep("mine-1", (0, "a", []))
-    with pytest.raises(NoLogs) as nothing:
+    with pytest.raises(CommandError) as nothing:
         find("dev", state(api, declared=object()), "mime", None)
     assert str(nothing.value) == (
         "There is no job 'mime'. Did you mean mine? Jobs of dev: declared, mine."
     )
-    with pytest.raises(NoLogs, match=r"^Say which job: JOB=NAME. Jobs of dev: declared"):
+    with pytest.raises(CommandError, match=r"^Say which job: JOB=NAME. Jobs of dev: declared"):
         find("dev", state(api, declared=object()), "", None)
 
 
@@ -232,19 +234,19 @@ def test_a_cluster_that_does_not_answer_is_named_when_nothing_is_kept(
     with served(FakeApi()) as gone:
         kubeconfig = gone.kubeconfig
     there = StackState.from_export(export(kubeconfig))
-    with pytest.raises(NoLogs, match="its cluster does not answer"):
+    with pytest.raises(CommandError, match="its cluster does not answer"):
         find("dev", there, "mine", None)
     keep("mine-1", (0, "a", [line(1, "x")]))
     assert find("dev", there, "mine", None).api is None
 
 
 def test_a_job_that_was_not_submitted_is_told_of_with_its_stack() -> None:
-    with pytest.raises(NoLogs, match="`make results STACK=kind` says more"):
+    with pytest.raises(CommandError, match="`make results STACK=kind` says more"):
         find("kind", StackState(), "mine", None, ["mine"])
 
 
 def test_a_stack_that_is_not_there_has_no_logs() -> None:
-    with pytest.raises(NoLogs, match="`make up STACK=dev` creates one"):
+    with pytest.raises(CommandError, match="`make up STACK=dev` creates one"):
         print_logs("dev", "mine")
 
 
@@ -275,8 +277,12 @@ def test_what_was_kept_meanwhile_is_shown_once(again: int) -> None:
 
 
 def test_lines_of_several_logs_are_in_the_order_of_time() -> None:
-    both = [[LogLine(line(each, "x"), rank, "run", "a") for each in (rank, 9)] for rank in (1, 0)]
-    assert [shown.replica for shown in merged(both)] == [0, 1, 1, 0]
+    late, early = ([line(second, "x"), line(9, "y")] for second in (2, 1))
+    keep("mine-1", (0, "a", late), (1, "b", early))
+    out = io.StringIO()
+    printer = Printer({0: "rank 0", 1: "rank 1"}, raw=False, out=out)
+    print_runs(printer, archive.of_job("dev", "mine").runs(), {})
+    assert out.getvalue().splitlines() == ["[rank 1] x", "[rank 0] x", "[rank 0] y", "[rank 1] y"]
 
 
 def test_a_run_is_followed_to_its_end_in_the_order_of_time(

@@ -1,0 +1,155 @@
+"""The lines of a job's logs, printed in the order of time, each after whose it is."""
+
+import heapq
+import os
+import resource
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TextIO
+
+from rich.color import ColorSystem
+from rich.console import Console
+from rich.style import Style
+
+from jobs.api.lines import Cursor, Line
+from jobs.model.pytorchjob import Topology
+from jobs.records.archive import Log, Run
+from scripts.cli.terminal import CommandError
+
+if TYPE_CHECKING:  # Kubernetes' client takes a second to import.
+    from jobs.api.client import JobApi
+
+_COLORS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "red")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A job, and which of its replicas' logs are to be shown."""
+
+    name: str
+    topology: Topology
+    runs: Sequence[Run]  # that are archived, the oldest first
+    names: Mapping[int, str]  # of each replica whose logs these are
+    api: "JobApi | None" = None  # None when its cluster is gone, silent, or not needed
+    run_id: str | None = None  # of the run in its cluster
+
+
+def kept_topology(kept: Sequence[Run]) -> Topology | None:
+    """Return what the latest of some runs consists of; None when that was not written."""
+    return next((run.topology for run in reversed(kept) if run.topology is not None), None)
+
+
+def names_of(job: str, topology: Topology, rank: int | None) -> dict[int, str]:
+    """Return what the replicas that have a rank, or all, are called; in an elastic job none has."""
+    what, last = "worker" if topology.elastic else "rank", topology.world_size - 1
+    if rank is not None and rank > last:
+        known = f"It has only {what} 0" if last == 0 else f"It has {what}s 0 to {last}"
+        raise CommandError(f"Job {job} has no {what} {rank}. {known}.")
+    replicas = range(topology.replicas) if rank is None else [rank // topology.processes]
+    return {
+        each: f"{what} {each if topology.elastic else topology.span(each)}" for each in replicas
+    }
+
+
+class LogLine(NamedTuple):
+    """A line of one of a run's containers."""
+
+    line: Line
+    replica: int
+    run: str
+    container: str
+
+
+def joined(parts: Iterable[Iterable[Line]], cursor: Cursor) -> Iterator[Line]:
+    """Yield a container's log from what is kept of it and what was fetched behind that.
+
+    What is kept may have grown meanwhile. `cursor` is moved to where the log ends.
+    """
+    for lines in parts:
+        for batch in cursor.fresh([line] for line in lines):
+            yield from batch
+
+
+@dataclass
+class Printer:
+    """Prints the lines of replicas to `out`, and notes about them to `err`."""
+
+    names: Mapping[int, str]  # what a replica's lines begin with, in color in a terminal
+    raw: bool  # whether to print the lines alone, so that a program can read them
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    err: TextIO = field(default_factory=lambda: sys.stderr)
+    _containers: dict[int, str] = field(default_factory=dict)
+    run: str | None = None
+    """Of the latest line; None before the first one."""
+
+    @cached_property
+    def labels(self) -> Mapping[int, str]:
+        """By replica, what its lines begin with."""
+        width = max((len(name) for name in self.names.values()), default=0)
+        colors = Console(file=self.out).color_system is not None and "NO_COLOR" not in os.environ
+        system, labels = ColorSystem.STANDARD if colors else None, {}
+        for replica, name in self.names.items():
+            style = Style(color=_COLORS[replica % len(_COLORS)])
+            label = style.render(f"[{name}]", color_system=system)
+            labels[replica] = label + " " * (width - len(name) + 1)
+        return labels
+
+    def print(self, entry: LogLine) -> None:
+        """Print a line, and before it whether its program was started again."""
+        if self.run is not None and entry.run != self.run:
+            self._containers.clear()
+            self.note(f"next attempt: {entry.run}")
+        self.run = entry.run
+        before = self._containers.get(entry.replica)
+        if before is not None and before != entry.container:
+            self.note(f"{self.names[entry.replica]} was restarted")
+        self._containers[entry.replica] = entry.container
+        text = entry.line.text
+        if not self.raw:
+            # torch puts the rank before its own lines, too
+            own = f"[{self.names[entry.replica].replace(' ', '')}]:"
+            own_removed = text.removeprefix(f"{own} ").removeprefix(own)
+            text = f"{self.labels[entry.replica]}{own_removed}"
+        self.out.write(f"{text}\n")
+
+    def note(self, text: str) -> None:
+        """Print a note to the reader, in its place among the lines."""
+        self.out.flush()
+        print(f"--- {text}", file=self.err, flush=True)
+
+
+def print_runs(
+    printer: Printer, runs: Sequence[Run], cursors: dict[str, Cursor], until: str | None = None
+) -> None:
+    """Print the logs of runs in the order of time, each container's once.
+
+    The oldest run comes first; of one that is kept and was fetched, what is kept. `cursors` are
+    moved along: they say how far each container's log was printed. No line after `until` is.
+    """
+    parts: dict[tuple[str, str], list[Log]] = {}
+    for run in runs:
+        for log in run.logs():
+            if log.replica in printer.names:
+                parts.setdefault((run.id, log.container), []).append(log)
+    # All are open at the same time, and none is read into memory: a job may have a thousand logs.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError):  # macOS allows less than it says
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+    def lines(run_id: str, container: str, logs: Sequence[Log]) -> Iterator[LogLine]:
+        replica, cursor = logs[0].replica, cursors.setdefault(container, Cursor())
+        if logs[0].is_cut and cursor.stamp is None:
+            name = printer.names[replica]
+            printer.note(f"{name}: the beginning of its log was dropped, since it grew too long")
+        for line in joined((log.lines() for log in logs), cursor):
+            yield LogLine(line, replica, run_id, container)
+
+    logs_of_all = (lines(*which, logs) for which, logs in parts.items())
+    for entry in heapq.merge(*logs_of_all, key=lambda entry: entry.line.stamp):
+        if until is not None and entry.line.stamp > until:
+            break
+        printer.print(entry)
+    printer.out.flush()

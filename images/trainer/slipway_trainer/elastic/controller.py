@@ -11,14 +11,13 @@ step that it was in is part of the model that all go on with.
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.autograd import Variable
 
@@ -26,6 +25,7 @@ from slipway_trainer.data.index_service import RecordIndexService
 from slipway_trainer.elastic import world
 from slipway_trainer.elastic.replica import Change, Replica, Shared, Stateful
 from slipway_trainer.elastic.world import Bucket, WorldChanged
+from slipway_trainer.training.distributed import total
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -170,10 +170,7 @@ class PyTorchAllReduceController:
 
     def sum(self, *values: float) -> list[float]:
         """Return each of `values` summed over all workers, in double precision; for `agree`."""
-        totals = torch.tensor(values, dtype=torch.float64)
-        world.collective(lambda: dist.all_reduce(totals))
-        summed: list[float] = totals.tolist()
-        return summed
+        return world.collective(lambda: total(*values))
 
     def agree(self, key: str, work: Callable[[], Result]) -> Result:
         """Return what `work` returned on this worker, or what the others had agreed on under `key`.
@@ -200,15 +197,11 @@ class PyTorchAllReduceController:
         model = self._parts.get("model")
         if not isinstance(model, nn.Module) or "optimizer" not in self._parts:
             raise RuntimeError("call set_broadcast_model and set_broadcast_optimizer before scope")
-        try:
-            self._replica = self._copy(next(model.parameters()).device)
+        with closing(self._copy(next(model.parameters()).device)) as self._replica:
             self._replica.resume()
             self._replica.form("")
             yield self
             self._replica.finish(self._pause)
-        finally:
-            if self._replica is not None:
-                self._replica.close()
 
     def _queue(self) -> None:
         """With a backward pass's first gradient: have all averaged once the last one is there."""

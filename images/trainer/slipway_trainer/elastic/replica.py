@@ -122,16 +122,19 @@ class Replica:
             world.leave()
             try:
                 self._enter(max(1.0, end - time.monotonic()), least, began, reason)
+                break
             except JobDone as done:
-                self._end(done.outcome)
+                # What the others came to; the model stays what it is.
+                self._late = True
+                self._service.end(done.outcome["ledger"])
+                self.shared = Shared(**done.outcome["shared"])
+                self.rank = self.size = done.outcome["size"]
                 return
             except WorldChanged as change:
                 if time.monotonic() > end:
                     raise TimeoutError(
                         f"no world held for {self._join_timeout}; the last one: {change}"
                     ) from change
-            else:
-                break
         if self.shared.losses > self._settings.losses and not finishing:
             raise RuntimeError(
                 f"workers were lost {self.shared.losses} times, PET_MAX_RESTARTS allows "
@@ -180,30 +183,13 @@ class Replica:
         world.enter(record, rank, address, self._step_timeout)
         self.rendezvous.publish(record)
         last = self._world
-        mine = {
-            # A worker without a world claims nothing; one that was left behind has an older one.
-            "progress": [
-                *((0, 0, 0) if last is None else last.claim),
-                self._service.ledger.version,
-            ],
-            "members": [] if last is None else [*last.members],
-            "failed": bool(reason),
-        }
-        given = world.collective(lambda: world.gather(mine))
-        furthest = max(given, key=lambda each: each["progress"])
-        source = given.index(furthest)
-        # Version 0 is what each worker began with, which may differ.
-        lacking = [
-            other
-            for other, each in enumerate(given)
-            if each["progress"] != furthest["progress"]
-            or (other != source and each["progress"][-1] == 0)
-        ]
-        if lacking:
-            own = self._state() if source == rank else None
-            state = world.collective(lambda: world.hand_over(own, source, lacking, self._device))
-            if state is not None:
-                self._take(state)
+        # A worker without a world claims nothing; one that was left behind has an older one.
+        claim, former = ((0, 0, 0), ()) if last is None else (last.claim, last.members)
+        progress = [*claim, self._service.ledger.version]
+        mine = {"progress": progress, "members": former, "failed": bool(reason)}
+        given, furthest, state = world.follow_furthest(mine, self._state, self._device)
+        if state is not None:
+            self._take(state)
         self._world, self.rank, self.size = record, rank, size
         self._service.enter(rank, size)
         before, now = {*furthest["members"]}, {*members}
@@ -216,13 +202,6 @@ class Replica:
         seconds, step = round(time.monotonic() - began, 3), self._service.ledger.step
         lost, joined = len(before - now), len(now - before)
         self._on_change(Change(record.generation, size, rank, lost, joined, step, seconds, reason))
-
-    def _end(self, outcome: dict[str, Any]) -> None:
-        """Take over what the others came to; the model stays what it is."""
-        self._late = True
-        self._service.end(outcome["ledger"])
-        self.shared = Shared(**outcome["shared"])
-        self.rank = self.size = outcome["size"]
 
     def resume(self) -> None:
         """Go on from the newest checkpoint, where the job has some; before the first world."""

@@ -56,10 +56,11 @@ def reported(line: str) -> dict[str, Any]:
     A progress bar leaves its line open, and what is printed next continues it.
     """
     begins = line.find(_EVENT)
-    return _json_map(line) or (_json_map(line[begins:]) if begins > 0 else {})
+    return json_map(line) or (json_map(line[begins:]) if begins > 0 else {})
 
 
-def _json_map(text: str) -> dict[str, Any]:
+def json_map(text: str) -> dict[str, Any]:
+    """Return the map that a text is in JSON; an empty one for any other text."""
     try:
         found = json.loads(text)
     except ValueError:

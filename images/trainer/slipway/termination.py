@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from slipway.events import Events, own_rank
+from slipway.events import Events, json_map, own_rank
 
 LIMIT_BYTES = 4096
 _stand_in: dict[str, str] = {}
@@ -59,10 +59,9 @@ def place() -> Path | None:
 def read(path: Path | None) -> dict[str, Any]:
     """Return the message in `path`, empty when there is none or it is no JSON object."""
     try:
-        message = {} if path is None else json.loads(path.read_text())
-    except (OSError, ValueError):
+        return {} if path is None else json_map(path.read_text())
+    except (OSError, UnicodeDecodeError):
         return {}
-    return message if isinstance(message, dict) else {}
 
 
 def fit(message: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from slipway.events import reported
 from slipway_trainer.agent.tracking import figures, sinks
-from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Sink
+from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Sink, Texts
 from slipway_trainer.agent.tracking.usage import Usage
 
 _LOOK_SECONDS, _LONGEST_PAUSE, _PAUSE_AT_END = 2.0, 30.0, 0.5
@@ -140,9 +140,7 @@ class Sender:
         if points and not self._taken(lambda: self.sink.metrics(points)):
             self._refused += events
 
-    def _describe(
-        self, params: Mapping[str, str], tags: Mapping[str, str], data: Dataset | None = None
-    ) -> None:
+    def _describe(self, params: Texts, tags: Texts, data: Dataset | None = None) -> None:
         self._has_facts &= self._taken(lambda: self.sink.describe(params, tags, data))
 
     def _taken(self, send: Callable[[], None]) -> bool:

@@ -75,12 +75,10 @@ def append(spool: str | os.PathLike[str], line: str) -> None:
     """
     with suppress(OSError):
         # Without O_CREAT, and in one write: several ranks append to the same file.
-        file = os.open(spool, os.O_WRONLY | os.O_APPEND)
-        try:
-            if os.fstat(file).st_size < SPOOL_BYTES:
-                os.write(file, line.encode())
-        finally:
-            os.close(file)
+        descriptor = os.open(spool, os.O_WRONLY | os.O_APPEND)
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            if os.fstat(descriptor).st_size < SPOOL_BYTES:
+                file.write(line.encode())
 
 
 def harmless(work: Work) -> Work:

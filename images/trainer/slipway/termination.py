@@ -28,14 +28,12 @@ def leave(message: dict[str, Any]) -> None:
     path = place()
     if path is None:
         return
-    whole = corrected(message)
-    if "SLIPWAY_MESSAGE_DIR" in os.environ:
-        path.write_text(json.dumps(whole))
-        return
-    fitting = fit(whole)
-    if "cut" in fitting:
-        Events(whole.get("rank", own_rank())).emit("summary", summary=whole)
-    path.write_text(json.dumps(fitting))
+    left = whole = corrected(message)
+    if "SLIPWAY_MESSAGE_DIR" not in os.environ:
+        left = fit(whole)
+        if "cut" in left:
+            Events(whole.get("rank", own_rank())).emit("summary", summary=whole)
+    path.write_text(json.dumps(left))
 
 
 def corrected(message: dict[str, Any]) -> dict[str, Any]:

@@ -42,13 +42,7 @@ class Batch:
 
 
 class Sender:
-    """Sends what is in `spool` to `sink`.
-
-    Args:
-        run: What is tracked.
-        sink: Where.
-        spool: The file of the ranks' events, a line each.
-    """
+    """Sends what is in `spool`, the file of the ranks' events, a line each, to the run's `sink`."""
 
     def __init__(self, run: Run, sink: Sink, spool: Path) -> None:
         self.run, self.sink, self.spool = run, sink, spool
@@ -60,6 +54,7 @@ class Sender:
         self._is_open = self._is_closed = False
         self._sent = self._refused = 0
         self._has_facts = True
+        self._declared = sinks.declared_dataset(run.facts.get("data"))
         self._batch: Batch | None = None
         self._usage, self._used = Usage(run.rank), deque[figures.Point](maxlen=_MOST_USED)
         self._began = self._looked = time.monotonic()
@@ -118,8 +113,9 @@ class Sender:
                 self.spool.with_suffix(".address").write_text(address)
         if self.run.is_first:
             facts = self.run.facts
-            data = sinks.declared_dataset(facts.get("data"))
-            self._describe(figures.settings(facts.get("settings", {})), self.run.tags(), data)
+            known = {name: str(facts[name]) for name in ("image", "revision") if name in facts}
+            settings = figures.settings(facts.get("settings", {}))
+            self._describe(settings, {"run_id": self.run.id, **known}, self._declared)
         self._is_open, self.why = True, "no time was left"
 
     def _send_some(self) -> bool:
@@ -129,8 +125,7 @@ class Sender:
         if (batch := self._batch) is None:
             return False
         if (started := batch.started) is not None:
-            is_declared = sinks.declared_dataset(self.run.facts.get("data")) is not None
-            data = None if is_declared else sinks.dataset_in_directory(started)
+            data = sinks.dataset_in_directory(started) if self._declared is None else None
             self._describe(figures.parameters(started), figures.tags(started), data)
         self._metrics(batch.points, batch.lines)
         self._sent, self._batch = batch.until, None

@@ -55,13 +55,6 @@ class Run:
         """Whether this pod begins the run."""
         return self.rank == 0
 
-    def tags(self) -> dict[str, str]:
-        """Return what tells which program this run is of."""
-        known = {
-            name: str(self.facts[name]) for name in ("image", "revision") if name in self.facts
-        }
-        return {"run_id": self.id, **known}
-
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Run":
         """Return the run of a pod with this environment."""

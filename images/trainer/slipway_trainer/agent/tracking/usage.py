@@ -16,11 +16,9 @@ ROOT = Path("/sys/fs/cgroup")
 
 
 class Usage:
-    """The use of a container between one look and the next.
+    """The use of the container of a job's pod, by its number, between one look and the next.
 
-    Args:
-        pod: Its number in the job.
-        root: Where its cgroup is mounted: version 2, or 1 with its controllers as directories.
+    At `root` its cgroup is mounted: version 2, or 1 with its controllers as directories.
     """
 
     def __init__(self, pod: int, root: Path = ROOT) -> None:

@@ -77,11 +77,8 @@ class Checkpoints:
 
     def newest(self) -> dict[str, Any] | None:
         """Return the newest checkpoint that is whole, on all ranks; as `Store.newest`."""
-        state = None
         # One rank reads, so all of them go on from the same one, and the others need not see it.
-        if self.world.rank == 0:
-            state = self.store.newest()
-        read = [state]
+        read = [self.store.newest() if self.world.rank == 0 else None]
         dist.broadcast_object_list(read)
         return read[0]
 

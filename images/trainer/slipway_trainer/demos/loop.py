@@ -197,10 +197,15 @@ class Training:
         return self.tracker.summary() | told | self.facts()
 
     def facts(self) -> dict[str, Any]:
-        """Return how it trains, for the events and the result."""
-        ratio = {} if self.ratio is None else {"precision_ratio": self.ratio}
-        known = {"world_size": self.world.size, "precision": self.dtype}
-        return known | ratio | distributed.device_facts(self.world.device)
+        """Return how it trains, for the events and the result; and on which GPU, if on one."""
+        device = self.world.device
+        facts: dict[str, Any] = {"world_size": self.world.size, "precision": self.dtype}
+        if self.ratio is not None:
+            facts["precision_ratio"] = self.ratio
+        facts |= {"device": device.type, "torch": str(torch.__version__)}
+        if device.type == "cuda":
+            facts["device_name"] = torch.cuda.get_device_name(device)
+        return facts
 
     def require_bound(self, loss: float, when: str) -> None:
         """Raise `FloatingPointError` when the loss is no finite number."""

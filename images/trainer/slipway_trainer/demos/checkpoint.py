@@ -49,10 +49,7 @@ class Checkpoints:
         return due + stopped > 0
 
     def save(self, training: "Training") -> None:
-        """Write the state after the step that was made last; a rank that got SIGTERM ends with it.
-
-        A rank's own share of it is in plain values.
-        """
+        """Write the state after the last step; a rank that got SIGTERM ends with it."""
         training.tracker.validation()  # It trains no further meanwhile.
         ranks: list[Any] = [None] * self.world.size
         progress = {

@@ -57,7 +57,6 @@ class Sender:
         self._declared = sinks.declared_dataset(run.facts.get("data"))
         self._batch: Batch | None = None
         self._usage, self._used = Usage(run.rank), deque[figures.Point](maxlen=_MOST_USED)
-        self._began = self._looked = time.monotonic()
 
     def conclude(self, code: int, message: dict[str, Any]) -> None:
         """Have `work` end, as the program has: with this exit code and termination message."""
@@ -70,7 +69,7 @@ class Sender:
         while True:
             if not is_last:
                 is_last = self._has_ended.is_set()  # what was written before that is read after it
-                self._look(_LEAST_SECONDS if is_last else _USAGE_SECONDS)
+                self._used += self._usage.points(_LEAST_SECONDS if is_last else _USAGE_SECONDS)
             try:
                 self._open()
                 while self._send_some():
@@ -164,16 +163,6 @@ class Sender:
         batch.points += self._used
         self._used.clear()
         return batch if batch.lines or batch.points else None
-
-    def _look(self, seconds: float) -> None:
-        """Add what the container has used to the next batch, after so many seconds."""
-        if (now := time.monotonic()) - self._looked < seconds:
-            return
-        self._looked = now
-        step, at = int(now - self._began), int(time.time() * 1000)
-        self._used += (
-            figures.Point(name, value, step, at) for name, value in self._usage.metrics().items()
-        )
 
     def _finish(self) -> None:
         """Send what is known at the program's end: its result, and its files."""

@@ -32,7 +32,8 @@ _SYNC = """
 import pathlib, sys
 from slipway import events
 from slipway_trainer.agent import artifacts
-artifacts.sync(pathlib.Path(sys.argv[1]), sys.argv[2], events.Events(0), limit_seconds=3)
+artifacts.LIMIT_SECONDS = 3
+artifacts.sync(pathlib.Path(sys.argv[1]), sys.argv[2], events.Events(0))
 """
 
 _LEFT = ("artifacts.json", "model.pt")

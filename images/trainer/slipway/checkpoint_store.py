@@ -70,7 +70,7 @@ class Store:
         os.fsync(descriptor)
         os.close(descriptor)
         # Files of later steps are what a training that went on from an earlier one left behind.
-        older = [each for each in self.files() if _step(each) < step]
+        older = [each for each in self.files() if each.name < f"step-{step:09}"]
         for each in {*self.files()} - {path, *older[max(0, len(older) - self.keep + 1) :]}:
             each.unlink()
         size, seconds = path.stat().st_size, round(time.monotonic() - begun, 3)
@@ -144,10 +144,6 @@ def _copied(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(_copied, value))
     return value
-
-
-def _step(path: Path) -> int:
-    return int(path.name.split(".")[0][len("step-") :])
 
 
 def _digest(path: Path) -> str:

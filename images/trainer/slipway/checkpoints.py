@@ -119,16 +119,11 @@ def _store() -> Store | None:
     return own_store(Events(own_rank()))
 
 
-_noticing: list[bool] = []
-
-
 def _notice_sigterm() -> None:
-    """From now on let SIGTERM be seen at the next step; once, and in the main thread alone."""
-    if _noticing or threading.current_thread() is not threading.main_thread():
-        return
-    _noticing.append(True)
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        return  # the program has its own way
+    """From now on let SIGTERM be seen at the next step; in the main thread alone."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return  # the program has its own way, or this is done
     # A rank that hangs never comes to its next step: its stack is shown, as it was before.
     faulthandler.unregister(signal.SIGTERM)
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())

@@ -56,10 +56,11 @@ def reported(line: str) -> dict[str, Any]:
     A progress bar leaves its line open, and what is printed next continues it.
     """
     begins = line.find(_EVENT)
-    return _json_map(line) or (_json_map(line[begins:]) if begins > 0 else {})
+    return json_map(line) or (json_map(line[begins:]) if begins > 0 else {})
 
 
-def _json_map(text: str) -> dict[str, Any]:
+def json_map(text: str) -> dict[str, Any]:
+    """Return the map that a text is in JSON; an empty one for any other text."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -74,12 +75,10 @@ def append(spool: str | os.PathLike[str], line: str) -> None:
     """
     with suppress(OSError):
         # Without O_CREAT, and in one write: several ranks append to the same file.
-        file = os.open(spool, os.O_WRONLY | os.O_APPEND)
-        try:
-            if os.fstat(file).st_size < SPOOL_BYTES:
-                os.write(file, line.encode())
-        finally:
-            os.close(file)
+        descriptor = os.open(spool, os.O_WRONLY | os.O_APPEND)
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            if os.fstat(descriptor).st_size < SPOOL_BYTES:
+                file.write(line.encode())
 
 
 def harmless(work: Work) -> Work:

@@ -6,7 +6,6 @@ import atexit
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from slipway import termination
@@ -16,33 +15,10 @@ MOST_EPOCHS = 1000
 """Of each number the latest are kept."""
 
 
-@dataclass
-class History:
-    """The numbers that a program has reported so far."""
-
-    latest: dict[str, float] = field(default_factory=dict)
-    """Each number's latest value, by name."""
-    epochs: dict[str, dict[int, float]] = field(default_factory=dict)
-    """Each number's values by epoch, by name."""
-
-    def add(self, values: Mapping[str, Any], epoch: int | None = None) -> dict[str, float]:
-        """Take in numbers, of an epoch where one is given; return those that are numbers."""
-        found = numbers(values)
-        self.latest.update(found)
-        for name, value in found.items() if epoch is not None else ():
-            of_epochs = self.epochs.setdefault(name, {})
-            of_epochs[int(epoch)] = value  # type: ignore[arg-type]
-            while len(of_epochs) > MOST_EPOCHS:
-                del of_epochs[min(of_epochs)]
-        return found
-
-    def told(self) -> dict[str, Any]:
-        """Return `metrics` and `epoch_metrics` as a termination message has them."""
-        by_epoch = {
-            name: [value for _, value in sorted(values.items())]
-            for name, values in self.epochs.items()
-        }
-        return {"metrics": dict(self.latest), **({"epoch_metrics": by_epoch} if by_epoch else {})}
+_latest: dict[str, float] = {}
+"""Each number's latest value, by name."""
+_epochs: dict[str, dict[int, float]] = {}
+"""Each number's values by epoch, by name."""
 
 
 def numbers(values: Mapping[str, Any]) -> dict[str, float]:
@@ -60,9 +36,6 @@ def numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
-_history = History()
-
-
 @harmless
 def log(epoch: int | None = None, step: int | None = None, **numbers: Any) -> None:
     """Tell numbers of this moment, and keep them for `finish`.
@@ -73,7 +46,7 @@ def log(epoch: int | None = None, step: int | None = None, **numbers: Any) -> No
         step: Counted in any way.
         numbers: By name. Tensors with a single element are numbers; what is none is left out.
     """
-    found = _history.add(numbers, epoch)
+    found = _add(numbers, epoch)
     Events(own_rank()).emit("metrics", **_given(epoch=epoch, step=step), metrics=found)
 
 
@@ -89,19 +62,39 @@ def finish(*, dataset: str | None = None, samples_seen: int | None = None, **num
         numbers: By name, as in `log`. `accuracy`, `top5_accuracy` and `loss` are fields of the
             result, others are in its `metrics`.
     """
-    _history.add(numbers)
+    _add(numbers)
     atexit.unregister(_leave_what_was_logged)
     facts = _given(dataset=dataset, samples_seen=samples_seen)
-    termination.leave({"rank": own_rank(), **facts, **_history.told()})
+    termination.leave({"rank": own_rank(), **facts, **_metrics()})
 
 
 @atexit.register
 @harmless
 def _leave_what_was_logged() -> None:
     """At the end of a program that did not call `finish`; what it left itself counts."""
-    if _history.latest and not hasattr(sys, "last_value"):
+    if _latest and not hasattr(sys, "last_value"):
         left = termination.read(termination.place())
-        termination.leave({"rank": own_rank(), **_history.told(), **left})
+        termination.leave({"rank": own_rank(), **_metrics(), **left})
+
+
+def _add(values: Mapping[str, Any], epoch: int | None = None) -> dict[str, float]:
+    """Take in values, of an epoch where one is given; return those that are numbers."""
+    found = numbers(values)
+    _latest.update(found)
+    for name, value in found.items() if epoch is not None else ():
+        of_epochs = _epochs.setdefault(name, {})
+        of_epochs[int(epoch)] = value  # type: ignore[arg-type]
+        while len(of_epochs) > MOST_EPOCHS:
+            del of_epochs[min(of_epochs)]
+    return found
+
+
+def _metrics() -> dict[str, Any]:
+    """Return `metrics` and `epoch_metrics` as a termination message has them."""
+    by_epoch = {
+        name: [value for _, value in sorted(values.items())] for name, values in _epochs.items()
+    }
+    return {"metrics": dict(_latest), **({"epoch_metrics": by_epoch} if by_epoch else {})}
 
 
 def _given(**values: Any) -> dict[str, Any]:

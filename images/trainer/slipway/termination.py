@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from slipway.events import Events, own_rank
+from slipway.events import Events, json_map, own_rank
 
 LIMIT_BYTES = 4096
 _stand_in: dict[str, str] = {}
@@ -28,14 +28,12 @@ def leave(message: dict[str, Any]) -> None:
     path = place()
     if path is None:
         return
-    whole = corrected(message)
-    if "SLIPWAY_MESSAGE_DIR" in os.environ:
-        path.write_text(json.dumps(whole))
-        return
-    fitting = fit(whole)
-    if "cut" in fitting:
-        Events(whole.get("rank", own_rank())).emit("summary", summary=whole)
-    path.write_text(json.dumps(fitting))
+    left = whole = corrected(message)
+    if "SLIPWAY_MESSAGE_DIR" not in os.environ:
+        left = fit(whole)
+        if "cut" in left:
+            Events(whole.get("rank", own_rank())).emit("summary", summary=whole)
+    path.write_text(json.dumps(left))
 
 
 def corrected(message: dict[str, Any]) -> dict[str, Any]:
@@ -59,10 +57,9 @@ def place() -> Path | None:
 def read(path: Path | None) -> dict[str, Any]:
     """Return the message in `path`, empty when there is none or it is no JSON object."""
     try:
-        message = {} if path is None else json.loads(path.read_text())
-    except (OSError, ValueError):
+        return {} if path is None else json_map(path.read_text())
+    except (OSError, UnicodeDecodeError):
         return {}
-    return message if isinstance(message, dict) else {}
 
 
 def fit(message: dict[str, Any]) -> dict[str, Any]:

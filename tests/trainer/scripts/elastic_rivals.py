@@ -27,7 +27,11 @@ time.sleep(2 * RIVAL_SECONDS)
 after = [worker.newcomers() for worker in (first, second)]
 for worker in (first, second):
     worker._learn(worker.look())
-member = [worker.is_member for worker in (first, second)]
+newest = [worker._world for worker in (first, second)]
+member = [
+    world is not None and worker.me in world.members
+    for worker, world in zip((first, second), newest, strict=True)
+]
 told = {"event": "rivals", "before": before, "after": after, "member": member}
 print(json.dumps(told), flush=True)
 os._exit(0)

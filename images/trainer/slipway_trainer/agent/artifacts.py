@@ -63,11 +63,7 @@ def described(error: Exception) -> str:
 
 
 def sync(
-    directory: Path,
-    url: str,
-    events: Events,
-    limit_seconds: float = LIMIT_SECONDS,
-    sent: Collection[str] = (),
+    directory: Path, url: str, events: Events, sent: Collection[str] = ()
 ) -> dict[str, dict[str, Any]]:
     """Copy all files in `directory` to `url` and return {path: {url, sha256, bytes}}.
 
@@ -76,7 +72,7 @@ def sync(
     in `sent` are there already, and only compared.
 
     Raises:
-        TimeoutError: it took longer than `limit_seconds`.
+        TimeoutError: it took longer than `LIMIT_SECONDS`.
         NotArrivedError: a copy differs from its file.
         ValueError: the program used the name of the list, or the URL is none that fsspec knows.
         Exception: whatever the store's client raises; a copy may then be incomplete.
@@ -92,7 +88,7 @@ def sync(
             files[name] = _entry(url, name, digest, path.stat().st_size)
     if not files:
         return {}
-    with time_limit(limit_seconds, f"copying {len(files)} files to {url}"):
+    with time_limit(LIMIT_SECONDS, f"copying {len(files)} files to {url}"):
         store, root = store_of(url)
         targets = {name: f"{root}/{name}" for name in files}
         for folder in dict.fromkeys(target.rpartition("/")[0] for target in targets.values()):

@@ -32,9 +32,7 @@ class Mirror:
     def fetch(self) -> None:
         """Put what the URL has into the directory.
 
-        Raises:
-            TimeoutError: it took longer than `LIMIT_SECONDS`.
-            Exception: whatever the store's client raises.
+        It raises `TimeoutError` after `LIMIT_SECONDS`, and whatever the store's client does.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         with time_limit(LIMIT_SECONDS, f"fetching {self.url}"):

@@ -137,7 +137,9 @@ def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
     killed wrote none: its last ones are older still.
     """
     left = {rank: directory / f"{rank}.json" for rank in failures}
-    logs = {rank: _log(directory, failure.local_rank) for rank, failure in failures.items()}
+    logs: dict[int, Path] = {}
+    for rank, failure in failures.items():
+        [logs[rank]] = (directory / "logs").glob(f"*/attempt_0/{failure.local_rank}/stderr.log")
     last_words = {rank: left[rank] if left[rank].exists() else logs[rank] for rank in failures}
     rank = min(failures, key=lambda each: last_words[each].stat().st_mtime_ns)
     code: int = failures[rank].exitcode
@@ -148,12 +150,6 @@ def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
     (directory / FIRST_FAILURE).write_text(json.dumps(message))
     print(f"rank {rank} failed first: it {ended(code)}", file=sys.stderr, flush=True)
     return code if code >= 0 else 128 - code
-
-
-def _log(directory: Path, local_rank: int) -> Path:
-    """Return the file that torchrun put a process' standard error into."""
-    [path] = (directory / "logs").glob(f"*/attempt_0/{local_rank}/stderr.log")
-    return path
 
 
 if __name__ == "__main__":

@@ -140,12 +140,11 @@ def _inner(directory: Path) -> Path:
 
 
 def _folder(directory: Path, train: bool) -> Path:
-    places = [directory / name for name in _FOLDERS[train]]
-    found = next((place for place in places if place.is_dir()), None)
-    if found is None:
-        raise ValueError(
-            f"{directory} has none of the folders {', '.join(_FOLDERS[train])}, with a folder of "
-            "PNG or JPEG files for each class, or tar shards of these: name the directory that "
-            "has it with --data"
-        )
-    return found
+    for name in _FOLDERS[train]:
+        if (directory / name).is_dir():
+            return directory / name
+    raise ValueError(
+        f"{directory} has none of the folders {', '.join(_FOLDERS[train])}, with a folder of "
+        "PNG or JPEG files for each class, or tar shards of these: name the directory that "
+        "has it with --data"
+    )

@@ -8,17 +8,20 @@ import random
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
+import torch.nn.functional as F  # noqa: N812 - its usual name
 
 from slipway.checkpoint_store import Store
 from slipway.checkpoints import stopping
 from slipway_trainer.training import report
 from slipway_trainer.training.distributed import World, total
 from slipway_trainer.training.tracker import regrouped
+
+if TYPE_CHECKING:
+    from slipway_trainer.demos.loop import Training
 
 
 @dataclass
@@ -31,6 +34,13 @@ class Checkpoints:
     is_last: bool = False
     """Whether a rank got SIGTERM, and ends with the next one."""
 
+    def begin(self, training: "Training", state: Mapping[str, Any] | None) -> None:
+        """Count time from now on, and go on from `state` where there is one."""
+        self.store.written = time.monotonic()
+        report.await_checkpoint()
+        if state is not None:
+            self._resume(training, state)
+
     def due(self, step: int) -> bool:
         """Return whether all ranks are to save after `step` steps: also once one got SIGTERM."""
         is_due = self.world.rank == 0 and self.store.due(step)
@@ -38,57 +48,63 @@ class Checkpoints:
         self.is_last = stopped > 0
         return due + stopped > 0
 
-    def save(
-        self, step: int, net: nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]
-    ) -> None:
-        """Write the state after `step` steps of the run; a rank that got SIGTERM ends with it.
-
-        `progress` is what this rank goes on from, in plain values.
-        """
+    def save(self, training: "Training") -> None:
+        """Write the state after the last step; a rank that got SIGTERM ends with it."""
+        training.tracker.validation()  # It trains no further meanwhile.
         ranks: list[Any] = [None] * self.world.size
+        progress = {
+            "steps": training.steps,
+            "position": training.position,
+            "precision": training.dtype,
+            "tracker": training.tracker.state(),
+        }
         own = {"progress": progress, "random": _random_state(self.world.device)}
         dist.all_gather_object(ranks, own)
         if self.world.rank == 0:
-            state = {"model": net.state_dict(), "optimizer": optimizer.state_dict()}
-            self.store.write_beside({**state, "ranks": ranks}, step)
+            model, optimizer = training.net.state_dict(), training.optimizer.state_dict()
+            state = {"model": model, "optimizer": optimizer, "ranks": ranks}
+            self.store.write_beside(state, training.steps)
             if self.is_last:
                 # The next step fails where a rank has ended, and this one with it.
                 self.store.settle()
         self.store.written = time.monotonic()
         if self.is_last and stopping.is_set():
             report.end_terminated(self.store.events)
+        training.tracker.train()
 
     def newest(self) -> dict[str, Any] | None:
         """Return the newest checkpoint that is whole, on all ranks; as `Store.newest`."""
-        state = None
         # One rank reads, so all of them go on from the same one, and the others need not see it.
-        if self.world.rank == 0:
-            state = self.store.newest()
-        read = [state]
+        read = [self.store.newest() if self.world.rank == 0 else None]
         dist.broadcast_object_list(read)
         return read[0]
 
-    def restore(
-        self, state: Mapping[str, Any], net: nn.Module, optimizer: torch.optim.Optimizer
-    ) -> dict[str, Any]:
-        """Bring model, optimizer and random numbers to `state`; return this rank's progress.
+    def _resume(self, training: "Training", state: Mapping[str, Any]) -> None:
+        """Bring the model, the optimizer, random numbers and this rank's progress to `state`.
 
         Where another number of ranks goes on, each has the learning rate and the random numbers
         that it began with, and rank 0 what all of the former ranks had counted.
         """
-        rates = [group["lr"] for group in optimizer.param_groups]
-        net.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
+        # After two steps DistributedDataParallel puts gradients together in another way, which of
+        # three ranks and more adds them up in another order: that decides on a sum's last bit.
+        for _ in range(min(2, state["step"])):
+            images, labels = training.first(1)
+            F.cross_entropy(training.forward(images), labels).backward()
+        rates = [group["lr"] for group in training.optimizer.param_groups]
+        training.net.load_state_dict(state["model"])
+        training.optimizer.load_state_dict(state["optimizer"])
         self.store.events.emit("resumed", step=state["step"])
         ranks, rank = state["ranks"], self.world.rank
         if len(ranks) == self.world.size:
             _restore_random(ranks[rank]["random"], self.world.device)
-            progress: dict[str, Any] = ranks[rank]["progress"]
-            return progress
-        for group, rate in zip(optimizer.param_groups, rates, strict=True):
-            group["lr"] = rate
-        tracked = regrouped([each["progress"]["tracker"] for each in ranks], rank)
-        return {**ranks[0]["progress"], "tracker": tracked}
+            progress = ranks[rank]["progress"]
+        else:
+            for group, rate in zip(training.optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate
+            tracked = regrouped([each["progress"]["tracker"] for each in ranks], rank)
+            progress = {**ranks[0]["progress"], "tracker": tracked}
+        training.steps, training.position = progress["steps"], progress["position"]
+        training.tracker.restore(progress["tracker"])
 
 
 def _random_state(device: torch.device) -> dict[str, Any]:

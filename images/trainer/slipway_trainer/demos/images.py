@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from torchvision import models
 
 from slipway_trainer.data import pictures
-from slipway_trainer.demos import loop, options
+from slipway_trainer.demos import options
+from slipway_trainer.demos.task import Task, main
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
@@ -48,7 +49,7 @@ _add("--size", type=options.count, metavar="PIXELS", help="of a picture's sides:
     "said, 32 for the image's own pictures")  # fmt: skip
 
 
-def task(args: argparse.Namespace) -> loop.Task:
+def task(args: argparse.Namespace) -> Task:
     """Return what there is to train."""
     made = cache(pictures.made)
     size = args.size or (32 if args.data is None else 224)
@@ -56,8 +57,8 @@ def task(args: argparse.Namespace) -> loop.Task:
     def load(data: Path | None, **chosen: Any) -> pictures.Pictures:
         return pictures.Pictures(made() if data is None else data, size=size, **chosen)
 
-    return loop.Task(lambda classes: Net(args.arch, classes), load, "resnet.pt")
+    return Task(lambda classes: Net(args.arch, classes), load, "resnet.pt")
 
 
 if __name__ == "__main__":
-    loop.main(PARSER, task)
+    main(PARSER, task)

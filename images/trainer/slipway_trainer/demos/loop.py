@@ -7,43 +7,31 @@ loop. `mnist_elastic` uses both, for workers that come and go: its world is anot
 import argparse
 import math
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
-from torch import Tensor, nn
+from torch import Tensor
 from torch.profiler import profile
 
 from slipway import checkpoints
 from slipway.events import Events
-from slipway_trainer.data.datasets import Data
 from slipway_trainer.data.ledger import batches
 from slipway_trainer.demos import outputs
 from slipway_trainer.demos.checkpoint import Checkpoints
 from slipway_trainer.demos.precision import DTYPES, PROBED, choose
-from slipway_trainer.training import distributed, report
+from slipway_trainer.training import distributed
 from slipway_trainer.training.distributed import World
 from slipway_trainer.training.metrics import ClassAccuracy, Metric, TopKAccuracy
 from slipway_trainer.training.tracker import Tracker
 from slipway_trainer.training.validation import evaluate
 
+if TYPE_CHECKING:
+    from slipway_trainer.demos.task import Task
+
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class Task:
-    """What tells one demo from another; `net` takes the number of classes."""
-
-    net: Callable[[int], nn.Module]
-    load: Callable[..., Data]
-    model_file: str
-    by_class: bool = False
-    """Find out each class's accuracy besides."""
 
 
 class Training:
@@ -56,7 +44,9 @@ class Training:
         steps: Of the whole run.
     """
 
-    def __init__(self, task: Task, args: argparse.Namespace, events: Events, world: World) -> None:
+    def __init__(
+        self, task: "Task", args: argparse.Namespace, events: Events, world: World
+    ) -> None:
         self.task, self.args, self.events, self.world = task, args, events, world
         self.position = self.steps = 0
         if args.threads is not None:
@@ -84,7 +74,8 @@ class Training:
         self.dtype = DTYPES.get(args.precision)  # None: `begin` chooses
         self.ratio: float | None = None
         self.predictions: outputs.Predictions | None = None
-        self.checkpoints = self._checkpoints()
+        store = checkpoints.own_store(events)
+        self.checkpoints = None if store is None else Checkpoints(store, world)
 
     def run(self) -> dict[str, Any]:
         """Train and test as the arguments say; return the summary of this rank."""
@@ -133,9 +124,7 @@ class Training:
             if profiler is not None:
                 profiler.step()
             if self.checkpoints is not None and self.checkpoints.due(self.steps):
-                tracker.validation()  # It trains no further meanwhile.
-                self.checkpoints.save(self.steps, self.net, self.optimizer, self.progress())
-                tracker.train()
+                self.checkpoints.save(self)
 
     def step(self, images: Tensor, labels: Tensor, weight: float) -> Tensor:
         """Train on one batch and return the sum of its losses; its gradients have a weight."""
@@ -188,41 +177,19 @@ class Training:
         if self.dtype is None and state is not None:
             self.dtype = state["ranks"][0]["progress"]["precision"]
         if self.dtype is None:
-            few = self._first(min(args.batch_size, PROBED))
+            few = self.first(min(args.batch_size, PROBED))
             total = self.tracker.total
             found = self.agree("precision", lambda: choose(self.net, *few, total))
             self.dtype, self.ratio = found
         self.events.emit("started", **vars(args) | self.facts())
         self.tracker.start()
         if self.checkpoints is not None:
-            self.checkpoints.store.written = time.monotonic()
-            report.await_checkpoint()
-            if state is not None:
-                self.resume(self.checkpoints, state)
+            self.checkpoints.begin(self, state)
 
-    def resume(self, checkpoints: Checkpoints, state: dict[str, Any]) -> None:
-        """Go on from the state of a checkpoint."""
-        # After two steps DistributedDataParallel puts gradients together in another way, which of
-        # three ranks and more adds them up in another order: that decides on a sum's last bit.
-        for _ in range(min(2, state["step"])):
-            images, labels = self._first(1)
-            F.cross_entropy(self.forward(images), labels).backward()
-        progress = checkpoints.restore(state, self.net, self.optimizer)
-        self.steps, self.position = progress["steps"], progress["position"]
-        self.tracker.restore(progress["tracker"])
-
-    def _first(self, count: int) -> tuple[Tensor, Tensor]:
+    def first(self, count: int) -> tuple[Tensor, Tensor]:
+        """Return the first pictures of the training set, and their labels."""
         chosen = torch.arange(min(len(self.train_set), count))
         return self.train_set.placed(*self.train_set[chosen])
-
-    def progress(self) -> dict[str, Any]:
-        """Return how far this rank has come, in plain values."""
-        return {
-            "steps": self.steps,
-            "position": self.position,
-            "precision": self.dtype,
-            "tracker": self.tracker.state(),
-        }
 
     def summary(self) -> dict[str, Any]:
         """Return what the run came to, for the termination message of this rank."""
@@ -230,10 +197,15 @@ class Training:
         return self.tracker.summary() | told | self.facts()
 
     def facts(self) -> dict[str, Any]:
-        """Return how it trains, for the events and the result."""
-        ratio = {} if self.ratio is None else {"precision_ratio": self.ratio}
-        known = {"world_size": self.world.size, "precision": self.dtype}
-        return known | ratio | distributed.device_facts(self.world.device)
+        """Return how it trains, for the events and the result; and on which GPU, if on one."""
+        device = self.world.device
+        facts: dict[str, Any] = {"world_size": self.world.size, "precision": self.dtype}
+        if self.ratio is not None:
+            facts["precision_ratio"] = self.ratio
+        facts |= {"device": device.type, "torch": str(torch.__version__)}
+        if device.type == "cuda":
+            facts["device_name"] = torch.cuda.get_device_name(device)
+        return facts
 
     def require_bound(self, loss: float, when: str) -> None:
         """Raise `FloatingPointError` when the loss is no finite number."""
@@ -275,22 +247,3 @@ class Training:
     def agree(self, key: str, work: Callable[[], Result]) -> Result:
         """Return what `work` returns: on a fixed world all ranks come to the same."""
         return work()
-
-    def _checkpoints(self) -> Checkpoints | None:
-        store = checkpoints.own_store(self.events)
-        return None if store is None else Checkpoints(store, self.world)
-
-
-def main(parser: argparse.ArgumentParser, task: Callable[[argparse.Namespace], Task]) -> None:
-    """Train on a fixed world as the command line says, leave the result behind, and end."""
-
-    def train(events: Events) -> dict[str, Any]:
-        started, args = time.monotonic(), parser.parse_args()
-        # Join before anything else can fail: then the other ranks notice at once if this one does.
-        use_cuda = not args.no_cuda
-        args.backend = args.backend or distributed.default_backend(use_cuda)
-        world = distributed.join(args.backend, timedelta(minutes=args.timeout), use_cuda)
-        summary = Training(task(args), args, events, world).run()
-        return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
-
-    report.run(train)

@@ -67,6 +67,7 @@ class Training(loop.Training):
         alone = World(0, 1, torch.device("cuda" if is_cuda else "cpu"))
         # All that takes time is done before the others are met: then they do not wait for it.
         super().__init__(mnist.TASK, args, events, alone)
+        self.checkpoints = None  # the controller writes them
         data = self.train_set
         self.service = RecordIndexService(
             args.batch_size, len(data), args.epochs, dataset_name=data.name, seed=args.seed
@@ -123,9 +124,6 @@ class Training(loop.Training):
     def agree(self, key: str, work: Callable[[], Result]) -> Result:
         self._agreed.add(key)
         return self.controller.agree(key, work)
-
-    def _checkpoints(self) -> None:
-        """Leave that to the controller."""
 
     def evaluate(self) -> tuple[dict[str, Any], float]:
         found, elapsed = super().evaluate()

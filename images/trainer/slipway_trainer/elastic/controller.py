@@ -11,14 +11,13 @@ step that it was in is part of the model that all go on with.
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.autograd import Variable
 
@@ -26,6 +25,7 @@ from slipway_trainer.data.index_service import RecordIndexService
 from slipway_trainer.elastic import world
 from slipway_trainer.elastic.replica import Change, Replica, Shared, Stateful
 from slipway_trainer.elastic.world import Bucket, WorldChanged
+from slipway_trainer.training.distributed import total
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -46,15 +46,9 @@ class _Step:
     """Whether newcomers are to come in after it."""
 
 
+@dataclass(eq=False)
 class PyTorchAllReduceController:
     """What keeps the workers of an elastic job together.
-
-    Args:
-        service: Hands out the indices to train on.
-        on_change: Called with each world that formed, once this worker is in it.
-        step_timeout: How long a collective operation waits for a worker until it counts as lost.
-            No worker may take longer between two of them.
-        join_timeout: How long to wait for enough workers, at the start and after losses.
 
     Raises:
         ValueError: the environment says nothing sensible about the other workers.
@@ -62,16 +56,18 @@ class PyTorchAllReduceController:
         RuntimeError: they were lost too often.
     """
 
-    def __init__(
-        self,
-        service: RecordIndexService,
-        on_change: Callable[[Change], None] = lambda change: None,  # noqa: ARG005
-        step_timeout: timedelta = timedelta(seconds=8),
-        join_timeout: timedelta = timedelta(minutes=5),
-    ) -> None:
-        self._service = service
+    service: RecordIndexService
+    """Hands out the indices to train on."""
+    on_change: Callable[[Change], None] = lambda change: None  # noqa: ARG005
+    """Called with each world that formed, once this worker is in it."""
+    step_timeout: timedelta = timedelta(seconds=8)
+    """How long a collective operation waits for a worker until it counts as lost. No worker may
+    take longer between two of them."""
+    join_timeout: timedelta = timedelta(minutes=5)
+    """How long to wait for enough workers, at the start and after losses."""
+
+    def __post_init__(self) -> None:
         self._parts: dict[str, Stateful] = {}
-        self._copy = partial(Replica, service, self._parts, on_change, step_timeout, join_timeout)
         self._bucket = Bucket([])
         self._replica: Replica | None = None
         self._step: _Step | None = None
@@ -137,7 +133,7 @@ class PyTorchAllReduceController:
 
         @wraps(step)
         def elastic_step(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-            while self._service.in_hand:
+            while self.service.in_hand:
                 self._step = made = _Step(time.monotonic())
                 try:
                     result = step(*args, **kwargs)
@@ -170,10 +166,7 @@ class PyTorchAllReduceController:
 
     def sum(self, *values: float) -> list[float]:
         """Return each of `values` summed over all workers, in double precision; for `agree`."""
-        totals = torch.tensor(values, dtype=torch.float64)
-        world.collective(lambda: dist.all_reduce(totals))
-        summed: list[float] = totals.tolist()
-        return summed
+        return world.collective(lambda: total(*values))
 
     def agree(self, key: str, work: Callable[[], Result]) -> Result:
         """Return what `work` returned on this worker, or what the others had agreed on under `key`.
@@ -188,7 +181,7 @@ class PyTorchAllReduceController:
                 self._inside.form(str(change))
                 continue
             self.shared.agreed[key] = result
-            self._service.ledger.version += 1
+            self.service.ledger.version += 1
         # What took this time was work, no pause.
         self._last_step = None
         agreed: Result = self.shared.agreed[key]
@@ -200,15 +193,13 @@ class PyTorchAllReduceController:
         model = self._parts.get("model")
         if not isinstance(model, nn.Module) or "optimizer" not in self._parts:
             raise RuntimeError("call set_broadcast_model and set_broadcast_optimizer before scope")
-        try:
-            self._replica = self._copy(next(model.parameters()).device)
+        device, limits = next(model.parameters()).device, (self.step_timeout, self.join_timeout)
+        replica = Replica(self.service, self._parts, self.on_change, *limits, device)
+        with closing(replica) as self._replica:
             self._replica.resume()
             self._replica.form("")
             yield self
             self._replica.finish(self._pause)
-        finally:
-            if self._replica is not None:
-                self._replica.close()
 
     def _queue(self) -> None:
         """With a backward pass's first gradient: have all averaged once the last one is there."""
@@ -221,11 +212,11 @@ class PyTorchAllReduceController:
     def _average(self, step: _Step) -> None:
         """At the end of a backward pass: give all workers' mean gradients to the parameters."""
         step.is_queued = False
-        own, planned = len(self._service.share()), self._service.planned
+        own, planned = len(self.service.share()), self.service.planned
         samples, grows = self._bucket.average(own, self._look_out())
         if samples != planned:
             raise RuntimeError(
-                f"step {self._service.ledger.step} added up the gradients of {samples} samples, "
+                f"step {self.service.ledger.step} added up the gradients of {samples} samples, "
                 f"and has {planned}"
             )
         step.is_averaged, step.grows = True, step.grows or grows
@@ -240,7 +231,7 @@ class PyTorchAllReduceController:
 
     def _count(self, step: _Step) -> None:
         step.is_counted = True
-        self._service.made_step()
+        self.service.made_step()
         now = time.monotonic()
         run, spent = os.environ.get("SLIPWAY_RUN_ID", ""), self.shared.step_seconds
         spent[run] = spent.get(run, 0.0) + now - step.began

@@ -75,26 +75,20 @@ class Change:
     """What failed on this worker; empty when nothing did."""
 
 
+@dataclass(eq=False)
 class Replica:
-    """One copy of the job's state, which moves from one world to the next.
+    """One copy of the job's state, which moves from one world to the next."""
 
-    It has what the controller was given, and the device to which states are loaded that others
-    hand over.
-    """
+    service: RecordIndexService
+    parts: Mapping[str, Stateful]
+    on_change: Callable[[Change], None]
+    step_timeout: timedelta
+    join_timeout: timedelta
+    device: torch.device
+    """Where states are loaded to that others hand over."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what a controller was given, and the device
-        self,
-        service: RecordIndexService,
-        parts: Mapping[str, Stateful],
-        on_change: Callable[[Change], None],
-        step_timeout: timedelta,
-        join_timeout: timedelta,
-        device: torch.device,
-    ) -> None:
+    def __post_init__(self) -> None:
         self.rank, self.size, self.shared = 0, 1, Shared()
-        self._service, self._parts = service, parts
-        self._step_timeout, self._join_timeout = step_timeout, join_timeout
-        self._on_change, self._device = on_change, device
         # Beside the training: the other workers wait in no collective operation for a disk.
         self._disk = checkpoints.own_store(Events(own_rank()))
         self._late = False
@@ -117,21 +111,24 @@ class Replica:
         """
         least = 1 if finishing else self._settings.minimum
         began = time.monotonic()
-        end = began + self._join_timeout.total_seconds()
+        end = began + self.join_timeout.total_seconds()
         while True:
             world.leave()
             try:
                 self._enter(max(1.0, end - time.monotonic()), least, began, reason)
+                break
             except JobDone as done:
-                self._end(done.outcome)
+                # What the others came to; the model stays what it is.
+                self._late = True
+                self.service.end(done.outcome["ledger"])
+                self.shared = Shared(**done.outcome["shared"])
+                self.rank = self.size = done.outcome["size"]
                 return
             except WorldChanged as change:
                 if time.monotonic() > end:
                     raise TimeoutError(
-                        f"no world held for {self._join_timeout}; the last one: {change}"
+                        f"no world held for {self.join_timeout}; the last one: {change}"
                     ) from change
-            else:
-                break
         if self.shared.losses > self._settings.losses and not finishing:
             raise RuntimeError(
                 f"workers were lost {self.shared.losses} times, PET_MAX_RESTARTS allows "
@@ -177,52 +174,28 @@ class Replica:
         record, address = self.rendezvous.next_world(seconds, least)
         members, size = record.members, len(record.members)
         rank = members.index(self.rendezvous.me)
-        world.enter(record, rank, address, self._step_timeout)
+        world.enter(record, rank, address, self.step_timeout)
         self.rendezvous.publish(record)
         last = self._world
-        mine = {
-            # A worker without a world claims nothing; one that was left behind has an older one.
-            "progress": [
-                *((0, 0, 0) if last is None else last.claim),
-                self._service.ledger.version,
-            ],
-            "members": [] if last is None else [*last.members],
-            "failed": bool(reason),
-        }
-        given = world.collective(lambda: world.gather(mine))
-        furthest = max(given, key=lambda each: each["progress"])
-        source = given.index(furthest)
-        # Version 0 is what each worker began with, which may differ.
-        lacking = [
-            other
-            for other, each in enumerate(given)
-            if each["progress"] != furthest["progress"]
-            or (other != source and each["progress"][-1] == 0)
-        ]
-        if lacking:
-            own = self._state() if source == rank else None
-            state = world.collective(lambda: world.hand_over(own, source, lacking, self._device))
-            if state is not None:
-                self._take(state)
+        # A worker without a world claims nothing; one that was left behind has an older one.
+        claim, former = ((0, 0, 0), ()) if last is None else (last.claim, last.members)
+        progress = [*claim, self.service.ledger.version]
+        mine = {"progress": progress, "members": former, "failed": bool(reason)}
+        given, furthest, state = world.follow_furthest(mine, self._state, self.device)
+        if state is not None:
+            self._take(state)
         self._world, self.rank, self.size = record, rank, size
-        self._service.enter(rank, size)
+        self.service.enter(rank, size)
         before, now = {*furthest["members"]}, {*members}
         self._present = {*map(index_of, members)}
         self.shared.losses += any(each["failed"] for each in given)
         self.shared.reformations += bool(before)
         self.shared.indices = sorted(self._present.union(self.shared.indices))
         # Who does not come to here is behind those that do.
-        self._service.ledger.version += 1
-        seconds, step = round(time.monotonic() - began, 3), self._service.ledger.step
+        self.service.ledger.version += 1
+        seconds, step = round(time.monotonic() - began, 3), self.service.ledger.step
         lost, joined = len(before - now), len(now - before)
-        self._on_change(Change(record.generation, size, rank, lost, joined, step, seconds, reason))
-
-    def _end(self, outcome: dict[str, Any]) -> None:
-        """Take over what the others came to; the model stays what it is."""
-        self._late = True
-        self._service.end(outcome["ledger"])
-        self.shared = Shared(**outcome["shared"])
-        self.rank = self.size = outcome["size"]
+        self.on_change(Change(record.generation, size, rank, lost, joined, step, seconds, reason))
 
     def resume(self) -> None:
         """Go on from the newest checkpoint, where the job has some; before the first world."""
@@ -235,7 +208,7 @@ class Replica:
     def checkpoint(self) -> None:
         """Write a checkpoint as rank 0, if one is due; between two steps."""
         if self._disk is not None and self.rank == 0:
-            self._disk.write_if_due(self._state, self._service.ledger.step)
+            self._disk.write_if_due(self._state, self.service.ledger.step)
 
     def close(self) -> None:
         """Wait for the checkpoint that is being written, and leave the world."""
@@ -246,7 +219,7 @@ class Replica:
 
     def _take(self, state: dict[str, Any]) -> None:
         """Go on from the state that another worker had."""
-        self._service.take(state["ledger"])
+        self.service.take(state["ledger"])
         self._load(state["parts"])
         self.shared = Shared(**state["shared"])
 
@@ -254,16 +227,16 @@ class Replica:
         return {"parts": self._states(), **self._knowledge()}
 
     def _states(self) -> dict[str, Any]:
-        return {name: part.state_dict() for name, part in self._parts.items()}
+        return {name: part.state_dict() for name, part in self.parts.items()}
 
     def _load(self, states: dict[str, Any]) -> None:
-        if states.keys() != self._parts.keys():
+        if states.keys() != self.parts.keys():
             raise RuntimeError(
-                f"this worker trains {', '.join(self._parts)}, the others {', '.join(states)}; run "
+                f"this worker trains {', '.join(self.parts)}, the others {', '.join(states)}; run "
                 "the same program on all workers"
             )
-        for name, part in self._parts.items():
+        for name, part in self.parts.items():
             part.load_state_dict(states[name])
 
     def _knowledge(self) -> dict[str, Any]:
-        return {"ledger": self._service.ledger.dump(), "shared": asdict(self.shared)}
+        return {"ledger": self.service.ledger.dump(), "shared": asdict(self.shared)}

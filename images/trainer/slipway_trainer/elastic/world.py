@@ -87,6 +87,30 @@ def gather(mine: dict[str, Any]) -> list[dict[str, Any]]:
     return given
 
 
+def follow_furthest(
+    mine: dict[str, Any], state: Callable[[], dict[str, Any]], device: torch.device
+) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any] | None]:
+    """Gather what every rank knows, and give the state of the furthest to those that lack it.
+
+    Returns what all gave, what the furthest gave, by its `progress`, and its state on a rank that
+    lacks it. `state` returns this rank's own. `WorldChanged` is raised when a worker was lost.
+    """
+    given = collective(lambda: gather(mine))
+    furthest = max(given, key=lambda each: each["progress"])
+    source = given.index(furthest)
+    # Version 0 is what each worker began with, which may differ.
+    lacking = [
+        other
+        for other, each in enumerate(given)
+        if each["progress"] != furthest["progress"]
+        or (other != source and each["progress"][-1] == 0)
+    ]
+    if not lacking:
+        return given, furthest, None
+    own = state() if source == dist.get_rank() else None
+    return given, furthest, collective(lambda: hand_over(own, source, lacking, device))
+
+
 def hand_over(
     state: dict[str, Any] | None, source: int, lacking: Sequence[int], device: torch.device
 ) -> dict[str, Any] | None:

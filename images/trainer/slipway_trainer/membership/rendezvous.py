@@ -77,11 +77,6 @@ class Rendezvous:
         Thread(target=self._watch, name="rivals", daemon=True).start()
 
     @property
-    def is_member(self) -> bool:
-        """Whether this worker belongs to the newest world that it knows of."""
-        return self._world is not None and self.me in self._world.members
-
-    @property
     def _newest(self) -> int:
         return max(self._tried, 0 if self._world is None else self._world.generation)
 
@@ -197,7 +192,7 @@ class Rendezvous:
         if self._world is None and self.settings.index == 0:
             is_late = time.monotonic() > self._began + GRACE_SECONDS
             return () if is_late else tuple(range(self.settings.maximum))
-        if self._world is None or not self.is_member:
+        if self._world is None or self.me not in self._world.members:
             return None
         answering = (index_of(each) for each in self._world.members if each in sights)
         return () if waited > LAST_CALL_SECONDS else tuple(answering)

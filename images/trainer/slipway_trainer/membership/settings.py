@@ -19,23 +19,20 @@ DEFAULT_LOSSES = 10
 _HOST_PORT = r"\s*(\[[^\[\],]+\]|[^\[\]:,\s]+):(\d+)\s*"
 _COUNT = r"\d+", "a whole number from 0"
 _VARIABLES = {
-    "PET_NNODES": (r"([1-9]\d*)(?::(\d+))?", "<min>:<max> with a min of 1 or more"),
-    "PET_MAX_RESTARTS": _COUNT,
-    "PET_NPROC_PER_NODE": ("1|auto", "1: set processesPerNode to 1, and raise workers"),
-}  # fmt: skip
-"""What each takes, as a pattern and in words."""
+    "PET_NNODES": ("1", r"([1-9]\d*)(?::(\d+))?", "<min>:<max> with a min of 1 or more"),
+    "PET_MAX_RESTARTS": (str(DEFAULT_LOSSES), *_COUNT),
+    "PET_NPROC_PER_NODE": ("1", "1|auto", "1: set processesPerNode to 1, and raise workers"),
+}
+"""Their defaults, and what each takes, as a pattern and in words."""
 _LISTED = {
     "SLIPWAY_ELASTIC_PEERS": (
-        f"{_HOST_PORT}(?:,{_HOST_PORT})*", "host:port or [IPv6 address]:port, comma-separated"),
-    "SLIPWAY_ELASTIC_INDEX": _COUNT,
+        "", f"{_HOST_PORT}(?:,{_HOST_PORT})*", "host:port or [IPv6 address]:port, comma-separated"),
+    "SLIPWAY_ELASTIC_INDEX": ("", *_COUNT),
 }  # fmt: skip
 _OF_POD = {
-    "PET_RDZV_ENDPOINT": (r"(.+)-worker-0:(\d+)", "<job>-worker-0:<port>"),
-    "HOSTNAME": (r".+-worker-(\d+)", "a worker's pod name, <job>-worker-<index>"),
+    "PET_RDZV_ENDPOINT": ("", r"(.+)-worker-0:(\d+)", "<job>-worker-0:<port>"),
+    "HOSTNAME": ("", r".+-worker-(\d+)", "a worker's pod name, <job>-worker-<index>"),
 }
-_DEFAULTS = {
-    "PET_NNODES": "1", "PET_MAX_RESTARTS": str(DEFAULT_LOSSES), "PET_NPROC_PER_NODE": "1",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -104,12 +101,12 @@ def choose_interface(settings: ElasticSettings) -> None:
 
 
 def _matches(
-    environment: Mapping[str, str], others: Mapping[str, tuple[str, str]]
+    environment: Mapping[str, str], others: Mapping[str, tuple[str, str, str]]
 ) -> dict[str, re.Match[str]]:
     """Return what each variable has; or raise `ValueError` with every one that is wrong."""
     found, problems = {}, []
-    for name, (pattern, allowed) in {**others, **_VARIABLES}.items():
-        text = environment.get(name, _DEFAULTS.get(name, ""))
+    for name, (default, pattern, allowed) in {**others, **_VARIABLES}.items():
+        text = environment.get(name, default)
         if (match := re.fullmatch(pattern, text)) is None:
             problems.append(f"{name}={text} is not {allowed}")
         else:

@@ -56,14 +56,6 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
     return World(dist.get_rank(), dist.get_world_size(), device)
 
 
-def device_facts(device: torch.device) -> dict[str, str]:
-    """Return what a rank computed on and with: torch, and `cpu`, or `cuda` and which GPU."""
-    facts = {"device": device.type, "torch": str(torch.__version__)}
-    if device.type == "cuda":
-        facts["device_name"] = torch.cuda.get_device_name(device)
-    return facts
-
-
 def total(*values: float) -> list[float]:
     """Return each of `values` summed over all ranks, in double precision.
 

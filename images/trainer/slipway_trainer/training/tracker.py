@@ -27,6 +27,7 @@ where there is one, by CUDA events, since the host only launches them.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch.distributed as dist
@@ -41,39 +42,31 @@ _DIGITS = 6
 _ACCURACY_DIGITS = 4
 
 
+@dataclass(eq=False)
 class Tracker:
-    """Follows the training of one rank.
+    """Follows the training of one rank."""
 
-    Args:
-        metrics: What validations find out.
-        run_id: The whole job's; events of validations and epochs name it when there is one.
-        rank: This rank.
-        goal: When all ranks are to stop; see `goal_reached`.
-        events: Where to, unless to standard output.
-        total: What adds numbers up over all ranks; an elastic job's controller has its own.
-    """
+    metrics: Sequence[Metric]
+    """What validations find out."""
+    run_id: str | None
+    """The whole job's; events of validations and epochs name it when there is one."""
+    rank: int
+    goal: Goal | None = None
+    """When all ranks are to stop; see `goal_reached`."""
+    events: Events | None = None
+    """Where to, unless to standard output."""
+    total: Callable[..., list[float]] = field(default=total, kw_only=True)
+    """What adds numbers up over all ranks; an elastic job's controller has its own."""
 
-    def __init__(  # noqa: PLR0913 - MLBench's, and three with defaults
-        self,
-        metrics: Sequence[Metric],
-        run_id: str | None,
-        rank: int,
-        goal: Goal | None = None,
-        events: Events | None = None,
-        *,
-        total: Callable[..., list[float]] = total,
-    ) -> None:
-        self.metrics = tuple(metrics)
-        self.total = total
-        self.rank = rank
-        self.goal = goal
+    def __post_init__(self) -> None:
+        self.metrics = tuple(self.metrics)
         self.epoch = 1
         self.steps_of_epoch: int | None = None
         """How many there are, for `step` events to tell how far the epoch is; None: not known."""
         self.goal_reached = False
         """Set by the validation that reached it, so on all ranks in the same step."""
-        self._events = Events(rank) if events is None else events
-        self._run = {} if run_id is None else {"run_id": run_id}
+        self._events = Events(self.rank) if self.events is None else self.events
+        self._run = {} if self.run_id is None else {"run_id": self.run_id}
         self._now = EpochTimings()
         self._found: dict[str, Any] = {}
         self._done: dict[str, Any] = {

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from slipway_trainer.agent.tracking.figures import Point
-from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run
+from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Texts
 
 _SECONDS = 10.0
 """For an answer. What was sent again after that is in the run once: MLflow drops equal metrics."""
@@ -58,9 +58,7 @@ class Mlflow:
             self._post("runs/update", {"run_id": self._id, "status": "RUNNING"})
         return f"{self._run.address}/#/experiments/{experiment}/runs/{self._id}"
 
-    def describe(
-        self, params: Mapping[str, str], tags: Mapping[str, str], dataset: Dataset | None
-    ) -> None:
+    def describe(self, params: Texts, tags: Texts, dataset: Dataset | None) -> None:
         self._log("params", _pairs(params, _PARAM), _PARAMS)
         own = {f"slipway.{name}": text for name, text in tags.items()}
         self._log("tags", _pairs(own, _TAG), _TAGS)

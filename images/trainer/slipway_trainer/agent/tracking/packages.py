@@ -10,13 +10,13 @@ https://github.com/lanpa/tensorboardX
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
 from slipway_trainer.agent.tracking.figures import Point
-from slipway_trainer.agent.tracking.sinks import Dataset, Run
+from slipway_trainer.agent.tracking.sinks import Dataset, Run, Texts
 
 
 class Wandb:
@@ -43,9 +43,7 @@ class Wandb:
         address: str | None = self._there.url
         return address
 
-    def describe(
-        self, params: Mapping[str, str], tags: Mapping[str, str], dataset: Dataset | None
-    ) -> None:
+    def describe(self, params: Texts, tags: Texts, dataset: Dataset | None) -> None:
         data = {} if dataset is None else {"data": vars(dataset)}
         self._there.config.update({**params, **tags, **data}, allow_val_change=True)
 
@@ -76,9 +74,7 @@ class TensorBoard:
         directory = self._run.outputs / "tensorboard" / f"pod-{self._run.rank}"
         self._writer = self._make_writer(str(directory))
 
-    def describe(
-        self, params: Mapping[str, str], tags: Mapping[str, str], dataset: Dataset | None
-    ) -> None:
+    def describe(self, params: Texts, tags: Texts, dataset: Dataset | None) -> None:
         data = {} if dataset is None else {"dataset_sha256": dataset.digest}
         for name, text in {**params, **tags, **data}.items():
             self._writer.add_text(name, text)

@@ -61,9 +61,7 @@ class Tracking:
     def end(self, code: int, message: dict[str, Any]) -> dict[str, Any]:
         """Let it send the rest in bounded time; return the message with the address of the run.
 
-        Args:
-            code: The program's exit code, as a shell has it.
-            message: What its termination message is so far.
+        `code` is the program's, as a shell has it, `message` its termination message so far.
         """
         seconds = _SECONDS_WHEN_STOPPED if code == EXIT_TERMINATED else _SECONDS
         limit = seconds + _MARGIN_SECONDS

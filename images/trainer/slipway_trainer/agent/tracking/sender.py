@@ -17,7 +17,7 @@ from typing import Any
 
 from slipway.events import reported
 from slipway_trainer.agent.tracking import figures, sinks
-from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Sink
+from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Sink, Texts
 from slipway_trainer.agent.tracking.usage import Usage
 
 _LOOK_SECONDS, _LONGEST_PAUSE, _PAUSE_AT_END = 2.0, 30.0, 0.5
@@ -42,13 +42,7 @@ class Batch:
 
 
 class Sender:
-    """Sends what is in `spool` to `sink`.
-
-    Args:
-        run: What is tracked.
-        sink: Where.
-        spool: The file of the ranks' events, a line each.
-    """
+    """Sends what is in `spool`, the file of the ranks' events, a line each, to the run's `sink`."""
 
     def __init__(self, run: Run, sink: Sink, spool: Path) -> None:
         self.run, self.sink, self.spool = run, sink, spool
@@ -60,9 +54,9 @@ class Sender:
         self._is_open = self._is_closed = False
         self._sent = self._refused = 0
         self._has_facts = True
+        self._declared = sinks.declared_dataset(run.facts.get("data"))
         self._batch: Batch | None = None
         self._usage, self._used = Usage(run.rank), deque[figures.Point](maxlen=_MOST_USED)
-        self._began = self._looked = time.monotonic()
 
     def conclude(self, code: int, message: dict[str, Any]) -> None:
         """Have `work` end, as the program has: with this exit code and termination message."""
@@ -75,7 +69,7 @@ class Sender:
         while True:
             if not is_last:
                 is_last = self._has_ended.is_set()  # what was written before that is read after it
-                self._look(_LEAST_SECONDS if is_last else _USAGE_SECONDS)
+                self._used += self._usage.points(_LEAST_SECONDS if is_last else _USAGE_SECONDS)
             try:
                 self._open()
                 while self._send_some():
@@ -118,8 +112,9 @@ class Sender:
                 self.spool.with_suffix(".address").write_text(address)
         if self.run.is_first:
             facts = self.run.facts
-            data = sinks.declared_dataset(facts.get("data"))
-            self._describe(figures.settings(facts.get("settings", {})), self.run.tags(), data)
+            known = {name: str(facts[name]) for name in ("image", "revision") if name in facts}
+            settings = figures.settings(facts.get("settings", {}))
+            self._describe(settings, {"run_id": self.run.id, **known}, self._declared)
         self._is_open, self.why = True, "no time was left"
 
     def _send_some(self) -> bool:
@@ -129,8 +124,7 @@ class Sender:
         if (batch := self._batch) is None:
             return False
         if (started := batch.started) is not None:
-            is_declared = sinks.declared_dataset(self.run.facts.get("data")) is not None
-            data = None if is_declared else sinks.dataset_in_directory(started)
+            data = sinks.dataset_in_directory(started) if self._declared is None else None
             self._describe(figures.parameters(started), figures.tags(started), data)
         self._metrics(batch.points, batch.lines)
         self._sent, self._batch = batch.until, None
@@ -140,9 +134,7 @@ class Sender:
         if points and not self._taken(lambda: self.sink.metrics(points)):
             self._refused += events
 
-    def _describe(
-        self, params: Mapping[str, str], tags: Mapping[str, str], data: Dataset | None = None
-    ) -> None:
+    def _describe(self, params: Texts, tags: Texts, data: Dataset | None = None) -> None:
         self._has_facts &= self._taken(lambda: self.sink.describe(params, tags, data))
 
     def _taken(self, send: Callable[[], None]) -> bool:
@@ -171,16 +163,6 @@ class Sender:
         batch.points += self._used
         self._used.clear()
         return batch if batch.lines or batch.points else None
-
-    def _look(self, seconds: float) -> None:
-        """Add what the container has used to the next batch, after so many seconds."""
-        if (now := time.monotonic()) - self._looked < seconds:
-            return
-        self._looked = now
-        step, at = int(now - self._began), int(time.time() * 1000)
-        self._used += (
-            figures.Point(name, value, step, at) for name, value in self._usage.metrics().items()
-        )
 
     def _finish(self) -> None:
         """Send what is known at the program's end: its result, and its files."""

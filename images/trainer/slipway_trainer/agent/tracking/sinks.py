@@ -10,7 +10,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol
 
-from slipway.events import own_rank
+from slipway.events import json_map, own_rank
 from slipway_trainer.agent.tracking.figures import Point
 
 KINDS = {
@@ -19,6 +19,7 @@ KINDS = {
     "tensorboard": "packages.TensorBoard",
 }
 """The sinks: the module here that has each, and its class."""
+Texts = Mapping[str, str]
 _MOST_BYTES, _MOST_FILES = 2**30, 10_000
 """Of a directory whose checksum is calculated, which takes a second of the CPU for a GB."""
 
@@ -54,29 +55,18 @@ class Run:
         """Whether this pod begins the run."""
         return self.rank == 0
 
-    def tags(self) -> dict[str, str]:
-        """Return what tells which program this run is of."""
-        known = {
-            name: str(self.facts[name]) for name in ("image", "revision") if name in self.facts
-        }
-        return {"run_id": self.id, **known}
-
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Run":
         """Return the run of a pod with this environment."""
         known = environment.get
         url = known("SLIPWAY_TRACKING_URL", "").rstrip("/")
-        try:
-            facts = json.loads(known("SLIPWAY_TRACKING_FACTS", "{}"))
-        except ValueError:
-            facts = {}
         return cls(
             id=known("SLIPWAY_RUN_ID", "run"),
             experiment=known("SLIPWAY_TRACKING_EXPERIMENT", "slipway"),
             rank=own_rank(environment),
             url=url,
             address=known("SLIPWAY_TRACKING_ADDRESS", url).rstrip("/"),
-            facts=facts if isinstance(facts, dict) else {},
+            facts=json_map(known("SLIPWAY_TRACKING_FACTS", "")),
             outputs=Path(known("SLIPWAY_OUTPUT_DIR", "outputs")),
         )
 
@@ -99,9 +89,7 @@ class Sink(Protocol):
     def open(self) -> str | None:
         """Begin the run, or join it; return the address of its page, where it has one."""
 
-    def describe(
-        self, params: Mapping[str, str], tags: Mapping[str, str], dataset: Dataset | None
-    ) -> None:
+    def describe(self, params: Texts, tags: Texts, dataset: Dataset | None) -> None:
         """Note what the run trains with, and on."""
 
     def metrics(self, points: Sequence[Point]) -> None:

@@ -9,6 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from slipway_trainer.agent.tracking.figures import Point
+
 _MIB = 2**20
 _GPU_SECONDS = 5.0
 _QUERY = "--query-gpu=index,utilization.gpu,memory.used"
@@ -16,18 +18,24 @@ ROOT = Path("/sys/fs/cgroup")
 
 
 class Usage:
-    """The use of a container between one look and the next.
+    """The use of the container of a job's pod, by its number, between one look and the next.
 
-    Args:
-        pod: Its number in the job.
-        root: Where its cgroup is mounted: version 2, or 1 with its controllers as directories.
+    At `root` its cgroup is mounted: version 2, or 1 with its controllers as directories.
     """
 
     def __init__(self, pod: int, root: Path = ROOT) -> None:
         self._prefix, self._root = f"system/pod_{pod}", root
-        self._before = (time.monotonic(), self._cpu_seconds())
+        self._began = time.monotonic()
+        self._before = (self._began, self._cpu_seconds())
         has_gpu = Path("/dev/nvidiactl").exists()
         self._nvidia_smi = shutil.which("nvidia-smi") if has_gpu else None
+
+    def points(self, least_seconds: float) -> list[Point]:
+        """Return the metrics by seconds since the first look; none that soon after the last."""
+        if (now := time.monotonic()) - self._before[0] < least_seconds:
+            return []
+        step, at = int(now - self._began), int(time.time() * 1000)
+        return [Point(name, value, step, at) for name, value in self.metrics().items()]
 
     def metrics(self) -> dict[str, float]:
         """Return what is known: percent of one core, MiB, and percent of each GPU."""

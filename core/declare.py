@@ -7,16 +7,15 @@ dependency.
 
 import asyncio
 import warnings
-from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import pulumi
 from pulumi import CustomResource, Output
 
 from core.manifests import Manifest
 
-T = TypeVar("T")
 # Only its Provider is imported: an object's class comes with all of its group's, and those
 # that a stack needs cost every start of the program a second of CPU time.
 _VERSION = version("pulumi_kubernetes")
@@ -84,12 +83,12 @@ def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Outp
     async def ended() -> None:
         await asyncio.gather(*(result.future() for result in results))
 
-    return Output.all(value, _when_done(ended())).apply(lambda both: str(both[0]))
+    return Output.all(value, ended()).apply(lambda both: str(both[0]))
 
 
 def exists(resource: CustomResource) -> Output[bool]:
     """Return whether a resource was created: one that failed gets no ID."""
-    return _when_done(_has_id(resource))
+    return Output.from_input(_has_id(resource))
 
 
 def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Resource]]:
@@ -106,17 +105,11 @@ def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Res
             end(otherwise)
         return []
 
-    return _when_done(checked())
+    return Output.from_input(checked())
 
 
 async def _has_id(resource: CustomResource) -> bool:
     return bool(await resource.id.future())
-
-
-def _when_done(work: Coroutine[Any, Any, T]) -> Output[T]:
-    """Return what `work` comes to, which depends on no resource to the engine."""
-    future: Awaitable[T] = asyncio.ensure_future(work)
-    return Output.from_input(future)
 
 
 def end(why: str) -> NoReturn:

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal
 
 from core.context import Context
@@ -125,6 +126,24 @@ class Handler(ABC):
 
         By default nothing is done: such a resource is in the state alone.
         """
+
+
+@dataclass(frozen=True)
+class Lazy:
+    """A class or a function by its full name, such as `clusters.kind.tool.KindHandler`.
+
+    A table of many, of which a command needs few, names them so: what they import is loaded only
+    when one is called, or loaded by `load`.
+    """
+
+    name: str
+
+    def load(self) -> Any:
+        """Import the module and return what is called so in it."""
+        return resolve_name(self.name)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.load()(*arguments)
 
 
 def compare(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Change]:

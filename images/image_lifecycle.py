@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from core.context import Context
-from core.handler import UNKNOWN, Change, Handler, Properties
-from core.lazy import Lazy
+from core.handler import UNKNOWN, Change, Handler, Lazy, Properties
 from core.problem import Problem
-from images.build.job import job_image
+from images.build.job import JobImageSpec
 from images.build.program import Program
 from images.build.spec import Spec
 from images.build.trainer import ImageSpec
@@ -151,18 +150,18 @@ class ImageHandler(ImageResource):
 class JobImageHandler(ImageResource):
     """A job's own image, which pods call by its digest."""
 
-    spec = staticmethod(job_image)
+    spec = staticmethod(JobImageSpec.from_inputs)
     outputs: ClassVar[tuple[str, ...]] = (*ImageResource.outputs, "pinned")
     decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "trainer", "target")
 
     def check(self, inputs: Properties) -> list[Problem]:
         """Refuse a context that can't be built from, before anything is created."""
-        problems = job_image(inputs).problems()
+        problems = JobImageSpec.from_inputs(inputs).problems()
         return [Problem(key, reason) for key, reason in problems.items()]
 
     def announce(self, inputs: Properties, context: Context) -> None:
         """Say also what the image is built from, where that is new."""
-        context.info(f"is built from {job_image(inputs).origin}")
+        context.info(f"is built from {JobImageSpec.from_inputs(inputs).origin}")
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
         """The target has to know the image by its digest, too."""

@@ -10,8 +10,7 @@ Nothing is built for them and nothing is pushed. What it does not name comes by 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
@@ -113,24 +112,18 @@ class TrainerImages:
     target: Mapping[str, Any]
     """How they get in: `Cluster.image_target`."""
 
-    @cached_property
-    def cpu(self) -> Trainer:
-        """The one with Debian's torch, and with MNIST."""
-        return declared(TRAINER, self.target)
+    _declared: dict[str, Trainer] = field(default_factory=dict, init=False)
 
-    @cached_property
-    def cifar(self) -> Trainer:
-        """The same, with CIFAR-10 besides: an image of its own, so no other job trains again."""
-        return declared(TRAINER_CIFAR, self.target)
+    def for_job(self, *, gpus: bool = False, cifar: bool = False) -> Trainer:
+        """Return the one for a job that gets GPUs or none, and reads CIFAR-10 or does not.
 
-    @cached_property
-    def cuda(self) -> Trainer:
-        """The one with torch for CUDA, and with both data sets."""
-        return declared(TRAINER_CUDA, self.target)
-
-    def for_job(self, *, gpus: bool, cifar: bool) -> Trainer:
-        """Return the one for a job that gets GPUs or none, and reads CIFAR-10 or does not."""
-        return self.cuda if gpus else self.cifar if cifar else self.cpu
+        The one for GPUs has torch for CUDA and both data sets; the others have Debian's torch and
+        MNIST. That with CIFAR-10 besides is an image of its own, so that no other job trains again.
+        """
+        spec = TRAINER_CUDA if gpus else TRAINER_CIFAR if cifar else TRAINER
+        if spec.name not in self._declared:
+            self._declared[spec.name] = declared(spec, self.target)
+        return self._declared[spec.name]
 
 
 def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from core.context import Context
-from core.handler import UNKNOWN, Placeholder
-from core.lazy import Lazy
+from core.handler import UNKNOWN, Lazy, Placeholder
 from core.process import CommandFailed
 from core.toolchain import ToolMissing
 

@@ -66,7 +66,7 @@ def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 class Image(pulumi.CustomResource):
     """An image that a cluster has; raises `NotPrebuilt` when it can't get in.
 
-    `name` is the resource's, as the image by default; `more` are inputs, and outputs as None.
+    `more` are inputs, and outputs as None.
     """
 
     reference: Output[str]
@@ -74,13 +74,11 @@ class Image(pulumi.CustomResource):
     built: Output[str]
     """What it is called where it is built: what a Dockerfile starts from."""
 
-    def __init__(
-        self, spec: Spec, *, target: Mapping[str, Any], name: str | None = None, **more: Input[Any]
-    ) -> None:
+    def __init__(self, spec: Spec, *, target: Mapping[str, Any], **more: Input[Any]) -> None:
         outputs = dict.fromkeys(("reference", "imageDigest", "built"))
         way = way_in(target, spec.repository)
         properties = {**spec.inputs, "target": way, **outputs, **more}
-        super().__init__(spec.type, spec.name if name is None else name, properties)
+        super().__init__(spec.type, spec.name, properties)
 
 
 class JobImage(Image):
@@ -152,7 +150,7 @@ def helper_images(target: Mapping[str, Any]) -> tuple[Mapping[str, str], list[pu
         prebuilt = given(target, f"slipway-{name}")
         if prebuilt is None:
             program = Program.from_tool(toolchain.tool(name), entrypoint)
-            resources.append(Image(program, target=target, name=name))
+            resources.append(Image(program, target=target))
             prebuilt = str(name_in(way_in(target, program.repository), program.reference))
         images[name] = prebuilt
     return images, resources

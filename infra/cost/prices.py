@@ -18,7 +18,7 @@ from pydantic.dataclasses import dataclass
 from clusters.nodes import NodePool
 from core.fields import CONFIG
 from core.paths import CHECKOUT
-from core.problem import Contradiction, Problem, choices, quote
+from core.problem import Contradiction, Problem, choices, contradiction, quote
 from core.validation import Consistent, check
 
 DEFAULT = Path(__file__).with_name("azure-prices.yaml")
@@ -78,19 +78,18 @@ class PriceTable(Consistent):
     def contradictions(self) -> Iterator[Contradiction]:
         """Yield each source that does not exist, and each price that appears twice."""
         seen: dict[tuple[str, ...], int] = {}
-        about = frozenset({"prices", "sources"})
         for index, tariff in enumerate(self.prices):
             if tariff.source not in self.sources:
                 names = choices(tariff.source, self.sources.keys())
                 text = f"{quote(tariff.source)} is not one of the sources; {names}"
-                yield Contradiction(("prices", index, "source"), text, about)
+                yield contradiction(("prices", index, "source"), text, "sources")
             for kind, amounts in (("hourly", tariff.hourly), ("spot", tariff.spot)):
                 for size in amounts:
                     node = (kind, tariff.provider, tariff.region, size)
                     first = seen.setdefault(node, index)
                     if first != index:
                         text = f"has a price in prices[{first}] already; remove one of them"
-                        yield Contradiction(("prices", index, kind, size), text, about)
+                        yield contradiction(("prices", index, kind, size), text, "sources")
 
     def price(self, provider: str, region: str, size: str, *, spot: bool = False) -> Price | None:
         """Return what a node costs, None if the table has no price."""

@@ -7,7 +7,7 @@ dependency.
 
 import asyncio
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any, NoReturn
 
@@ -19,8 +19,6 @@ from core.manifests import Manifest
 # Only its Provider is imported: an object's class comes with all of its group's, and those
 # that a stack needs cost every start of the program a second of CPU time.
 _VERSION = version("pulumi_kubernetes")
-_HIDDEN: Mapping[str, tuple[str, ...]] = {"Secret": ("data", "stringData")}
-"""What is a secret wherever it goes, by the object's kind."""
 # Enough for a pod's 30 seconds of grace. What takes longer is held by a finalizer, which the error
 # names.
 _GONE_AFTER = pulumi.CustomTimeouts(delete="60s")
@@ -39,12 +37,12 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
     longer than a minute.
     """
     group, kind = manifest["apiVersion"], manifest["kind"]
-    hidden = _HIDDEN.get(kind, ())
+    hidden = ["data", "stringData"] if kind == "Secret" else []
     properties = {
         key: Output.secret(value) if key in hidden else value for key, value in manifest.items()
     }
     common = pulumi.ResourceOptions(
-        additional_secret_outputs=list(hidden),
+        additional_secret_outputs=hidden,
         custom_timeouts=_GONE_AFTER,
         version=_VERSION,
     )

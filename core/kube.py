@@ -196,17 +196,16 @@ def _limited(program: dict[str, Any]) -> dict[str, Any]:
 
 def _explain(program: dict[str, Any]) -> None:
     """Raise why a login command fails: the client would continue without credentials."""
-    source = f"its credentials come from `{program.get('command')}`, which"
-    reason = f"{source} failed; log in anew"
+    what = "failed; log in anew"
     try:
         ExecProvider(ConfigNode("exec", _limited(program)), None).run()  # type: ignore[no-untyped-call]
-    except Exception as error:  # whatever the command does
-        reason = f"{reason}: {error}"
+    except Exception as error:  # noqa: BLE001  # whatever the command does
+        what = f"{what}: {error}"
         if f"returned {_TIMED_OUT}" in str(error):
             wait = f"{_LOGIN_SECONDS} s: see what it waits for by running it yourself"
-            reason = f"{source} did not end within {wait}"
-        raise config.ConfigException(reason) from error
-    raise config.ConfigException(reason)
+            what = f"did not end within {wait}"
+    command = program.get("command")
+    raise config.ConfigException(f"its credentials come from `{command}`, which {what}")
 
 
 def _with_files_in_memory(node: Any) -> Any:

@@ -48,7 +48,8 @@ class Contradiction:
 
     def rests_on(self, place: str) -> bool:
         """Return whether it may be another one when what is at a place changes."""
-        return any(_within(place, each) or _within(each, place) for each in self.about)
+        pairs = [(f"{place}.", f"{each}.") for each in self.about]
+        return any(one.startswith(other) or other.startswith(one) for one, other in pairs)
 
 
 def contradiction(path: Path, text: str, *others: str) -> Contradiction:
@@ -73,10 +74,6 @@ def keys(path: Path) -> Path:
 def dotted(path: Path) -> str:
     """Return a place in short, as `gpu.minNodes`; that of a list for all that is in it."""
     return ".".join(map(str, keys(path)))
-
-
-def _within(inner: str, outer: str) -> bool:
-    return inner == outer or inner.startswith(f"{outer}.")
 
 
 def located(key: str, path: Path) -> str:

@@ -109,7 +109,6 @@ def not_ready_on_errors() -> Iterator[None]:
 
 
 def _state(pod: dict[str, Any]) -> str:
-    """Return the pod's phase, and why its containers do not run."""
     status = pod["status"]
     unmet = [
         condition["message"]

@@ -32,12 +32,7 @@ class Schema:
     """One place in a JSON schema, and what its references mean."""
 
     node: Mapping[str, Any]
-    definitions: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Schema:
-        """Return the root of a complete JSON schema."""
-        return cls(document, document.get("$defs", {}))
+    definitions: Mapping[str, Any] = field(repr=False)
 
     @property
     def names(self) -> list[str]:

@@ -14,7 +14,6 @@ All problems are found before the first resource is declared, and reported in on
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pulumi
@@ -213,18 +212,17 @@ def _cluster(
 ) -> ClusterSettings | None:
     key, template = "slipway:cluster", CHECKOUT / "stacks" / f"{stack}.yaml"
     if key not in config and template.exists():
-        problems.append(Problem(key, _uncopied(config, template)))
+        source = f"stacks/{template.name}"
+        text = f"is missing; {source} has one, to be copied from there"
+        if not any(name.startswith("slipway:") for name in config):
+            # Pulumi itself created the stack, without any settings.
+            text = (
+                f"is missing; take the settings of {source}: `cp {source} Pulumi.{template.name}`"
+            )
+        problems.append(Problem(key, text))
         return None
     section = _section(config, key, problems)
     return None if problems else _valid(read_cluster(section, key, stack), problems)
-
-
-def _uncopied(config: Mapping[str, str], template: Path) -> str:
-    """Return what to do about a stack that Pulumi itself created, without any settings."""
-    source = f"{template.parent.name}/{template.name}"
-    if any(name.startswith("slipway:") for name in config):
-        return f"is missing; {source} has one, to be copied from there"
-    return f"is missing; take the settings of {source}: `cp {source} Pulumi.{template.name}`"
 
 
 def _surroundings(

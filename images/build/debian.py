@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from core import toolchain
+from core.problem import raised
 from core.process import CommandFailed, run
 from images.build.engines import Engine, Plan, answer
 from images.build.runner import BuildFailed, Runner
@@ -139,9 +140,7 @@ def unpack(package: str, directory: Path) -> None:
         ours = (*apt, f"--option=Dir::State::Lists={private}/lists")
         call = partial(run, cwd=private, limit=_UNPACK_LIMIT)
         try:
-            try:
-                call(*apt, "download", package)
-            except CommandFailed:
+            if raised(partial(call, *apt, "download", package), CommandFailed) is not None:
                 call(*ours, "update")
                 call(*ours, "download", package)
             archive = next(private.glob("*.deb"))

@@ -6,11 +6,13 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 from core import files, toolchain
 from core.context import Context
+from core.problem import raised
 from core.process import CommandFailed, run
 from images.build.spec import others
 from images.targets import unpacked
@@ -39,11 +41,7 @@ class Node(Target):
         """Whether a containerd listens: one that was killed leaves its socket's file behind."""
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(_ANSWER_LIMIT)
-            try:
-                probe.connect(self.address)
-            except OSError:
-                return False
-        return True
+            return raised(partial(probe.connect, self.address), OSError) is None
 
     def digest(self, name: str) -> str | None:
         return listed(self._ctr("images", "list", f"name=={name}"), name)
@@ -84,7 +82,7 @@ class Node(Target):
         parent, made, rest = "", [], kept / unpacked.REST
         try:
             for number, layer in enumerate(unpacked.layers(unpacked.config(rest))):
-                if not self._has(layer):
+                if raised(partial(self._snapshots, "info", layer), CommandFailed) is not None:
                     with self._mounted("prepare", parent) as (key, (top, *_)):
                         unpacked.link(kept / str(number), top)
                         self._snapshots("commit", layer, key)
@@ -135,11 +133,6 @@ class Node(Target):
             # A committed one has another name.
             with suppress(CommandFailed):
                 self._snapshots("remove", key)
-
-    def _has(self, layer: str) -> bool:
-        with suppress(CommandFailed):
-            return bool(self._snapshots("info", layer))
-        return False
 
     def _snapshots(self, *arguments: str) -> str:
         return self._ctr("snapshots", f"--snapshotter={self.snapshotter}", *arguments)

@@ -100,7 +100,6 @@ def stored_login(server: str, file: Path, *, ask_helpers: bool = True) -> Login 
 
 
 def _key(server: str) -> str:
-    """Return how docker names a registry."""
     return DOCKER_HUB_KEY if host(server) in DOCKER_HUB else host(server)
 
 

@@ -75,7 +75,6 @@ def most(pools: Sequence[NodePool], table: PriceTable) -> Decimal | None:
 
 
 def _nodes(pool: NodePool) -> str:
-    """Return how many of which nodes a pool is."""
     gpus = f", each with {pool.gpus} GPU{'' if pool.gpus == 1 else 's'}" if pool.gpus else ""
     spot = ", spot" if pool.spot else ""
     network = f", {pool.network}" if pool.network else ""

@@ -120,7 +120,6 @@ def reasons(pool: GpuPool, seen: Seen) -> list[str]:
 
 
 def _reason(node: Object, pool: GpuPool, seen: Seen) -> str:
-    """Return why a node offers no GPU, and what to do."""
     if (why := unready(node)) is not None:
         return f"is not Ready: {why}"
     if node["spec"].get("unschedulable"):

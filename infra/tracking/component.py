@@ -52,10 +52,8 @@ class TrackingServer(pulumi.ComponentResource):
             Claim(each, kubeconfig=kubeconfig, after=after) for each in claims
         ]
         if has_database:
-            objects = [
-                *manifests.database(namespace, declared(POSTGRES, target).reference),
-                *objects,
-            ]
+            database = manifests.database(namespace, declared(POSTGRES, target).reference)
+            objects = [*database, *objects]
             # The first password stays: no other opens the database. It is encrypted in the state.
             stays = ResourceOptions.merge(child, ResourceOptions(ignore_changes=["data"]))
             generated = secrets.token_hex(_PASSWORD_BYTES)

@@ -1,8 +1,7 @@
 """Declares Kubernetes objects that are plain dicts as Pulumi resources, and what waits for others.
 
-The engine skips whatever depends on a resource that was skipped or failed. That is right for a job
-that needs another, and wrong for one that merely comes after it: the outputs here have no such
-dependency.
+The engine skips whatever depends on a resource that was skipped or failed. That is wrong for a job
+that merely comes after another one: the outputs here have no such dependency.
 """
 
 import asyncio
@@ -19,22 +18,17 @@ from core.manifests import Manifest
 # Only its Provider is imported: an object's class comes with all of its group's, and those
 # that a stack needs cost every start of the program a second of CPU time.
 _VERSION = version("pulumi_kubernetes")
-# Enough for a pod's 30 seconds of grace. What takes longer is held by a finalizer, which the error
-# names.
+# Enough for a pod's 30 seconds of grace; what takes longer has a finalizer, which the error names.
 _GONE_AFTER = pulumi.CustomTimeouts(delete="60s")
 _REPORTED = 32
-"""By this exit status the language host knows that the error was reported.
-
-After any other it adds an error of its own, about a program that exited
-(https://github.com/pulumi/pulumi/blob/master/sdk/python/cmd/pulumi-language-python-exec).
-"""
+"""The exit status of a program that has reported its error: to others the language host adds one
+(https://github.com/pulumi/pulumi/blob/master/sdk/python/cmd/pulumi-language-python-exec)."""
 
 
 def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
-    """Declare `manifest` as a resource of its own type, named like the object.
+    """Declare `manifest` as a resource named like the object, as the SDK's own class would.
 
-    The engine is sent what the SDK's class of that kind would send. A deletion is waited for no
-    longer than a minute.
+    A deletion is waited for no longer than a minute.
     """
     group, kind = manifest["apiVersion"], manifest["kind"]
     hidden = ["data", "stringData"] if kind == "Secret" else []

@@ -43,8 +43,7 @@ class Change:
         path: The property, in Pulumi's path syntax (`manifest.spec.runPolicy`).
         kind: Whether it appears, changes or disappears.
         replace: Whether the change requires a replacement of the resource.
-        drift: True when the live object differs from the inputs in the state, rather than
-            the new inputs from those in the state.
+        drift: Whether the live object differs from the state's inputs, rather than the new ones.
     """
 
     path: str
@@ -56,9 +55,8 @@ class Change:
 class Handler(ABC):
     """The life cycle of one resource type.
 
-    Methods block and may run beside each other in threads. The text of whatever they
-    raise is shown to the user, so it names what failed and what to do next.
-    `state` is always the previous inputs merged with the outputs.
+    Methods block and may run beside each other in threads. The user sees the text of what they
+    raise, so it names what failed and what to do. `state` is the previous inputs and the outputs.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ()
@@ -122,10 +120,7 @@ class Handler(ABC):
         return self.create(inputs, context)[1]
 
     def delete(self, state: Properties, context: Context) -> None:  # noqa: B027  # the default
-        """Remove the resource; succeeds when it does not exist.
-
-        By default nothing is done: such a resource is in the state alone.
-        """
+        """Remove the resource if it exists; by default nothing, as it is in the state alone."""
 
 
 @dataclass(frozen=True)

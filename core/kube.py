@@ -68,11 +68,7 @@ def kubeconfig(
 
 
 def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a kubeconfig's cluster or user with the content of the files that it names.
-
-    Raises:
-        OSError: one can't be read.
-    """
+    """Return a kubeconfig's cluster or user with its files' content, or raise `OSError`."""
     files = {f"{name}-data": name for name in _INLINE.values() if name in entry}
     plain = {key: value for key, value in entry.items() if key not in files.values()}
     return plain | {

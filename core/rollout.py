@@ -23,20 +23,14 @@ _EVENTS = 10
 
 @dataclass(frozen=True)
 class Rollout:
-    """A Deployment in a namespace; nothing of it is changed.
-
-    Args:
-        api: Connected to its cluster.
-        namespace: Where it is.
-        deployment: Its name.
-        own: Whether the stack has made it: of another's one ready pod is enough, as it may be
-            rolled out at any time.
-    """
+    """A Deployment in a namespace; nothing of it is changed."""
 
     api: ApiClient
     namespace: str
     deployment: str
     own: bool = True
+    """Whether the stack has made it: another's may be rolled out at any time, so that one ready pod
+    is enough."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.deployment}"

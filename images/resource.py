@@ -64,10 +64,7 @@ def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 class Image(pulumi.CustomResource):
-    """An image that a cluster has; raises `NotPrebuilt` when it can't get in.
-
-    `more` are inputs, and outputs as None.
-    """
+    """An image that a cluster has, or `NotPrebuilt`; `more` are inputs, and outputs as None."""
 
     reference: Output[str]
     """What a pod calls it; it changes with the content."""
@@ -125,10 +122,7 @@ class TrainerImages:
 
 
 def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
-    """Return an image of this checkout: a prebuilt one, or else one that is built and brought in.
-
-    It raises `NotPrebuilt` when it can't get in.
-    """
+    """Return an image of this checkout: prebuilt, or built and brought in; or `NotPrebuilt`."""
     prebuilt = given(target, spec.repository)
     if prebuilt is not None:
         return Trainer(prebuilt, prebuilt)

@@ -24,8 +24,8 @@ class KeptOutputs:
     Args:
         keep: Whether they keep them.
         size: Of the volume, which the claim `slipway-kept` gets; it may grow.
-        storage_class: Of the volume: the cluster's default one unless said. With one that is named,
-            the volume is used also where a stack would keep files in its cloud's store.
+        storage_class: Of the volume, the cluster's default one unless set. With one, the volume is
+            used also where a stack would keep files in its cloud's store.
         access_mode: Whether pods on several nodes can use it at the same time, which few classes
             offer.
     """
@@ -63,11 +63,8 @@ def keep(
 ) -> tuple[str | None, list[pulumi.Resource]]:
     """Declare what it takes to keep files, after the jobs' namespace.
 
-    `removed_with_stack` says whether the cluster is. A capacity of None is not known.
-
-    Returns:
-        The place as `jobs.model.places` has it, None where files are not kept; and what has to
-        exist before a job runs.
+    `removed_with_stack` says whether the cluster is. A capacity of None is not known. Returns the
+    place as `jobs.model.places` has it, None where files are not kept, and what jobs depend on.
     """
     if not settings.keep:
         return None, []

@@ -65,8 +65,8 @@ def train(
 ) -> dict[str, Run]:
     """Declare the jobs' runs, by name: after those that they need, otherwise side by side.
 
-    Where the cluster has no room for all of them, some wait until others have ended. Otherwise a
-    pod would wait for a node, and its job would miss the limit for its start.
+    Where the cluster has no room for all, some wait until others have ended: a pod that waited for
+    a node would miss the limit for its job's start.
     """
     runs, costs = dict[str, Run](), context.costs
     cache = _data_cache(jobs, context)

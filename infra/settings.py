@@ -83,9 +83,7 @@ def parse(config: Mapping[str, str], stack: str, secrets: Collection[str] = ()) 
     """Return the settings that the engine's configuration of a stack stands for.
 
     `config` has each value as text or JSON, by its full key; `secrets` lists the encrypted ones.
-
-    Raises:
-        SettingsError: with every problem in `config`.
+    It raises `SettingsError` with every problem in `config`.
     """
     problems: list[Problem] = []
     cluster, tracking = _cluster(config, stack, problems), None

@@ -127,9 +127,8 @@ def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str) -
 def unpack(package: str, directory: Path) -> None:
     """Have apt download a package of this machine's Debian, and unpack it into `directory`.
 
-    Nothing is installed. Where the machine's own lists of packages are missing or out of date,
-    which is how container images are shipped, lists of our own are fetched. It raises `NoPackage`
-    where this machine has no apt, or apt can't get it.
+    Nothing is installed. Where the machine's lists of packages are missing or out of date, as in
+    container images, others are fetched. Without apt, or where it fails, `NoPackage` is raised.
     """
     directory.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".apt-") as name:

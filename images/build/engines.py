@@ -80,7 +80,7 @@ class Engine:
         """Send the image to a registry, by the `name` that it has there.
 
         The login is in a docker config.json, in a directory of its own: every user of this machine
-        could read it in a command line. A `plain` registry speaks HTTP without TLS.
+        can read command lines. A `plain` registry speaks HTTP without TLS.
         """
         if self._is_docker:
             # Its daemon takes HTTP from loopback, and has to be configured for other registries.
@@ -125,11 +125,10 @@ def choose(storage: Path, scratch: Path) -> Engine:
 
 
 def with_storage(name: str, program: str, storage: Path, scratch: Path) -> Engine:
-    """Return podman or buildah with a storage of our own.
+    """Return podman or buildah with a storage of our own, and `scratch` for each command's files.
 
     Layers are stacked by the kernel's overlay or else by vfs, which works everywhere. With vfs each
     one is a copy of the image so far, so no step is kept. What one began, the other can't open.
-    What lives as long as a command goes to `scratch`.
     """
 
     def stacked(driver: str) -> Engine:

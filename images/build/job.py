@@ -41,8 +41,7 @@ _HOW = (
 class JobImageSpec(BuildSpec):
     """An image to build out of the user's own folder, by the job's name.
 
-    All files of the folder count, those that a `.dockerignore` leaves out of the image as well,
-    but for `.git` and `__pycache__`.
+    All its files count, also those in `.dockerignore`, but for `.git` and `__pycache__`.
     """
 
     dockerfile: str

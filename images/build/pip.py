@@ -1,8 +1,7 @@
 """This machine's pip, for an image: packages that Debian lacks, and settings for a build's own pip.
 
-The packages are fetched on the building machine, so the image needs no pip. Where a network
-inspects TLS or has an index of its own, a build's own `pip install` needs this machine's index and
-certificates.
+The packages are fetched on this machine, so the image needs no pip. Where a network inspects TLS or
+has an index of its own, a build's own `pip install` needs this machine's index and certificates.
 """
 
 import ast
@@ -39,7 +38,7 @@ def install(lock: Path, target: Path, runner: Runner) -> None:
     """Put the packages of `lock` into `target`, as Python's `site-packages` has them.
 
     The file has versions and hashes of all of them: pip resolves nothing. The directory does not
-    exist yet, and is on the same file system as the cache. Raises `BuildFailed`.
+    exist yet, and is on the cache's file system. Raises `BuildFailed`.
     """
     version = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
     kept = cache_dir() / "packages" / lock.stem / version

@@ -180,8 +180,8 @@ class BuildSpec(Spec):
 def workplace(name: str, reporter: Context) -> Iterator[tuple[Engine, Runner, Path]]:
     """Yield what one build or push at a time works with, until the end of the block.
 
-    That is the engine, what runs its commands and logs them, and a directory that
-    is empty: what a build or a push that was killed left in it goes, a login included.
+    That is the engine, the runner of its commands, and an empty directory: what a killed build or
+    push has left in it goes, a login included.
     """
     images = cache_dir() / "images"
     with files.locked(

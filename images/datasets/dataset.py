@@ -103,9 +103,9 @@ class Dataset:
     def provide(self, reporter: Context) -> "Dataset":
         """Return the one that is at hand, else the best that can be fetched, after saying which.
 
-        One that is at hand but damaged, and can't be fetched again, is an error: another content
-        must not take its place unasked. `NotAvailable` says what was the matter with each;
-        `TimeoutError` and `InterruptedError` are raised, too.
+        One at hand that is damaged and can't be fetched again is an error: no other may take its
+        place unasked. Raises `NotAvailable` with each one's reason, `TimeoutError`, or
+        `InterruptedError`.
         """
         taken, problems = self.taken(), []
         for each in self.alternatives if taken is None else (taken,):
@@ -143,8 +143,7 @@ class Dataset:
     def copy_to(self, directory: Path) -> None:
         """Copy the files, and write what they are beside them.
 
-        The description has the `name`, the `classes` and each file's `md5`, which is what
-        torchvision verifies files by.
+        That has the `name`, the `classes` and each file's `md5`, by which torchvision verifies it.
         """
         sums = {}
         for name in self.files:

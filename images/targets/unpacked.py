@@ -7,8 +7,8 @@ complete:
     slipway-trainer-0123456789ab.unpacked/image.tar   manifest and configuration, no layers
                                           0/ 1/ …     the files of each layer, the lowest first
 
-So a file uses its space once, in however many clusters it is, and removing one of them only removes
-names. It is never written to: containers see a layer as the lower directory of an overlay.
+So a file uses its space once, in however many clusters, and removing one only removes names. It is
+never written to: containers see a layer as the lower directory of an overlay.
 """
 
 import hashlib
@@ -31,10 +31,8 @@ class NotLinked(Exception):
 
 
 def layers(config: dict[str, Any]) -> list[str]:
-    """Return what containerd calls an image's layers, the lowest first.
-
-    https://github.com/opencontainers/image-spec/blob/main/config.md#layer-chainid
-    """
+    """Return what containerd calls an image's layers, the lowest first."""
+    # https://github.com/opencontainers/image-spec/blob/main/config.md#layer-chainid
     named: list[str] = []
     for difference in config["rootfs"]["diff_ids"]:
         digest = hashlib.sha256(" ".join([*named[-1:], difference]).encode()).hexdigest()
@@ -62,10 +60,8 @@ def link(source: Path, target: Path) -> None:
 
 
 def write(target: Path, name: str, manifest: bytes, config: bytes) -> None:
-    """Write an archive of OCI's layout without the layers' blobs.
-
-    https://github.com/opencontainers/image-spec/blob/main/image-layout.md
-    """
+    """Write an archive of OCI's layout without the layers' blobs."""
+    # https://github.com/opencontainers/image-spec/blob/main/image-layout.md
     digests = {hashlib.sha256(blob).hexdigest(): blob for blob in (manifest, config)}
     described = {
         "mediaType": json.loads(manifest).get("mediaType", _MANIFEST),

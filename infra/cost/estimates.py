@@ -4,8 +4,6 @@ Nothing is guessed: a pool without a price in the table is named, and left out o
 `announce` reports to anybody.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal

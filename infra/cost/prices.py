@@ -1,7 +1,5 @@
 """Price tables: what a node of a size costs by the hour, and where that price is from."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

@@ -59,10 +59,8 @@ class EngineContext:
 def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:
     """Return `value` as None, bool, int, float, str, list, dict or UNKNOWN.
 
-    With `hide_secrets` what is secret becomes SECRET.
-
-    Raises:
-        TypeError: for assets, archives and resource references, which no resource here takes.
+    With `hide_secrets` what is secret becomes SECRET. It raises `TypeError` for assets, archives
+    and resource references, which no resource here takes.
     """
     if hide_secrets and value.is_secret:
         return SECRET

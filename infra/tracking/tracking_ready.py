@@ -37,8 +37,7 @@ class TrackingReadyHandler(Handler):
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         """Wait until they are ready; a time-out has what they and their pods show.
 
-        Raises:
-            Gone: one of them has been deleted, and waiting brings none back.
+        It raises `Gone` where one of them has been deleted: waiting brings none back.
         """
         rollouts = _rollouts(inputs)
 

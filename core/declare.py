@@ -53,8 +53,7 @@ def declare_all(
 ) -> list[CustomResource]:
     """Declare objects beside each other, but each binding after the role that it is of.
 
-    Whoever is no administrator may bind a role whose rights they have themselves, and the API
-    server has to look those up
+    Who is no administrator may bind only rights of their own, which the API server has to look up
     (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-binding-creation-or-update).
     """
     made: dict[tuple[str, str, str], CustomResource] = {}

@@ -75,8 +75,7 @@ class Handler(ABC):
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Return what differs: the inputs, or where they are the same the live object.
 
-        Messages to `context` appear in previews as well, and once each, although the engine may
-        call this several times.
+        Each message to `context` appears once, in previews as well, however often this is called.
         """
         stored = {key: value for key, value in inputs.items() if key not in self.passing_inputs}
         changes = compare(state, stored)

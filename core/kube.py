@@ -80,9 +80,8 @@ def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
 def connect(kubeconfig: str) -> client.ApiClient:
     """Return a client of the current context of `kubeconfig`, a YAML document.
 
-    Raises:
-        kubernetes.config.ConfigException: it is no usable kubeconfig, or the command that its
-            credentials come from fails.
+    It raises `kubernetes.config.ConfigException` for one that can't be used, or whose command for
+    credentials fails.
     """
     document = yaml.safe_load(kubeconfig)
     program = _login(document)

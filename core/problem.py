@@ -38,8 +38,7 @@ class Contradiction:
     Args:
         path: Of the one to change, in the document's spelling.
         text: Which values conflict, and what to do.
-        about: The places that the judgement rests on, each with all that is below it: as
-            `dotted` writes them.
+        about: The `dotted` places that the judgement rests on, each with all that is below it.
     """
 
     path: Path

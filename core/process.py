@@ -96,8 +96,7 @@ def run_logged(
 
     `log` takes its standard output and standard error. `tick` is called every `pause` seconds with
     the seconds so far; what it raises ends the command. `options` are those of `subprocess.Popen`.
-    Returns the exit status, or None when it ran longer than `limit` seconds. Raises `OSError` when
-    it can't be started.
+    Returns the exit status, None after more than `limit` seconds; `OSError` if it can't be started.
     """
     began = time.monotonic()
     options = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, **options}

@@ -29,8 +29,7 @@ class Rollout:
     namespace: str
     deployment: str
     own: bool = True
-    """Whether the stack has made it: another's may be rolled out at any time, so that one ready pod
-    is enough."""
+    """False for another's: of that one ready pod is enough, as it may be rolled out at any time."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.deployment}"

@@ -1,6 +1,7 @@
 """The resources `slipway:images:…`: an image that a cluster has; what counts is its content."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -48,7 +49,10 @@ class ImageResource(Handler):
             return [Change(key) for key in changed]
         if _is_outdated(state, self.spec(inputs)):
             return [Change("reference", drift=True)]
-        found = self._found(state)
+        target = self._target(state)
+        found: Properties | None = state
+        with suppress(*PROBLEMS):
+            found = self.outputs_on(target, state["built"]) if target.is_up else state
         if found is None:
             return [Change("imageDigest", drift=True)]
         return [Change(key, drift=True) for key in self.outputs if found[key] != state.get(key)]
@@ -126,13 +130,6 @@ class ImageResource(Handler):
         if target.is_up:
             for name in sorted(names):
                 target.remove(name)
-
-    def _found(self, state: Properties) -> Properties | None:
-        target = self._target(state)
-        try:
-            return self.outputs_on(target, state["built"]) if target.is_up else state
-        except PROBLEMS:
-            return state
 
 
 class ImageHandler(ImageResource):

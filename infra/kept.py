@@ -24,8 +24,8 @@ class KeptOutputs:
     Args:
         keep: Whether they keep them.
         size: Of the volume, which the claim `slipway-kept` gets; it may grow.
-        storage_class: Of the volume, the cluster's default one unless set. With one, the volume is
-            used also where a stack would keep files in its cloud's store.
+        storage_class: Of the volume: the cluster's default one unless said. With one that is named,
+            the volume is used also where a stack would keep files in its cloud's store.
         access_mode: Whether pods on several nodes can use it at the same time, which few classes
             offer.
     """

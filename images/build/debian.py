@@ -32,10 +32,6 @@ _FRESHNESS = ("Acquire::Check-Valid-Until", "Acquire::Check-Date")
 _LEFT_OUT = ("man", "info", "locale", "lintian", "doc")
 
 
-class NoPackage(Exception):
-    """A Debian package is not available here; the text has why."""
-
-
 def base_image(engine: Engine, runner: Runner, work: Path, suite: str = SUITE) -> str:
     """Return the reference of a Debian that `engine` has, after printing which it is.
 
@@ -128,7 +124,7 @@ def unpack(package: str, directory: Path) -> None:
     """Have apt download a package of this machine's Debian, and unpack it into `directory`.
 
     Nothing is installed. Where the machine's lists of packages are missing or out of date, as in
-    container images, others are fetched. Without apt, or where it fails, `NoPackage` is raised.
+    container images, others are fetched. Without apt, or where it fails, `CommandFailed` is raised.
     """
     directory.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".apt-") as name:
@@ -138,14 +134,11 @@ def unpack(package: str, directory: Path) -> None:
         apt = ("apt-get", "--quiet", "--option=APT::Sandbox::User=root")
         ours = (*apt, f"--option=Dir::State::Lists={private}/lists")
         call = partial(run, cwd=private, limit=_UNPACK_LIMIT)
-        try:
-            if raised(partial(call, *apt, "download", package), CommandFailed) is not None:
-                call(*ours, "update")
-                call(*ours, "download", package)
-            archive = next(private.glob("*.deb"))
-            call("dpkg-deb", "--extract", str(archive), str(directory))
-        except CommandFailed as error:
-            raise NoPackage(str(error)) from None
+        if raised(partial(call, *apt, "download", package), CommandFailed) is not None:
+            call(*ours, "update")
+            call(*ours, "download", package)
+        archive = next(private.glob("*.deb"))
+        call("dpkg-deb", "--extract", str(archive), str(directory))
 
 
 def _apt(name: str) -> str:

@@ -35,8 +35,7 @@ class Engine:
     name: str
     """docker, podman or buildah, which takes podman's commands."""
     call: Command
-    """What its command lines begin with. podman and buildah keep everything in a storage of ours;
-    docker has its daemon's."""
+    """What its command lines begin with; for podman and buildah, with a storage of our own."""
     keeps_steps: bool = True
     """Whether the next build may use the steps of this one."""
 

@@ -47,8 +47,7 @@ class JobImageSpec(BuildSpec):
     dockerfile: str
     """The Dockerfile's path in the folder."""
     trainer: str | None = None
-    """What the trainer's image is called where it is built, or in a registry that has it, when the
-    Dockerfile uses it."""
+    """The trainer's image where it is built, or in a registry that has it, if it is the base."""
     prefix: ClassVar[str] = "slipway-job-"
     type: ClassVar[str] = tokens.JOB_IMAGE
     estimate = "as long as its Dockerfile takes, and its own size"

@@ -69,16 +69,17 @@ def mounts(work: Path) -> Mapping[str, Path]:
     mine = (Path(each) for each in (found.get("cert"), *variables) if each)
     bundle = next((each for each in mine if each.is_file()), None)
     kept = {name: found[name] for name in _KEPT if name in found}
-    if bundle is None and not kept:
+    mounted = {_SETTINGS: work / "pip.conf"}
+    if bundle is not None:
+        kept["cert"], mounted[_CERTIFICATES] = _CERTIFICATES, bundle.resolve()
+    if not kept:
         return {}
     parser = RawConfigParser()
-    parser["global"] = kept if bundle is None else {**kept, "cert": _CERTIFICATES}
-    path = work / "pip.conf"
-    path.touch(mode=0o600)  # an index's address may hold a password
-    with path.open("w") as file:
+    parser["global"] = kept
+    mounted[_SETTINGS].touch(mode=0o600)  # an index's address may hold a password
+    with mounted[_SETTINGS].open("w") as file:
         parser.write(file)
-    made = {_SETTINGS: path}
-    return made if bundle is None else {**made, _CERTIFICATES: bundle.resolve()}
+    return mounted
 
 
 def settings(listed: str) -> dict[str, str]:

@@ -103,9 +103,8 @@ class Dataset:
     def provide(self, reporter: Context) -> "Dataset":
         """Return the one that is at hand, else the best that can be fetched, after saying which.
 
-        One at hand that is damaged and can't be fetched again is an error: no other may take its
-        place unasked. Raises `NotAvailable` with each one's reason, `TimeoutError`, or
-        `InterruptedError`.
+        No other takes the place of one at hand that is damaged and can't be fetched again. Raises
+        `NotAvailable` with the reason of each, `TimeoutError`, or `InterruptedError`.
         """
         taken, problems = self.taken(), []
         for each in self.alternatives if taken is None else (taken,):

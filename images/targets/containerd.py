@@ -17,7 +17,7 @@ from core.process import CommandFailed, run
 from images.build.spec import others
 from images.targets import unpacked
 from images.targets.target import Target, listed
-from images.targets.unpacked import SUFFIX, NotLinked
+from images.targets.unpacked import SUFFIX
 
 _ANSWER_LIMIT = 20.0
 _IMPORT_LIMIT = 600.0
@@ -53,7 +53,7 @@ class Node(Target):
 
     def link(self, kept: Path) -> bool:
         """Bring in the image that was unpacked and kept in that directory, if it was."""
-        with suppress(NotLinked, CommandFailed):
+        with suppress(CommandFailed):
             if kept.exists():
                 self._link(kept)
                 return True
@@ -64,7 +64,7 @@ class Node(Target):
         self._import(archive)
         # Links end at a file system: where they can't be made, an image is unpacked each time.
         with (
-            suppress(NotLinked, CommandFailed, TimeoutError),
+            suppress(CommandFailed, TimeoutError),
             files.locked(kept.with_name("unpacked.lock"), limit=_LOCK_LIMIT),
         ):
             if not kept.exists():
@@ -104,21 +104,21 @@ class Node(Target):
         if "layers" not in json.loads(manifest):
             return  # of several platforms
         config = self._ctr("content", "get", json.loads(manifest)["config"]["digest"])
-        partial = kept.with_name("unpacked.partial")
-        shutil.rmtree(partial, ignore_errors=True)
+        unfinished = kept.with_name("unpacked.partial")
+        shutil.rmtree(unfinished, ignore_errors=True)
         # It may contain programs that run with their owner's rights.
-        partial.mkdir(mode=0o700)
+        unfinished.mkdir(mode=0o700)
         try:
             layers = unpacked.layers(json.loads(config))
             with self._mounted("view", layers[-1]) as (_, directories):
                 if len(directories) != len(layers):
-                    raise NotLinked(f"{self.snapshotter} does not keep layers apart")
+                    return  # of a snapshotter that does not keep layers apart
                 for number, source in enumerate(reversed(directories)):
-                    unpacked.link(source, partial / str(number))
-            unpacked.write(partial / unpacked.REST, name, manifest.encode(), config.encode())
-            partial.rename(kept)
+                    unpacked.link(source, unfinished / str(number))
+            unpacked.write(unfinished / unpacked.REST, name, manifest.encode(), config.encode())
+            unfinished.rename(kept)
         finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(unfinished, ignore_errors=True)
         for other in others(kept):
             shutil.rmtree(other, ignore_errors=True)
 

@@ -18,16 +18,12 @@ import tarfile
 from pathlib import Path
 from typing import IO, Any, cast
 
-from core.process import CommandFailed, run
+from core.process import run
 
 SUFFIX = ".unpacked"
 REST = "image.tar"
 _LIMIT = 300.0
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
-
-
-class NotLinked(Exception):
-    """Files can't be linked between two directories, which may be on two file systems."""
 
 
 def layers(config: dict[str, Any]) -> list[str]:
@@ -51,12 +47,12 @@ def directories(mounts: str) -> list[Path]:
 
 
 def link(source: Path, target: Path) -> None:
-    """Make `target` the same directory, owners, modes and attributes too; or raise `NotLinked`."""
+    """Make `target` the same directory, owners, modes and attributes too.
+
+    It raises `CommandFailed` where files can't be linked, as between two file systems.
+    """
     places = (str(source), str(target))
-    try:
-        run("cp", "--archive", "--link", "--no-target-directory", *places, limit=_LIMIT)
-    except CommandFailed as error:
-        raise NotLinked(f"{source} can't be linked to {target}") from error
+    run("cp", "--archive", "--link", "--no-target-directory", *places, limit=_LIMIT)
 
 
 def write(target: Path, name: str, manifest: bytes, config: bytes) -> None:

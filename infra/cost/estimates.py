@@ -1,7 +1,6 @@
 """What a stack's nodes and its jobs cost, estimated before any is created.
 
-Nothing is guessed: a pool without a price in the table is named, and left out of the sum. Only
-`announce` reports to anybody.
+Nothing is guessed: a pool without a price is named, and left out. Only `announce` reports.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -115,17 +114,16 @@ def of_jobs(
     if not pools or len(amounts) < len(pools):
         return {}
     per_node, cheapest, hourly = pools[0].gpus, min(amounts), max(amounts)
-    gpus = {job.name: [share.gpus for share in shares(job) if share.gpus] for job in jobs}
     return {
-        name: TrainingCost(
+        job.name: TrainingCost(
             fewest=-(-sum(each) // per_node),
             nodes=len(each),
             hourly=hourly,
             currency=table.currency,
             cheapest=None if cheapest == hourly else cheapest,
         )
-        for name, each in gpus.items()
-        if each
+        for job in jobs
+        if (each := [share.gpus for share in shares(job) if share.gpus])
     }
 
 

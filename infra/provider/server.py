@@ -39,8 +39,7 @@ _ESTABLISHED = "01"
 class Answers(grpc.aio.ServerInterceptor):
     """Refuses requests of other users: a plugin that runs as root would do for them what root may.
 
-    A failed request ends with its exception's text alone; with SLIPWAY_TRACEBACK set, the traceback
-    goes to stderr as well.
+    A failed request ends with its exception's text; SLIPWAY_TRACEBACK has stderr get the traceback.
     """
 
     async def intercept_service(

@@ -34,7 +34,8 @@ class Tracking(Consistent):
         kind: MLflow, Weights & Biases, or files for TensorBoard among those that a job keeps.
         url: Of an existing server: of MLflow, then none is installed, or of Weights & Biases, which
             is that of wandb.ai unless set.
-        database: Of the installed server: a file, or PostgreSQL for many runs at the same time.
+        database: What the installed server keeps runs in: a file on its volume, or PostgreSQL
+            beside it, for many runs at the same time.
         size: Of its volume, and of PostgreSQL's; it may grow.
     """
 

@@ -23,8 +23,7 @@ class Gone(RuntimeError):
 class TrackingReadyHandler(Handler):
     """Waits until the server and its database are ready, and on every `up` looks whether they are.
 
-    Inputs: `kubeconfig`, the `namespace` and the names of the `deployments`, and `rollout`, which
-    changes with these.
+    Inputs: `kubeconfig`, `namespace`, the `deployments`' names, and `rollout`, a digest of these.
     """
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:

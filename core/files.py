@@ -1,7 +1,4 @@
-"""Files that are complete or absent, and locks: one process at a time, by a file.
-
-Standard library only: set-up needs it before all else.
-"""
+"""Files that are complete or absent, and locks by one. Set-up needs it: standard library only."""
 
 import fcntl
 import os

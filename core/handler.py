@@ -37,19 +37,15 @@ Properties = dict[str, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """One property that differs, as a preview names it.
-
-    Args:
-        path: The property, in Pulumi's path syntax (`manifest.spec.runPolicy`).
-        kind: Whether it appears, changes or disappears.
-        replace: Whether the change requires a replacement of the resource.
-        drift: Whether the live object differs from the state's inputs, rather than the new ones.
-    """
+    """One property that differs, as a preview names it."""
 
     path: str
+    """The property, in Pulumi's path syntax (`manifest.spec.runPolicy`)."""
     kind: Literal["add", "update", "delete"] = "update"
     replace: bool = False
+    """Whether the change requires a replacement of the resource."""
     drift: bool = False
+    """Whether the live object differs from the state's inputs, rather than the new inputs."""
 
 
 class Handler(ABC):
@@ -84,10 +80,7 @@ class Handler(ABC):
         return self.drift(state, inputs, context)
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return what is no longer as the state has it; called on every `up` that changes no input.
-
-        By default nothing is looked at.
-        """
+        """Return what differs from the state, on every `up` that changes no input: here nothing."""
         return []
 
     def preview(
@@ -108,10 +101,7 @@ class Handler(ABC):
         """Make the resource, or adopt what an interrupted create left; return id and outputs."""
 
     def read(self, state: Properties, context: Context) -> Properties | None:
-        """Return the outputs as they are now, or None when the resource is gone.
-
-        By default nothing is looked at: they stay as they are in the state.
-        """
+        """Return the outputs as they are now, by default as in the state; None when it is gone."""
         return {name: state[name] for name in self.outputs}
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:

@@ -40,7 +40,7 @@ class NotPrebuilt(pulumi.RunError):
     """An image that a stack needs is not prebuilt, and no other way to bring it in exists."""
 
 
-def given(target: Mapping[str, Any], name: str) -> str | None:
+def prebuilt_name(target: Mapping[str, Any], name: str) -> str | None:
     """Return what a pod calls the image of that name; None when it has to be brought in."""
     if target.get("kind") != KIND or name not in KEYS:
         return None
@@ -123,7 +123,7 @@ class TrainerImages:
 
 def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
     """Return an image of this checkout: prebuilt, or built and brought in; or `NotPrebuilt`."""
-    prebuilt = given(target, spec.repository)
+    prebuilt = prebuilt_name(target, spec.repository)
     if prebuilt is not None:
         return Trainer(prebuilt, prebuilt)
     image = Image(spec, target=target)
@@ -141,7 +141,7 @@ def helper_images(target: Mapping[str, Any]) -> tuple[Mapping[str, str], list[pu
     images: dict[str, str] = {}
     resources: list[pulumi.Resource] = []
     for name, entrypoint in ENTRYPOINTS.items():
-        prebuilt = given(target, f"slipway-{name}")
+        prebuilt = prebuilt_name(target, f"slipway-{name}")
         if prebuilt is None:
             program = Program.from_tool(toolchain.tool(name), entrypoint)
             resources.append(Image(program, target=target))

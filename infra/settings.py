@@ -41,23 +41,19 @@ _KEYS = ("cluster", "jobs", "outputs", "prices", "tracking")
 
 @dataclass(frozen=True, kw_only=True)
 class StackSettings(JobsConfig):
-    """A stack's settings: its jobs, of which no problems are left, and all else.
-
-    Args:
-        cluster: Which.
-        capacity: What it has for jobs; None when that is not known beforehand.
-        prices: The user's own; None for the repository's.
-        outputs: Where jobs keep their files that say nothing themselves.
-        tracking: Where runs are tracked; None for nowhere.
-        secrets: Values of the configuration's secrets that jobs name, by key without `slipway:`.
-    """
+    """A stack's settings: its jobs, of which no problems are left, and all else."""
 
     cluster: ClusterSettings
     capacity: Capacity | None
+    """What the cluster has for jobs; None when that is not known beforehand."""
     prices: PriceTable | None
+    """The user's own; None for the repository's."""
     outputs: KeptOutputs
+    """Where jobs without `outputs` keep their files."""
     tracking: Tracking | None
+    """Where runs are tracked; None for nowhere."""
     secrets: Mapping[str, str] = field(repr=False)
+    """Values of the configuration's secrets that jobs name, by key without `slipway:`."""
 
 
 class SettingsError(pulumi.RunError):

@@ -104,10 +104,7 @@ def proxies() -> dict[str, str]:
 
 
 def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str) -> tuple[str, ...]:
-    """Return the command that writes a minimal Debian to `archive`, as a tar file.
-
-    Without `mirrors`, lines of sources, it takes the packages from Debian's own mirror.
-    """
+    """Return the command for a tar file of a minimal Debian, from `mirrors` or Debian's own."""
     options = [
         "--variant=minbase",
         "--mode=root",

@@ -62,15 +62,12 @@ def others(path: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Spec(ABC):
-    """What is in an image, and its name, which follows from that.
-
-    Args:
-        name: Without what the repositories of all such images begin with.
-        context: Where its own files are.
-    """
+    """What is in an image, and its name, which follows from that."""
 
     name: str
+    """Without `prefix`, with which the repositories of all such images begin."""
     context: Path
+    """The directory of its own files."""
     prefix: ClassVar[str] = ""
     type: ClassVar[str]
     """Of the resource that brings it into a cluster."""

@@ -48,25 +48,22 @@ class Source:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Files that are known by their checksums, and where to get them.
-
-    Args:
-        name: What these pictures truly are; their directory's name, too.
-        classes: The names of the labels 0, 1, ….
-        files: The checksum of each file, `sha256:…` or `md5:…`, by its path in the data set.
-        sources: In the order in which they are tried.
-        size: As a message has it.
-        stand_in: What takes its place, read the same way, on machines that can't get it.
-        advice: How the user gets this one there.
-    """
+    """Files that are known by their checksums, and where to get them."""
 
     name: str
+    """What these pictures truly are; their directory's name, too."""
     classes: Sequence[str]
+    """The names of the labels 0, 1, …."""
     files: Mapping[str, str]
+    """The checksum of each file, `sha256:…` or `md5:…`, by its path in the data set."""
     sources: Sequence[Source]
+    """In the order in which they are tried."""
     size: str
+    """As a message has it."""
     stand_in: "Dataset | None" = None
+    """What takes its place, read the same way, on machines that can't get it."""
     advice: str = ""
+    """How the user gets this one there."""
 
     @classmethod
     def from_catalog(cls, name: str, sources: Sequence[Source], **more: Any) -> "Dataset":

@@ -178,10 +178,9 @@ def _by_azure(name: str) -> Login:
     what = "install the Azure CLI, log in with `az login`, and have the role AcrPush"
     try:
         printed = run(*command, "--output", "json", "--only-show-errors", limit=_LIMIT)
+        return Login.from_credentials(AZURE_USER, json.loads(printed)["accessToken"])
     except CommandFailed as error:
         raise TargetError(f"{error}; {what}") from None
-    try:
-        return Login.from_credentials(AZURE_USER, json.loads(printed)["accessToken"])
     except (ValueError, KeyError):
         shown = " ".join(command)
         raise TargetError(f"`{shown}` printed no accessToken; update the Azure CLI") from None

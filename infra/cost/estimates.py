@@ -22,10 +22,7 @@ _OLD = 365  # days
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
-    """Log, in previews and updates, what pools that are paid for cost, by the stack's own prices.
-
-    Without a table of its own, by those that come with Slipway; nothing where there is no pool.
-    """
+    """Log what the pools that are paid for cost, by the stack's own prices, else by Slipway's."""
     if pools:
         today = datetime.now().astimezone().date()
         show_in_summary(estimate(pools, used(own), today), pulumi.log.info)

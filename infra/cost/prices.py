@@ -41,10 +41,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Tariff:
-    """Prices of a provider in a region, by size, all from one of the table's sources.
-
-    Those of `spot` are for nodes that may be taken back at any time.
-    """
+    """A provider's prices in a region, by size, from one source; `spot` nodes may be taken back."""
 
     source: Name
     provider: Name
@@ -115,10 +112,7 @@ class PriceTable(Consistent):
 
 
 def read(path: str) -> PriceTable | list[Problem]:
-    """Return the table in a YAML file, or everything that is wrong with it.
-
-    A path may be relative to the checkout, or begin with `~`, the home directory.
-    """
+    """Return the table in a YAML file, by a path from the checkout or `~`, or all that is wrong."""
     try:
         text = (CHECKOUT / Path(path).expanduser()).read_text(encoding="utf-8")
         document = yaml.safe_load(text)

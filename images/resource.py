@@ -64,7 +64,7 @@ def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 class Image(pulumi.CustomResource):
-    """An image that a cluster has, or `NotPrebuilt`; `more` are inputs, and outputs as None."""
+    """An image that a cluster has; `more` are inputs, and outputs as None. Raises `NotPrebuilt`."""
 
     reference: Output[str]
     """What a pod calls it; it changes with the content."""
@@ -122,7 +122,7 @@ class TrainerImages:
 
 
 def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
-    """Return an image of this checkout: prebuilt, or built and brought in; or `NotPrebuilt`."""
+    """Return an image of this checkout: prebuilt, or built and brought in; raises `NotPrebuilt`."""
     prebuilt = prebuilt_name(target, spec.repository)
     if prebuilt is not None:
         return Trainer(prebuilt, prebuilt)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.lazy import Lazy
+from core.handler import Lazy
 from core.paths import state_dir, use_extra
 
 if TYPE_CHECKING:  # the import is slow, and the facts about a kind do not need it

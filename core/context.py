@@ -1,4 +1,4 @@
-"""How a running operation on a resource reports to the user."""
+"""Reports of a running operation on a resource to the user."""
 
 import os
 import threading
@@ -14,13 +14,10 @@ SUMMARY_VARIABLE = "SLIPWAY_SUMMARY_FILE"
 class Context(Protocol):
     """The row of one resource in `pulumi up`, and whether the user has cancelled it."""
 
-    @property
-    def urn(self) -> str:
-        """The resource, as the engine names it."""
-
-    @property
-    def cancelled(self) -> threading.Event:
-        """Set once the user pressed Ctrl-C."""
+    urn: str
+    """The resource, as the engine names it."""
+    cancelled: threading.Event
+    """Set once the user pressed Ctrl-C."""
 
     def status(self, message: str) -> None:
         """Show `message` on the resource's own row until the next one.
@@ -35,7 +32,7 @@ class Context(Protocol):
         """Print `message` as a warning that stays."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Silence:
     """A `Context` that prints nothing."""
 
@@ -44,9 +41,7 @@ class Silence:
 
     def status(self, message: str) -> None: ...
 
-    def info(self, message: str) -> None: ...
-
-    def warn(self, message: str) -> None: ...
+    info = warn = status
 
 
 def show_in_summary(text: str, log: Callable[[str], None]) -> None:

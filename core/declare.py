@@ -1,51 +1,42 @@
 """Declares Kubernetes objects that are plain dicts as Pulumi resources, and what waits for others.
 
-The engine skips whatever depends on a resource that was skipped or failed. That is right for a job
-that needs another, and wrong for one that merely comes after it: the outputs here have no such
-dependency.
+The engine skips whatever depends on a resource that was skipped or failed. That is wrong for a job
+that merely comes after another one: the outputs here have no such dependency.
 """
 
 import asyncio
 import warnings
-from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from collections.abc import Iterable
 from importlib.metadata import version
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import pulumi
 from pulumi import CustomResource, Output
 
 from core.manifests import Manifest
 
-T = TypeVar("T")
 # Only its Provider is imported: an object's class comes with all of its group's, and those
 # that a stack needs cost every start of the program a second of CPU time.
 _VERSION = version("pulumi_kubernetes")
-_HIDDEN: Mapping[str, tuple[str, ...]] = {"Secret": ("data", "stringData")}
-"""What is a secret wherever it goes, by the object's kind."""
-# Enough for a pod's 30 seconds of grace. What takes longer is held by a finalizer, which the error
-# names.
+# Enough for a pod's 30 seconds of grace; what takes longer has a finalizer, which the error names.
 _GONE_AFTER = pulumi.CustomTimeouts(delete="60s")
 _REPORTED = 32
-"""By this exit status the language host knows that the error was reported.
-
-After any other it adds an error of its own, about a program that exited
-(https://github.com/pulumi/pulumi/blob/master/sdk/python/cmd/pulumi-language-python-exec).
-"""
+"""The exit status of a program that has reported its error: to others the language host adds one
+(https://github.com/pulumi/pulumi/blob/master/sdk/python/cmd/pulumi-language-python-exec)."""
 
 
 def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
-    """Declare `manifest` as a resource of its own type, named like the object.
+    """Declare `manifest` as a resource named like the object, as the SDK's own class would.
 
-    The engine is sent what the SDK's class of that kind would send. A deletion is waited for no
-    longer than a minute.
+    A deletion is waited for no longer than a minute.
     """
     group, kind = manifest["apiVersion"], manifest["kind"]
-    hidden = _HIDDEN.get(kind, ())
+    hidden = ["data", "stringData"] if kind == "Secret" else []
     properties = {
         key: Output.secret(value) if key in hidden else value for key, value in manifest.items()
     }
     common = pulumi.ResourceOptions(
-        additional_secret_outputs=list(hidden),
+        additional_secret_outputs=hidden,
         custom_timeouts=_GONE_AFTER,
         version=_VERSION,
     )
@@ -62,8 +53,7 @@ def declare_all(
 ) -> list[CustomResource]:
     """Declare objects beside each other, but each binding after the role that it is of.
 
-    Whoever is no administrator may bind a role whose rights they have themselves, and the API
-    server has to look those up
+    Who is no administrator may bind only rights of their own, which the API server has to look up
     (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-binding-creation-or-update).
     """
     made: dict[tuple[str, str, str], CustomResource] = {}
@@ -84,12 +74,12 @@ def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Outp
     async def ended() -> None:
         await asyncio.gather(*(result.future() for result in results))
 
-    return Output.all(value, _when_done(ended())).apply(lambda both: str(both[0]))
+    return Output.all(value, ended()).apply(lambda both: str(both[0]))
 
 
 def exists(resource: CustomResource) -> Output[bool]:
     """Return whether a resource was created: one that failed gets no ID."""
-    return _when_done(_has_id(resource))
+    return Output.from_input(_has_id(resource))
 
 
 def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Resource]]:
@@ -106,17 +96,11 @@ def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Res
             end(otherwise)
         return []
 
-    return _when_done(checked())
+    return Output.from_input(checked())
 
 
 async def _has_id(resource: CustomResource) -> bool:
     return bool(await resource.id.future())
-
-
-def _when_done(work: Coroutine[Any, Any, T]) -> Output[T]:
-    """Return what `work` comes to, which depends on no resource to the engine."""
-    future: Awaitable[T] = asyncio.ensure_future(work)
-    return Output.from_input(future)
 
 
 def end(why: str) -> NoReturn:

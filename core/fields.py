@@ -1,7 +1,4 @@
-"""The types of configuration fields: their descriptions name the allowed values.
-
-Amounts of cores and bytes are written as Kubernetes writes them.
-"""
+"""Types of configuration fields: descriptions name the allowed values, amounts are Kubernetes'."""
 
 import json
 import re

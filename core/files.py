@@ -1,7 +1,4 @@
-"""Files that are complete or absent, and locks: one process at a time, by a file.
-
-Standard library only: set-up needs it before all else.
-"""
+"""Files that are complete or absent, and locks by one. Set-up needs it: standard library only."""
 
 import fcntl
 import os
@@ -9,7 +6,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LIMIT = 1800.0
@@ -60,7 +57,10 @@ def locked(
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w") as opened:
         began = time.monotonic()
-        while not _taken(opened.fileno()):
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
             waited = time.monotonic() - began
             if waited >= limit:
                 raise TimeoutError(f"{file} is still held by another process after {limit:.0f} s")
@@ -69,11 +69,3 @@ def locked(
             if stop.wait(_PAUSE):
                 raise InterruptedError(f"stopped while waiting for {file}")
         yield
-
-
-def _taken(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

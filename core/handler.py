@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal
 
 from core.context import Context
@@ -36,28 +37,22 @@ Properties = dict[str, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """One property that differs, as a preview names it.
-
-    Args:
-        path: The property, in Pulumi's path syntax (`manifest.spec.runPolicy`).
-        kind: Whether it appears, changes or disappears.
-        replace: Whether the change requires a replacement of the resource.
-        drift: True when the live object differs from the inputs in the state, rather than
-            the new inputs from those in the state.
-    """
+    """One property that differs, as a preview names it."""
 
     path: str
+    """The property, in Pulumi's path syntax (`manifest.spec.runPolicy`)."""
     kind: Literal["add", "update", "delete"] = "update"
     replace: bool = False
+    """Whether the change requires a replacement of the resource."""
     drift: bool = False
+    """Whether the live object differs from the state's inputs, rather than the new inputs."""
 
 
 class Handler(ABC):
     """The life cycle of one resource type.
 
-    Methods block and may run beside each other in threads. The text of whatever they
-    raise is shown to the user, so it names what failed and what to do next.
-    `state` is always the previous inputs merged with the outputs.
+    Methods block and may run beside each other in threads. The user sees the text of what they
+    raise, so it names what failed and what to do. `state` is the previous inputs and the outputs.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ()
@@ -76,8 +71,7 @@ class Handler(ABC):
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Return what differs: the inputs, or where they are the same the live object.
 
-        Messages to `context` appear in previews as well, and once each, although the engine may
-        call this several times.
+        Each message to `context` appears once, in previews as well, however often this is called.
         """
         stored = {key: value for key, value in inputs.items() if key not in self.passing_inputs}
         changes = compare(state, stored)
@@ -86,10 +80,7 @@ class Handler(ABC):
         return self.drift(state, inputs, context)
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return what is no longer as the state has it; called on every `up` that changes no input.
-
-        By default nothing is looked at.
-        """
+        """Return what differs from the state, on every `up` that changes no input: here nothing."""
         return []
 
     def preview(
@@ -110,10 +101,7 @@ class Handler(ABC):
         """Make the resource, or adopt what an interrupted create left; return id and outputs."""
 
     def read(self, state: Properties, context: Context) -> Properties | None:
-        """Return the outputs as they are now, or None when the resource is gone.
-
-        By default nothing is looked at: they stay as they are in the state.
-        """
+        """Return the outputs as they are now, by default as in the state; None when it is gone."""
         return {name: state[name] for name in self.outputs}
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
@@ -121,10 +109,25 @@ class Handler(ABC):
         return self.create(inputs, context)[1]
 
     def delete(self, state: Properties, context: Context) -> None:  # noqa: B027  # the default
-        """Remove the resource; succeeds when it does not exist.
+        """Remove the resource if it exists; by default nothing, as it is in the state alone."""
 
-        By default nothing is done: such a resource is in the state alone.
-        """
+
+@dataclass(frozen=True)
+class Lazy:
+    """A class or a function by its full name, such as `clusters.kind.tool.KindHandler`.
+
+    A table of many, of which a command needs few, names them so: what they import is loaded only
+    when one is called, or loaded by `load`.
+    """
+
+    name: str
+
+    def load(self) -> Any:
+        """Import the module and return what is called so in it."""
+        return resolve_name(self.name)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.load()(*arguments)
 
 
 def compare(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Change]:

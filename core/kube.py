@@ -68,11 +68,7 @@ def kubeconfig(
 
 
 def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a kubeconfig's cluster or user with the content of the files that it names.
-
-    Raises:
-        OSError: one can't be read.
-    """
+    """Return a kubeconfig's cluster or user with its files' content, or raise `OSError`."""
     files = {f"{name}-data": name for name in _INLINE.values() if name in entry}
     plain = {key: value for key, value in entry.items() if key not in files.values()}
     return plain | {
@@ -84,9 +80,8 @@ def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
 def connect(kubeconfig: str) -> client.ApiClient:
     """Return a client of the current context of `kubeconfig`, a YAML document.
 
-    Raises:
-        kubernetes.config.ConfigException: it is no usable kubeconfig, or the command that its
-            credentials come from fails.
+    It raises `kubernetes.config.ConfigException` for one that can't be used, or whose command for
+    credentials fails.
     """
     document = yaml.safe_load(kubeconfig)
     program = _login(document)
@@ -196,17 +191,16 @@ def _limited(program: dict[str, Any]) -> dict[str, Any]:
 
 def _explain(program: dict[str, Any]) -> None:
     """Raise why a login command fails: the client would continue without credentials."""
-    source = f"its credentials come from `{program.get('command')}`, which"
-    reason = f"{source} failed; log in anew"
+    what = "failed; log in anew"
     try:
         ExecProvider(ConfigNode("exec", _limited(program)), None).run()  # type: ignore[no-untyped-call]
-    except Exception as error:  # whatever the command does
-        reason = f"{reason}: {error}"
+    except Exception as error:  # noqa: BLE001  # whatever the command does
+        what = f"{what}: {error}"
         if f"returned {_TIMED_OUT}" in str(error):
             wait = f"{_LOGIN_SECONDS} s: see what it waits for by running it yourself"
-            reason = f"{source} did not end within {wait}"
-        raise config.ConfigException(reason) from error
-    raise config.ConfigException(reason)
+            what = f"did not end within {wait}"
+    command = program.get("command")
+    raise config.ConfigException(f"its credentials come from `{command}`, which {what}")
 
 
 def _with_files_in_memory(node: Any) -> Any:

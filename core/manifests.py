@@ -22,8 +22,7 @@ KEPT_DIRECTORY = "/opt/kept"
 MADE_BY = "slipway.dev/stack"
 """The annotation that names the stack which created a cluster-wide singleton.
 
-A stack may share a cluster with other stacks. By this annotation it recognizes its own objects,
-also those of an `up` that was killed before it could record them.
+In a shared cluster a stack knows by it its own objects, also those of an `up` that was killed.
 """
 _RELEASE = """--type=merge --patch='{"metadata":{"finalizers":null}}'"""
 
@@ -74,9 +73,9 @@ def digest(manifests: Manifest | list[Manifest]) -> str:
 
 
 def held(kind: str, metadata: Mapping[str, Any]) -> str | None:
-    """Return which finalizers hold an object, and the command that takes them off; None for none.
+    """Return which finalizers, but Kubernetes' own, hold an object, and the command against them.
 
-    Those of Kubernetes itself don't count: it takes them off when all else is done.
+    Kubernetes takes its own off when all else is done. None without others.
     """
     foreign = [
         name

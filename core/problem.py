@@ -17,15 +17,12 @@ _PLAIN = re.compile(r'[^."\[\]]+')
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: a setting that is not allowed, a part that does not work.
-
-    Args:
-        key: Where: as `pulumi config set --path` takes it, or the part in one word.
-        text: What is wrong with it; for a setting the value, and what is allowed instead.
-    """
+    """One thing that is wrong: a setting that is not allowed, a part that does not work."""
 
     key: str
+    """The setting, as `pulumi config set --path` takes it, or the part in one word."""
     text: str
+    """What is wrong with it; for a setting the value, and what is allowed instead."""
 
     def __str__(self) -> str:
         return f"{self.key}: {self.text}"
@@ -33,22 +30,19 @@ class Problem:
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Values that are each allowed but not in combination.
-
-    Args:
-        path: Of the one to change, in the document's spelling.
-        text: Which values conflict, and what to do.
-        about: The places that the judgement rests on, each with all that is below it: as
-            `dotted` writes them.
-    """
+    """Values that are each allowed but not in combination."""
 
     path: Path
+    """Of the one to change, in the document's spelling."""
     text: str
+    """Which values conflict, and what to do."""
     about: frozenset[str]
+    """The `dotted` places that the judgement rests on, each with all that is below it."""
 
     def rests_on(self, place: str) -> bool:
         """Return whether it may be another one when what is at a place changes."""
-        return any(_within(place, each) or _within(each, place) for each in self.about)
+        pairs = [(f"{place}.", f"{each}.") for each in self.about]
+        return any(one.startswith(other) or other.startswith(one) for one, other in pairs)
 
 
 def contradiction(path: Path, text: str, *others: str) -> Contradiction:
@@ -73,10 +67,6 @@ def keys(path: Path) -> Path:
 def dotted(path: Path) -> str:
     """Return a place in short, as `gpu.minNodes`; that of a list for all that is in it."""
     return ".".join(map(str, keys(path)))
-
-
-def _within(inner: str, outer: str) -> bool:
-    return inner == outer or inner.startswith(f"{outer}.")
 
 
 def located(key: str, path: Path) -> str:

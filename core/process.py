@@ -33,8 +33,8 @@ def run(  # noqa: PLR0913  # what a process takes
     """Run a program and return what it printed on standard output.
 
     The command has nothing secret in it. The program reads `text`, has `variables` besides this
-    process's own, and is killed after `limit` seconds, or once `cancelled` is set. `line` is given
-    each line as it comes, of standard output and standard error.
+    process's own, and is killed after `limit` seconds, or once `cancelled` is set. `line` gets each
+    line of standard output and standard error as it comes.
 
     Raises:
         CommandFailed: it can't be started, fails, or takes longer than `limit`.
@@ -96,12 +96,7 @@ def run_logged(
 
     `log` takes its standard output and standard error. `tick` is called every `pause` seconds with
     the seconds so far; what it raises ends the command. `options` are those of `subprocess.Popen`.
-
-    Returns:
-        The exit status, or None when it ran longer than `limit` seconds.
-
-    Raises:
-        OSError: it can't be started.
+    Returns the exit status, None after more than `limit` seconds; `OSError` if it can't be started.
     """
     began = time.monotonic()
     options = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, **options}

@@ -23,20 +23,13 @@ _EVENTS = 10
 
 @dataclass(frozen=True)
 class Rollout:
-    """A Deployment in a namespace; nothing of it is changed.
-
-    Args:
-        api: Connected to its cluster.
-        namespace: Where it is.
-        deployment: Its name.
-        own: Whether the stack has made it: of another's one ready pod is enough, as it may be
-            rolled out at any time.
-    """
+    """A Deployment in a namespace; nothing of it is changed."""
 
     api: ApiClient
     namespace: str
     deployment: str
     own: bool = True
+    """False for another's: of that one ready pod is enough, as it may be rolled out at any time."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.deployment}"
@@ -109,7 +102,6 @@ def not_ready_on_errors() -> Iterator[None]:
 
 
 def _state(pod: dict[str, Any]) -> str:
-    """Return the pod's phase, and why its containers do not run."""
     status = pod["status"]
     unmet = [
         condition["message"]

@@ -1,7 +1,5 @@
 """A dataclass's JSON schema beside a document: what is at a path, and what it may be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,19 +30,14 @@ class Schema:
     """One place in a JSON schema, and what its references mean."""
 
     node: Mapping[str, Any]
-    definitions: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Schema:
-        """Return the root of a complete JSON schema."""
-        return cls(document, document.get("$defs", {}))
+    definitions: Mapping[str, Any] = field(repr=False)
 
     @property
     def names(self) -> list[str]:
         """The keys that a map may have here; none where it may have any, or is no map."""
         return sorted({name for each in self._variants() for name in each.get("properties", {})})
 
-    def below(self, part: str | int) -> Schema:
+    def below(self, part: str | int) -> "Schema":
         """Return the place of a key or an index; one of which nothing is known is empty."""
         for each in self._variants():
             inside = each.get("items") if isinstance(part, int) else _value_of(each, part)

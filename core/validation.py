@@ -67,7 +67,8 @@ def check(
 def _shape(kind: type[Any]) -> tuple[TypeAdapter[Any], Schema]:
     # Made once for all jobs: it takes longer than to check one.
     adapter = TypeAdapter(kind)
-    return adapter, Schema.from_document(adapter.json_schema())
+    document = adapter.json_schema()
+    return adapter, Schema(document, document.get("$defs", {}))
 
 
 def _validated(adapter: TypeAdapter[T], values: Mapping[str, Any]) -> T | ValidationError:

@@ -79,8 +79,7 @@ def until_well(
 ) -> None:
     """Poll every 0.1 s until `problem` returns None.
 
-    Raises:
-        TimeoutError: a problem remained after `limit` seconds; the text names it, and the `log`.
+    After `limit` seconds it raises `TimeoutError`, which names the problem and the `log`.
     """
 
     def look() -> None:

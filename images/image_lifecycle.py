@@ -1,14 +1,14 @@
 """The resources `slipway:images:…`: an image that a cluster has; what counts is its content."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
 from core.context import Context
-from core.handler import UNKNOWN, Change, Handler, Properties
-from core.lazy import Lazy
+from core.handler import UNKNOWN, Change, Handler, Lazy, Properties
 from core.problem import Problem
-from images.build.job import job_image
+from images.build.job import JobImageSpec
 from images.build.program import Program
 from images.build.spec import Spec
 from images.build.trainer import ImageSpec
@@ -49,7 +49,10 @@ class ImageResource(Handler):
             return [Change(key) for key in changed]
         if _is_outdated(state, self.spec(inputs)):
             return [Change("reference", drift=True)]
-        found = self._found(state)
+        target = self._target(state)
+        found: Properties | None = state
+        with suppress(*PROBLEMS):
+            found = self.outputs_on(target, state["built"]) if target.is_up else state
         if found is None:
             return [Change("imageDigest", drift=True)]
         return [Change(key, drift=True) for key in self.outputs if found[key] != state.get(key)]
@@ -128,13 +131,6 @@ class ImageResource(Handler):
             for name in sorted(names):
                 target.remove(name)
 
-    def _found(self, state: Properties) -> Properties | None:
-        target = self._target(state)
-        try:
-            return self.outputs_on(target, state["built"]) if target.is_up else state
-        except PROBLEMS:
-            return state
-
 
 class ImageHandler(ImageResource):
     """An image out of this checkout."""
@@ -151,18 +147,18 @@ class ImageHandler(ImageResource):
 class JobImageHandler(ImageResource):
     """A job's own image, which pods call by its digest."""
 
-    spec = staticmethod(job_image)
+    spec = staticmethod(JobImageSpec.from_inputs)
     outputs: ClassVar[tuple[str, ...]] = (*ImageResource.outputs, "pinned")
     decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "trainer", "target")
 
     def check(self, inputs: Properties) -> list[Problem]:
         """Refuse a context that can't be built from, before anything is created."""
-        problems = job_image(inputs).problems()
+        problems = JobImageSpec.from_inputs(inputs).problems()
         return [Problem(key, reason) for key, reason in problems.items()]
 
     def announce(self, inputs: Properties, context: Context) -> None:
         """Say also what the image is built from, where that is new."""
-        context.info(f"is built from {job_image(inputs).origin}")
+        context.info(f"is built from {JobImageSpec.from_inputs(inputs).origin}")
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
         """The target has to know the image by its digest, too."""

@@ -10,8 +10,7 @@ Nothing is built for them and nothing is pushed. What it does not name comes by 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
@@ -41,7 +40,7 @@ class NotPrebuilt(pulumi.RunError):
     """An image that a stack needs is not prebuilt, and no other way to bring it in exists."""
 
 
-def given(target: Mapping[str, Any], name: str) -> str | None:
+def prebuilt_name(target: Mapping[str, Any], name: str) -> str | None:
     """Return what a pod calls the image of that name; None when it has to be brought in."""
     if target.get("kind") != KIND or name not in KEYS:
         return None
@@ -65,23 +64,18 @@ def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 class Image(pulumi.CustomResource):
-    """An image that a cluster has; raises `NotPrebuilt` when it can't get in.
-
-    `name` is the resource's, as the image by default; `more` are inputs, and outputs as None.
-    """
+    """An image that a cluster has; `more` are inputs, and outputs as None. Raises `NotPrebuilt`."""
 
     reference: Output[str]
     """What a pod calls it; it changes with the content."""
     built: Output[str]
     """What it is called where it is built: what a Dockerfile starts from."""
 
-    def __init__(
-        self, spec: Spec, *, target: Mapping[str, Any], name: str | None = None, **more: Input[Any]
-    ) -> None:
+    def __init__(self, spec: Spec, *, target: Mapping[str, Any], **more: Input[Any]) -> None:
         outputs = dict.fromkeys(("reference", "imageDigest", "built"))
         way = way_in(target, spec.repository)
         properties = {**spec.inputs, "target": way, **outputs, **more}
-        super().__init__(spec.type, spec.name if name is None else name, properties)
+        super().__init__(spec.type, spec.name, properties)
 
 
 class JobImage(Image):
@@ -113,32 +107,23 @@ class TrainerImages:
     target: Mapping[str, Any]
     """How they get in: `Cluster.image_target`."""
 
-    @cached_property
-    def cpu(self) -> Trainer:
-        """The one with Debian's torch, and with MNIST."""
-        return declared(TRAINER, self.target)
+    _declared: dict[str, Trainer] = field(default_factory=dict, init=False)
 
-    @cached_property
-    def cifar(self) -> Trainer:
-        """The same, with CIFAR-10 besides: an image of its own, so no other job trains again."""
-        return declared(TRAINER_CIFAR, self.target)
+    def for_job(self, *, gpus: bool = False, cifar: bool = False) -> Trainer:
+        """Return the one for a job that gets GPUs or none, and reads CIFAR-10 or does not.
 
-    @cached_property
-    def cuda(self) -> Trainer:
-        """The one with torch for CUDA, and with both data sets."""
-        return declared(TRAINER_CUDA, self.target)
-
-    def for_job(self, *, gpus: bool, cifar: bool) -> Trainer:
-        """Return the one for a job that gets GPUs or none, and reads CIFAR-10 or does not."""
-        return self.cuda if gpus else self.cifar if cifar else self.cpu
+        The one for GPUs has torch for CUDA and both data sets; the others have Debian's torch and
+        MNIST. That with CIFAR-10 besides is an image of its own, so that no other job trains again.
+        """
+        spec = TRAINER_CUDA if gpus else TRAINER_CIFAR if cifar else TRAINER
+        if spec.name not in self._declared:
+            self._declared[spec.name] = declared(spec, self.target)
+        return self._declared[spec.name]
 
 
 def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
-    """Return an image of this checkout: a prebuilt one, or else one that is built and brought in.
-
-    It raises `NotPrebuilt` when it can't get in.
-    """
-    prebuilt = given(target, spec.repository)
+    """Return an image of this checkout: prebuilt, or built and brought in; raises `NotPrebuilt`."""
+    prebuilt = prebuilt_name(target, spec.repository)
     if prebuilt is not None:
         return Trainer(prebuilt, prebuilt)
     image = Image(spec, target=target)
@@ -156,10 +141,10 @@ def helper_images(target: Mapping[str, Any]) -> tuple[Mapping[str, str], list[pu
     images: dict[str, str] = {}
     resources: list[pulumi.Resource] = []
     for name, entrypoint in ENTRYPOINTS.items():
-        prebuilt = given(target, f"slipway-{name}")
+        prebuilt = prebuilt_name(target, f"slipway-{name}")
         if prebuilt is None:
             program = Program.from_tool(toolchain.tool(name), entrypoint)
-            resources.append(Image(program, target=target, name=name))
+            resources.append(Image(program, target=target))
             prebuilt = str(name_in(way_in(target, program.repository), program.reference))
         images[name] = prebuilt
     return images, resources

@@ -63,11 +63,8 @@ def keep(
 ) -> tuple[str | None, list[pulumi.Resource]]:
     """Declare what it takes to keep files, after the jobs' namespace.
 
-    `removed_with_stack` says whether the cluster is. A capacity of None is not known.
-
-    Returns:
-        The place as `jobs.model.places` has it, None where files are not kept; and what has to
-        exist before a job runs.
+    `removed_with_stack` says whether the cluster is. A capacity of None is not known. Returns the
+    place as `jobs.model.places` has it, None where files are not kept, and what jobs depend on.
     """
     if not settings.keep:
         return None, []

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 import pulumi
 
-from clusters.cluster import JOB_ACCOUNT, JOBS, Cluster
+from clusters.cluster import JOB_ACCOUNT, Cluster
 from clusters.image_registry import with_pull_secret
 from core import tokens
 from core.declare import declare, declare_all
@@ -40,10 +39,7 @@ class JobNamespace(pulumi.ComponentResource):
 
 
 def contents(
-    namespace: str = JOBS,
-    *,
-    own: bool = True,
-    known: Mapping[str, pulumi.Input[str]] = MappingProxyType({}),
+    namespace: str, *, own: bool, known: Mapping[str, pulumi.Input[str]]
 ) -> list[Manifest]:
     """Return the manifests of what is created in the namespace.
 

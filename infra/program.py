@@ -17,9 +17,9 @@ from infra.tracking.component import track
 def main() -> None:
     """Declare everything in the running stack's configuration.
 
-    A cluster; the trainer's image in it; the namespace that jobs run in; the training operator;
-    the tracking server, where the stack has one; and for each job what it needs, a run, whose
-    result becomes an output, and a gate, which fails the update when the run did not succeed.
+    A cluster, with the trainer's image, the jobs' namespace, the training operator, and a tracking
+    server where the stack has one; and for each job what it needs, a run, whose result becomes an
+    output, and a gate, which fails the update when the run did not succeed.
     """
     configured = settings.load()
     kind = CLUSTERS[configured.cluster.kind]

@@ -27,28 +27,25 @@ from jobs.sources import declare_images
 
 @dataclass(frozen=True)
 class RunContext:
-    """What all runs of a stack have in common; None is what is not known, or is not there.
-
-    Args:
-        needs: What is created before them: their namespace and the operator.
-        images: What they run unless they bring their own.
-        capacity: What the cluster has for them.
-        gpus: What is also created before those that request GPUs.
-        costs: By job, where it is known.
-        kept: Where jobs without `outputs` keep their files (`jobs.model.places`).
-        tracking: What runs are sent to (`jobs.model.submission`).
-        secrets: Those of the stack's configuration that jobs name, in plain text.
-    """
+    """What all runs of a stack have in common; None is what is not known, or is not there."""
 
     cluster: Cluster
     needs: Sequence[pulumi.Resource]
+    """What is created before them: their namespace and the operator."""
     images: TrainerImages
+    """What they run unless they bring their own."""
     capacity: Capacity | None
+    """What the cluster has for them."""
     gpus: pulumi.Resource | None = None
+    """What is also created before those that request GPUs."""
     costs: Mapping[str, TrainingCost] = field(default_factory=dict)
+    """By job, where it is known."""
     kept: str | None = None
+    """Where jobs without `outputs` keep their files (`jobs.model.places`)."""
     tracking: Mapping[str, str] | None = None
+    """What runs are sent to (`jobs.model.submission`)."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Those of the stack's configuration that jobs name, in plain text."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +62,8 @@ def train(
 ) -> dict[str, Run]:
     """Declare the jobs' runs, by name: after those that they need, otherwise side by side.
 
-    Where the cluster has no room for all of them, some wait until others have ended. Otherwise a
-    pod would wait for a node, and its job would miss the limit for its start.
+    Where the cluster has no room for all, some wait until others have ended: a pod that waited for
+    a node would miss the limit for its job's start.
     """
     runs, costs = dict[str, Run](), context.costs
     cache = _data_cache(jobs, context)

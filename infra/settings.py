@@ -14,7 +14,6 @@ All problems are found before the first resource is declared, and reported in on
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pulumi
@@ -42,23 +41,19 @@ _KEYS = ("cluster", "jobs", "outputs", "prices", "tracking")
 
 @dataclass(frozen=True, kw_only=True)
 class StackSettings(JobsConfig):
-    """A stack's settings: its jobs, of which no problems are left, and all else.
-
-    Args:
-        cluster: Which.
-        capacity: What it has for jobs; None when that is not known beforehand.
-        prices: The user's own; None for the repository's.
-        outputs: Where jobs keep their files that say nothing themselves.
-        tracking: Where runs are tracked; None for nowhere.
-        secrets: Values of the configuration's secrets that jobs name, by key without `slipway:`.
-    """
+    """A stack's settings: its jobs, of which no problems are left, and all else."""
 
     cluster: ClusterSettings
     capacity: Capacity | None
+    """What the cluster has for jobs; None when that is not known beforehand."""
     prices: PriceTable | None
+    """The user's own; None for the repository's."""
     outputs: KeptOutputs
+    """Where jobs without `outputs` keep their files."""
     tracking: Tracking | None
+    """Where runs are tracked; None for nowhere."""
     secrets: Mapping[str, str] = field(repr=False)
+    """Values of the configuration's secrets that jobs name, by key without `slipway:`."""
 
 
 class SettingsError(pulumi.RunError):
@@ -80,18 +75,16 @@ def load() -> StackSettings:
     return parse(runtime.get_config_env(), pulumi.get_stack(), runtime.get_config_secret_keys_env())
 
 
-def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = None) -> StackSettings:
+def parse(config: Mapping[str, str], stack: str, secrets: Collection[str] = ()) -> StackSettings:
     """Return the settings that the engine's configuration of a stack stands for.
 
     `config` has each value as text or JSON, by its full key; `secrets` lists the encrypted ones.
-
-    Raises:
-        SettingsError: with every problem in `config`.
+    It raises `SettingsError` with every problem in `config`.
     """
-    hidden, problems = secrets or [], list[Problem]()
-    cluster = _cluster(config, stack, problems)
-    has_tracking = trackers.KEY in config
-    tracking = _checked(config, trackers.KEY, Tracking, problems) if has_tracking else None
+    problems: list[Problem] = []
+    cluster, tracking = _cluster(config, stack, problems), None
+    if trackers.KEY in config:
+        tracking = _checked(config, trackers.KEY, Tracking, problems)
     around = _surroundings(cluster, () if tracking is None else tracking.requests)
     configured = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
     problems += configured.problems
@@ -99,8 +92,8 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     if outputs is not None and outputs.why_not(around.capacity) is not None:
         problems += lost_inputs(configured.jobs, "slipway:jobs")
     named = _named_secrets(configured.jobs)
-    problems += _misplaced(config, hidden, named.values())
-    problems += _not_secret(named, config, hidden, stack)
+    problems += _misplaced(config, secrets, named.values())
+    problems += _not_secret(named, config, secrets, stack)
     table = _prices(config, problems)
     if not problems:
         problems += estimates.too_dear(configured.jobs, around.pools, table)
@@ -166,7 +159,7 @@ def _not_secret(
 
 
 def _section(config: Mapping[str, str], key: str, problems: list[Problem]) -> dict[str, Any]:
-    """Return the map at `key`; anything else becomes a problem and an empty map."""
+    """Return the map at `key`; for anything else, which becomes a problem, an empty one."""
     section = _decoded(config.get(key, "{}"))
     if not isinstance(section, dict):
         problems.append(Problem(key, f"{quote(section)} is not allowed; it takes a map"))
@@ -177,12 +170,15 @@ def _section(config: Mapping[str, str], key: str, problems: list[Problem]) -> di
 def _checked(
     config: Mapping[str, str], key: str, shape: type[T], problems: list[Problem]
 ) -> T | None:
-    """Return the map at `key` as a `shape`; None for a wrong one, which becomes problems."""
-    checked = check(shape, _section(config, key, problems), key)
-    if isinstance(checked, list):
-        problems += checked
+    return _valid(check(shape, _section(config, key, problems), key), problems)
+
+
+def _valid(read: T | list[Problem], problems: list[Problem]) -> T | None:
+    """Return what was read; None where that has `problems`, which are added to the others."""
+    if isinstance(read, list):
+        problems += read
         return None
-    return checked
+    return read
 
 
 def _prices(config: Mapping[str, str], problems: list[Problem]) -> PriceTable | None:
@@ -190,13 +186,10 @@ def _prices(config: Mapping[str, str], problems: list[Problem]) -> PriceTable | 
     if prices.KEY not in config:
         return None
     path = _decoded(config[prices.KEY])
-    if not isinstance(path, str) or not path:
-        text = f"{quote(path)} is not allowed; it takes the path of a file with prices"
-        problems.append(Problem(prices.KEY, text))
-    elif isinstance(table := prices.read(path), PriceTable):
-        return table
-    else:
-        problems += table
+    if isinstance(path, str) and path:
+        return _valid(prices.read(path), problems)
+    text = f"{quote(path)} is not allowed; it takes the path of a file with prices"
+    problems.append(Problem(prices.KEY, text))
     return None
 
 
@@ -211,28 +204,19 @@ def _decoded(text: str) -> Any:
 def _cluster(
     config: Mapping[str, str], stack: str, problems: list[Problem]
 ) -> ClusterSettings | None:
-    key = "slipway:cluster"
-    before = len(problems)
-    template = CHECKOUT / "stacks" / f"{stack}.yaml"
+    key, template = "slipway:cluster", CHECKOUT / "stacks" / f"{stack}.yaml"
     if key not in config and template.exists():
-        problems.append(Problem(key, _uncopied(config, template)))
+        source = f"stacks/{template.name}"
+        text = f"is missing; {source} has one, to be copied from there"
+        if not any(name.startswith("slipway:") for name in config):
+            # Pulumi itself created the stack, without any settings.
+            text = (
+                f"is missing; take the settings of {source}: `cp {source} Pulumi.{template.name}`"
+            )
+        problems.append(Problem(key, text))
         return None
     section = _section(config, key, problems)
-    if len(problems) > before:
-        return None
-    found = read_cluster(section, key, stack)
-    if isinstance(found, list):
-        problems += found
-        return None
-    return found
-
-
-def _uncopied(config: Mapping[str, str], template: Path) -> str:
-    """Return what to do about a stack that Pulumi itself created, without any settings."""
-    source = f"{template.parent.name}/{template.name}"
-    if any(name.startswith("slipway:") for name in config):
-        return f"is missing; {source} has one, to be copied from there"
-    return f"is missing; take the settings of {source}: `cp {source} Pulumi.{template.name}`"
+    return None if problems else _valid(read_cluster(section, key, stack), problems)
 
 
 def _surroundings(

@@ -131,7 +131,7 @@ def declare_images(
     if not job.fetches:
         return image, ""
     is_trainers = job.requirements is not None or (own is None and job.image is None)
-    return image, image if is_trainers else images.cpu.reference
+    return image, image if is_trainers else images.for_job().reference
 
 
 def _uses_cifar10(job: TrainingJob, script: Script | None) -> bool:

@@ -70,7 +70,7 @@ def _install_operator(cluster: TestCluster, kubeconfig: str) -> None:
     source, images = toolchain.path("training-operator-manifests"), program_images()
     objects = [
         restricted_namespace(JOBS),
-        *contents(),
+        *contents(JOBS, own=True, known={}),
         *foundations(source, JOBS, images["tcpWait"]),
         deployment(source, JOBS, images["trainingOperator"], images["tcpWait"]),
     ]

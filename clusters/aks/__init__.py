@@ -5,7 +5,7 @@ installed only by `make setup` of such a stack.
 """
 
 from clusters.cluster import Kind
-from core.lazy import Lazy
+from core.handler import Lazy
 
 KIND = Kind(
     settings=Lazy("clusters.aks.settings.AksSettings"),

@@ -9,7 +9,7 @@ so that it can't meet anything else on the machine and removing it removes all o
 
 from clusters.cluster import Kind, OwnCluster
 from core import tokens
-from core.lazy import Lazy
+from core.handler import Lazy
 
 _TOOLS = (
     "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy",

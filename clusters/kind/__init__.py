@@ -2,7 +2,7 @@
 
 from clusters.cluster import Kind, OwnCluster
 from core import tokens
-from core.lazy import Lazy
+from core.handler import Lazy
 
 KIND = Kind(
     settings=Lazy("clusters.kind.cluster.KindSettings"),

@@ -1,7 +1,7 @@
 """An existing cluster, whoever has made it: by a context of a kubeconfig."""
 
 from clusters.cluster import Kind
-from core.lazy import Lazy
+from core.handler import Lazy
 
 KIND = Kind(
     settings=Lazy("clusters.kubeconfig.settings.KubeconfigSettings"),

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from core import toolchain
+from core.problem import raised
 from core.process import CommandFailed, run
 from images.build.engines import Engine, Plan, answer
 from images.build.runner import BuildFailed, Runner
@@ -29,10 +30,6 @@ _FRESHNESS = ("Acquire::Check-Valid-Until", "Acquire::Check-Date")
 """apt's settings on a machine that takes package lists from a mirror that stands still."""
 # What Debian's own slim images leave out, too.
 _LEFT_OUT = ("man", "info", "locale", "lintian", "doc")
-
-
-class NoPackage(Exception):
-    """A Debian package is not available here; the text has why."""
 
 
 def base_image(engine: Engine, runner: Runner, work: Path, suite: str = SUITE) -> str:
@@ -107,10 +104,7 @@ def proxies() -> dict[str, str]:
 
 
 def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str) -> tuple[str, ...]:
-    """Return the command that writes a minimal Debian to `archive`, as a tar file.
-
-    Without `mirrors`, lines of sources, it takes the packages from Debian's own mirror.
-    """
+    """Return the command for a tar file of a minimal Debian, from `mirrors` or Debian's own."""
     options = [
         "--variant=minbase",
         "--mode=root",
@@ -126,9 +120,8 @@ def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str) -
 def unpack(package: str, directory: Path) -> None:
     """Have apt download a package of this machine's Debian, and unpack it into `directory`.
 
-    Nothing is installed. Where the machine's own lists of packages are missing or out of date,
-    which is how container images are shipped, lists of our own are fetched. It raises `NoPackage`
-    where this machine has no apt, or apt can't get it.
+    Nothing is installed. Where the machine's lists of packages are missing or out of date, as in
+    container images, others are fetched. Without apt, or where it fails, `CommandFailed` is raised.
     """
     directory.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".apt-") as name:
@@ -138,16 +131,11 @@ def unpack(package: str, directory: Path) -> None:
         apt = ("apt-get", "--quiet", "--option=APT::Sandbox::User=root")
         ours = (*apt, f"--option=Dir::State::Lists={private}/lists")
         call = partial(run, cwd=private, limit=_UNPACK_LIMIT)
-        try:
-            try:
-                call(*apt, "download", package)
-            except CommandFailed:
-                call(*ours, "update")
-                call(*ours, "download", package)
-            archive = next(private.glob("*.deb"))
-            call("dpkg-deb", "--extract", str(archive), str(directory))
-        except CommandFailed as error:
-            raise NoPackage(str(error)) from None
+        if raised(partial(call, *apt, "download", package), CommandFailed) is not None:
+            call(*ours, "update")
+            call(*ours, "download", package)
+        archive = next(private.glob("*.deb"))
+        call("dpkg-deb", "--extract", str(archive), str(directory))
 
 
 def _apt(name: str) -> str:

@@ -35,8 +35,7 @@ class Engine:
     name: str
     """docker, podman or buildah, which takes podman's commands."""
     call: Command
-    """What its command lines begin with. podman and buildah keep everything in a storage of ours;
-    docker has its daemon's."""
+    """What its command lines begin with; for podman and buildah, with a storage of our own."""
     keeps_steps: bool = True
     """Whether the next build may use the steps of this one."""
 
@@ -80,7 +79,7 @@ class Engine:
         """Send the image to a registry, by the `name` that it has there.
 
         The login is in a docker config.json, in a directory of its own: every user of this machine
-        could read it in a command line. A `plain` registry speaks HTTP without TLS.
+        can read command lines. A `plain` registry speaks HTTP without TLS.
         """
         if self._is_docker:
             # Its daemon takes HTTP from loopback, and has to be configured for other registries.
@@ -125,11 +124,10 @@ def choose(storage: Path, scratch: Path) -> Engine:
 
 
 def with_storage(name: str, program: str, storage: Path, scratch: Path) -> Engine:
-    """Return podman or buildah with a storage of our own.
+    """Return podman or buildah with a storage of our own, and `scratch` for each command's files.
 
     Layers are stacked by the kernel's overlay or else by vfs, which works everywhere. With vfs each
     one is a copy of the image so far, so no step is kept. What one began, the other can't open.
-    What lives as long as a command goes to `scratch`.
     """
 
     def stacked(driver: str) -> Engine:

@@ -41,24 +41,24 @@ _HOW = (
 class JobImageSpec(BuildSpec):
     """An image to build out of the user's own folder, by the job's name.
 
-    All files of the folder count, those that a `.dockerignore` leaves out of the image as well,
-    but for `.git` and `__pycache__`.
+    All its files count, also those in `.dockerignore`, but for `.git` and `__pycache__`.
     """
 
     dockerfile: str
     """The Dockerfile's path in the folder."""
     trainer: str | None = None
-    """What the trainer's image is called where it is built, or in a registry that has it, when the
-    Dockerfile uses it."""
+    """The trainer's image where it is built, or in a registry that has it, if it is the base."""
     prefix: ClassVar[str] = "slipway-job-"
     type: ClassVar[str] = tokens.JOB_IMAGE
     estimate = "as long as its Dockerfile takes, and its own size"
 
-    @classmethod
-    def from_inputs(cls, inputs: Mapping[str, Any]) -> "JobImageSpec":
+    @staticmethod
+    def from_inputs(inputs: Mapping[str, Any]) -> "JobImageSpec":
         """Return what the resource with these inputs is made of."""
-        context = Path(inputs["context"])
-        return cls(inputs["name"], context, inputs["dockerfile"], inputs.get("trainer"))
+        name, trainer = inputs["name"], inputs.get("trainer")
+        if "requirements" in inputs:
+            return RequirementsSpec.from_file(name, Path(inputs["requirements"]), trainer)
+        return JobImageSpec(name, Path(inputs["context"]), inputs["dockerfile"], trainer)
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -185,11 +185,3 @@ class RequirementsSpec(JobImageSpec):
         shutil.copyfile(self.path, context / LISTED)
         arguments = (*plan.arguments, f"CONTENT={self.content_hash}")
         return replace(plan, context=context, arguments=arguments)
-
-
-def job_image(inputs: Mapping[str, Any]) -> JobImageSpec:
-    """Return what the resource `slipway:images:JobImage` with these inputs is made of."""
-    if "requirements" not in inputs:
-        return JobImageSpec.from_inputs(inputs)
-    path = Path(inputs["requirements"])
-    return RequirementsSpec.from_file(inputs["name"], path, inputs.get("trainer"))

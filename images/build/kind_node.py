@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from core import toolchain
 from core.paths import CHECKOUT
+from core.problem import raised
 from images.build import debian
 from images.build.engines import Engine, Plan
 from images.build.runner import Runner
@@ -39,10 +40,7 @@ class KindNode(BuildSpec):
     @classmethod
     def is_provided(cls) -> bool:
         """Whether set-up has provided all that it is built from."""
-        try:
-            return all(toolchain.path(name) for name in cls.TOOLS)
-        except toolchain.ToolMissing:
-            return False
+        return raised(lambda: [*map(toolchain.path, cls.TOOLS)], toolchain.ToolMissing) is None
 
     @cached_property
     def content_hash(self) -> str:

@@ -1,8 +1,7 @@
 """This machine's pip, for an image: packages that Debian lacks, and settings for a build's own pip.
 
-The packages are fetched on the building machine, so the image needs no pip. Where a network
-inspects TLS or has an index of its own, a build's own `pip install` needs this machine's index and
-certificates.
+The packages are fetched on this machine, so the image needs no pip. Where a network inspects TLS or
+has an index of its own, a build's own `pip install` needs this machine's index and certificates.
 """
 
 import ast
@@ -39,7 +38,7 @@ def install(lock: Path, target: Path, runner: Runner) -> None:
     """Put the packages of `lock` into `target`, as Python's `site-packages` has them.
 
     The file has versions and hashes of all of them: pip resolves nothing. The directory does not
-    exist yet, and is on the same file system as the cache. Raises `BuildFailed`.
+    exist yet, and is on the cache's file system. Raises `BuildFailed`.
     """
     version = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
     kept = cache_dir() / "packages" / lock.stem / version
@@ -70,16 +69,17 @@ def mounts(work: Path) -> Mapping[str, Path]:
     mine = (Path(each) for each in (found.get("cert"), *variables) if each)
     bundle = next((each for each in mine if each.is_file()), None)
     kept = {name: found[name] for name in _KEPT if name in found}
-    if bundle is None and not kept:
+    mounted = {_SETTINGS: work / "pip.conf"}
+    if bundle is not None:
+        kept["cert"], mounted[_CERTIFICATES] = _CERTIFICATES, bundle.resolve()
+    if not kept:
         return {}
     parser = RawConfigParser()
-    parser["global"] = kept if bundle is None else {**kept, "cert": _CERTIFICATES}
-    path = work / "pip.conf"
-    path.touch(mode=0o600)  # an index's address may hold a password
-    with path.open("w") as file:
+    parser["global"] = kept
+    mounted[_SETTINGS].touch(mode=0o600)  # an index's address may hold a password
+    with mounted[_SETTINGS].open("w") as file:
         parser.write(file)
-    made = {_SETTINGS: path}
-    return made if bundle is None else {**made, _CERTIFICATES: bundle.resolve()}
+    return mounted
 
 
 def settings(listed: str) -> dict[str, str]:

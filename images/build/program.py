@@ -46,13 +46,8 @@ class Program(Spec):
 
     @property
     def inputs(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "path": str(self.context),
-            "version": self.tool_version,
-            "entrypoint": self.entrypoint,
-            "contentHash": self.content_hash,
-        }
+        tool = {"name": self.name, "path": str(self.context), "version": self.tool_version}
+        return {**tool, "entrypoint": self.entrypoint, "contentHash": self.content_hash}
 
     @cached_property
     def content_hash(self) -> str:

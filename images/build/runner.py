@@ -15,11 +15,9 @@ _PAUSE = 1.0
 _TAIL_LINES = 30
 _STEP_LENGTH = 60
 BUSY = "sealing memfd copy: Device or resource busy"
-"""What buildah and podman print, before anything has run, when they can't start a container: the
-kernel still held a page of the copy of themselves that they start it from. It passes.
-
-https://github.com/containers/storage/blob/main/pkg/unshare/unshare.c
-"""
+"""What buildah and podman print, before anything has run, while the kernel still holds a page of
+the copy of themselves that they start a container from. It passes:
+https://github.com/containers/storage/blob/main/pkg/unshare/unshare.c"""
 ATTEMPTS = 3
 """How often a command that prints `BUSY` is started."""
 _MARKS = ("STEP ", "Step ", "#", "I: ")
@@ -49,8 +47,7 @@ class Runner:
     def run(self, title: str, command: Sequence[str], limit: float = LIMIT) -> None:
         """Run `command` to its end.
 
-        It raises `BuildFailed`, also after `limit` seconds, and `InterruptedError` once it has
-        ended the command because the user stopped the program.
+        It raises `BuildFailed`, also after `limit` seconds, or `InterruptedError` on Ctrl-C.
         """
         began = time.monotonic()
         for _ in range(ATTEMPTS):
@@ -98,8 +95,7 @@ class Runner:
 def _isolated() -> tuple[str, ...]:
     """Return a prefix for commands: all their processes and mounts end with them, and they with us.
 
-    A killed builder would leave a step's children, in sessions of their own, and mounts. Both need
-    root; other users' builders make a user namespace themselves.
+    A killed builder would leave both. This needs root; other users' builders make a user namespace.
     """
     if os.geteuid() != 0:
         return ()

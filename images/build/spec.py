@@ -62,15 +62,12 @@ def others(path: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Spec(ABC):
-    """What is in an image, and its name, which follows from that.
-
-    Args:
-        name: Without what the repositories of all such images begin with.
-        context: Where its own files are.
-    """
+    """What is in an image, and its name, which follows from that."""
 
     name: str
+    """Without `prefix`, with which the repositories of all such images begin."""
     context: Path
+    """The directory of its own files."""
     prefix: ClassVar[str] = ""
     type: ClassVar[str]
     """Of the resource that brings it into a cluster."""
@@ -180,8 +177,8 @@ class BuildSpec(Spec):
 def workplace(name: str, reporter: Context) -> Iterator[tuple[Engine, Runner, Path]]:
     """Yield what one build or push at a time works with, until the end of the block.
 
-    That is the engine, what runs its commands and logs them, and a directory that
-    is empty: what a build or a push that was killed left in it goes, a login included.
+    That is the engine, the runner of its commands, and an empty directory: what a killed build or
+    push has left in it goes, a login included.
     """
     images = cache_dir() / "images"
     with files.locked(

@@ -1,19 +1,17 @@
 """CIFAR-10, and Fashion-MNIST's pictures in its format, for machines that can't download it.
 
-CIFAR-10 has 50,000 and 10,000 color pictures of 32 x 32 pixels in ten classes. Its home is
-https://www.cs.toronto.edu/~kriz/cifar.html. torchvision, which reads its python version, publishes
-the md5 of the files in its archive.
+CIFAR-10 (https://www.cs.toronto.edu/~kriz/cifar.html) has 50,000 and 10,000 color pictures of
+32 x 32 pixels in ten classes. torchvision, which reads its python version, publishes the md5 of
+the files in its archive.
 
 Fashion-MNIST (https://github.com/zalandoresearch/fashion-mnist) has 60,000 + 10,000 grey pictures
-of 28 x 28 pixels in ten classes; Debian has it as a package. Written like CIFAR-10 they are
-50,000 + 10,000 pictures of 32 x 32 pixels, with a border of two black pixels and three equal
-colors. Of the training pictures the first 5,000 of each class are taken, in their order; of the
-test pictures all, 1,000 of each class. So each class has as many as in CIFAR-10.
+of 28 x 28 pixels in ten classes; Debian has it as a package. Like CIFAR-10's they get 32 x 32
+pixels, by a border of two black ones, and three equal colors. Of the training pictures the first
+5,000 of each class are taken, in their order; of the test pictures all, 1,000 of each class.
 
-CIFAR-10's python format is described at https://www.cs.toronto.edu/~kriz/cifar.html: pickles, as
-Python 2 and its numpy wrote them. Python 3's pickle module can't write Python 2's strings, and what
-it writes of an array depends on the version of numpy; so the few opcodes (see `pickletools`) are
-written here, and give the same bytes everywhere.
+CIFAR-10's python format, described on its page, is pickles of Python 2 and its numpy. Python 3's
+pickle module can't write Python 2's strings, and an array's pickle depends on numpy's version; so
+the few opcodes (see `pickletools`) are written here, and give the same bytes everywhere.
 """
 
 import gzip
@@ -25,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from core.context import Context
+from core.process import CommandFailed
 from images.build import debian
 from images.datasets.dataset import Dataset, NotAvailable, Source, download, kept, unpack
 
@@ -40,8 +39,6 @@ _PER_CLASS, _PER_BATCH = 5_000, 10_000
 
 Picture = tuple[int, int, bytes]
 """Its place in its file, its label, and its pixels."""
-
-
 Value = str | int | bytes | Sequence["Value"]
 """Of a batch. Bytes are a numpy array (n, `_VALUES`) of uint8."""
 
@@ -66,7 +63,7 @@ def from_debian(directory: Path, reporter: Context) -> None:
     package = directory / PACKAGE
     try:
         debian.unpack(PACKAGE, package)
-    except debian.NoPackage as error:
+    except CommandFailed as error:
         raise NotAvailable(str(error)) from error
     reporter.status(f"{PACKAGE}: writing its pictures in CIFAR-10's format")
     batches = directory / FOLDER

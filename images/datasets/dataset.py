@@ -48,25 +48,22 @@ class Source:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Files that are known by their checksums, and where to get them.
-
-    Args:
-        name: What these pictures truly are; their directory's name, too.
-        classes: The names of the labels 0, 1, ….
-        files: The checksum of each file, `sha256:…` or `md5:…`, by its path in the data set.
-        sources: In the order in which they are tried.
-        size: As a message has it.
-        stand_in: What takes its place, read the same way, on machines that can't get it.
-        advice: How the user gets this one there.
-    """
+    """Files that are known by their checksums, and where to get them."""
 
     name: str
+    """What these pictures truly are; their directory's name, too."""
     classes: Sequence[str]
+    """The names of the labels 0, 1, …."""
     files: Mapping[str, str]
+    """The checksum of each file, `sha256:…` or `md5:…`, by its path in the data set."""
     sources: Sequence[Source]
+    """In the order in which they are tried."""
     size: str
+    """As a message has it."""
     stand_in: "Dataset | None" = None
+    """What takes its place, read the same way, on machines that can't get it."""
     advice: str = ""
+    """How the user gets this one there."""
 
     @classmethod
     def from_catalog(cls, name: str, sources: Sequence[Source], **more: Any) -> "Dataset":
@@ -103,9 +100,8 @@ class Dataset:
     def provide(self, reporter: Context) -> "Dataset":
         """Return the one that is at hand, else the best that can be fetched, after saying which.
 
-        One that is at hand but damaged, and can't be fetched again, is an error: another content
-        must not take its place unasked. `NotAvailable` says what was the matter with each;
-        `TimeoutError` and `InterruptedError` are raised, too.
+        No other takes the place of one at hand that is damaged and can't be fetched again. Raises
+        `NotAvailable` with the reason of each, `TimeoutError`, or `InterruptedError`.
         """
         taken, problems = self.taken(), []
         for each in self.alternatives if taken is None else (taken,):
@@ -143,8 +139,7 @@ class Dataset:
     def copy_to(self, directory: Path) -> None:
         """Copy the files, and write what they are beside them.
 
-        The description has the `name`, the `classes` and each file's `md5`, which is what
-        torchvision verifies files by.
+        That has the `name`, the `classes` and each file's `md5`, by which torchvision verifies it.
         """
         sums = {}
         for name in self.files:

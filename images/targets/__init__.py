@@ -1,4 +1,1 @@
-"""How an image gets to where a cluster's nodes have it: one module for each way.
-
-A cluster names its way as `Cluster.image_target`, a map with a `kind`.
-"""
+"""The ways of an image to a cluster's nodes, one module each: `Cluster.image_target` names one."""

@@ -6,16 +6,18 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 from core import files, toolchain
 from core.context import Context
+from core.problem import raised
 from core.process import CommandFailed, run
 from images.build.spec import others
 from images.targets import unpacked
 from images.targets.target import Target, listed
-from images.targets.unpacked import SUFFIX, NotLinked
+from images.targets.unpacked import SUFFIX
 
 _ANSWER_LIMIT = 20.0
 _IMPORT_LIMIT = 600.0
@@ -39,11 +41,7 @@ class Node(Target):
         """Whether a containerd listens: one that was killed leaves its socket's file behind."""
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(_ANSWER_LIMIT)
-            try:
-                probe.connect(self.address)
-            except OSError:
-                return False
-        return True
+            return raised(partial(probe.connect, self.address), OSError) is None
 
     def digest(self, name: str) -> str | None:
         return listed(self._ctr("images", "list", f"name=={name}"), name)
@@ -55,7 +53,7 @@ class Node(Target):
 
     def link(self, kept: Path) -> bool:
         """Bring in the image that was unpacked and kept in that directory, if it was."""
-        with suppress(NotLinked, CommandFailed):
+        with suppress(CommandFailed):
             if kept.exists():
                 self._link(kept)
                 return True
@@ -66,7 +64,7 @@ class Node(Target):
         self._import(archive)
         # Links end at a file system: where they can't be made, an image is unpacked each time.
         with (
-            suppress(NotLinked, CommandFailed, TimeoutError),
+            suppress(CommandFailed, TimeoutError),
             files.locked(kept.with_name("unpacked.lock"), limit=_LOCK_LIMIT),
         ):
             if not kept.exists():
@@ -84,7 +82,7 @@ class Node(Target):
         parent, made, rest = "", [], kept / unpacked.REST
         try:
             for number, layer in enumerate(unpacked.layers(unpacked.config(rest))):
-                if not self._has(layer):
+                if raised(partial(self._snapshots, "info", layer), CommandFailed) is not None:
                     with self._mounted("prepare", parent) as (key, (top, *_)):
                         unpacked.link(kept / str(number), top)
                         self._snapshots("commit", layer, key)
@@ -106,21 +104,21 @@ class Node(Target):
         if "layers" not in json.loads(manifest):
             return  # of several platforms
         config = self._ctr("content", "get", json.loads(manifest)["config"]["digest"])
-        partial = kept.with_name("unpacked.partial")
-        shutil.rmtree(partial, ignore_errors=True)
+        unfinished = kept.with_name("unpacked.partial")
+        shutil.rmtree(unfinished, ignore_errors=True)
         # It may contain programs that run with their owner's rights.
-        partial.mkdir(mode=0o700)
+        unfinished.mkdir(mode=0o700)
         try:
             layers = unpacked.layers(json.loads(config))
             with self._mounted("view", layers[-1]) as (_, directories):
                 if len(directories) != len(layers):
-                    raise NotLinked(f"{self.snapshotter} does not keep layers apart")
+                    return  # of a snapshotter that does not keep layers apart
                 for number, source in enumerate(reversed(directories)):
-                    unpacked.link(source, partial / str(number))
-            unpacked.write(partial / unpacked.REST, name, manifest.encode(), config.encode())
-            partial.rename(kept)
+                    unpacked.link(source, unfinished / str(number))
+            unpacked.write(unfinished / unpacked.REST, name, manifest.encode(), config.encode())
+            unfinished.rename(kept)
         finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(unfinished, ignore_errors=True)
         for other in others(kept):
             shutil.rmtree(other, ignore_errors=True)
 
@@ -135,11 +133,6 @@ class Node(Target):
             # A committed one has another name.
             with suppress(CommandFailed):
                 self._snapshots("remove", key)
-
-    def _has(self, layer: str) -> bool:
-        with suppress(CommandFailed):
-            return bool(self._snapshots("info", layer))
-        return False
 
     def _snapshots(self, *arguments: str) -> str:
         return self._ctr("snapshots", f"--snapshotter={self.snapshotter}", *arguments)

@@ -1,10 +1,9 @@
 """A registry that the cluster's nodes fetch images from: pushed here, and never removed.
 
-A registry's images are shared: the same content has the same name, so that another stack, or
-another user's, may run it. A registry that belongs to a stack is removed with it.
-
-It is queried by https://github.com/opencontainers/distribution-spec/blob/main/spec.md; how one gets
-a token: https://distribution.github.io/distribution/spec/auth/token/. With TLS, but for loopback.
+The same content has the same name, so that another stack, or another user's, may run it. A registry
+that belongs to a stack is removed with it. It is queried with TLS, but for loopback, by
+https://github.com/opencontainers/distribution-spec/blob/main/spec.md, with a token by
+https://distribution.github.io/distribution/spec/auth/token/.
 """
 
 import hashlib

@@ -43,11 +43,6 @@ class Login:
         plain = f"{AZURE_USER}:" if is_token else f"{user}:{secret}"
         return cls(base64.b64encode(plain.encode()).decode(), secret if is_token else "")
 
-    def entry(self) -> dict[str, str]:
-        """Return it as docker's file has it."""
-        token = {"identitytoken": self.identity_token} if self.identity_token else {}
-        return {"auth": self.auth, **token}
-
 
 def host(server: str) -> str:
     """Return a registry's host, with its port, out of `host/path`."""
@@ -56,7 +51,10 @@ def host(server: str) -> str:
 
 def config(server: str, login: Login | None) -> dict[str, Any]:
     """Return a docker config.json with this one entry; without a login it has none."""
-    return {"auths": {} if login is None else {_key(server): login.entry()}}
+    if login is None:
+        return {"auths": {}}
+    token = {"identitytoken": login.identity_token} if login.identity_token else {}
+    return {"auths": {_key(server): {"auth": login.auth, **token}}}
 
 
 def find_login(server: str, how: How, credentials: str | None) -> Login | None:
@@ -102,7 +100,6 @@ def stored_login(server: str, file: Path, *, ask_helpers: bool = True) -> Login 
 
 
 def _key(server: str) -> str:
-    """Return how docker names a registry."""
     return DOCKER_HUB_KEY if host(server) in DOCKER_HUB else host(server)
 
 
@@ -181,10 +178,9 @@ def _by_azure(name: str) -> Login:
     what = "install the Azure CLI, log in with `az login`, and have the role AcrPush"
     try:
         printed = run(*command, "--output", "json", "--only-show-errors", limit=_LIMIT)
+        return Login.from_credentials(AZURE_USER, json.loads(printed)["accessToken"])
     except CommandFailed as error:
         raise TargetError(f"{error}; {what}") from None
-    try:
-        return Login.from_credentials(AZURE_USER, json.loads(printed)["accessToken"])
     except (ValueError, KeyError):
         shown = " ".join(command)
         raise TargetError(f"`{shown}` printed no accessToken; update the Azure CLI") from None

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from core.context import Context
-from core.handler import UNKNOWN, Placeholder
-from core.lazy import Lazy
+from core.handler import UNKNOWN, Lazy, Placeholder
 from core.process import CommandFailed
 from core.toolchain import ToolMissing
 
@@ -22,8 +21,7 @@ TARGETS: Mapping[str, Lazy] = {
 }
 """What makes each kind that is no cluster's own, from the map's other keys."""
 AFTER = "after"
-"""A key of any kind's map: what has to exist first, such as a registry's ID. Its only use is that
-the engine waits for the resource that this output comes from."""
+"""A key of any kind's map: an output, such as a registry's ID, of a resource to be waited for."""
 
 
 class TargetError(RuntimeError):
@@ -76,8 +74,7 @@ def target_of(target: Mapping[str, Any], kinds: Mapping[str, Lazy] = TARGETS) ->
 def name_in(target: Any, reference: str) -> str | Placeholder:
     """Return `Target.name` as far as a program or a preview knows it.
 
-    A node's runtime calls an image as it is called where it is built; a registry, which has a
-    `server`, does not.
+    A node calls an image as it is called where it is built; a registry, with a `server`, does not.
     """
     if not isinstance(target, Mapping) or UNKNOWN in (target.get("kind"), target.get("server")):
         return UNKNOWN

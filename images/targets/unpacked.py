@@ -7,8 +7,8 @@ complete:
     slipway-trainer-0123456789ab.unpacked/image.tar   manifest and configuration, no layers
                                           0/ 1/ …     the files of each layer, the lowest first
 
-So a file uses its space once, in however many clusters it is, and removing one of them only removes
-names. It is never written to: containers see a layer as the lower directory of an overlay.
+So a file uses its space once, in however many clusters, and removing one only removes names. It is
+never written to: containers see a layer as the lower directory of an overlay.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ import tarfile
 from pathlib import Path
 from typing import IO, Any, cast
 
-from core.process import CommandFailed, run
+from core.process import run
 
 SUFFIX = ".unpacked"
 REST = "image.tar"
@@ -26,15 +26,9 @@ _LIMIT = 300.0
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
-class NotLinked(Exception):
-    """Files can't be linked between two directories, which may be on two file systems."""
-
-
 def layers(config: dict[str, Any]) -> list[str]:
-    """Return what containerd calls an image's layers, the lowest first.
-
-    https://github.com/opencontainers/image-spec/blob/main/config.md#layer-chainid
-    """
+    """Return what containerd calls an image's layers, the lowest first."""
+    # https://github.com/opencontainers/image-spec/blob/main/config.md#layer-chainid
     named: list[str] = []
     for difference in config["rootfs"]["diff_ids"]:
         digest = hashlib.sha256(" ".join([*named[-1:], difference]).encode()).hexdigest()
@@ -53,19 +47,17 @@ def directories(mounts: str) -> list[Path]:
 
 
 def link(source: Path, target: Path) -> None:
-    """Make `target` the same directory, owners, modes and attributes too; or raise `NotLinked`."""
+    """Make `target` the same directory, owners, modes and attributes too.
+
+    It raises `CommandFailed` where files can't be linked, as between two file systems.
+    """
     places = (str(source), str(target))
-    try:
-        run("cp", "--archive", "--link", "--no-target-directory", *places, limit=_LIMIT)
-    except CommandFailed as error:
-        raise NotLinked(f"{source} can't be linked to {target}") from error
+    run("cp", "--archive", "--link", "--no-target-directory", *places, limit=_LIMIT)
 
 
 def write(target: Path, name: str, manifest: bytes, config: bytes) -> None:
-    """Write an archive of OCI's layout without the layers' blobs.
-
-    https://github.com/opencontainers/image-spec/blob/main/image-layout.md
-    """
+    """Write an archive of OCI's layout without the layers' blobs."""
+    # https://github.com/opencontainers/image-spec/blob/main/image-layout.md
     digests = {hashlib.sha256(blob).hexdigest(): blob for blob in (manifest, config)}
     described = {
         "mediaType": json.loads(manifest).get("mediaType", _MANIFEST),

@@ -1,10 +1,7 @@
 """What a stack's nodes and its jobs cost, estimated before any is created.
 
-Nothing is guessed: a pool without a price in the table is named, and left out of the sum. Only
-`announce` reports to anybody.
+Nothing is guessed: a pool without a price is named, and left out. Only `announce` reports.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -25,10 +22,7 @@ _OLD = 365  # days
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
-    """Log, in previews and updates, what pools that are paid for cost, by the stack's own prices.
-
-    Without a table of its own, by those that come with Slipway; nothing where there is no pool.
-    """
+    """Log what the pools that are paid for cost, by the stack's own prices, else by Slipway's."""
     if pools:
         today = datetime.now().astimezone().date()
         show_in_summary(estimate(pools, used(own), today), pulumi.log.info)
@@ -75,7 +69,6 @@ def most(pools: Sequence[NodePool], table: PriceTable) -> Decimal | None:
 
 
 def _nodes(pool: NodePool) -> str:
-    """Return how many of which nodes a pool is."""
     gpus = f", each with {pool.gpus} GPU{'' if pool.gpus == 1 else 's'}" if pool.gpus else ""
     spot = ", spot" if pool.spot else ""
     network = f", {pool.network}" if pool.network else ""
@@ -118,17 +111,16 @@ def of_jobs(
     if not pools or len(amounts) < len(pools):
         return {}
     per_node, cheapest, hourly = pools[0].gpus, min(amounts), max(amounts)
-    gpus = {job.name: [share.gpus for share in shares(job) if share.gpus] for job in jobs}
     return {
-        name: TrainingCost(
+        job.name: TrainingCost(
             fewest=-(-sum(each) // per_node),
             nodes=len(each),
             hourly=hourly,
             currency=table.currency,
             cheapest=None if cheapest == hourly else cheapest,
         )
-        for name, each in gpus.items()
-        if each
+        for job in jobs
+        if (each := [share.gpus for share in shares(job) if share.gpus])
     }
 
 

@@ -1,7 +1,5 @@
 """Price tables: what a node of a size costs by the hour, and where that price is from."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +16,7 @@ from pydantic.dataclasses import dataclass
 from clusters.nodes import NodePool
 from core.fields import CONFIG
 from core.paths import CHECKOUT
-from core.problem import Contradiction, Problem, choices, quote
+from core.problem import Contradiction, Problem, choices, contradiction, quote
 from core.validation import Consistent, check
 
 DEFAULT = Path(__file__).with_name("azure-prices.yaml")
@@ -43,10 +41,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Tariff:
-    """Prices of a provider in a region, by size, all from one of the table's sources.
-
-    Those of `spot` are for nodes that may be taken back at any time.
-    """
+    """A provider's prices in a region, by size, from one source; `spot` nodes may be taken back."""
 
     source: Name
     provider: Name
@@ -78,19 +73,18 @@ class PriceTable(Consistent):
     def contradictions(self) -> Iterator[Contradiction]:
         """Yield each source that does not exist, and each price that appears twice."""
         seen: dict[tuple[str, ...], int] = {}
-        about = frozenset({"prices", "sources"})
         for index, tariff in enumerate(self.prices):
             if tariff.source not in self.sources:
                 names = choices(tariff.source, self.sources.keys())
                 text = f"{quote(tariff.source)} is not one of the sources; {names}"
-                yield Contradiction(("prices", index, "source"), text, about)
+                yield contradiction(("prices", index, "source"), text, "sources")
             for kind, amounts in (("hourly", tariff.hourly), ("spot", tariff.spot)):
                 for size in amounts:
                     node = (kind, tariff.provider, tariff.region, size)
                     first = seen.setdefault(node, index)
                     if first != index:
                         text = f"has a price in prices[{first}] already; remove one of them"
-                        yield Contradiction(("prices", index, kind, size), text, about)
+                        yield contradiction(("prices", index, kind, size), text, "sources")
 
     def price(self, provider: str, region: str, size: str, *, spot: bool = False) -> Price | None:
         """Return what a node costs, None if the table has no price."""
@@ -118,10 +112,7 @@ class PriceTable(Consistent):
 
 
 def read(path: str) -> PriceTable | list[Problem]:
-    """Return the table in a YAML file, or everything that is wrong with it.
-
-    A path may be relative to the checkout, or begin with `~`, the home directory.
-    """
+    """Return the table in a YAML file, by a path from the checkout or `~`, or all that is wrong."""
     try:
         text = (CHECKOUT / Path(path).expanduser()).read_text(encoding="utf-8")
         document = yaml.safe_load(text)

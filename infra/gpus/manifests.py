@@ -7,13 +7,12 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from clusters.nodes import GpuPool
-from core.manifests import MANAGED_BY, Manifest, read
+from core.manifests import Manifest, rendered
 
 NAMESPACE = "slipway-gpu"
 """Of the device plugin alone: nothing else may do what it has to."""
 PLUGIN = "nvidia-device-plugin"
 """The DaemonSet's name, and the plugin's image in `Cluster.images`."""
-_HERE = Path(__file__).parent
 _POOL = TypeAdapter(GpuPool)
 
 
@@ -22,11 +21,7 @@ def device_plugin(pool: GpuPool, image: str, pull_secret: str | None = None) -> 
 
     `pull_secret` names the Secret with which nodes pull the plugin's image, where they need one.
     """
-    # Its pods mount the kubelet's directory, and no level below this one admits a host path:
-    # https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline
-    labels = {"pod-security.kubernetes.io/enforce": "privileged", **MANAGED_BY}
-    metadata = {"name": NAMESPACE, "labels": labels}
-    daemon_set = read(_HERE / "device-plugin.yaml")
+    namespace, daemon_set = rendered(Path(__file__).with_name("device-plugin.yaml"))
     pod = daemon_set["spec"]["template"]["spec"]
     tolerations = [
         {"key": each.key, "operator": "Equal", "value": each.value, "effect": each.effect}
@@ -40,7 +35,7 @@ def device_plugin(pool: GpuPool, image: str, pull_secret: str | None = None) -> 
     # which it looks only once. Without labels it would restart endlessly on nodes without a GPU.
     env = [{"name": "FAIL_ON_INIT_ERROR", "value": "true" if pool.labels else "false"}]
     pod["containers"][0] |= {"image": image, "env": env}
-    return [{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, daemon_set]
+    return [namespace, daemon_set]
 
 
 def facts(pool: GpuPool) -> dict[str, Any]:

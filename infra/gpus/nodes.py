@@ -1,4 +1,4 @@
-"""Looks at a pool's nodes, and says why they do not offer their GPUs."""
+"""Looks at a pool's nodes, and explains why they do not offer their GPUs."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,10 +25,8 @@ _NO_DRIVER = re.compile(
     r"|version mismatch",
     re.IGNORECASE,
 )
-"""What the device plugin logs if it finds no driver, or one that its runtime does not pass in.
-
-https://github.com/NVIDIA/k8s-device-plugin/issues/478 and /issues/856
-"""
+"""What the device plugin logs if it finds no driver, or one that its runtime does not pass in:
+https://github.com/NVIDIA/k8s-device-plugin/issues/478 and /issues/856."""
 _COMING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Taints that Kubernetes itself puts on nodes and takes away."""
 _MOST = 5
@@ -120,7 +118,6 @@ def reasons(pool: GpuPool, seen: Seen) -> list[str]:
 
 
 def _reason(node: Object, pool: GpuPool, seen: Seen) -> str:
-    """Return why a node offers no GPU, and what to do."""
     if (why := unready(node)) is not None:
         return f"is not Ready: {why}"
     if node["spec"].get("unschedulable"):

@@ -1,7 +1,4 @@
-"""Speaks with the Pulumi engine: property values as plain Python and back, and its messages.
-
-Numbers travel as floats; integral ones come back as `int`, since that is what was written.
-"""
+"""Speaks with the Pulumi engine: property values as plain Python and back, and its messages."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -17,10 +14,7 @@ from core.handler import SECRET, UNKNOWN
 
 @dataclass
 class EngineContext:
-    """A `core.context.Context` that reports to the Pulumi engine.
-
-    `printed` has the pairs of URN and message that were printed and are not repeated.
-    """
+    """A `Context` that reports to the engine; what is `printed` of a URN is not repeated."""
 
     engine: engine_pb2_grpc.EngineStub
     urn: str
@@ -59,10 +53,8 @@ class EngineContext:
 def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:
     """Return `value` as None, bool, int, float, str, list, dict or UNKNOWN.
 
-    With `hide_secrets` what is secret becomes SECRET.
-
-    Raises:
-        TypeError: for assets, archives and resource references, which no resource here takes.
+    With `hide_secrets` what is secret becomes SECRET. It raises `TypeError` for assets, archives
+    and resource references, which no resource here takes.
     """
     if hide_secrets and value.is_secret:
         return SECRET
@@ -70,6 +62,7 @@ def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:
     # The SDK reads the engine's mark of an unknown value as a string, and cannot write Computed.
     if isinstance(inner, Computed) or inner == rpc.UNKNOWN:
         return UNKNOWN
+    # Numbers travel as floats; an integral one was written as an integer.
     if isinstance(inner, float) and inner.is_integer():
         return int(inner)
     if inner is None or isinstance(inner, bool | int | float | str):

@@ -10,8 +10,7 @@ from functools import partial
 
 from clusters.kinds import CLUSTERS
 from core import tokens
-from core.handler import Handler
-from core.lazy import Lazy
+from core.handler import Handler, Lazy
 from images.targets.target import TARGETS
 from infra.provider.provider import SlipwayProvider
 from infra.provider.server import serve

@@ -1,9 +1,8 @@
 """Serve a provider to the Pulumi engine, and end when the engine does.
 
-`pulumi.provider.experimental` has the servicer; what it lacks is added here: other users of the
-machine are refused, an error is shown as its own text (it would arrive as
-`Unexpected <class ...>`), handlers may block, and a plugin whose engine was killed ends
-immediately, so that no create continues unseen.
+`pulumi.provider.experimental` has the servicer; this adds that other users of the machine are
+refused, an error is shown as its own text (not as `Unexpected <class ...>`), handlers may block,
+and a plugin whose engine was killed ends immediately, so that no create continues unseen.
 """
 
 import asyncio
@@ -40,8 +39,7 @@ _ESTABLISHED = "01"
 class Answers(grpc.aio.ServerInterceptor):
     """Refuses requests of other users: a plugin that runs as root would do for them what root may.
 
-    A failed request ends with the text of its exception, and nothing around it.
-    With SLIPWAY_TRACEBACK set, the traceback goes to stderr as well.
+    A failed request ends with its exception's text; SLIPWAY_TRACEBACK has stderr get the traceback.
     """
 
     async def intercept_service(
@@ -76,8 +74,7 @@ class Answers(grpc.aio.ServerInterceptor):
 def connect(address: str) -> grpc.Channel:
     """Connect to the engine, and end this process once that is lost or can't be reached.
 
-    The engine listens before it starts a plugin: who can't reach it at first was started by one
-    that has been killed since.
+    The engine listens before it starts a plugin: one that can't be reached has been killed since.
     """
     # Never idle: a training run may have nothing to report for longer than gRPC's 30 minutes,
     # and a channel that fell idle looks the same as an engine that has gone.
@@ -136,17 +133,16 @@ def serve(
 
 @lru_cache(maxsize=16)
 def _is_trusted_in(_second: int, peer: str) -> bool:
-    """Whether a peer is trusted in a second of the clock, which it is looked up once in.
+    """Return `is_trusted`, looked up once in a second of the clock.
 
-    The engine has one connection and asks a hundred times a second; reading the kernel's tables
-    each time cost a fifth of a preview. A second is too short for the port of a connection that
-    has ended to become another user's.
+    The engine sends a hundred requests a second by one connection; reading the kernel's tables each
+    time cost a fifth of a preview. A second is too short for its port to become another user's.
     """
     return is_trusted(peer)
 
 
 def is_trusted(peer: str) -> bool:
-    """Whether a peer, such as `ipv4:127.0.0.1:40312`, is a process of this one's user or of root.
+    """Return whether a peer, `ipv4:127.0.0.1:40312`, is a process of this one's user or of root.
 
     Where the kernel has no such tables (macOS) everybody is, as for every other plugin of Pulumi.
     """
@@ -163,7 +159,7 @@ def is_trusted(peer: str) -> bool:
 
 
 def _owners(address: str, port: int) -> Iterator[int]:
-    """The user ids of the sockets with this address."""
+    """Yield the user IDs of the sockets with this address."""
     # proc(5), /proc/net/tcp: the address is a number in the machine's order of bytes.
     number = int.from_bytes(socket.inet_aton(address), sys.byteorder)
     local = f"{number:08X}:{port:04X}"

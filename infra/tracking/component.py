@@ -52,10 +52,8 @@ class TrackingServer(pulumi.ComponentResource):
             Claim(each, kubeconfig=kubeconfig, after=after) for each in claims
         ]
         if has_database:
-            objects = [
-                *manifests.database(namespace, declared(POSTGRES, target).reference),
-                *objects,
-            ]
+            database = manifests.database(namespace, declared(POSTGRES, target).reference)
+            objects = [*database, *objects]
             # The first password stays: no other opens the database. It is encrypted in the state.
             stays = ResourceOptions.merge(child, ResourceOptions(ignore_changes=["data"]))
             generated = secrets.token_hex(_PASSWORD_BYTES)
@@ -91,11 +89,8 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
     """Declare what it takes to track runs, after the jobs' namespace.
 
     `storage_class` is that of the server's volumes, the cluster's default one with None;
-    `removed_with_stack` says whether the cluster is.
-
-    Returns:
-        The place as `jobs.model.submission` has it, None where runs are not tracked; and what has
-        to exist before a job runs.
+    `removed_with_stack` says whether the cluster is. Returns the place as `jobs.model.submission`
+    has it, None where runs are not tracked, and what jobs depend on.
     """
     if settings is None:
         return None, []

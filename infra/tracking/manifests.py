@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,17 +22,6 @@ PASSWORD = "mlflow-database"  # noqa: S105 - the Secret's name
 MLFLOW_REQUESTS = {"cpu": "50m", "memory": "384Mi"}
 POSTGRES_REQUESTS = {"cpu": "20m", "memory": "64Mi"}
 _HERE = Path(__file__).parent
-_SQLITE = [{"name": "MLFLOW_BACKEND_STORE_URI", "value": "sqlite:////data/mlflow.db"}]
-_POSTGRESQL = [
-    {
-        "name": "DATABASE_PASSWORD",
-        "valueFrom": {"secretKeyRef": {"name": PASSWORD, "key": "password"}},
-    },
-    {
-        "name": "MLFLOW_BACKEND_STORE_URI",
-        "value": "postgresql+psycopg2://mlflow:$(DATABASE_PASSWORD)@mlflow-database/postgres",
-    },
-]
 
 
 def server(namespace: str, image: Input[str], *, has_database: bool) -> list[Manifest]:
@@ -40,17 +29,16 @@ def server(namespace: str, image: Input[str], *, has_database: bool) -> list[Man
 
     Its runs, unless those are in that, and its artifacts are on the claim `CLAIM`.
     """
-    service, deployment = _rendered("mlflow", namespace, MLFLOW_REQUESTS, port=str(PORT))
-    container = _with_image(deployment, image)
-    container["env"] += _POSTGRESQL if has_database else _SQLITE
-    return [service, deployment]
+    port = str(PORT)
+    *objects, databases = _rendered("mlflow", namespace, image, MLFLOW_REQUESTS, port=port)
+    environment = _container(objects)["env"]
+    environment += databases["postgresql" if has_database else "sqlite"]
+    return objects
 
 
 def database(namespace: str, image: Input[str]) -> list[Manifest]:
     """Return the Service and the Deployment of PostgreSQL, whose data are on `DATABASE_CLAIM`."""
-    service, deployment = _rendered("postgres", namespace, POSTGRES_REQUESTS)
-    _with_image(deployment, image)
-    return [service, deployment]
+    return _rendered("postgres", namespace, image, POSTGRES_REQUESTS)
 
 
 def password(namespace: str, value: str) -> Manifest:
@@ -73,16 +61,16 @@ def claims(
 
 
 def _rendered(
-    name: str, namespace: str, requests: dict[str, str], **more: str
-) -> tuple[Manifest, Manifest]:
+    name: str, namespace: str, image: Input[str], requests: dict[str, str], **more: str
+) -> list[Manifest]:
     claim = CLAIM if name == NAME else DATABASE_CLAIM
     names = {"namespace": namespace, "account": JOB_ACCOUNT, "claim": claim, "password": PASSWORD}
-    service, deployment = rendered(_HERE / f"{name}.yaml", **names, **requests, **more)
-    return service, deployment
+    objects = rendered(_HERE / f"{name}.yaml", **names, **requests, **more)
+    _container(objects)["image"] = image
+    return objects
 
 
-def _with_image(deployment: Manifest, image: Input[str]) -> dict[str, Any]:
-    """Give a Deployment's container its image, and return the container."""
-    container: dict[str, Any] = deployment["spec"]["template"]["spec"]["containers"][0]
-    container["image"] = image
+def _container(objects: Sequence[Manifest]) -> dict[str, Any]:
+    """Return the only container of the Deployment, the second object."""
+    container: dict[str, Any] = objects[1]["spec"]["template"]["spec"]["containers"][0]
     return container

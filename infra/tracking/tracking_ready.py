@@ -23,8 +23,7 @@ class Gone(RuntimeError):
 class TrackingReadyHandler(Handler):
     """Waits until the server and its database are ready, and on every `up` looks whether they are.
 
-    Inputs: `kubeconfig`, the `namespace` and the names of the `deployments`, and `rollout`, which
-    changes with these.
+    Inputs: `kubeconfig`, `namespace`, the `deployments`' names, and `rollout`, a digest of these.
     """
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
@@ -37,8 +36,7 @@ class TrackingReadyHandler(Handler):
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         """Wait until they are ready; a time-out has what they and their pods show.
 
-        Raises:
-            Gone: one of them has been deleted, and waiting brings none back.
+        It raises `Gone` where one of them has been deleted: waiting brings none back.
         """
         rollouts = _rollouts(inputs)
 

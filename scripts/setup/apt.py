@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from core.paths import cache_dir
+from core.process import CommandFailed
 from images.build import debian
 from scripts.setup.lookup import find, fitting, version_of
 from scripts.setup.record import Entry, Problem, Results
@@ -86,7 +87,7 @@ def _unpack(tool: Tool, steps: Steps) -> Entry | Problem:
     try:
         for package in tool.unpacked:
             debian.unpack(package, directory)
-    except debian.NoPackage as error:
+    except CommandFailed as error:
         return Problem(tool.name, f"{names} can't be unpacked: {error}", tool.hint)
     libraries = next(directory.glob("usr/lib/*-linux-gnu"), directory)
     program = directory / "usr" / "bin" / tool.unpacked[0]

@@ -7,7 +7,7 @@ import pulumi_kubernetes
 
 from clusters.cluster import Cluster, Kind, PullSecret
 from clusters.nodes import DEVICE_PLUGIN, GpuPool, Taint
-from core.lazy import Lazy
+from core.handler import Lazy
 
 
 @dataclass(frozen=True)

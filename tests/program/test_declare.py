@@ -54,7 +54,8 @@ _ARGUMENTS = {
 def manifests() -> list[Manifest]:
     """Return objects of every kind that a stack may declare."""
     source = toolchain.path("training-operator-manifests")
-    inside = with_pull_secret(namespace.contents("jobs"), "jobs", PullSecret("pull", "{}"))
+    contents = namespace.contents("jobs", own=True, known={})
+    inside = with_pull_secret(contents, "jobs", PullSecret("pull", "{}"))
     return [
         restricted_namespace("jobs"),
         *inside,

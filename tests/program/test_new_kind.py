@@ -19,7 +19,7 @@ from tests.program.declared import declare
 FOLDER = {
     "__init__.py": """
 from clusters.cluster import Kind, OwnCluster
-from core.lazy import Lazy
+from core.handler import Lazy
 
 KIND = Kind(
     settings=Lazy("made_up_cloud.cluster.Settings"),

@@ -10,8 +10,7 @@ import pytest
 
 from clusters.cluster import Kind
 from clusters.kinds import CLUSTERS
-from core.handler import Handler
-from core.lazy import Lazy
+from core.handler import Handler, Lazy
 from core.paths import extra_dir
 from images.targets.target import Target
 

@@ -43,8 +43,10 @@ def test_one_that_is_there_is_run_and_started_from_by_the_name_it_has(
 ) -> None:
     target = {"kind": "there", "trainerCuda": "example.org/cuda:1", "otherwise": _TARGET}
     images = TrainerImages(target)
-    assert images.cuda.reference == images.cuda.base == "example.org/cuda:1"
-    assert images.cpu.reference == "a pod's slipway-trainer"
+    cuda = images.for_job(gpus=True)
+    assert cuda.reference == cuda.base == "example.org/cuda:1"
+    assert images.for_job().reference == "a pod's slipway-trainer"
     assert declared == [("slipway-trainer", target)]
-    given = TrainerImages({"kind": "there", "trainer": "example.org/trainer:1"})
-    assert given.cifar.reference == given.cpu.reference == "example.org/trainer:1"
+    named = TrainerImages({"kind": "there", "trainer": "example.org/trainer:1"})
+    assert named.for_job(cifar=True).reference == "example.org/trainer:1"
+    assert named.for_job().reference == "example.org/trainer:1"

@@ -1,6 +1,7 @@
 """A stack's configuration becomes values, or is told everything that is wrong with it."""
 
 import json
+from collections.abc import Collection
 from decimal import Decimal
 from typing import Any
 
@@ -29,7 +30,7 @@ def configured(cluster: Any = None, jobs: Any = None, **others: str) -> dict[str
     return sections | {f"slipway:{name}": value for name, value in others.items()}
 
 
-def problems(config: dict[str, str], secrets: list[str] | None = None) -> dict[str, str]:
+def problems(config: dict[str, str], secrets: Collection[str] = ()) -> dict[str, str]:
     """Return what is wrong, by key."""
     with pytest.raises(SettingsError) as caught:
         parse(config, "dev", secrets)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from images.build.engines import Command, Engine
-from images.build.job import DOCKERFILE, RequirementsSpec, job_image
+from images.build.job import DOCKERFILE, JobImageSpec, RequirementsSpec
 from images.build.runner import BuildFailed, Runner
 from tests.unit.images.objects import Listener
 
@@ -32,7 +32,7 @@ def test_the_name_changes_with_the_list_and_the_trainers_image_alone(tmp_path: P
 
 def test_a_resources_inputs_are_enough_to_build_it(tmp_path: Path) -> None:
     wanted = spec(tmp_path, "einops\n")
-    assert job_image(wanted.inputs) == wanted
+    assert JobImageSpec.from_inputs(wanted.inputs) == wanted
     assert wanted.wants_trainer
 
 

@@ -3,7 +3,7 @@
 import json
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +111,7 @@ class TestHelperImages:
         def register(_self: Any, _type: str, name: str, *_: Any) -> None:
             names.append(name)
 
-        monkeypatch.setattr(toolchain, "tool", lambda _name: tool)
+        monkeypatch.setattr(toolchain, "tool", lambda name: replace(tool, name=name))
         monkeypatch.setattr(pulumi.CustomResource, "__init__", register)
         return names
 

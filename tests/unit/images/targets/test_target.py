@@ -10,7 +10,7 @@ import pytest
 
 from core.handler import UNKNOWN
 from images.build import engines
-from images.resource import NotPrebuilt, given, way_in
+from images.resource import NotPrebuilt, prebuilt_name, way_in
 from images.targets import target as names
 from images.targets.containerd import Node
 from images.targets.registry import Registry
@@ -66,9 +66,9 @@ class TestThere:
     TARGET: ClassVar = {"kind": "there", "trainer": "example.org/trainer:1"}
 
     def test_what_is_named_is_used_as_it_is(self) -> None:
-        assert given(self.TARGET, "slipway-trainer") == "example.org/trainer:1"
-        assert given(self.TARGET, "slipway-trainer-cuda") is None
-        assert given(_REGISTRY, "slipway-trainer") is None
+        assert prebuilt_name(self.TARGET, "slipway-trainer") == "example.org/trainer:1"
+        assert prebuilt_name(self.TARGET, "slipway-trainer-cuda") is None
+        assert prebuilt_name(_REGISTRY, "slipway-trainer") is None
 
     def test_the_rest_is_brought_in_the_other_way(self) -> None:
         target = {**self.TARGET, "otherwise": _REGISTRY}

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from clusters.kinds import CLUSTERS
 from core.paths import cache_dir
+from core.process import CommandFailed
 from images.build import debian
 from scripts.setup import apt, golang, record, releases
 from scripts.setup import resolve as resolving
@@ -157,7 +158,7 @@ def test_packages_are_unpacked_into_a_directory_of_their_own_and_not_installed(
 
     def unpack(package: str, into: Path) -> None:
         if version is None:
-            raise debian.NoPackage("no apt here")
+            raise CommandFailed("no apt here")
         programs = into / "usr" / "bin"
         programs.mkdir(parents=True, exist_ok=True)
         (programs / package).write_text(f"#!/bin/sh\necho {package} {version}\n")

@@ -51,7 +51,7 @@ def manifest(
 
     Args:
         submission: What to run, with what, and where.
-        facts: What trains it (`jobs.records.provenance`), for a run that is tracked.
+        facts: What trains it (`jobs.records.history.provenance`), for a run that is tracked.
         labels: The run's own, on the object; pods have the one that names their run.
         annotations: The run's own, on the object.
 

@@ -20,7 +20,7 @@ from jobs.model.manifest import manifest
 from jobs.model.submission import Submission
 from jobs.observe.verdict import Limits
 from jobs.records import archive
-from jobs.records.provenance import provenance
+from jobs.records.history import provenance
 from jobs.run.patch import patch_in_place
 from jobs.run.preview import alters_result, describe, show, validate_admission
 from jobs.run.submit import remove

@@ -20,7 +20,7 @@ from jobs.model.job import EFFECTS
 from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.submission import Submission
 from jobs.plan import described, shares
-from jobs.records.provenance import provenance
+from jobs.records.history import provenance
 
 _PLAIN = re.compile(r"[^\s\"'{}\[\]]+")
 _MOST = 5

@@ -34,7 +34,7 @@ class Training:
     Args:
         api: The job on its cluster.
         submission: What is submitted.
-        facts: What trains it (`jobs.records.provenance`).
+        facts: What trains it (`jobs.records.history.provenance`).
         limits: What an attempt may take.
         logs: Where its logs and its history are kept.
         context: The row of the run.

@@ -27,7 +27,7 @@ _EARLIER = 3  # runs before this one that are compared unless one is named
 _SAME = 0.0005  # of a figure
 _LEGEND = "Better, worse, more and less: this run, the first one, beside each other one."
 _CODE = {"files": "another script", "image": "another image"}
-"""What tells that another program was trained, by its name in `jobs.records.provenance`."""
+"""What tells that another program was trained, by its name in `jobs.records.history.provenance`."""
 _FIGURES = read(Path(__file__).with_name("figures.yaml"))
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from jobs.records import provenance as module
-from jobs.records.provenance import provenance, revision
+from jobs.records import history as module
+from jobs.records.history import provenance, revision
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from jobs.model.manifest import manifest
 from jobs.model.places import VOLUME_URL
 from jobs.model.pytorchjob import CHANGEABLE, Parts
 from jobs.model.submission import Submission
-from jobs.records.provenance import provenance
+from jobs.records.history import provenance
 from jobs.run.lifecycle import PyTorchJobHandler
 from jobs.run.preview import validate_admission
 from jobs.run.submit import submit

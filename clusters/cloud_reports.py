@@ -15,26 +15,19 @@ STATUS = "cluster-autoscaler-status"
 NAMESPACE = "kube-system"
 _MADE, _NOT_MADE = "TriggeredScaleUp", "NotTriggerScaleUp"
 _FAILED = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
-_CAUSES = (
+_CAUSES = {
     # The words of Azure's and of other clouds' answers, and the autoscaler's own codes.
     # https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-resource-quota
-    (re.compile("quota", re.IGNORECASE), "the subscription's quota: raise it, or use other sizes"),
+    "(?i)quota": "the subscription's quota: raise it, or use other sizes",
     # https://learn.microsoft.com/azure/virtual-machines/allocation-failure
     # https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-sku-not-available
-    (
-        re.compile(
-            "AllocationFailed|AllocationRequest|SkuNotAvailable|OutOfCapacity|STOCKOUT"
-            "|RESOURCE_POOL_EXHAUSTED|insufficient capacity|OUT_OF_RESOURCES",
-            re.IGNORECASE,
-        ),
-        "no such machine left just now, spot ones least of all: use another size, region or zone",
-    ),
-    (re.compile("max node group size reached|max limit reached"), "the pool is at its largest"),
-    (
-        re.compile("failed to register within|ScaleUpTimedOut", re.IGNORECASE),
-        "a machine was made and never became a node",
-    ),
-)
+    "(?i)AllocationFailed|AllocationRequest|SkuNotAvailable|OutOfCapacity|STOCKOUT"
+    "|RESOURCE_POOL_EXHAUSTED|insufficient capacity|OUT_OF_RESOURCES": "no such machine left just "
+    "now, spot ones least of all: use another size, region or zone",
+    "max node group size reached|max limit reached": "the pool is at its largest",
+    "(?i)failed to register within|ScaleUpTimedOut": "a machine was made and never became a node",
+}
+"""What is behind the words that a pattern matches."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,7 @@ def setbacks(status: str | None, events: Iterable[Mapping[str, Any]] = ()) -> li
 
 def explained(words: str) -> str:
     """Return the autoscaler's words, and in front of them what is behind them where it is known."""
-    cause = next((text for pattern, text in _CAUSES if pattern.search(words)), None)
+    cause = next((text for pattern, text in _CAUSES.items() if re.search(pattern, words)), None)
     return words if cause is None else f"{cause} ({words})"
 
 

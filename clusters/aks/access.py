@@ -1,7 +1,5 @@
 """Who and what reaches an AKS cluster: its API server, its administrators, its addresses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from itertools import combinations

@@ -1,12 +1,10 @@
 """The settings of an AKS cluster's node pools."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from decimal import Decimal
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -165,7 +163,7 @@ class AksGpuNodes(GpuNodes):
         return () if self.spot is None else (_SPOT,)
 
     @property
-    def fallback(self) -> AksGpuNodes | None:
+    def fallback(self) -> Self | None:
         """The regular nodes that take over from these; None where none do."""
         if self.spot is None or self.spot.fallback is None:
             return None

@@ -1,7 +1,5 @@
 """The settings of the kind `aks` below `slipway:cluster`, but for those of its node pools."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path

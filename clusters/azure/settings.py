@@ -4,8 +4,6 @@ Azure's rules for names:
 https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal

@@ -4,6 +4,7 @@ https://learn.microsoft.com/rest/api/hybridcontainer/provisioned-cluster-instanc
 https://learn.microsoft.com/rest/api/hybridcontainer/agent-pool/create-or-update
 """
 
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -15,24 +16,9 @@ from clusters.azure_stack.machines import LogicalNetwork
 from clusters.azure_stack.settings import AzureStackSettings, Entra, gpus
 from clusters.cluster import ONE_AT_A_TIME, Cluster
 from core import tokens
+from core.manifests import read
 
-_FIXED_OF_CLUSTER = (
-    "extendedLocation",
-    "properties.networkProfile",
-    "properties.cloudProviderProfile",
-    "properties.linuxProfile",
-    "properties.controlPlane.vmSize",
-    "properties.controlPlane.controlPlaneEndpoint",
-    "properties.agentPoolProfiles[0].vmSize",
-)
-_FIXED_OF_POOL = ("extendedLocation", "properties.vmSize", "properties.osType", "properties.osSKU")
-_FIXED_OF_NETWORK = ("extendedLocation", "location", "subnets", "vmSwitchName", "dhcpOptions")
-"""What can't be changed of a cluster, a pool, a logical network.
-
-These have all that can: https://learn.microsoft.com/cli/azure/aksarc#az-aksarc-update,
-https://learn.microsoft.com/cli/azure/aksarc/nodepool#az-aksarc-nodepool-update and
-https://learn.microsoft.com/azure/azure-local/manage/create-logical-networks
-"""
+_FIXED = read(Path(__file__).with_name("fixed.yaml"))
 _ADVICE = (
     "run `az login`; see that a group of yours is in entra.adminGroups, and that this machine "
     "reaches the cluster's own network; then `pulumi up` again"
@@ -92,7 +78,7 @@ def _network(
         vm_switch_name=settings.vm_switch,
         dhcp_options={"dns_servers": list(settings.dns_servers)},
         subnets=[subnet],
-        opts=azure.options(fixed=_FIXED_OF_NETWORK),
+        opts=azure.options(fixed=_FIXED["network"]),
     )
     made: pulumi.Output[str] = network.id
     return made
@@ -117,9 +103,7 @@ def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.C
         agent_public_key_certificate="",
         aad_profile=profile,
         arc_agent_profile={"agent_auto_upgrade": "Enabled"},
-        # Azure RBAC is decided for good when the cluster is made:
-        # https://learn.microsoft.com/azure/aks/aksarc/azure-rbac-local
-        opts=azure.options(fixed=("location", "aadProfile.enableAzureRBAC")),
+        opts=azure.options(fixed=_FIXED["connected"]),
     )
 
 
@@ -149,7 +133,7 @@ def _instance(
         resource_type="provisionedClusterInstances",
         resource_name_="default",
         properties=_instance_properties(settings, network),
-        opts=azure.options(cluster, fixed=_FIXED_OF_CLUSTER, timeout="2h"),
+        opts=azure.options(cluster, fixed=_FIXED["cluster"], timeout="2h"),
     )
     if (gpu := settings.gpu) is None:
         return [instance]
@@ -171,7 +155,7 @@ def _instance(
             "nodeLabels": gpu.all_labels,
             "nodeTaints": [*map(str, gpu.all_taints)],
         },
-        opts=azure.options(instance, fixed=_FIXED_OF_POOL, timeout="1h", ignore_changes=ignored),
+        opts=azure.options(instance, fixed=_FIXED["pool"], timeout="1h", ignore_changes=ignored),
     )
     return [instance, pool]
 

@@ -1,7 +1,5 @@
 """The settings of the kind `azure-stack` below `slipway:cluster`. In a YAML keys are camelCase."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from ipaddress import IPv4Address

@@ -1,7 +1,5 @@
 """What kind's and minikube's clusters have in common in a program: settings, limits, resources."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal

@@ -3,8 +3,6 @@
 https://kind.sigs.k8s.io
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 

@@ -19,20 +19,16 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from string import Template
 
 from clusters.embedded.layout import DNS_SERVICE, Layout
 from core import files
+from core.manifests import read
 from core.process import run
 
-# What the kubelet would set (pkg/kubelet/cm, setupKernelTunables) and refuses to start without.
-KERNEL = {
-    "vm/overcommit_memory": "1",
-    "vm/panic_on_oom": "0",
-    "kernel/panic": "10",
-    "kernel/panic_on_oops": "1",
-    "kernel/keys/root_maxkeys": "1000000",
-    "kernel/keys/root_maxbytes": "25000000",
-}
+_MOUNTS = read(Path(__file__).with_name("isolation.yaml"))
+KERNEL: Mapping[str, str] = _MOUNTS["kernel"]
+"""The kernel's parameters as the node sees them, by their paths below /proc/sys."""
 # One quick try: health tries again, and a lookup must never hang on a dead server.
 RESOLVER = f"nameserver {DNS_SERVICE}\noptions timeout:2 attempts:1\n"
 
@@ -84,11 +80,6 @@ def ensure(layout: Layout) -> None:
     _system(layout).mkdir(exist_ok=True)
 
 
-def join(layout: Layout) -> None:
-    """Put this process, and all that it will start, in the cluster's group."""
-    (_system(layout) / "cgroup.procs").write_text("0")
-
-
 def groups(layout: Layout) -> list[Path]:
     """The cluster's groups in every tree, parents first."""
     tops = [tree.root / layout.node for tree in hierarchies()]
@@ -136,14 +127,10 @@ def _delegate(group: Path) -> None:
 
 
 def directories(layout: Layout) -> Mapping[Path, Path]:
-    """Directories as the node sees them, and what is behind them on the host."""
-    return {
-        Path("/run/containerd"): layout.containerd_state,
-        Path("/var/lib/cni"): layout.runtime / "cni",
-        Path("/var/lib/kubelet"): layout.directory / "kubelet",
-        Path("/var/log/containers"): layout.logs / "containers",
-        Path("/var/log/pods"): layout.logs / "pods",
-    }
+    """Return directories as the node sees them, and what is behind them on the host."""
+    sources: Mapping[str, str] = _MOUNTS["directories"]
+    values = vars(layout)
+    return {Path(path): Path(Template(text).substitute(values)) for path, text in sources.items()}
 
 
 def establish(layout: Layout) -> None:
@@ -177,7 +164,8 @@ def inside(layout: Layout, mountinfo: str | None = None) -> list[str]:
 def main() -> None:
     """Join the control group, mount what is private, and give way to supervisord."""
     layout = Layout(Path(sys.argv[1]))
-    join(layout)
+    # It is of this process, and all that it will start.
+    (_system(layout) / "cgroup.procs").write_text("0")
     establish(layout)
     configuration = str(layout.config / "supervisord.conf")
     os.execv(  # noqa: S606 (no shell is needed)

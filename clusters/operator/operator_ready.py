@@ -7,6 +7,7 @@ it has observed its configuration.
 
 from collections.abc import Callable
 from http import HTTPStatus
+from pathlib import Path
 from typing import ClassVar
 
 from kubernetes.client import ApiClient
@@ -17,6 +18,7 @@ from clusters.operator.releases import NAME, NAMESPACE
 from core.context import Context
 from core.handler import Change, Handler, Properties
 from core.kube import Request, api_message, ask, connect
+from core.manifests import rendered
 from core.rollout import REQUEST_SECONDS, Rollout, not_ready_on_errors
 from core.wait import NotYet, until
 
@@ -167,13 +169,6 @@ def judges(api: ApiClient, namespace: str) -> bool:
 
 
 def _try(api: ApiClient, namespace: str, *, container: str) -> None:
-    """Try a PyTorchJob that the CRD allows; the webhook wants a container named pytorch."""
-    template = {"spec": {"containers": [{"name": container, "image": "readiness-probe"}]}}
-    job = {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": "readiness-probe"},
-        "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": template}}},
-    }
+    (job,) = rendered(Path(__file__).with_name("probe.yaml"), container=container)
     path = f"/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs"
     ask(api, Request("POST", path, {"dryRun": "All"}, job), limit=REQUEST_SECONDS)

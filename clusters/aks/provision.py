@@ -22,12 +22,6 @@ from clusters.cloud_reports import AZURE_LATE_ROLES
 from clusters.cluster import JOB_ACCOUNT, JOBS, Cluster, JobIdentity
 from core import tokens
 
-_ADVICE = (
-    "run `az login`; see that your own ID is in admins, and the address that you come from in "
-    "api.authorizedRanges (a private cluster is reached from inside of its network alone); then "
-    "`pulumi up` again"
-)
-
 
 def provision(settings: AksSettings) -> Cluster:
     """Declare everything on Azure, and return the cluster."""
@@ -88,7 +82,7 @@ def provision(settings: AksSettings) -> Cluster:
         _kubeconfig(azure, cluster, admin=settings.admin_kubeconfig),
         settings.images.target(target),
         identifier=f"providers/Microsoft.ContainerService/managedClusters/{azure.resource_name}",
-        advice=_ADVICE,
+        advice=CONSTANTS["advice"],
         after=ready,
         lasting=settings.lasting,
         kind="aks",

@@ -18,12 +18,9 @@ from clusters.cluster import ONE_AT_A_TIME, Cluster
 from core import tokens
 from core.manifests import read
 
-_FIXED = read(Path(__file__).with_name("fixed.yaml"))
-_ADVICE = (
-    "run `az login`; see that a group of yours is in entra.adminGroups, and that this machine "
-    "reaches the cluster's own network; then `pulumi up` again"
-)
-_LINUX = {"osType": "Linux", "osSKU": "CBLMariner"}
+_CONSTANTS = read(Path(__file__).with_name("constants.yaml"))
+_FIXED = _CONSTANTS["fixed"]
+"""Properties of which another value replaces a resource."""
 
 
 def provision(settings: AzureStackSettings) -> Cluster:
@@ -42,7 +39,7 @@ def provision(settings: AzureStackSettings) -> Cluster:
         _kubeconfig(azure, settings, made[0]),
         settings.images.target(settings.registry.target()),
         identifier=settings.name,
-        advice=_ADVICE,
+        advice=_CONSTANTS["advice"],
         after=made,
         lasting=settings.lasting,
         kind="azure-stack",
@@ -97,12 +94,8 @@ def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.C
         azure.cluster_name,
         cluster_name=azure.resource_name,
         **azure.placed,
-        kind=kubernetes.ConnectedClusterKind.PROVISIONED_CLUSTER,
-        identity={"type": "SystemAssigned"},
-        # AKS makes the key itself, and takes nothing but an empty one.
-        agent_public_key_certificate="",
+        **_CONSTANTS["connected"],
         aad_profile=profile,
-        arc_agent_profile={"agent_auto_upgrade": "Enabled"},
         opts=azure.options(fixed=_FIXED["connected"]),
     )
 
@@ -133,7 +126,7 @@ def _instance(
         resource_type="provisionedClusterInstances",
         resource_name_="default",
         properties=_instance_properties(settings, network),
-        opts=azure.options(cluster, fixed=_FIXED["cluster"], timeout="2h"),
+        opts=azure.options(cluster, fixed=_FIXED["instance"], timeout="2h"),
     )
     if (gpu := settings.gpu) is None:
         return [instance]
@@ -147,7 +140,7 @@ def _instance(
         resource_type="agentPools",
         resource_name_="gpu",
         properties={
-            **_LINUX,
+            **_CONSTANTS["pool"],
             "vmSize": gpu.size,
             "count": gpu.min_nodes,
             "enableAutoScaling": gpu.grows,
@@ -176,11 +169,11 @@ def _instance_properties(
         # A cluster has one from the start. That of the GPUs is a resource of its own, so that
         # a change of it is none of the cluster.
         "agentPoolProfiles": [
-            {"name": "system", **_LINUX, "vmSize": system.size, "count": system.nodes}
+            {"name": "system", **_CONSTANTS["pool"], "vmSize": system.size, "count": system.nodes}
         ],
         "cloudProviderProfile": {"infraNetworkProfile": {"vnetSubnetIds": [network]}},
         "linuxProfile": {"ssh": {"publicKeys": [{"keyData": settings.ssh_key}]}},
-        "licenseProfile": {"azureHybridBenefit": "NotApplicable"},
+        **_CONSTANTS["instance"],
         **optional,
     }
 

@@ -104,9 +104,13 @@ class AzureStackSettings(AzureSettings):
         network, address = self.logical_network, self.control_plane.address
         yield from without_gpus("system", self.system.size)
         yield from without_gpus("controlPlane", self.control_plane.size)
-        if self.disconnected is None:
-            yield from self._connected()
-        else:
+        if self.disconnected is None and self.entra is None:
+            text = (
+                "is missing; it has adminGroups, with a group that whoever runs pulumi up is in: "
+            )
+            text += "az ad group show --group NAME --query id"
+            yield contradiction(("entra",), text, "disconnected")
+        elif self.disconnected is not None:
             yield from self._disconnected()
             yield from self._unreached()
         if self.gpu is not None:
@@ -115,15 +119,6 @@ class AzureStackSettings(AzureSettings):
             workers = self.system.nodes + (0 if self.gpu is None else self.gpu.max_nodes)
             yield from network.misplaced(self.pods, address)
             yield from network.too_small(self.control_plane.nodes + workers, address)
-
-    def _connected(self) -> Iterator[Contradiction]:
-        if self.entra is None:
-            yield contradiction(
-                ("entra",),
-                "is missing; it has adminGroups, with a group that whoever runs pulumi up is in: "
-                "az ad group show --group NAME --query id",
-                "disconnected",
-            )
 
     def _disconnected(self) -> Iterator[Contradiction]:
         """Yield what Azure Local can't do without the internet.

@@ -35,24 +35,22 @@ RESOLVER = f"nameserver {DNS_SERVICE}\noptions timeout:2 attempts:1\n"
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """One mounted cgroup tree."""
+    """One mounted cgroup tree; the mount options of version 1 name its controllers."""
 
     root: Path
-    controllers: frozenset[str]
+    options: frozenset[str]
     version: int
 
 
 def hierarchies(mounts: str | None = None) -> list[Hierarchy]:
     """Every cgroup tree of this machine, as /proc/self/mounts or a text like it has them."""
     text = Path("/proc/self/mounts").read_text() if mounts is None else mounts
-    found = []
-    for line in text.splitlines():
-        _, root, kind, options, *_ = line.split(" ")
-        if kind == "cgroup":
-            found.append(Hierarchy(Path(root), frozenset(options.split(",")), 1))
-        elif kind == "cgroup2":
-            found.append(Hierarchy(Path(root), frozenset(), 2))
-    return found
+    versions = {"cgroup": 1, "cgroup2": 2}
+    return [
+        Hierarchy(Path(root), frozenset(options.split(",")), versions[kind])
+        for _, root, kind, options, *_ in (line.split(" ") for line in text.splitlines())
+        if kind in versions
+    ]
 
 
 def tracking(trees: Iterable[Hierarchy]) -> Hierarchy:
@@ -60,7 +58,7 @@ def tracking(trees: Iterable[Hierarchy]) -> Hierarchy:
 
     Raises `RuntimeError` where the machine has neither.
     """
-    suitable = [tree for tree in trees if tree.version == 2 or "pids" in tree.controllers]
+    suitable = [tree for tree in trees if tree.version == 2 or "pids" in tree.options]
     if not suitable:
         raise RuntimeError(
             "no cgroup tree that can hold the cluster: /proc/self/mounts names neither version 2 "

@@ -106,7 +106,13 @@ class Operator:
     def probe(self) -> None:
         """Raise `NotYet` unless the operator is rolled out, and its webhook judges."""
         with not_ready_on_errors():
-            self._probe_rollout()
+            try:
+                if self._rollout is not None:
+                    self._rollout.probe()
+            except ApiException as error:
+                # The webhook's own answer decides where this account may not see its Deployment.
+                if self._own or error.status != HTTPStatus.FORBIDDEN:
+                    raise
             if not judges(self._api, self._job_namespace) and self._judges:
                 raise NotYet("the API server does not ask the operator's webhook yet")
 
@@ -138,16 +144,6 @@ class Operator:
                 "whether `kubectl get validatingwebhookconfigurations` lists one for PyTorchJobs"
             )
         return self._rollout.explain()
-
-    def _probe_rollout(self) -> None:
-        if self._rollout is None:
-            return
-        try:
-            self._rollout.probe()
-        except ApiException as error:
-            if self._own or error.status != HTTPStatus.FORBIDDEN:
-                raise
-            # The webhook's own answer decides, and it is called next.
 
 
 def judges(api: ApiClient, namespace: str) -> bool:

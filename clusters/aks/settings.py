@@ -11,18 +11,17 @@ from pydantic.dataclasses import dataclass
 from clusters.aks.access import Admins, Api, Network
 from clusters.aks.pools import AksGpuNodes, CpuPool, SystemPool
 from clusters.azure.facts import reserved
-from clusters.azure.settings import DISTINCT, AzureSettings, regex
+from clusters.azure.settings import DISTINCT, AzureSettings, text_field
 from core.fields import CONFIG, number
 from core.manifests import read
 from core.problem import Contradiction, contradiction
 
 CONSTANTS = read(Path(__file__).with_name("constants.yaml"))
 """What is the same for every AKS cluster."""
-_VERSION = "a version of Kubernetes, such as 1.34, or 1.34.2 for no other"
-Version = Annotated[str, regex(r"^1\.[0-9]{2}(\.[0-9]+)?$", _VERSION)]
-RegistryName = Annotated[str, regex("^[a-zA-Z0-9]{5,50}$", "5 to 50 letters and digits")]
-StorageName = Annotated[str, regex("^[a-z0-9]{3,24}$", "3 to 24 of a-z and 0-9")]
-Email = Annotated[str, regex(r"^[^@\s]+@[^@\s]+\.[^@\s]+$", "an address such as you@example.org")]
+Version = Annotated[str, text_field("version")]
+RegistryName = Annotated[str, text_field("registry")]
+StorageName = Annotated[str, text_field("storage")]
+Email = Annotated[str, text_field("email")]
 Amount = Annotated[
     float,
     Field(gt=0, allow_inf_nan=False, description="a number above 0"),

@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
 from clusters.azure.facts import cores, without_gpus
-from clusters.azure.settings import DISTINCT, AzureSettings, Guid, regex, resource_id
+from clusters.azure.settings import DISTINCT, AzureSettings, Guid, resource_id, text_field
 from clusters.azure_stack.machines import (
     ControlPlane,
     LocalGpuNodes,
@@ -27,12 +27,9 @@ _PRINTED = "the ID that `az customlocation show --query id` prints"
 CustomLocation = Annotated[str, resource_id("Microsoft.ExtendedLocation/customLocations", _PRINTED)]
 _EXISTING = "the ID of an existing logical network"
 LogicalNetworkId = Annotated[str, resource_id("Microsoft.AzureStackHCI/logicalNetworks", _EXISTING)]
-_KEY = "the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA…"
-PublicKey = Annotated[str, regex(r"^ssh-rsa [A-Za-z0-9+/]+={0,3}( \S.*)?$", _KEY)]
-_LABEL = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
-_HOST = "a host name with no https:// before it, such as armmanagement.autonomous.cloud.private"
-Host = Annotated[str, regex(rf"^{_LABEL}(\.{_LABEL})+(:[0-9]{{1,5}})?$", _HOST)]
-Version = Annotated[str, regex(r"^1\.[0-9]{2}\.[0-9]+$", "a version such as 1.31.5")]
+PublicKey = Annotated[str, text_field("publicKey")]
+Host = Annotated[str, text_field("host")]
+Version = Annotated[str, text_field("localVersion")]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

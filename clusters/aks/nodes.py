@@ -44,13 +44,11 @@ def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
     )
     subnet = network.Subnet(
         f"{name}-nodes",
-        subnet_name="nodes",
+        **CONSTANTS["subnet"],
         virtual_network_name=f"slipway-{name}",
         resource_group_name=azure.group_name,
         address_prefix=settings.nodes,
         network_security_group={"id": guard.id},
-        # By which the storage account sees that a request comes from here.
-        service_endpoints=[{"service": "Microsoft.Storage"}],
         opts=azure.options(around),
     )
     made: Output[str] = subnet.id

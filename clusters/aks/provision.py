@@ -108,10 +108,7 @@ def _identity(azure: AzureCluster, part: str) -> managedidentity.UserAssignedIde
     """
     name = f"{azure.cluster_name}-{part}"
     return managedidentity.UserAssignedIdentity(
-        name,
-        resource_name_=name,
-        **azure.placed,
-        opts=azure.options(),
+        name, resource_name_=name, **azure.placed, opts=azure.options()
     )
 
 
@@ -122,13 +119,11 @@ def _trust(
     name = f"{azure.cluster_name}-jobs"
     return managedidentity.FederatedIdentityCredential(
         name,
-        federated_identity_credential_resource_name="slipway-jobs",
+        **CONSTANTS["trust"],
         resource_group_name=azure.group_name,
         resource_name_=name,
         issuer=issuer,
         subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
-        # https://learn.microsoft.com/azure/aks/workload-identity-overview
-        audiences=["api://AzureADTokenExchange"],
         opts=azure.options(jobs),
     )
 
@@ -175,7 +170,5 @@ def _kubeconfig(
         listed = aks.list_managed_cluster_admin_credentials_output(**which)
     else:
         listed = aks.list_managed_cluster_user_credentials_output(format="exec", **which)
-    text: pulumi.Output[str] = listed.apply(
-        lambda found: base64.b64decode(found.kubeconfigs[0].value).decode()
-    )
-    return text
+    encoded: pulumi.Output[str] = listed.apply(lambda found: found.kubeconfigs[0].value)
+    return encoded.apply(lambda text: base64.b64decode(text).decode())

@@ -18,14 +18,13 @@ from clusters.azure.resources import AzureCluster
 
 
 def registry(azure: AzureCluster, settings: AksSettings) -> containerregistry.Registry:
-    """Declare a registry that lets in people and identities of Entra, and no password."""
+    """Declare the registry, which lets in people and identities of Entra, and no password."""
     return containerregistry.Registry(
         azure.cluster_name,
         registry_name=settings.registry_name,
         **azure.placed,
         sku={"name": settings.registry.sku},
-        admin_user_enabled=False,
-        anonymous_pull_enabled=False,
+        **CONSTANTS["registry"],
         opts=azure.options(),
     )
 
@@ -84,11 +83,9 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
         azure.cluster_name,
         workspace_name=f"slipway-{azure.cluster_name}",
         **azure.placed,
-        sku={"name": "PerGB2018"},
+        **CONSTANTS["workspace"],
         retention_in_days=settings.retention_days,
         workspace_capping={"daily_quota_gb": settings.daily_gib},
-        # Its keys are for agents, which are not used.
-        features={"disable_local_auth": True},
         opts=azure.options(),
     )
     for name, resource in resources.items():
@@ -113,15 +110,13 @@ def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None
         azure.cluster_name,
         budget_name=f"slipway-{azure.cluster_name}",
         scope=azure.subscription,
-        category="Cost",
+        **CONSTANTS["budget"],
         amount=settings.amount,
-        time_grain="Monthly",
         time_period={"start_date": datetime.now(UTC).strftime("%Y-%m-01T00:00:00Z")},
         filter={"dimensions": {"name": "ResourceGroupName", "operator": "In", "values": [*groups]}},
         notifications={
             f"{kind}{percent}": {
-                "enabled": True,
-                "operator": "GreaterThanOrEqualTo",
+                **CONSTANTS["alert"],
                 "threshold": percent,
                 "threshold_type": kind,
                 "contact_emails": list(settings.emails),

@@ -59,10 +59,8 @@ def _network(
     out = {"address_prefix": "0.0.0.0/0", "next_hop_ip_address": settings.gateway}
     addresses = {"start": settings.pool_start, "end": settings.pool_end}
     subnet = {
-        "name": "nodes",
+        **_CONSTANTS["subnet"],
         "address_prefix": settings.prefix,
-        # The only method that AKS takes: a node keeps its address for life.
-        "ip_allocation_method": "Static",
         "ip_pools": [{"name": "nodes", "ip_pool_type": "vm", **addresses}],
         "route_table": {"routes": [{"name": "default", **out}]},
         "vlan": settings.vlan,
@@ -114,9 +112,8 @@ def _instance(
         lambda name: f"connectedClusters/{name}/providers/Microsoft.HybridContainerService"
     )
     common = {
-        "api_version": "2024-01-01",  # that of the properties
+        **_CONSTANTS["resource"],
         "resource_group_name": azure.group_name,
-        "resource_provider_namespace": "Microsoft.Kubernetes",
         "extended_location": {"type": "CustomLocation", "name": settings.custom_location},
     }
     instance = resources.Resource(

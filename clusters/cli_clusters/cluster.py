@@ -113,9 +113,5 @@ def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[st
         opts=pulumi.ResourceOptions(depends_on=resources),
     )
     return Cluster(
-        kind=kind,
-        provider=provider,
-        kubeconfig=kubeconfig,
-        image_target=way_in,
-        images=images,
+        kind=kind, provider=provider, kubeconfig=kubeconfig, image_target=way_in, images=images
     )

@@ -4,6 +4,7 @@ What every account may read comes first: which APIs are served. The rest it may 
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -182,10 +183,9 @@ def _plain(deployment: Mapping[str, Any]) -> Deployed:
 
 
 def _judged(api: client.ApiClient, namespace: str) -> bool | None:
-    try:
+    with suppress(ApiException):  # The gate checks again, and waits.
         return judges(api, namespace)
-    except ApiException:
-        return None  # The gate checks again, and waits.
+    return None
 
 
 def _made_by(thing: Mapping[str, Any] | None) -> str | None:

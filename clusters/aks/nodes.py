@@ -13,10 +13,6 @@ from clusters.aks.pools import AksGpuNodes, SystemPool
 from clusters.aks.settings import CONSTANTS, AksSettings
 from clusters.azure.resources import AzureCluster
 
-_CRITICAL = "CriticalAddonsOnly=true:NoSchedule"
-"""Keeps every pod but the cluster's own off the system pool
-(https://learn.microsoft.com/azure/aks/use-system-pools)."""
-
 
 def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
     """Return the ID of the existing subnet for nodes; or declare a network and return its own.
@@ -69,9 +65,8 @@ def managed_cluster(
     before.
     """
     system = {
-        "name": "system",
-        "mode": "System",
-        **({} if settings.cpu is None else {"node_taints": [_CRITICAL]}),
+        **CONSTANTS["system"],
+        **({} if settings.cpu is None else CONSTANTS["critical"]),
         "tags": azure.tags,
         **_pool(settings.system, subnet),
     }
@@ -90,11 +85,7 @@ def managed_cluster(
         identity={"type": "UserAssigned", "user_assigned_identities": [control]},
         **CONSTANTS["cluster"],
         disable_local_accounts=not settings.admin_kubeconfig,
-        aad_profile={
-            "managed": True,
-            "enable_azure_rbac": True,
-            **({"admin_group_object_ids": groups} if groups else {}),
-        },
+        aad_profile=CONSTANTS["entra"] | ({"admin_group_object_ids": groups} if groups else {}),
         api_server_access_profile=_api_server(settings),
         network_profile={
             **CONSTANTS["network"],
@@ -156,7 +147,6 @@ def agent_pools(
 
 
 def _pool(pool: SystemPool | AksGpuNodes, subnet: Input[str]) -> dict[str, Any]:
-    """Return the properties that every pool has."""
     return {
         **CONSTANTS["pool"],
         "vm_size": pool.size,
@@ -172,7 +162,6 @@ def _pool(pool: SystemPool | AksGpuNodes, subnet: Input[str]) -> dict[str, Any]:
 
 
 def _with_gpus(gpu: AksGpuNodes) -> dict[str, Any]:
-    """Return the properties that only a pool with GPUs has."""
     spot = gpu.spot
     return {
         # https://learn.microsoft.com/azure/aks/use-nvidia-gpu
@@ -190,9 +179,6 @@ def _api_server(settings: AksSettings) -> dict[str, Any]:
 
     https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges
     """
-    # Azure's way to run commands in a cluster would go round the ranges.
-    closed = {"disable_run_command": True}
-    if not settings.api.private:
-        return {**closed, "authorized_ip_ranges": list(settings.api.authorized_ranges)}
-    private = {"enable_private_cluster": True, "enable_private_cluster_public_fqdn": False}
-    return {**closed, **private, "private_dns_zone": "system"}
+    if settings.api.private:
+        return {**CONSTANTS["api"], **CONSTANTS["private_api"]}
+    return {**CONSTANTS["api"], "authorized_ip_ranges": list(settings.api.authorized_ranges)}

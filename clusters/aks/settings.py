@@ -23,9 +23,7 @@ RegistryName = Annotated[str, text_field("registry")]
 StorageName = Annotated[str, text_field("storage")]
 Email = Annotated[str, text_field("email")]
 Amount = Annotated[
-    float,
-    Field(gt=0, allow_inf_nan=False, description="a number above 0"),
-    BeforeValidator(number),
+    float, Field(gt=0, allow_inf_nan=False, description="a number above 0"), BeforeValidator(number)
 ]
 
 

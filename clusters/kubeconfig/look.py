@@ -118,7 +118,6 @@ def _unreachable(choice: Choice, error: Exception) -> str:
     reraise=True,
 )
 def _groups(api: client.ApiClient) -> set[str]:
-    """Return the API groups that are served."""
     answer = ask(api, Request("GET", "/apis/"), limit=_LIMIT)
     return {group["name"] for group in answer["groups"]}
 

@@ -162,7 +162,7 @@ def inside(layout: Layout, mountinfo: str | None = None) -> list[str]:
 def main() -> None:
     """Join the control group, mount what is private, and give way to supervisord."""
     layout = Layout(Path(sys.argv[1]))
-    # It is of this process, and all that it will start.
+    # This process, and all that it will start, is in the group from here on.
     (_system(layout) / "cgroup.procs").write_text("0")
     establish(layout)
     configuration = str(layout.config / "supervisord.conf")

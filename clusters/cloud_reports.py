@@ -6,35 +6,19 @@ https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#w
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
+
+from core.manifests import read
 
 STATUS = "cluster-autoscaler-status"
 """The ConfigMap with its status, which its own events are about."""
 NAMESPACE = "kube-system"
 _MADE, _NOT_MADE = "TriggeredScaleUp", "NotTriggerScaleUp"
 _FAILED = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
-_CAUSES = (
-    # The words of Azure's and of other clouds' answers, and the autoscaler's own codes.
-    # https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-resource-quota
-    (re.compile("quota", re.IGNORECASE), "the subscription's quota: raise it, or use other sizes"),
-    # https://learn.microsoft.com/azure/virtual-machines/allocation-failure
-    # https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-sku-not-available
-    (
-        re.compile(
-            "AllocationFailed|AllocationRequest|SkuNotAvailable|OutOfCapacity|STOCKOUT"
-            "|RESOURCE_POOL_EXHAUSTED|insufficient capacity|OUT_OF_RESOURCES",
-            re.IGNORECASE,
-        ),
-        "no such machine left just now, spot ones least of all: use another size, region or zone",
-    ),
-    (re.compile("max node group size reached|max limit reached"), "the pool is at its largest"),
-    (
-        re.compile("failed to register within|ScaleUpTimedOut", re.IGNORECASE),
-        "a machine was made and never became a node",
-    ),
-)
+_FACTS = read(Path(__file__).with_name("cloud_reports.yaml"))
 
 
 @dataclass(frozen=True)
@@ -75,7 +59,8 @@ def setbacks(status: str | None, events: Iterable[Mapping[str, Any]] = ()) -> li
 
 def explained(words: str) -> str:
     """Return the autoscaler's words, and in front of them what is behind them where it is known."""
-    cause = next((text for pattern, text in _CAUSES if pattern.search(words)), None)
+    causes = (text for text, pattern in _FACTS["causes"].items() if re.search(pattern, words))
+    cause = next(causes, None)
     return words if cause is None else f"{cause} ({words})"
 
 
@@ -135,20 +120,5 @@ def as_input(policy: RefusedPulls | None) -> dict[str, Any]:
     return {} if policy is None else {"refusedPulls": asdict(policy)}
 
 
-AZURE_LATE_ROLES = RefusedPulls(
-    # Only Azure's registries: they answer 404 for an image that does not exist, and this to a login
-    # without a role. Docker Hub and others refuse the login for both.
-    # The text is containerd's, as in https://github.com/Azure/AKS/issues/4593.
-    pattern=r"\.azurecr\.(io|us|cn)/.*(401 Unauthorized|403 Forbidden|authentication required)",
-    # Ten minutes, and the longest pause between two pulls, five:
-    # https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff
-    seconds=900.0,
-    advice=(
-        "The registry refuses the nodes' login. A new role takes up to ten minutes to apply, and "
-        "the nodes try again: this is waited for, at most 15 minutes"
-    ),
-)
-"""AKS pulls as the identity of its kubelets, whose role Azure may take ten minutes to apply.
-
-https://learn.microsoft.com/azure/role-based-access-control/troubleshooting
-"""
+AZURE_LATE_ROLES = RefusedPulls(**_FACTS["azure_late_roles"])
+"""AKS pulls as the identity of its kubelets, whose role Azure may take ten minutes to apply."""

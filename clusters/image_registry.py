@@ -1,7 +1,5 @@
 """Where a cluster's nodes get images from: those that are there already, and a private registry."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Mapping

@@ -1,12 +1,10 @@
 """A cluster's nodes: what they have for jobs, what jobs have to know of them, what they cost by."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import dataclasses
 
@@ -42,7 +40,7 @@ class Capacity:
         gpus = f", {self.gpus} x nvidia.com/gpu" if self.gpus else ""
         return f"{nodes} with {float(self.cpu):g} cores, {gibibytes(self.memory)}{gpus} for jobs"
 
-    def beside(self, requests: Collection[Mapping[str, str]]) -> Capacity:
+    def beside(self, requests: Collection[Mapping[str, str]]) -> Self:
         """Return what is left beside pods with these requests, of which any node may have all."""
         return replace(
             self,

@@ -36,11 +36,7 @@ def require(directory: Path, stack: str | None) -> None:
 
 
 def claim(directory: Path, stack: str) -> None:
-    """Note that a cluster is a stack's, before anything is made of it.
-
-    Raises:
-        NotOurs: it is another one's.
-    """
+    """Note that a cluster is a stack's, before anything is made of it; raises as `require`."""
     require(directory, stack)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     (directory / _FILE).write_text(stack, encoding="utf-8")

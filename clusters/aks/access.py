@@ -1,7 +1,5 @@
 """Who and what reaches an AKS cluster: its API server, its administrators, its addresses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from itertools import combinations
@@ -10,13 +8,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from clusters.azure.settings import DISTINCT, Guid, Login, parsed, regex, resource_id
+from clusters.azure.settings import DISTINCT, Guid, Login, parsed, resource_id
 from core.fields import CONFIG
 from core.problem import Contradiction, contradiction, quote
 
 _ADDRESSES = "addresses in CIDR notation, such as 192.0.2.0/24"
 Addresses = Annotated[
-    str, regex(r"^[0-9.]+/[0-9]{1,2}$", _ADDRESSES), parsed(IPv4Network, _ADDRESSES)
+    str,
+    Field(pattern=r"^[0-9.]+/[0-9]{1,2}$", description=_ADDRESSES),
+    parsed(IPv4Network, _ADDRESSES),
 ]
 SubnetId = Annotated[str, resource_id("Microsoft.Network/virtualNetworks/subnets", "a subnet's ID")]
 # https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges#limitations

@@ -16,23 +16,12 @@ import pulumi
 
 from clusters.aks.access import Principal
 from clusters.aks.node_pools import GPU_FALLBACK, node_pools
-from clusters.aks.settings import AksSettings
+from clusters.aks.settings import CONSTANTS, AksSettings
 from clusters.azure.checks import KEY, az
 from clusters.azure.facts import cores
 from core.problem import Problem, meant, quote
 from core.process import CommandFailed
 
-_PROVIDERS = (
-    "Microsoft.Compute",
-    "Microsoft.ContainerRegistry",
-    "Microsoft.ContainerService",
-    "Microsoft.Insights",
-    "Microsoft.ManagedIdentity",
-    "Microsoft.Network",
-    "Microsoft.OperationalInsights",
-    "Microsoft.Storage",
-)
-"""https://learn.microsoft.com/azure/azure-resource-manager/management/azure-services-resource-providers"""
 _SPOT, _REGULAR = "lowPriorityCores", "cores"
 """The quotas of spot nodes of all families, and of all other nodes together."""
 _KEYS = {GPU_FALLBACK: "gpu.spot.fallback"}
@@ -104,7 +93,7 @@ def _registered(settings: AksSettings) -> Iterator[Problem]:
         each["namespace"].lower(): each["registrationState"]
         for each in az(settings, "provider", "list")
     }
-    for name in _PROVIDERS:
+    for name in CONSTANTS["providers"]:
         if (state := states.get(name.lower(), "NotRegistered")) != "Registered":
             text = f"has {name} as {state}; run `az provider register --namespace {name} --wait`"
             yield Problem(f"{KEY}.subscription", text)

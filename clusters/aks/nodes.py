@@ -10,26 +10,8 @@ from pulumi_azure_native import network
 
 from clusters.aks.access import Network
 from clusters.aks.pools import AksGpuNodes, SystemPool
-from clusters.aks.settings import AksSettings
+from clusters.aks.settings import CONSTANTS, AksSettings
 from clusters.azure.resources import AzureCluster
-
-_CRITICAL = "CriticalAddonsOnly=true:NoSchedule"
-"""Keeps every pod but the cluster's own off the system pool
-(https://learn.microsoft.com/azure/aks/use-system-pools)."""
-_FIXED = (
-    "availabilityZones",
-    "gpuProfile",
-    "osDiskSizeGB",
-    "osDiskType",
-    "scaleSetEvictionPolicy",
-    "scaleSetPriority",
-    "spotMaxPrice",
-    "vmSize",
-    "vnetSubnetID",
-)
-"""What AKS can't change of a pool: the pool is replaced, and the cluster stays
-(https://learn.microsoft.com/azure/aks/manage-node-pools#limitations,
-https://learn.microsoft.com/azure/aks/spot-node-pool#limitations)."""
 
 
 def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
@@ -58,13 +40,11 @@ def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
     )
     subnet = network.Subnet(
         f"{name}-nodes",
-        subnet_name="nodes",
+        **CONSTANTS["subnet"],
         virtual_network_name=f"slipway-{name}",
         resource_group_name=azure.group_name,
         address_prefix=settings.nodes,
         network_security_group={"id": guard.id},
-        # By which the storage account sees that a request comes from here.
-        service_endpoints=[{"service": "Microsoft.Storage"}],
         opts=azure.options(around),
     )
     made: Output[str] = subnet.id
@@ -85,9 +65,8 @@ def managed_cluster(
     before.
     """
     system = {
-        "name": "system",
-        "mode": "System",
-        **({} if settings.cpu is None else {"node_taints": [_CRITICAL]}),
+        **CONSTANTS["system"],
+        **({} if settings.cpu is None else CONSTANTS["critical"]),
         "tags": azure.tags,
         **_pool(settings.system, subnet),
     }
@@ -104,25 +83,12 @@ def managed_cluster(
         # What is protected from deletion is worth a promise of uptime.
         sku={"name": "Base", "tier": "Standard" if settings.production else settings.tier},
         identity={"type": "UserAssigned", "user_assigned_identities": [control]},
-        enable_rbac=True,
+        **CONSTANTS["cluster"],
         disable_local_accounts=not settings.admin_kubeconfig,
-        aad_profile={
-            "managed": True,
-            "enable_azure_rbac": True,
-            **({"admin_group_object_ids": groups} if groups else {}),
-        },
+        aad_profile=CONSTANTS["entra"] | ({"admin_group_object_ids": groups} if groups else {}),
         api_server_access_profile=_api_server(settings),
-        oidc_issuer_profile={"enabled": True},
-        security_profile={"workload_identity": {"enabled": True}},
-        # A network in which NetworkPolicies hold:
-        # https://learn.microsoft.com/azure/aks/azure-cni-powered-by-cilium
         network_profile={
-            "network_plugin": "azure",
-            "network_plugin_mode": "overlay",
-            "network_dataplane": "cilium",
-            "network_policy": "cilium",
-            "load_balancer_sku": "standard",
-            "outbound_type": "loadBalancer",
+            **CONSTANTS["network"],
             "pod_cidr": settings.network.pods,
             "service_cidr": settings.network.services,
             # Any address of the range but the first, which is the API server's Service.
@@ -137,8 +103,6 @@ def managed_cluster(
             # when the expander is left out later was not checked.
             **({"expander": "priority"} if falls_back else {}),
         },
-        # Nodes get new images in the hours of `maintenance` alone; Kubernetes stays as it is.
-        auto_upgrade_profile={"node_os_upgrade_channel": "NodeImage", "upgrade_channel": "none"},
         agent_pool_profiles=[system],
         # After a refresh it lists all pools, in any order: an update would send one of them alone.
         opts=azure.options(after, ignore_changes=["agentPoolProfiles"]),
@@ -146,23 +110,13 @@ def managed_cluster(
 
 
 def maintenance(azure: AzureCluster, cluster: aks.ManagedCluster) -> None:
-    """Declare when nodes may be replaced by ones with a new image: it drains them, and ends ranks.
-
-    Without hours AKS does it at any time, since its default channel is NodeImage
-    (https://learn.microsoft.com/azure/aks/auto-upgrade-node-os-image,
-    https://learn.microsoft.com/azure/aks/planned-maintenance).
-    """
+    """Declare when nodes may be replaced by ones with a new image."""
     aks.MaintenanceConfiguration(
         f"{azure.cluster_name}-node-images",
         config_name="aksManagedNodeOSUpgradeSchedule",
         resource_group_name=azure.group_name,
         resource_name_=azure.resource_name,
-        maintenance_window={
-            "duration_hours": 4,
-            "start_time": "02:00",
-            "utc_offset": "+00:00",
-            "schedule": {"weekly": {"day_of_week": "Sunday", "interval_weeks": 1}},
-        },
+        maintenance_window=CONSTANTS["maintenance"],
         opts=azure.options(cluster),
     )
 
@@ -188,17 +142,14 @@ def agent_pools(
             **(_with_gpus(pool) if isinstance(pool, AksGpuNodes) else {}),
             # The autoscaler changes it. AKS accepts a number that is not within bounds:
             # https://github.com/Azure/AKS/issues/1758
-            opts=azure.options(cluster, fixed=_FIXED, ignore_changes=["count"]),
+            opts=azure.options(cluster, fixed=CONSTANTS["fixed"], ignore_changes=["count"]),
         )
 
 
 def _pool(pool: SystemPool | AksGpuNodes, subnet: Input[str]) -> dict[str, Any]:
-    """Return the properties that every pool has."""
     return {
-        "type": "VirtualMachineScaleSets",
-        "os_type": "Linux",
+        **CONSTANTS["pool"],
         "vm_size": pool.size,
-        "enable_auto_scaling": True,
         "min_count": pool.min_nodes,
         "max_count": pool.max_nodes,
         # AKS requires an initial number.
@@ -206,13 +157,11 @@ def _pool(pool: SystemPool | AksGpuNodes, subnet: Input[str]) -> dict[str, Any]:
         **({"availability_zones": list(pool.zones)} if pool.zones else {}),
         "os_disk_type": pool.os_disk.type,
         "os_disk_size_gb": pool.os_disk.gib,
-        "enable_node_public_ip": False,
         "vnet_subnet_id": subnet,
     }
 
 
 def _with_gpus(gpu: AksGpuNodes) -> dict[str, Any]:
-    """Return the properties that only a pool with GPUs has."""
     spot = gpu.spot
     return {
         # https://learn.microsoft.com/azure/aks/use-nvidia-gpu
@@ -230,9 +179,6 @@ def _api_server(settings: AksSettings) -> dict[str, Any]:
 
     https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges
     """
-    # Azure's way to run commands in a cluster would go round the ranges.
-    closed = {"disable_run_command": True}
-    if not settings.api.private:
-        return {**closed, "authorized_ip_ranges": list(settings.api.authorized_ranges)}
-    private = {"enable_private_cluster": True, "enable_private_cluster_public_fqdn": False}
-    return {**closed, **private, "private_dns_zone": "system"}
+    if settings.api.private:
+        return {**CONSTANTS["api"], **CONSTANTS["private_api"]}
+    return {**CONSTANTS["api"], "authorized_ip_ranges": list(settings.api.authorized_ranges)}

@@ -1,12 +1,10 @@
 """The settings of an AKS cluster's node pools."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from decimal import Decimal
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -93,6 +91,7 @@ class SystemPool:
         os_disk: Of each node.
     """
 
+    KEY: ClassVar[str] = "system"
     per_node: ClassVar[int] = 0
     spot: ClassVar[None] = None
 
@@ -110,13 +109,10 @@ class SystemPool:
             wrong = "is not allowed; AKS takes no size of the B series for system nodes"
         elif count is not None and count < 4:
             wrong = f"has {count} vCPUs; AKS takes system nodes of at least 4"
-        if wrong:
+        if wrong and self.KEY == "system":
             yield contradiction(("system", "size"), f"{quote(self.size)} {wrong}")
-        yield from self._of_any_pool("system")
-
-    def _of_any_pool(self, key: str) -> Iterator[Contradiction]:
-        yield from bounds((key,), self.min_nodes, self.max_nodes)
-        yield from without_gpus(key, self.size)
+        yield from bounds((self.KEY,), self.min_nodes, self.max_nodes)
+        yield from without_gpus(self.KEY, self.size)
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -127,11 +123,10 @@ class CpuPool(SystemPool):
         min_nodes: The pool never has fewer: one at least, for the operator.
     """
 
+    KEY = "cpu"
+
     size: Size = "Standard_D8s_v5"
     max_nodes: Annotated[int, Field(ge=1, le=1000)] = 4
-
-    def contradictions(self) -> Iterator[Contradiction]:
-        yield from self._of_any_pool("cpu")
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -165,7 +160,7 @@ class AksGpuNodes(GpuNodes):
         return () if self.spot is None else (_SPOT,)
 
     @property
-    def fallback(self) -> AksGpuNodes | None:
+    def fallback(self) -> Self | None:
         """The regular nodes that take over from these; None where none do."""
         if self.spot is None or self.spot.fallback is None:
             return None

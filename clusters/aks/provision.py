@@ -6,7 +6,6 @@ Who may do what is here too: identities without passwords and keys, and their ro
 import base64
 import uuid
 from dataclasses import fields
-from enum import StrEnum
 from functools import partial
 from itertools import product
 
@@ -16,41 +15,12 @@ from pulumi_azure_native import containerservice as aks
 
 from clusters.aks import account, node_pools, nodes, services
 from clusters.aks.access import Principal
-from clusters.aks.settings import AksSettings
+from clusters.aks.settings import CONSTANTS, AksSettings
 from clusters.azure import checks
 from clusters.azure.resources import AzureCluster, connected
 from clusters.cloud_reports import AZURE_LATE_ROLES
 from clusters.cluster import JOB_ACCOUNT, JOBS, Cluster, JobIdentity
 from core import tokens
-
-_ADVICE = (
-    "run `az login`; see that your own ID is in admins, and the address that you come from in "
-    "api.authorizedRanges (a private cluster is reached from inside of its network alone); then "
-    "`pulumi up` again"
-)
-
-
-class Role(StrEnum):
-    """The IDs of built-in roles: https://learn.microsoft.com/azure/role-based-access-control/built-in-roles."""
-
-    ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
-    ACR_PUSH = "8311e382-0749-4cb8-b61a-304f252e45ec"
-    AKS_RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
-    NETWORK_CONTRIBUTOR = "4d97b98b-1d4f-4787-a291-c67834d212e7"
-    STORAGE_BLOB_DATA_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
-    STORAGE_BLOB_DATA_READER = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1"
-
-
-_OF_ADMINS = {
-    "cluster": Role.AKS_RBAC_CLUSTER_ADMIN,
-    "registry": Role.ACR_PUSH,
-    "storage": Role.STORAGE_BLOB_DATA_CONTRIBUTOR,
-}
-_JOBS_MAY = {
-    "data": Role.STORAGE_BLOB_DATA_READER,
-    "artifacts": Role.STORAGE_BLOB_DATA_CONTRIBUTOR,
-}
-"""The storage account's containers, and the role that jobs have in each."""
 
 
 def provision(settings: AksSettings) -> Cluster:
@@ -68,15 +38,13 @@ def provision(settings: AksSettings) -> Cluster:
     azure = AzureCluster(tokens.AKS, settings)
     subnet = nodes.subnet_of(azure, settings.network)
     control, jobs = (_identity(azure, part) for part in ("control", "jobs"))
-    may_join = _grant(
-        azure, "control-network", Role.NETWORK_CONTRIBUTOR, subnet, control.principal_id
-    )
+    may_join = _grant(azure, "control-network", "Network Contributor", subnet, control.principal_id)
     cluster = nodes.managed_cluster(azure, settings, subnet, control.id, after=may_join)
     nodes.maintenance(azure, cluster)
     ready = [*nodes.agent_pools(azure, pools, cluster, subnet)]
 
     registry = services.registry(azure, settings)
-    storage, containers = services.storage_account(azure, settings, subnet, _JOBS_MAY)
+    storage, containers = services.storage_account(azure, settings, subnet, CONSTANTS["jobs"])
     blobs = pulumi.Output.concat(storage.id, "/blobServices/default")
     services.diagnostic_logs(
         azure, settings.logs, cluster=cluster.id, registry=registry.id, blobs=blobs
@@ -87,16 +55,16 @@ def provision(settings: AksSettings) -> Cluster:
     scopes = {"cluster": cluster.id, "registry": registry.id, "storage": storage.id}
     kubelet = cluster.identity_profile.apply(lambda found: found["kubeletidentity"].object_id)
     ready += [
-        _grant(azure, "kubelet-pull", Role.ACR_PULL, registry.id, kubelet),
+        _grant(azure, "kubelet-pull", "AcrPull", registry.id, kubelet),
         _trust(azure, jobs, cluster.oidc_issuer_profile.issuer_url),
         *(
-            _grant(azure, f"jobs-{name}", _JOBS_MAY[name], container.id, jobs.principal_id)
+            _grant(azure, f"jobs-{name}", CONSTANTS["jobs"][name], container.id, jobs.principal_id)
             for name, container in containers.items()
         ),
         *(
-            _grant(azure, f"{where}-{principal}", _OF_ADMINS[where], scope, principal, kind=kind)
+            _grant(azure, f"{where}-{principal}", role, scopes[where], principal, kind=kind)
             for kind, principals in admins.items()
-            for principal, (where, scope) in product(principals, scopes.items())
+            for principal, (where, role) in product(principals, CONSTANTS["admins"].items())
         ),
     ]
     if settings.production:
@@ -114,7 +82,7 @@ def provision(settings: AksSettings) -> Cluster:
         _kubeconfig(azure, cluster, admin=settings.admin_kubeconfig),
         settings.images.target(target),
         identifier=f"providers/Microsoft.ContainerService/managedClusters/{azure.resource_name}",
-        advice=_ADVICE,
+        advice=CONSTANTS["advice"],
         after=ready,
         lasting=settings.lasting,
         kind="aks",
@@ -140,10 +108,7 @@ def _identity(azure: AzureCluster, part: str) -> managedidentity.UserAssignedIde
     """
     name = f"{azure.cluster_name}-{part}"
     return managedidentity.UserAssignedIdentity(
-        name,
-        resource_name_=name,
-        **azure.placed,
-        opts=azure.options(),
+        name, resource_name_=name, **azure.placed, opts=azure.options()
     )
 
 
@@ -154,13 +119,11 @@ def _trust(
     name = f"{azure.cluster_name}-jobs"
     return managedidentity.FederatedIdentityCredential(
         name,
-        federated_identity_credential_resource_name="slipway-jobs",
+        **CONSTANTS["trust"],
         resource_group_name=azure.group_name,
         resource_name_=name,
         issuer=issuer,
         subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
-        # https://learn.microsoft.com/azure/aks/workload-identity-overview
-        audiences=["api://AzureADTokenExchange"],
         opts=azure.options(jobs),
     )
 
@@ -168,7 +131,7 @@ def _trust(
 def _grant(  # noqa: PLR0913  # who may do what where
     azure: AzureCluster,
     name: str,
-    role: Role,
+    role: str,
     scope: pulumi.Input[str],
     principal: pulumi.Input[str],
     *,
@@ -181,7 +144,7 @@ def _grant(  # noqa: PLR0913  # who may do what where
     """
     # An assignment is named by a UUID. The same one each time, so that none is made twice.
     named = uuid.uuid5(uuid.NAMESPACE_URL, f"{azure.subscription}/{azure.group_name}/{name}")
-    definition = f"providers/Microsoft.Authorization/roleDefinitions/{role}"
+    definition = f"providers/Microsoft.Authorization/roleDefinitions/{CONSTANTS['roles'][role]}"
     return authorization.RoleAssignment(
         f"{azure.cluster_name}-{name}",
         role_assignment_name=str(named),
@@ -207,7 +170,5 @@ def _kubeconfig(
         listed = aks.list_managed_cluster_admin_credentials_output(**which)
     else:
         listed = aks.list_managed_cluster_user_credentials_output(format="exec", **which)
-    text: pulumi.Output[str] = listed.apply(
-        lambda found: base64.b64decode(found.kubeconfigs[0].value).decode()
-    )
-    return text
+    encoded: pulumi.Output[str] = listed.apply(lambda found: found.kubeconfigs[0].value)
+    return encoded.apply(lambda text: base64.b64decode(text).decode())

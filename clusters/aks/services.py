@@ -13,39 +13,18 @@ from pulumi_azure_native import (
     storage,
 )
 
-from clusters.aks.settings import AksSettings, Budget, Logs
+from clusters.aks.settings import CONSTANTS, AksSettings, Budget, Logs
 from clusters.azure.resources import AzureCluster
-
-_CATEGORIES: Mapping[str, Sequence[str]] = {
-    # Without `kube-audit`, which has every read besides, and costs by far the most:
-    # https://learn.microsoft.com/azure/aks/monitor-aks-reference#resource-logs
-    "cluster": (
-        "kube-apiserver",
-        "kube-audit-admin",
-        "kube-controller-manager",
-        "kube-scheduler",
-        "cluster-autoscaler",
-        "guard",
-    ),
-    # https://learn.microsoft.com/azure/container-registry/monitor-container-registry-reference
-    "registry": ("ContainerRegistryLoginEvents", "ContainerRegistryRepositoryEvents"),
-    # https://learn.microsoft.com/azure/storage/blobs/monitor-blob-storage-reference
-    "blobs": ("StorageWrite", "StorageDelete"),
-}
-"""What is kept of each resource."""
-_ALERTS = (("Actual", 80), ("Actual", 100), ("Forecasted", 100))
-"""Of what is spent, or will be by the end of the month, in percent."""
 
 
 def registry(azure: AzureCluster, settings: AksSettings) -> containerregistry.Registry:
-    """Declare a registry that lets in people and identities of Entra, and no password."""
+    """Declare the registry, which lets in people and identities of Entra, and no password."""
     return containerregistry.Registry(
         azure.cluster_name,
         registry_name=settings.registry_name,
         **azure.placed,
         sku={"name": settings.registry.sku},
-        admin_user_enabled=False,
-        anonymous_pull_enabled=False,
+        **CONSTANTS["registry"],
         opts=azure.options(),
     )
 
@@ -56,22 +35,14 @@ def storage_account(
     """Declare the account with its containers: what may be done in each is a matter of roles.
 
     It has no key and no public blob, and answers the nodes' subnet and the public ranges that may
-    reach the API server, and no others
-    (https://learn.microsoft.com/azure/storage/blobs/security-recommendations).
+    reach the API server, and no others.
     """
     account = storage.StorageAccount(
         azure.cluster_name,
         account_name=settings.storage_name,
         **azure.placed,
-        kind="StorageV2",
+        **CONSTANTS["storage"],
         sku={"name": settings.storage.redundancy},
-        access_tier="Hot",
-        allow_blob_public_access=False,
-        allow_shared_key_access=False,
-        allow_cross_tenant_replication=False,
-        default_to_o_auth_authentication=True,
-        enable_https_traffic_only=True,
-        minimum_tls_version="TLS1_2",
         network_rule_set={
             "default_action": "Deny",
             "bypass": "AzureServices",
@@ -112,11 +83,9 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
         azure.cluster_name,
         workspace_name=f"slipway-{azure.cluster_name}",
         **azure.placed,
-        sku={"name": "PerGB2018"},
+        **CONSTANTS["workspace"],
         retention_in_days=settings.retention_days,
         workspace_capping={"daily_quota_gb": settings.daily_gib},
-        # Its keys are for agents, which are not used.
-        features={"disable_local_auth": True},
         opts=azure.options(),
     )
     for name, resource in resources.items():
@@ -127,7 +96,7 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
             workspace_id=workspace.id,
             # Tables of their own, whose columns are documented.
             log_analytics_destination_type="Dedicated",
-            logs=[{"category": each, "enabled": True} for each in _CATEGORIES[name]],
+            logs=[{"category": each, "enabled": True} for each in CONSTANTS["logs"][name]],
             opts=azure.options(),
         )
 
@@ -141,20 +110,18 @@ def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None
         azure.cluster_name,
         budget_name=f"slipway-{azure.cluster_name}",
         scope=azure.subscription,
-        category="Cost",
+        **CONSTANTS["budget"],
         amount=settings.amount,
-        time_grain="Monthly",
         time_period={"start_date": datetime.now(UTC).strftime("%Y-%m-01T00:00:00Z")},
         filter={"dimensions": {"name": "ResourceGroupName", "operator": "In", "values": [*groups]}},
         notifications={
             f"{kind}{percent}": {
-                "enabled": True,
-                "operator": "GreaterThanOrEqualTo",
+                **CONSTANTS["alert"],
                 "threshold": percent,
                 "threshold_type": kind,
                 "contact_emails": list(settings.emails),
             }
-            for kind, percent in _ALERTS
+            for kind, percent in CONSTANTS["alerts"]
         },
         # It has to begin in the month in which it is made; afterwards that is no difference.
         opts=azure.options(ignore_changes=["timePeriod"]),

@@ -1,9 +1,8 @@
 """The settings of the kind `aks` below `slipway:cluster`, but for those of its node pools."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -12,19 +11,19 @@ from pydantic.dataclasses import dataclass
 from clusters.aks.access import Admins, Api, Network
 from clusters.aks.pools import AksGpuNodes, CpuPool, SystemPool
 from clusters.azure.facts import reserved
-from clusters.azure.settings import DISTINCT, AzureSettings, regex
+from clusters.azure.settings import DISTINCT, AzureSettings, text_field
 from core.fields import CONFIG, number
+from core.manifests import read
 from core.problem import Contradiction, contradiction
 
-_VERSION = "a version of Kubernetes, such as 1.34, or 1.34.2 for no other"
-Version = Annotated[str, regex(r"^1\.[0-9]{2}(\.[0-9]+)?$", _VERSION)]
-RegistryName = Annotated[str, regex("^[a-zA-Z0-9]{5,50}$", "5 to 50 letters and digits")]
-StorageName = Annotated[str, regex("^[a-z0-9]{3,24}$", "3 to 24 of a-z and 0-9")]
-Email = Annotated[str, regex(r"^[^@\s]+@[^@\s]+\.[^@\s]+$", "an address such as you@example.org")]
+CONSTANTS = read(Path(__file__).with_name("constants.yaml"))
+"""What is the same for every AKS cluster."""
+Version = Annotated[str, text_field("version")]
+RegistryName = Annotated[str, text_field("registry")]
+StorageName = Annotated[str, text_field("storage")]
+Email = Annotated[str, text_field("email")]
 Amount = Annotated[
-    float,
-    Field(gt=0, allow_inf_nan=False, description="a number above 0"),
-    BeforeValidator(number),
+    float, Field(gt=0, allow_inf_nan=False, description="a number above 0"), BeforeValidator(number)
 ]
 
 
@@ -128,12 +127,9 @@ class AksSettings(AzureSettings):
         yield from reserved(("storage", "name"), self.storage.name)
         yield from self.api.contradictions()
         yield from self.admins.contradictions(self.login)
-        yield from self.network.contradictions()
-        yield from self.system.contradictions()
-        if self.cpu is not None:
-            yield from self.cpu.contradictions()
-        if self.gpu:
-            yield from self.gpu.contradictions()
+        for part in (self.network, self.system, self.cpu, self.gpu):
+            if part:
+                yield from part.contradictions()
         if (most := self.logs.daily_gib) != -1 and most <= 0:
             text = f"{most:g} is not allowed; it takes -1 for no limit, or a number above 0"
             yield contradiction(("logs", "dailyGib"), text)

@@ -5,15 +5,14 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 
-import yaml
-
+from core.manifests import read
 from core.problem import Contradiction, contradiction, dotted, quote
 from core.problem import Path as Place
 
-_SIZES, _NAMES = (
-    yaml.safe_load(Path(__file__).with_name(name).read_text(encoding="utf-8"))
-    for name in ("sizes.yaml", "reserved-names.yaml")
-)
+_SIZES = read(Path(__file__).with_name("sizes.yaml"))
+_NAMES = read(Path(__file__).with_name("names.yaml"))
+TEXTS: Mapping[str, Mapping[str, str]] = _NAMES["texts"]
+"""A pattern and a description of each text in the settings, by its name."""
 GPUS: Mapping[str, int] = _SIZES["aks"]
 """`nvidia.com/gpu` of an AKS node, by its size."""
 _LOCAL: Mapping[str, Mapping[str, int]] = _SIZES["azure-stack"]
@@ -65,7 +64,7 @@ def network(size: str) -> str:
 
 def is_reserved(name: str) -> bool:
     """Return whether Azure refuses the name for what has an address in DNS."""
-    return any(re.fullmatch(each, name, re.IGNORECASE) for each in _NAMES)
+    return any(re.fullmatch(each, name, re.IGNORECASE) for each in _NAMES["reserved"])
 
 
 def reserved(place: Place, name: str | None) -> Iterator[Contradiction]:

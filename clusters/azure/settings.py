@@ -1,10 +1,4 @@
-"""The settings that the kinds `aks` and `azure-stack` share. In a stack's YAML keys are camelCase.
-
-Azure's rules for names:
-https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
-"""
-
-from __future__ import annotations
+"""The settings that both Azure kinds share. In a stack's YAML keys are camelCase."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +8,7 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from clusters import image_registry
-from clusters.azure.facts import bounds, is_reserved, reserved, unfit
+from clusters.azure.facts import TEXTS, bounds, is_reserved, reserved, unfit
 from clusters.nodes import GpuPool, Taint
 from core.fields import CONFIG, LabelValue, NodeKey
 from core.problem import Contradiction, contradiction, quote
@@ -33,9 +27,9 @@ def parsed(parse: Callable[[str], object], takes: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def regex(pattern: str, takes: str) -> Any:
-    """Return what takes a text that matches a pattern, and describes it."""
-    return Field(pattern=pattern, description=takes)
+def text_field(name: str) -> Any:
+    """Return what takes the text of that name in names.yaml, and describes it."""
+    return Field(**TEXTS[name])  # type: ignore[call-overload]
 
 
 def resource_id(kind: str, takes: str) -> Any:
@@ -44,30 +38,18 @@ def resource_id(kind: str, takes: str) -> Any:
     names = f"{re.escape(provider)}/{collection.replace('/', '/[^/]+/')}/[^/]+"
     group = "/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
     shown = f"/subscriptions/…/providers/{provider}/{collection.replace('/', '/…/')}/…"
-    return regex(f"(?i)^{group}/providers/{names}$", f"{takes}: {shown}")
+    return Field(pattern=f"(?i)^{group}/providers/{names}$", description=f"{takes}: {shown}")
 
 
 DISTINCT = AfterValidator(lambda values: tuple(dict.fromkeys(values)))
 """Leaves out what is in a list before."""
-_NAME = "at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -"
-ClusterName = Annotated[str, regex("^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$", _NAME)]
-# The nodes' group has the same name with `-nodes` behind, and 80 characters at most.
-_GROUP = r"^[A-Za-z0-9_()-][A-Za-z0-9_().-]{0,72}[A-Za-z0-9_()-]$"
-_GROUP_NAME = "2 to 74 letters, digits, and -_(). with no . first or last"
-ResourceGroupName = Annotated[str, regex(_GROUP, _GROUP_NAME)]
-_GUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
-Guid = Annotated[str, regex(_GUID, "an ID such as 01234567-89ab-cdef-0123-456789abcdef")]
-_REGION = "a region as `az account list-locations` names it, such as westeurope"
-Location = Annotated[str, regex("^[a-z]+[a-z0-9]*$", _REGION)]
-_SIZE = "a size of virtual machines, such as Standard_NC4as_T4_v3"
-Size = Annotated[str, regex("^Standard_[A-Za-z0-9_-]+$", _SIZE)]
-_IMAGE = "an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:…"
-Reference = Annotated[
-    str, regex(r"^[a-z0-9][a-z0-9.:-]*/[^\s@]+(:[^\s@/]+|@sha256:[0-9a-f]{64})$", _IMAGE)
-]
-# https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations
-_TAG = r"at most 128 characters and none of <>%&\?/"
-TagKey = Annotated[str, regex(r"^[^<>%&\\?/]{1,128}$", _TAG)]
+ClusterName = Annotated[str, text_field("cluster")]
+ResourceGroupName = Annotated[str, text_field("group")]
+Guid = Annotated[str, text_field("guid")]
+Location = Annotated[str, text_field("location")]
+Size = Annotated[str, text_field("size")]
+Reference = Annotated[str, text_field("image")]
+TagKey = Annotated[str, text_field("tag")]
 TagValue = Annotated[str, Field(max_length=256, description="text of at most 256 characters")]
 # Azure takes at most 50, and two are Slipway's.
 Tags = Annotated[dict[TagKey, TagValue], Field(max_length=48, description="at most 48 tags")]

@@ -1,7 +1,5 @@
 """The settings of the machines that AKS on Azure Local makes, and of their network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from ipaddress import IPv4Address, IPv4Network

@@ -4,6 +4,7 @@ https://learn.microsoft.com/rest/api/hybridcontainer/provisioned-cluster-instanc
 https://learn.microsoft.com/rest/api/hybridcontainer/agent-pool/create-or-update
 """
 
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -15,29 +16,11 @@ from clusters.azure_stack.machines import LogicalNetwork
 from clusters.azure_stack.settings import AzureStackSettings, Entra, gpus
 from clusters.cluster import ONE_AT_A_TIME, Cluster
 from core import tokens
+from core.manifests import read
 
-_FIXED_OF_CLUSTER = (
-    "extendedLocation",
-    "properties.networkProfile",
-    "properties.cloudProviderProfile",
-    "properties.linuxProfile",
-    "properties.controlPlane.vmSize",
-    "properties.controlPlane.controlPlaneEndpoint",
-    "properties.agentPoolProfiles[0].vmSize",
-)
-_FIXED_OF_POOL = ("extendedLocation", "properties.vmSize", "properties.osType", "properties.osSKU")
-_FIXED_OF_NETWORK = ("extendedLocation", "location", "subnets", "vmSwitchName", "dhcpOptions")
-"""What can't be changed of a cluster, a pool, a logical network.
-
-These have all that can: https://learn.microsoft.com/cli/azure/aksarc#az-aksarc-update,
-https://learn.microsoft.com/cli/azure/aksarc/nodepool#az-aksarc-nodepool-update and
-https://learn.microsoft.com/azure/azure-local/manage/create-logical-networks
-"""
-_ADVICE = (
-    "run `az login`; see that a group of yours is in entra.adminGroups, and that this machine "
-    "reaches the cluster's own network; then `pulumi up` again"
-)
-_LINUX = {"osType": "Linux", "osSKU": "CBLMariner"}
+_CONSTANTS = read(Path(__file__).with_name("constants.yaml"))
+_FIXED = _CONSTANTS["fixed"]
+"""Properties of which another value replaces a resource."""
 
 
 def provision(settings: AzureStackSettings) -> Cluster:
@@ -56,7 +39,7 @@ def provision(settings: AzureStackSettings) -> Cluster:
         _kubeconfig(azure, settings, made[0]),
         settings.images.target(settings.registry.target()),
         identifier=settings.name,
-        advice=_ADVICE,
+        advice=_CONSTANTS["advice"],
         after=made,
         lasting=settings.lasting,
         kind="azure-stack",
@@ -76,10 +59,8 @@ def _network(
     out = {"address_prefix": "0.0.0.0/0", "next_hop_ip_address": settings.gateway}
     addresses = {"start": settings.pool_start, "end": settings.pool_end}
     subnet = {
-        "name": "nodes",
+        **_CONSTANTS["subnet"],
         "address_prefix": settings.prefix,
-        # The only method that AKS takes: a node keeps its address for life.
-        "ip_allocation_method": "Static",
         "ip_pools": [{"name": "nodes", "ip_pool_type": "vm", **addresses}],
         "route_table": {"routes": [{"name": "default", **out}]},
         "vlan": settings.vlan,
@@ -92,7 +73,7 @@ def _network(
         vm_switch_name=settings.vm_switch,
         dhcp_options={"dns_servers": list(settings.dns_servers)},
         subnets=[subnet],
-        opts=azure.options(fixed=_FIXED_OF_NETWORK),
+        opts=azure.options(fixed=_FIXED["network"]),
     )
     made: pulumi.Output[str] = network.id
     return made
@@ -111,15 +92,9 @@ def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.C
         azure.cluster_name,
         cluster_name=azure.resource_name,
         **azure.placed,
-        kind=kubernetes.ConnectedClusterKind.PROVISIONED_CLUSTER,
-        identity={"type": "SystemAssigned"},
-        # AKS makes the key itself, and takes nothing but an empty one.
-        agent_public_key_certificate="",
+        **_CONSTANTS["connected"],
         aad_profile=profile,
-        arc_agent_profile={"agent_auto_upgrade": "Enabled"},
-        # Azure RBAC is decided for good when the cluster is made:
-        # https://learn.microsoft.com/azure/aks/aksarc/azure-rbac-local
-        opts=azure.options(fixed=("location", "aadProfile.enableAzureRBAC")),
+        opts=azure.options(fixed=_FIXED["connected"]),
     )
 
 
@@ -137,9 +112,8 @@ def _instance(
         lambda name: f"connectedClusters/{name}/providers/Microsoft.HybridContainerService"
     )
     common = {
-        "api_version": "2024-01-01",  # that of the properties
+        **_CONSTANTS["resource"],
         "resource_group_name": azure.group_name,
-        "resource_provider_namespace": "Microsoft.Kubernetes",
         "extended_location": {"type": "CustomLocation", "name": settings.custom_location},
     }
     instance = resources.Resource(
@@ -149,7 +123,7 @@ def _instance(
         resource_type="provisionedClusterInstances",
         resource_name_="default",
         properties=_instance_properties(settings, network),
-        opts=azure.options(cluster, fixed=_FIXED_OF_CLUSTER, timeout="2h"),
+        opts=azure.options(cluster, fixed=_FIXED["instance"], timeout="2h"),
     )
     if (gpu := settings.gpu) is None:
         return [instance]
@@ -163,7 +137,7 @@ def _instance(
         resource_type="agentPools",
         resource_name_="gpu",
         properties={
-            **_LINUX,
+            **_CONSTANTS["pool"],
             "vmSize": gpu.size,
             "count": gpu.min_nodes,
             "enableAutoScaling": gpu.grows,
@@ -171,7 +145,7 @@ def _instance(
             "nodeLabels": gpu.all_labels,
             "nodeTaints": [*map(str, gpu.all_taints)],
         },
-        opts=azure.options(instance, fixed=_FIXED_OF_POOL, timeout="1h", ignore_changes=ignored),
+        opts=azure.options(instance, fixed=_FIXED["pool"], timeout="1h", ignore_changes=ignored),
     )
     return [instance, pool]
 
@@ -192,11 +166,11 @@ def _instance_properties(
         # A cluster has one from the start. That of the GPUs is a resource of its own, so that
         # a change of it is none of the cluster.
         "agentPoolProfiles": [
-            {"name": "system", **_LINUX, "vmSize": system.size, "count": system.nodes}
+            {"name": "system", **_CONSTANTS["pool"], "vmSize": system.size, "count": system.nodes}
         ],
         "cloudProviderProfile": {"infraNetworkProfile": {"vnetSubnetIds": [network]}},
         "linuxProfile": {"ssh": {"publicKeys": [{"keyData": settings.ssh_key}]}},
-        "licenseProfile": {"azureHybridBenefit": "NotApplicable"},
+        **_CONSTANTS["instance"],
         **optional,
     }
 

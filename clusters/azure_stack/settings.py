@@ -1,7 +1,5 @@
 """The settings of the kind `azure-stack` below `slipway:cluster`. In a YAML keys are camelCase."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from ipaddress import IPv4Address
@@ -12,7 +10,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
 from clusters.azure.facts import cores, without_gpus
-from clusters.azure.settings import DISTINCT, AzureSettings, Guid, regex, resource_id
+from clusters.azure.settings import DISTINCT, AzureSettings, Guid, resource_id, text_field
 from clusters.azure_stack.machines import (
     ControlPlane,
     LocalGpuNodes,
@@ -29,12 +27,9 @@ _PRINTED = "the ID that `az customlocation show --query id` prints"
 CustomLocation = Annotated[str, resource_id("Microsoft.ExtendedLocation/customLocations", _PRINTED)]
 _EXISTING = "the ID of an existing logical network"
 LogicalNetworkId = Annotated[str, resource_id("Microsoft.AzureStackHCI/logicalNetworks", _EXISTING)]
-_KEY = "the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA…"
-PublicKey = Annotated[str, regex(r"^ssh-rsa [A-Za-z0-9+/]+={0,3}( \S.*)?$", _KEY)]
-_LABEL = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
-_HOST = "a host name with no https:// before it, such as armmanagement.autonomous.cloud.private"
-Host = Annotated[str, regex(rf"^{_LABEL}(\.{_LABEL})+(:[0-9]{{1,5}})?$", _HOST)]
-Version = Annotated[str, regex(r"^1\.[0-9]{2}\.[0-9]+$", "a version such as 1.31.5")]
+PublicKey = Annotated[str, text_field("publicKey")]
+Host = Annotated[str, text_field("host")]
+Version = Annotated[str, text_field("localVersion")]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -106,9 +101,13 @@ class AzureStackSettings(AzureSettings):
         network, address = self.logical_network, self.control_plane.address
         yield from without_gpus("system", self.system.size)
         yield from without_gpus("controlPlane", self.control_plane.size)
-        if self.disconnected is None:
-            yield from self._connected()
-        else:
+        if self.disconnected is None and self.entra is None:
+            text = (
+                "is missing; it has adminGroups, with a group that whoever runs pulumi up is in: "
+            )
+            text += "az ad group show --group NAME --query id"
+            yield contradiction(("entra",), text, "disconnected")
+        elif self.disconnected is not None:
             yield from self._disconnected()
             yield from self._unreached()
         if self.gpu is not None:
@@ -117,15 +116,6 @@ class AzureStackSettings(AzureSettings):
             workers = self.system.nodes + (0 if self.gpu is None else self.gpu.max_nodes)
             yield from network.misplaced(self.pods, address)
             yield from network.too_small(self.control_plane.nodes + workers, address)
-
-    def _connected(self) -> Iterator[Contradiction]:
-        if self.entra is None:
-            yield contradiction(
-                ("entra",),
-                "is missing; it has adminGroups, with a group that whoever runs pulumi up is in: "
-                "az ad group show --group NAME --query id",
-                "disconnected",
-            )
 
     def _disconnected(self) -> Iterator[Contradiction]:
         """Yield what Azure Local can't do without the internet.

@@ -1,7 +1,5 @@
 """What kind's and minikube's clusters have in common in a program: settings, limits, resources."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -115,9 +113,5 @@ def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[st
         opts=pulumi.ResourceOptions(depends_on=resources),
     )
     return Cluster(
-        kind=kind,
-        provider=provider,
-        kubeconfig=kubeconfig,
-        image_target=way_in,
-        images=images,
+        kind=kind, provider=provider, kubeconfig=kubeconfig, image_target=way_in, images=images
     )

@@ -9,7 +9,6 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -66,7 +65,8 @@ def components(layout: Layout) -> list[Component]:
         "snapshotter": host.snapshotter(layout),
         "system_reserved": host.SYSTEM_RESERVED,
     }
-    return [_component(layout, name, program, values) for name, program in _programs().items()]
+    programs = read(Path(__file__).with_name("node.yaml"))
+    return [_component(layout, name, program, values) for name, program in programs.items()]
 
 
 def rendered(layout: Layout) -> dict[Path, str]:
@@ -127,10 +127,7 @@ def supervisord(layout: Layout, programs: Iterable[Component]) -> str:
 def _section(layout: Layout, component: Component) -> str:
     # Without its supervisor nothing would end it, so it dies with it.
     command = (host.path("setpriv"), "--pdeathsig", "KILL", "--", *component.command)
-    environment = {
-        "PATH": search_path(),
-        "SLIPWAY_FINGERPRINT": fingerprint(component),
-    }
+    environment = {"PATH": search_path(), "SLIPWAY_FINGERPRINT": fingerprint(component)}
     values = {
         "logs": layout.logs,
         "name": component.name,
@@ -189,11 +186,6 @@ def _filled(document: Any, values: Mapping[str, object]) -> Any:
     if isinstance(document, list):
         return [_filled(item, values) for item in document]
     return Template(document).substitute(values) if isinstance(document, str) else document
-
-
-@cache
-def _programs() -> Mapping[str, Mapping[str, Any]]:
-    return read(Path(__file__).with_name("node.yaml"))
 
 
 def _template(name: str) -> Template:

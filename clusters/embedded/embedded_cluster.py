@@ -25,21 +25,18 @@ class EmbeddedHandler(Handler):
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         layout = _layout(state)
         problems = health.lasting_problems(layout)
-        parts = dict.fromkeys(problem.key for problem in problems)
-        changes = [Change(part, drift=True) for part in parts]
+        parts = [problem.key for problem in problems]
         # Handed out anew with renewed certificates.
         if not problems and pki.kubeconfig(layout, "admin") != state.get("kubeconfig"):
-            changes.append(Change("kubeconfig", drift=True))
-        return changes
+            parts.append("kubeconfig")
+        return [Change(part, drift=True) for part in dict.fromkeys(parts)]
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         return inputs["directory"], self._bring_up(inputs, context)
 
     def read(self, state: Properties, context: Context) -> Properties | None:
         layout = _layout(state)
-        if not layout.certificate("admin").exists():
-            return None
-        return _outputs(layout)
+        return _outputs(layout) if layout.certificate("admin").exists() else None
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
         layout = _layout(inputs)
@@ -50,7 +47,8 @@ class EmbeddedHandler(Handler):
     def delete(self, state: Properties, context: Context) -> None:
         """Remove the cluster, unless it is another stack's."""
         layout = _layout(state)
-        if not _is_ours(layout.directory):
+        is_named = owner.NAME.fullmatch(layout.directory.name) is not None
+        if layout.directory.parent != state_dir() / "clusters" or not is_named:
             raise RuntimeError(f"{layout.directory} is no cluster's directory: nothing is removed")
         owner.require(layout.directory, state.get("owner"))
         context.status("ends processes, removes network and data")
@@ -67,11 +65,6 @@ class EmbeddedHandler(Handler):
 def remove(directory: Path) -> None:
     """Remove the cluster of that directory. Raises `RuntimeError` when something of it remains."""
     lifecycle.remove(Layout(directory))
-
-
-def _is_ours(directory: Path) -> bool:
-    is_named = owner.NAME.fullmatch(directory.name) is not None
-    return directory.parent == state_dir() / "clusters" and is_named
 
 
 def _layout(properties: Properties) -> Layout:

@@ -19,44 +19,38 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from string import Template
 
 from clusters.embedded.layout import DNS_SERVICE, Layout
 from core import files
+from core.manifests import read
 from core.process import run
 
-# What the kubelet would set (pkg/kubelet/cm, setupKernelTunables) and refuses to start without.
-KERNEL = {
-    "vm/overcommit_memory": "1",
-    "vm/panic_on_oom": "0",
-    "kernel/panic": "10",
-    "kernel/panic_on_oops": "1",
-    "kernel/keys/root_maxkeys": "1000000",
-    "kernel/keys/root_maxbytes": "25000000",
-}
+_MOUNTS = read(Path(__file__).with_name("isolation.yaml"))
+KERNEL: Mapping[str, str] = _MOUNTS["kernel"]
+"""The kernel's parameters as the node sees them, by their paths below /proc/sys."""
 # One quick try: health tries again, and a lookup must never hang on a dead server.
 RESOLVER = f"nameserver {DNS_SERVICE}\noptions timeout:2 attempts:1\n"
 
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """One mounted cgroup tree."""
+    """One mounted cgroup tree; the mount options of version 1 name its controllers."""
 
     root: Path
-    controllers: frozenset[str]
+    options: frozenset[str]
     version: int
 
 
 def hierarchies(mounts: str | None = None) -> list[Hierarchy]:
     """Every cgroup tree of this machine, as /proc/self/mounts or a text like it has them."""
     text = Path("/proc/self/mounts").read_text() if mounts is None else mounts
-    found = []
-    for line in text.splitlines():
-        _, root, kind, options, *_ = line.split(" ")
-        if kind == "cgroup":
-            found.append(Hierarchy(Path(root), frozenset(options.split(",")), 1))
-        elif kind == "cgroup2":
-            found.append(Hierarchy(Path(root), frozenset(), 2))
-    return found
+    versions = {"cgroup": 1, "cgroup2": 2}
+    return [
+        Hierarchy(Path(root), frozenset(options.split(",")), versions[kind])
+        for _, root, kind, options, *_ in (line.split(" ") for line in text.splitlines())
+        if kind in versions
+    ]
 
 
 def tracking(trees: Iterable[Hierarchy]) -> Hierarchy:
@@ -64,7 +58,7 @@ def tracking(trees: Iterable[Hierarchy]) -> Hierarchy:
 
     Raises `RuntimeError` where the machine has neither.
     """
-    suitable = [tree for tree in trees if tree.version == 2 or "pids" in tree.controllers]
+    suitable = [tree for tree in trees if tree.version == 2 or "pids" in tree.options]
     if not suitable:
         raise RuntimeError(
             "no cgroup tree that can hold the cluster: /proc/self/mounts names neither version 2 "
@@ -82,11 +76,6 @@ def ensure(layout: Layout) -> None:
             _delegate(tree.root)
             _delegate(group)
     _system(layout).mkdir(exist_ok=True)
-
-
-def join(layout: Layout) -> None:
-    """Put this process, and all that it will start, in the cluster's group."""
-    (_system(layout) / "cgroup.procs").write_text("0")
 
 
 def groups(layout: Layout) -> list[Path]:
@@ -136,14 +125,10 @@ def _delegate(group: Path) -> None:
 
 
 def directories(layout: Layout) -> Mapping[Path, Path]:
-    """Directories as the node sees them, and what is behind them on the host."""
-    return {
-        Path("/run/containerd"): layout.containerd_state,
-        Path("/var/lib/cni"): layout.runtime / "cni",
-        Path("/var/lib/kubelet"): layout.directory / "kubelet",
-        Path("/var/log/containers"): layout.logs / "containers",
-        Path("/var/log/pods"): layout.logs / "pods",
-    }
+    """Return directories as the node sees them, and what is behind them on the host."""
+    sources: Mapping[str, str] = _MOUNTS["directories"]
+    values = vars(layout)
+    return {Path(path): Path(Template(text).substitute(values)) for path, text in sources.items()}
 
 
 def establish(layout: Layout) -> None:
@@ -177,7 +162,8 @@ def inside(layout: Layout, mountinfo: str | None = None) -> list[str]:
 def main() -> None:
     """Join the control group, mount what is private, and give way to supervisord."""
     layout = Layout(Path(sys.argv[1]))
-    join(layout)
+    # This process, and all that it will start, is in the group from here on.
+    (_system(layout) / "cgroup.procs").write_text("0")
     establish(layout)
     configuration = str(layout.config / "supervisord.conf")
     os.execv(  # noqa: S606 (no shell is needed)

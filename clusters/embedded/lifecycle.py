@@ -151,7 +151,13 @@ def _start_clients(layout: Layout, reached: Report) -> None:
     _until_well(lambda: health.readiness_problem(connection), what="API server ready", log=log)
     reached("API server is ready")
     supervisor.run(layout, components.components(layout))
-    apply_addons(connection)
+    for addon in addons():
+        # Right after its start, the API server refuses some until its namespaces exist.
+        until_well(
+            partial(health.attempt, partial(_apply, connection, addon)),
+            what=f"{addon['kind']} {addon['metadata']['name']} applied",
+            limit=_APPLY_LIMIT,
+        )
     _until_well(
         lambda: health.node_problem(connection, layout),
         what=f"node {layout.node} Ready",
@@ -172,20 +178,8 @@ def addons() -> list[Manifest]:
     )
 
 
-def apply_addons(api: client.ApiClient) -> None:
-    """Make or correct every object, by server-side apply.
-
-    Right after its start, the API server refuses some until its namespaces exist.
-    """
-    for addon in addons():
-        until_well(
-            partial(health.attempt, partial(_apply, api, addon)),
-            what=f"{addon['kind']} {addon['metadata']['name']} applied",
-            limit=_APPLY_LIMIT,
-        )
-
-
 def _apply(api: client.ApiClient, addon: Manifest) -> None:
+    """Make or correct an object, by server-side apply."""
     version, metadata = addon["apiVersion"], addon["metadata"]
     group = "/api/v1" if version == "v1" else f"/apis/{version}"
     scope = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from string import Template
-from typing import Any, Literal
+from typing import Any
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -30,26 +30,19 @@ LIFE = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)
 CLOCK_SKEW = timedelta(minutes=5)
 
-_USAGES = {
-    "authority": [],
-    "client": [ExtendedKeyUsageOID.CLIENT_AUTH],
-    "server": [ExtendedKeyUsageOID.SERVER_AUTH],
-    "both": [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH],
-}
-
 
 @dataclass(frozen=True)
 class Request:
     """The content of one certificate.
 
-    To Kubernetes the subject's common name is the user, and its organization the user's group. An
-    authority signs its own.
+    To Kubernetes the subject's common name is the user, and its organization the user's group.
+    `usages` are names in `ExtendedKeyUsageOID`. An authority signs its own.
     """
 
     name: str
     subject: str
-    usage: Literal["authority", "client", "server", "both"]
     authority: str = "ca"
+    usages: Sequence[str] = ()
     hosts: Sequence[str] = ()
 
 
@@ -127,7 +120,7 @@ def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
 
 def _issue(layout: Layout, request: Request) -> None:
     """Make a certificate and its key; its authority's exist, as `requests` has them first."""
-    signs = request.usage == "authority"
+    signs = request.authority == request.name
     key = _write_new_key(layout.key(request.name))
     subject, now = x509.Name.from_rfc4514_string(request.subject), datetime.now(UTC)
     authority = None if signs else _load(layout, request.authority)
@@ -153,7 +146,8 @@ def _issue(layout: Layout, request: Request) -> None:
         .add_extension(x509.BasicConstraints(signs, 0 if signs else None), critical=True)
         .add_extension(usage, critical=True)
     )
-    if usages := _USAGES[request.usage]:
+    if request.usages:
+        usages = [getattr(ExtendedKeyUsageOID, name) for name in request.usages]
         builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
     if request.hosts:
         names = [_general_name(host) for host in request.hosts]

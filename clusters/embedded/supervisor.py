@@ -48,11 +48,7 @@ def problem(layout: Layout) -> str | None:
 def start(layout: Layout) -> None:
     """Start supervisord, which detaches itself and starts the components. Nothing of it may run."""
     # Only what is needed: this process's environment holds secrets and proxies.
-    own = {
-        "PATH": search_path(),
-        "HOME": os.environ.get("HOME", "/"),
-        "PYTHONPATH": str(CHECKOUT),
-    }
+    own = {"PATH": search_path(), "HOME": os.environ.get("HOME", "/"), "PYTHONPATH": str(CHECKOUT)}
     run_program(
         *network.enter(layout),
         *("unshare", "--mount", "--propagation", "slave", "--"),

@@ -3,9 +3,8 @@
 https://kind.sigs.k8s.io
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -19,21 +18,9 @@ from clusters.nodes import Capacity, left, machine_cores, machine_memory
 from clusters.operator import releases
 from core import tokens
 from core.fields import CONFIG, Cpu, Image, Memory
+from core.manifests import read
 
-_CONTROL_PLANE = {"cpu": "650m", "memory": "100Mi"}
-"""The requests of kubeadm's API server, controller manager, scheduler and etcd on their node.
-
-https://github.com/kubernetes/kubernetes/blob/v1.35.0/cmd/kubeadm/app/phases/controlplane/manifests.go
-https://github.com/kubernetes/kubernetes/blob/v1.35.0/cmd/kubeadm/app/phases/etcd/local.go
-"""
-_EVERY_NODE = {"cpu": "100m", "memory": "50Mi"}
-"""The requests of kind's network plugin on every node.
-
-https://github.com/kubernetes-sigs/kind/blob/v0.31.0/images/kindnetd/README.md
-"""
-_DNS = {"cpu": "200m", "memory": "140Mi"}
-"""The requests of kubeadm's two replicas of CoreDNS, summed."""
-
+_REQUESTS = read(Path(__file__).with_name("requests.yaml"))
 ControlPlanes = Annotated[
     Literal[1, 3, 5, 7, 9],
     Field(
@@ -89,9 +76,9 @@ def capacity(settings: KindSettings) -> Capacity:
     more of them are only slower. Memory is not like that, so it is divided among the nodes.
     """
     kept = {"cpu": "0", "memory": "0Mi"} | _kept(settings)
-    requests = [_EVERY_NODE, releases.REQUESTS, kept]
+    requests = [_REQUESTS["every_node"], releases.REQUESTS, kept]
     if not settings.workers:
-        requests += [_CONTROL_PLANE, _DNS]
+        requests += [_REQUESTS["control_plane"], _REQUESTS["dns"]]
     nodes = settings.workers or settings.control_planes
     return left(machine_cores(), machine_memory() // nodes, requests, nodes=nodes)
 

@@ -164,7 +164,6 @@ def more_tools() -> tuple[str, ...]:
 
 
 def _is_reachable() -> bool:
-    """Whether the registry of kind's images answers."""
     try:
         urllib3.request("GET", _REGISTRY, timeout=_REGISTRY_SECONDS, retries=False)
     except urllib3.exceptions.HTTPError:

@@ -4,6 +4,7 @@ What every account may read comes first: which APIs are served. The rest it may 
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -117,7 +118,6 @@ def _unreachable(choice: Choice, error: Exception) -> str:
     reraise=True,
 )
 def _groups(api: client.ApiClient) -> set[str]:
-    """Return the API groups that are served."""
     answer = ask(api, Request("GET", "/apis/"), limit=_LIMIT)
     return {group["name"] for group in answer["groups"]}
 
@@ -182,10 +182,9 @@ def _plain(deployment: Mapping[str, Any]) -> Deployed:
 
 
 def _judged(api: client.ApiClient, namespace: str) -> bool | None:
-    try:
+    with suppress(ApiException):  # The gate checks again, and waits.
         return judges(api, namespace)
-    except ApiException:
-        return None  # The gate checks again, and waits.
+    return None
 
 
 def _made_by(thing: Mapping[str, Any] | None) -> str | None:

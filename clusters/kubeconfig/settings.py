@@ -1,7 +1,5 @@
 """The settings of `slipway:cluster` for the kind `kubeconfig`; its keys are camelCase."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 

@@ -3,8 +3,6 @@
 https://minikube.sigs.k8s.io
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 

@@ -7,6 +7,7 @@ it has observed its configuration.
 
 from collections.abc import Callable
 from http import HTTPStatus
+from pathlib import Path
 from typing import ClassVar
 
 from kubernetes.client import ApiClient
@@ -17,6 +18,7 @@ from clusters.operator.releases import NAME, NAMESPACE
 from core.context import Context
 from core.handler import Change, Handler, Properties
 from core.kube import Request, api_message, ask, connect
+from core.manifests import rendered
 from core.rollout import REQUEST_SECONDS, Rollout, not_ready_on_errors
 from core.wait import NotYet, until
 
@@ -104,7 +106,13 @@ class Operator:
     def probe(self) -> None:
         """Raise `NotYet` unless the operator is rolled out, and its webhook judges."""
         with not_ready_on_errors():
-            self._probe_rollout()
+            try:
+                if self._rollout is not None:
+                    self._rollout.probe()
+            except ApiException as error:
+                # The webhook's own answer decides where this account may not see its Deployment.
+                if self._own or error.status != HTTPStatus.FORBIDDEN:
+                    raise
             if not judges(self._api, self._job_namespace) and self._judges:
                 raise NotYet("the API server does not ask the operator's webhook yet")
 
@@ -137,16 +145,6 @@ class Operator:
             )
         return self._rollout.explain()
 
-    def _probe_rollout(self) -> None:
-        if self._rollout is None:
-            return
-        try:
-            self._rollout.probe()
-        except ApiException as error:
-            if self._own or error.status != HTTPStatus.FORBIDDEN:
-                raise
-            # The webhook's own answer decides, and it is called next.
-
 
 def judges(api: ApiClient, namespace: str) -> bool:
     """Return whether a webhook refuses a PyTorchJob that nothing else refuses, and a good one not.
@@ -167,13 +165,6 @@ def judges(api: ApiClient, namespace: str) -> bool:
 
 
 def _try(api: ApiClient, namespace: str, *, container: str) -> None:
-    """Try a PyTorchJob that the CRD allows; the webhook wants a container named pytorch."""
-    template = {"spec": {"containers": [{"name": container, "image": "readiness-probe"}]}}
-    job = {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": "readiness-probe"},
-        "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": template}}},
-    }
+    (job,) = rendered(Path(__file__).with_name("probe.yaml"), container=container)
     path = f"/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs"
     ask(api, Request("POST", path, {"dryRun": "All"}, job), limit=REQUEST_SECONDS)

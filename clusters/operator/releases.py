@@ -1,25 +1,16 @@
 """The training operator, as far as a cluster has to know of it: name, requests, releases. Pure."""
 
 import re
+from pathlib import Path
+
+from core.manifests import read
 
 NAME = "training-operator"
 NAMESPACE = "kubeflow"
 REQUESTS = {"cpu": "50m", "memory": "64Mi"}
 """The requests of the only pod of the operator that Slipway installs."""
 
-_RELEASES = {
-    "v1-5a5f92d": "1.6.0",
-    "v1-855e096": "1.7.0",
-    "v1-9e52eb7": "1.8.0",
-    "v1-04f9f13": "1.8.1",
-    "v1-5170a36": "1.9.0",
-    "v1-3f15cb8": "1.9.2",
-    "v1-d6eb98e": "1.9.3",
-    "v1-93c5489": "1.9.4",
-}
-"""By the tag that the release's own manifests name: of a commit, and not of the release
-(`manifests/overlays/standalone/kustomization.yaml` in
-https://github.com/kubeflow/training-operator/tree/v1.9.4 and the tags before it)."""
+_RELEASES = read(Path(__file__).with_name("releases.yaml"))
 _VERSION = re.compile(r"v?(?P<version>\d+\.\d+(\.\d+)?)(-.*)?")
 
 ACCEPTED = "1.7 to 1.9"
@@ -32,9 +23,7 @@ _FIRST_WITH_WEBHOOK = (1, 8)
 def version_of(image: str) -> str | None:
     """Return the version of an operator's image, None where its name has none."""
     tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
-    if tag in _RELEASES:
-        return _RELEASES[tag]
-    found = _VERSION.fullmatch(tag)
+    found = _VERSION.fullmatch(_RELEASES.get(tag, tag))
     return None if found is None else found["version"]
 
 

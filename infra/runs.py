@@ -14,12 +14,12 @@ from core.declare import declare, exists, once_ended
 from images.resource import TrainerImages
 from jobs import plan
 from jobs.adapt import adapt, wants_gpus
-from jobs.cost import TrainingCost
 from jobs.model import inputs, program, volumes
 from jobs.model.job import TrainingJob
 from jobs.model.places import VOLUME_URL, checkpoints_url
 from jobs.model.submission import Submission
 from jobs.model.volumes import Script
+from jobs.plan import TrainingCost
 from jobs.result import RunResult
 from jobs.run.resource import Claim, Gate, PyTorchJob
 from jobs.sources import declare_images

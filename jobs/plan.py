@@ -1,4 +1,4 @@
-"""In which order a stack's jobs run: what they need of each other, and of the cluster. Pure."""
+"""What a stack's jobs need and cost, and in which order they run. Pure."""
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +10,9 @@ from clusters.nodes import Capacity
 from jobs.model.job import TrainingJob
 from jobs.model.names import GPU
 from jobs.model.replicas import Share, roles, share
+
+_AROUND_SECONDS = 15 * 60
+"""A node is paid for from before its first pod until some minutes after its last."""
 
 
 def prerequisites(job: TrainingJob) -> tuple[str, ...]:
@@ -153,3 +156,48 @@ class Schedule:
             listed = "; then ".join(", ".join(group) for group in groups)  # "a, b; then c"
             parts.append(f"they run in turns: {listed}")
         return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class TrainingCost:
+    """What the nodes of one job cost: those with GPUs that are made for it, and go after it.
+
+    Nodes without GPUs are there for the cluster anyway, and are in the estimate of the stack alone.
+
+    Args:
+        fewest: How many nodes its GPUs take at least.
+        nodes: How many they take with one for each replica.
+        hourly: What one node costs by the hour, at most.
+        currency: Of that.
+        cheapest: The same in the cheapest of several pools; None where there is one price.
+    """
+
+    fewest: int
+    nodes: int
+    hourly: float
+    currency: str
+    cheapest: float | None = None
+
+    def most(self, seconds: float) -> float:
+        """Return what a training costs with nodes that are made for it and go after it."""
+        return self.nodes * (seconds + _AROUND_SECONDS) * self.hourly / 3600
+
+    def in_words(self, seconds: float) -> str:
+        """Describe what it costs: from its own time alone to the most."""
+        hourly = self.hourly if self.cheapest is None else self.cheapest
+        least = self.fewest * seconds * hourly / 3600
+        return f"{self.currency} {least:,.2f} to {self.most(seconds):,.2f} ({self._nodes})"
+
+    def most_in_words(self, seconds: float) -> str:
+        """Describe the most that it costs."""
+        return f"at most {self.currency} {self.most(seconds):,.2f} ({self._nodes})"
+
+    def of_nodes(self, nodes: float, seconds: float) -> str:
+        """Describe what so many nodes cost in some time."""
+        return f"{self.currency} {nodes * seconds * self.hourly / 3600:,.2f}"
+
+    @property
+    def _nodes(self) -> str:
+        nodes = "1 node" if self.nodes == 1 else f"{self.nodes:g} nodes"
+        least = "" if self.cheapest is None else f"{self.cheapest:g} to "
+        return f"{nodes} at {least}{self.hourly:g} an hour"

@@ -13,9 +13,8 @@ from clusters.nodes import NodePool
 from core.context import show_in_summary
 from core.problem import Problem
 from infra.cost.prices import Price, PriceTable, used
-from jobs.cost import TrainingCost
 from jobs.model.job import TrainingJob
-from jobs.plan import shares
+from jobs.plan import TrainingCost, shares
 
 _HOURS_OF_MONTH = 730
 _OLD = 365  # days

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from clusters.cloud_reports import RefusedPulls
-from jobs.cost import TrainingCost
 from jobs.observe import gpus
 from jobs.observe.pytorchjob import DEADLINE, backoff_limit, message_of
 from jobs.observe.run_state import RunState, counted
+from jobs.plan import TrainingCost
 from jobs.result import End
 
 _STRAGGLERS_SECONDS = 30

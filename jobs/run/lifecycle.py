@@ -15,10 +15,10 @@ from core.context import Context
 from core.handler import Change, Handler, Properties
 from core.kube import api_message
 from jobs.api.client import JobApi, Unreachable
-from jobs.cost import TrainingCost
 from jobs.model.manifest import manifest
 from jobs.model.submission import Submission
 from jobs.observe.verdict import Limits
+from jobs.plan import TrainingCost
 from jobs.records import archive
 from jobs.records.history import provenance
 from jobs.run.patch import patch_in_place

@@ -14,12 +14,11 @@ from core.handler import SECRET, UNKNOWN, Change, Placeholder, differences
 from core.kube import api_message
 from core.problem import quote
 from jobs.api.client import JobApi, Unreachable
-from jobs.cost import TrainingCost
 from jobs.model.fields import Effect
 from jobs.model.job import EFFECTS
 from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.submission import Submission
-from jobs.plan import described, shares
+from jobs.plan import TrainingCost, described, shares
 from jobs.records.history import provenance
 
 _PLAIN = re.compile(r"[^\s\"'{}\[\]]+")

@@ -13,8 +13,8 @@ from clusters.nodes import NodePool
 from core.context import SUMMARY_VARIABLE
 from infra.cost import estimates
 from infra.cost.prices import PriceTable, Source, Tariff
-from jobs.cost import TrainingCost
 from jobs.model.job import TrainingJob
+from jobs.plan import TrainingCost
 
 TODAY = date(2026, 1, 31)
 MARKET = Source(publisher="a publisher", url="https://example.org/prices", date=date(2026, 1, 1))

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from jobs.cost import TrainingCost
 from jobs.observe.gpus import IDLE_SECONDS, utilization
 from jobs.observe.log_ends import LogEnds
 from jobs.observe.outcome import details
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import Limits, end_of, is_stuck
+from jobs.plan import TrainingCost
 from jobs.records.archive import Run
 from tests.unit.jobs_objects import RUNNING, ended, job, pod
 

@@ -12,10 +12,10 @@ import pytest
 
 from core.handler import UNKNOWN
 from jobs.config import CATALOG
-from jobs.cost import TrainingCost
 from jobs.model.names import RUN_LABEL
 from jobs.model.places import VOLUME_URL
 from jobs.observe.verdict import Limits
+from jobs.plan import TrainingCost
 from jobs.records.archive import Archive
 from jobs.records.history import History, Record
 from jobs.result import RunResult

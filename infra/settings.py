@@ -33,7 +33,7 @@ from infra.tracking.settings import Tracking
 from jobs.config import JobsConfig, lost_inputs, read
 from jobs.model.job import TrainingJob
 from jobs.model.parts import SecretKey
-from jobs.rules import Surroundings
+from jobs.rules.rule import Surroundings
 
 T = TypeVar("T")
 _KEYS = ("cluster", "jobs", "outputs", "prices", "tracking")

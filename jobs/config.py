@@ -16,12 +16,13 @@ from core import manifests
 from core.paths import CHECKOUT
 from core.problem import Path, Problem, choices, located, quote
 from core.validation import check
-from jobs import rules, sources
+from jobs import sources
 from jobs.model.consistency import NO_PROGRAM
 from jobs.model.job import TrainingJob
 from jobs.model.volumes import Script
 from jobs.plan import prerequisites
-from jobs.rules import Surroundings
+from jobs.rules import containers, distributed, nodes
+from jobs.rules.rule import Finding, Rule, Surroundings
 
 _NOT_DECLARED = {"name", "module"}
 KEYS = tuple(
@@ -36,6 +37,12 @@ CATALOG: Mapping[str, TrainingJob] = {
     for name, fields in _DEMOS.items()
 }
 """The demos."""
+RULES: Sequence[Rule] = [
+    each
+    for module in (distributed, nodes, containers)
+    for each in vars(module).values()
+    if isinstance(each, Rule)
+]
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConf
             config.problems.extend(job)
     config.problems.extend(_dependency_problems(config.jobs, section, key))
     for name, job in CATALOG.items():
-        reasons = [found.reason for _, found in rules.mistakes(job, around)]
+        reasons = [found.reason for _, found in mistakes(job, around)]
         if name not in section and reasons:
             config.skipped[name] = reasons[0]
     return config
@@ -122,7 +129,7 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
         # Only the rules for elastic jobs look into a build, and a context may be large.
         if not wrong and job.elastic is not None and job.build is not None:
             around = replace(around, files=sources.read_build(image))
-    for rule, finding in rules.mistakes(job, around):
+    for rule, finding in mistakes(job, around):
         config.problems.append(rule.problem(finding, key))
 
 
@@ -181,3 +188,10 @@ def _cycles(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
             "take one `dependsOn` or input out of it"
         )
         yield Problem(located(key, (cycle[0],)), text)
+
+
+def mistakes(job: TrainingJob, around: Surroundings) -> list[tuple[Rule, Finding]]:
+    """Return everything that the rules find in a job."""
+    found = ((rule, finding) for rule in RULES for finding in rule.find(job, around))
+    # What is wrong with Master and Workers alike is reported once.
+    return list(dict.fromkeys(found))

@@ -12,7 +12,7 @@ from clusters.nodes import DEVICE_PLUGIN, GpuPool
 from core import tokens
 from core.declare import declare
 from core.manifests import Manifest, digest
-from infra.gpus.nodes import NAMESPACE, PLUGIN, device_plugin, facts
+from infra.gpus.manifests import NAMESPACE, PLUGIN, device_plugin, facts
 from infra.runs import Run
 from jobs.adapt import wants_gpus
 

@@ -9,7 +9,8 @@ from core.context import Context
 from core.handler import Change, Handler, Properties
 from core.kube import api_message, connect
 from core.wait import NotYet, until
-from infra.gpus.nodes import Object, look, nodes_of, offered, offering, pool_of, reasons
+from infra.gpus.manifests import pool_of
+from infra.gpus.nodes import Object, look, nodes_of, offered, offering, reasons
 from jobs.model.names import GPU
 
 NODES_SECONDS = 600

@@ -19,8 +19,7 @@ from jobs.observe.progress import Progress
 from jobs.observe.pytorchjob import conditions
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import Limits, end_of, is_stuck
-from jobs.records.archive import Run
-from jobs.records.timeline import Entry, Kind, Timeline, entry
+from jobs.records.archive import Entry, Kind, Run, Timeline, entry
 from jobs.result import End, RunResult
 
 _TICK_SECONDS = 0.5

@@ -13,7 +13,7 @@ from images.resource import TrainerImages
 from infra.gpus.component import Gpus, cuda_output
 from infra.runs import train
 from jobs.config import read
-from jobs.rules import Surroundings
+from jobs.rules.rule import Surroundings
 from tests.engine import pytorchjob_program
 from tests.engine.awaiting import await_true
 from tests.engine.pytorchjob_stack import Jobs, JobStack

@@ -16,7 +16,7 @@ from clusters.operator import training_operator as operator
 from core import declare, toolchain
 from core.manifests import Manifest, restricted_namespace
 from infra import namespace
-from infra.gpus import nodes as gpu_nodes
+from infra.gpus import manifests as gpu_manifests
 from jobs.model import volumes
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Volume
@@ -61,7 +61,7 @@ def manifests() -> list[Manifest]:
         *inside,
         *operator.foundations(source, "jobs", "wait"),
         operator.deployment(source, "jobs", "operator", "wait"),
-        *gpu_nodes.device_plugin(GpuPool(per_node=1), "plugin"),
+        *gpu_manifests.device_plugin(GpuPool(per_node=1), "plugin"),
         *volumes.host_volumes(JOB, "jobs"),
         SCRIPT,
     ]

@@ -7,7 +7,7 @@ from typing import Any
 from jobs.config import declare, read
 from jobs.model.job import TrainingJob
 from jobs.model.volumes import Script
-from jobs.rules import Surroundings
+from jobs.rules.rule import Surroundings
 
 
 def read_jobs(

@@ -21,8 +21,8 @@ from jobs.config import KEYS
 from jobs.model.pytorchjob import Topology
 from jobs.observe.progress import duration
 from jobs.records import archive
+from jobs.records.archive import entries
 from jobs.records.history import Record
-from jobs.records.timeline import entries
 from jobs.result import RunResult, explain
 from jobs.run.gate import LIMITS
 from scripts.cli.backend import locks

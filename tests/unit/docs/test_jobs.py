@@ -16,7 +16,7 @@ from jobs.model.manifest import manifest
 from jobs.model.parts import HYPERPARAMETERS, MODULES, Elastic
 from jobs.model.program import DEFAULT_ENTRY
 from jobs.model.submission import Submission
-from jobs.rules import Surroundings
+from jobs.rules.rule import Surroundings
 
 _DOCS = Path(__file__).resolve().parents[3] / "docs"
 TEXT = "\n".join(

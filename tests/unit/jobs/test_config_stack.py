@@ -9,7 +9,7 @@ import pytest
 from clusters.nodes import Capacity
 from jobs import config, sources
 from jobs.config import CATALOG, JobsConfig
-from jobs.rules import Surroundings
+from jobs.rules.rule import Surroundings
 
 KEY = "slipway:jobs"
 SMALL = Surroundings(0, Capacity(Decimal(2), 6 * 2**30, 0, 1))

@@ -8,20 +8,33 @@ import random
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F  # noqa: N812 - its usual name
+from torch import Tensor, nn
 
 from slipway.checkpoint_store import Store
 from slipway.checkpoints import stopping
 from slipway_trainer.training import report
 from slipway_trainer.training.distributed import World, total
-from slipway_trainer.training.tracker import regrouped
+from slipway_trainer.training.tracker import Tracker, regrouped
 
-if TYPE_CHECKING:
-    from slipway_trainer.demos.loop import Training
+
+class Training(Protocol):
+    """What of a training (`demos.loop`) is saved, and what it goes on with."""
+
+    net: nn.Module
+    optimizer: torch.optim.Optimizer
+    tracker: Tracker
+    dtype: Any
+    steps: int
+    position: int
+
+    def first(self, count: int) -> tuple[Tensor, Tensor]: ...
+
+    def forward(self, images: Tensor) -> Tensor: ...
 
 
 @dataclass
@@ -34,7 +47,7 @@ class Checkpoints:
     is_last: bool = False
     """Whether a rank got SIGTERM, and ends with the next one."""
 
-    def begin(self, training: "Training", state: Mapping[str, Any] | None) -> None:
+    def begin(self, training: Training, state: Mapping[str, Any] | None) -> None:
         """Count time from now on, and go on from `state` where there is one."""
         self.store.written = time.monotonic()
         report.await_checkpoint()
@@ -48,7 +61,7 @@ class Checkpoints:
         self.is_last = stopped > 0
         return due + stopped > 0
 
-    def save(self, training: "Training") -> None:
+    def save(self, training: Training) -> None:
         """Write the state after the last step; a rank that got SIGTERM ends with it."""
         training.tracker.validation()  # It trains no further meanwhile.
         ranks: list[Any] = [None] * self.world.size
@@ -79,7 +92,7 @@ class Checkpoints:
         dist.broadcast_object_list(read)
         return read[0]
 
-    def _resume(self, training: "Training", state: Mapping[str, Any]) -> None:
+    def _resume(self, training: Training, state: Mapping[str, Any]) -> None:
         """Bring the model, the optimizer, random numbers and this rank's progress to `state`.
 
         Where another number of ranks goes on, each has the learning rate and the random numbers

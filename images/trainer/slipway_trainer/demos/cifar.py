@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 
 from slipway_trainer.data import datasets
-from slipway_trainer.demos import options, task
+from slipway_trainer.demos import options, outputs, task
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
@@ -45,7 +45,7 @@ PARSER = options.parser(
     "slipway_trainer.cifar", __doc__, data="/data/cifar10", lr=0.001, log_interval=200,
     epochs=10, batch_size=16,
 )  # fmt: skip
-TASK = task.Task(net=Net, load=datasets.cifar10, model_file="cifar_net.pt", by_class=True)
+TASK = outputs.Task(net=Net, load=datasets.cifar10, model_file="cifar_net.pt", by_class=True)
 
 if __name__ == "__main__":
     task.main(PARSER, lambda _: TASK)

@@ -21,7 +21,8 @@ from torchvision import models
 
 from slipway_trainer.data import pictures
 from slipway_trainer.demos import options
-from slipway_trainer.demos.task import Task, main
+from slipway_trainer.demos.outputs import Task
+from slipway_trainer.demos.task import main
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone

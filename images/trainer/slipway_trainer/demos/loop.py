@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
@@ -28,9 +28,6 @@ from slipway_trainer.training.metrics import ClassAccuracy, Metric, TopKAccuracy
 from slipway_trainer.training.tracker import Tracker
 from slipway_trainer.training.validation import evaluate
 
-if TYPE_CHECKING:
-    from slipway_trainer.demos.task import Task
-
 Result = TypeVar("Result")
 
 
@@ -45,7 +42,7 @@ class Training:
     """
 
     def __init__(
-        self, task: "Task", args: argparse.Namespace, events: Events, world: World
+        self, task: outputs.Task, args: argparse.Namespace, events: Events, world: World
     ) -> None:
         self.task, self.args, self.events, self.world = task, args, events, world
         self.position = self.steps = 0

@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 
 from slipway_trainer.data import datasets
-from slipway_trainer.demos import options, task
+from slipway_trainer.demos import options, outputs, task
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
@@ -40,7 +40,7 @@ PARSER = options.parser(
     "slipway_trainer.mnist", __doc__, data="/data/mnist", lr=0.01, log_interval=50, epochs=1,
     batch_size=64,
 )  # fmt: skip
-TASK = task.Task(net=Net, load=datasets.mnist, model_file="mnist_cnn.pt")
+TASK = outputs.Task(net=Net, load=datasets.mnist, model_file="mnist_cnn.pt")
 
 if __name__ == "__main__":
     task.main(PARSER, lambda _: TASK)

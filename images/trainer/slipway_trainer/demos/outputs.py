@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,17 @@ caption {text-align: left; font-weight: bold}
 th, td {border: 1px solid #bbb; padding: 2px 6px; text-align: right}
 img {width: 56px; image-rendering: pixelated; vertical-align: middle}
 """
+
+
+@dataclass(frozen=True)
+class Task:
+    """What tells one demo from another; `net` takes the number of classes."""
+
+    net: Callable[[int], nn.Module]
+    load: Callable[..., Data]
+    model_file: str
+    by_class: bool = False
+    """Find out each class's accuracy besides."""
 
 
 def prepare(directory: Path) -> None:

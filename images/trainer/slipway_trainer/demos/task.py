@@ -1,29 +1,15 @@
-"""What a demo trains, and its start on a fixed world."""
+"""The start of a demo on a fixed world."""
 
 import argparse
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from torch import nn
-
 from slipway.events import Events
-from slipway_trainer.data.datasets import Data
 from slipway_trainer.demos import loop
+from slipway_trainer.demos.outputs import Task
 from slipway_trainer.training import distributed, report
-
-
-@dataclass(frozen=True)
-class Task:
-    """What tells one demo from another; `net` takes the number of classes."""
-
-    net: Callable[[int], nn.Module]
-    load: Callable[..., Data]
-    model_file: str
-    by_class: bool = False
-    """Find out each class's accuracy besides."""
 
 
 def main(parser: argparse.ArgumentParser, task: Callable[[argparse.Namespace], Task]) -> None:

@@ -10,7 +10,7 @@ from core import wait
 from core.handler import UNKNOWN, Change
 from infra.gpus import gpu_ready
 from infra.gpus.gpu_ready import GpuReadyHandler
-from infra.gpus.nodes import facts
+from infra.gpus.manifests import facts
 from tests.unit import row
 from tests.unit.fake_api import Answer, FakeApi, served
 from tests.unit.gpu_objects import POOL, node, plugin

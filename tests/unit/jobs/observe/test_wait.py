@@ -8,8 +8,7 @@ from jobs.api.client import JobApi
 from jobs.api.lines import Line
 from jobs.observe.verdict import Limits
 from jobs.observe.wait import Wait
-from jobs.records.archive import Run
-from jobs.records.timeline import entries
+from jobs.records.archive import Run, entries
 from tests.unit.jobs.run.test_lifecycle import Quiet
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
 

@@ -7,8 +7,8 @@ import pytest
 
 from jobs.observe.run_state import RunState
 from jobs.observe.wait import entries_of_end, entries_of_run
-from jobs.records import timeline
-from jobs.records.timeline import Timeline, entries
+from jobs.records import archive
+from jobs.records.archive import Timeline, entries
 from jobs.result import End
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, warning
 
@@ -78,7 +78,7 @@ def test_what_an_interrupted_process_wrote_is_not_written_again(file: Path) -> N
 
 
 def test_a_long_run_does_not_fill_the_disk(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline, "_MOST", 3)
+    monkeypatch.setattr(archive, "_MOST_ENTRIES", 3)
     written = Timeline(file)
     for second in range(5):
         written.add(entries_of_run(run(("Running", "True", f"2026-01-01T00:00:0{second}Z"))))

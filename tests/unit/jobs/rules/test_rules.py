@@ -15,8 +15,8 @@ from clusters.image_registry import Registry
 from clusters.nodes import Capacity, GpuPool, NodePool
 from core.fields import size
 from core.problem import Problem
-from jobs.config import JobsConfig, read
-from jobs.rules import RULES, Surroundings
+from jobs.config import RULES, JobsConfig, read
+from jobs.rules.rule import Surroundings
 
 FIXTURES = Path(__file__).resolve().parents[3] / "policy"
 KEY = "slipway:jobs"

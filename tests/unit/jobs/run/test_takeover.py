@@ -12,7 +12,7 @@ from jobs.model.inputs import other_volumes
 from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.places import VOLUME_URL
 from jobs.model.submission import Submission
-from jobs.rules import Surroundings
+from jobs.rules.rule import Surroundings
 from jobs.run.lifecycle import PyTorchJobHandler
 from jobs.run.takeover import upgraded
 from tests.unit.row import Row

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from clusters.nodes import DEVICE_PLUGIN, GpuPool
-from infra.gpus.nodes import (
+from infra.gpus.manifests import (
     NAMESPACE,
     PLUGIN,
     device_plugin,

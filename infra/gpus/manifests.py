@@ -1,0 +1,50 @@
+"""NVIDIA's device plugin, a YAML file filled in for a pool, and a pool as a resource's input."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from clusters.nodes import GpuPool
+from core.manifests import Manifest, rendered
+
+NAMESPACE = "slipway-gpu"
+"""Of the device plugin alone: nothing else may do what it has to."""
+PLUGIN = "nvidia-device-plugin"
+"""The DaemonSet's name, and the plugin's image in `Cluster.images`."""
+_POOL = TypeAdapter(GpuPool)
+
+
+def device_plugin(pool: GpuPool, image: str, pull_secret: str | None = None) -> list[Manifest]:
+    """Return what makes the nodes of `pool` offer their GPUs: a namespace and a DaemonSet.
+
+    `pull_secret` names the Secret with which nodes pull the plugin's image, where they need one.
+    """
+    namespace, daemon_set = rendered(Path(__file__).with_name("device-plugin.yaml"))
+    pod = daemon_set["spec"]["template"]["spec"]
+    tolerations = [
+        {"key": each.key, "operator": "Equal", "value": each.value, "effect": each.effect}
+        for each in pool.taints
+    ]
+    placement = {"nodeSelector": dict(pool.labels), "tolerations": tolerations}
+    pod |= {key: value for key, value in placement.items() if value}
+    if pull_secret is not None:
+        pod["imagePullSecrets"] = [{"name": pull_secret}]
+    # Where labels select nodes with GPUs, the plugin restarts until the driver is installed, for
+    # which it looks only once. Without labels it would restart endlessly on nodes without a GPU.
+    env = [{"name": "FAIL_ON_INIT_ERROR", "value": "true" if pool.labels else "false"}]
+    pod["containers"][0] |= {"image": image, "env": env}
+    return [namespace, daemon_set]
+
+
+def facts(pool: GpuPool) -> dict[str, Any]:
+    """Return a pool as the inputs of `slipway:infra:GpuReady`; empty values are left out."""
+    of_jobs = {"interface", "fallback"}
+    found = _POOL.dump_python(pool, mode="json", by_alias=True, exclude=of_jobs)
+    return {key: value for key, value in found.items() if value not in (None, {}, [])}
+
+
+def pool_of(facts: Mapping[str, Any]) -> GpuPool:
+    """Return the pool that `facts` came from, as far as they describe it."""
+    return _POOL.validate_python(facts, strict=False)

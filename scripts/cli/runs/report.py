@@ -7,10 +7,9 @@ import importlib.util
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import yaml
@@ -28,14 +27,35 @@ from jobs.run.gate import LIMITS
 from scripts.cli.backend import locks
 from scripts.cli.config import load_settings, require_job
 from scripts.cli.runs import charts, report_data
-from scripts.cli.runs.compare import of_job, remembered, with_limits
-from scripts.cli.runs.report_data import most_lines, newest_lines
+from scripts.cli.runs.charts import Chart
+from scripts.cli.runs.compare import Comparison, of_job, remembered, with_limits
+from scripts.cli.runs.report_data import Line, most_lines, newest_lines
 from scripts.cli.runs.results import Outcome, outcomes
 from scripts.cli.state import JobState, read_state
 from scripts.cli.terminal import CommandError, echo
 from scripts.setup import bootstrap
 
 _SHOWN_ELSEWHERE = frozenset({"state", "reason", "run_id", "artifacts", "failure", "attempts"})
+
+
+@dataclass(frozen=True)
+class Section:
+    """A job's part of the report: what its template shows, in this order."""
+
+    job: str
+    run_id: str
+    outcome: Outcome
+    story: str
+    figures: Mapping[str, str]
+    charts: Sequence[Chart]
+    timeline: Chart | None
+    comparison: Comparison | None
+    history: Sequence[Record]
+    ranks: Sequence[int]
+    lines: Sequence[Line]
+    most_lines: int
+    settings: str
+    command: str
 
 
 def report(stack: str, job: str, to: str) -> int:
@@ -58,7 +78,7 @@ def report(stack: str, job: str, to: str) -> int:
     return 0
 
 
-def read(stack: str, job: str = "") -> list[SimpleNamespace]:
+def read(stack: str, job: str = "") -> list[Section]:
     """Return what is known of the stack's jobs that have a run, or of one of them."""
     state = read_state(stack)
     if not state.jobs:
@@ -77,7 +97,7 @@ def read(stack: str, job: str = "") -> list[SimpleNamespace]:
     ]
 
 
-def page(stack: str, sections: Sequence[SimpleNamespace]) -> str:
+def page(stack: str, sections: Sequence[Section]) -> str:
     """Return the page; the extra `report` has to be installed."""
     import jinja2  # noqa: PLC0415 - of the extra
 
@@ -108,7 +128,7 @@ def _as_json(value: Any, **options: Any) -> str:
     return json.dumps(strict, **options)
 
 
-def section(stack: str, state: JobState, outcome: Outcome) -> SimpleNamespace:
+def section(stack: str, state: JobState, outcome: Outcome) -> Section:
     """Return what the template shows of a job whose run has been declared, in this order."""
     kept = archive.of_job(stack, state.name)
     records, runs = remembered(stack, state), kept.runs()
@@ -130,7 +150,7 @@ def section(stack: str, state: JobState, outcome: Outcome) -> SimpleNamespace:
         found = report_data.of_record(known, (result and result.epoch_metrics) or {})
     happened = [entry for run in runs for entry in entries(run.timeline)]
     settings = state.declared if record is None else record.provenance.get("settings")
-    return SimpleNamespace(
+    return Section(
         job=state.name,
         run_id=run_id,
         outcome=outcome,

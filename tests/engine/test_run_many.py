@@ -52,7 +52,7 @@ from tests.engine import pytorchjob_program
 
 def keeping(there=pytorchjob_program._context()):
     size, cluster = kept.KeptOutputs(size="10Mi"), there.cluster
-    place, volume = kept.keep(size, cluster, None, goes=True, after=cluster.provider)
+    place, volume = kept.keep(size, cluster, None, removed_with_stack=True, after=cluster.provider)
     return replace(there, needs=volume, kept=place)
 
 pytorchjob_program._context = keeping

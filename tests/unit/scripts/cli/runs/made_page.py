@@ -1,11 +1,10 @@
 """Pages of the report made of archives, without a stack."""
 
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 from jobs.result import RunResult
-from scripts.cli.runs.report import page, section
+from scripts.cli.runs.report import Section, page, section
 from scripts.cli.runs.results import Outcome
 from scripts.cli.state import JobState
 from tests.unit.archived_run import BEGAN, made, rank_log, remembered
@@ -51,7 +50,7 @@ def state(result: Mapping[str, Any] | None, *, gate: bool = True) -> JobState:
     return JobState("mine", inputs, ended(result), gate=judged)
 
 
-def job(result: Mapping[str, Any] | None = SUCCEEDED, *, gate: bool = True) -> SimpleNamespace:
+def job(result: Mapping[str, Any] | None = SUCCEEDED, *, gate: bool = True) -> Section:
     """Return the section of dev's job `mine`, whose archive has been made."""
     named = str((result or {}).get("state", "no result"))
     outcome = Outcome("mine", named, ended(result), "passed" if gate else "")

@@ -122,6 +122,13 @@ class RunState:
         return cause is not None and not is_disrupted and cause.origin is not Origin.OWN
 
     @property
+    def all_succeeded(self) -> bool:
+        """Whether the program of every replica exited with 0."""
+        ends = [each.ended for each in self.replicas.values()]
+        is_complete = len(ends) == self.topology.replicas
+        return is_complete and all(each is not None and each.code == 0 for each in ends)
+
+    @property
     def goes_on(self) -> bool:
         """Whether the run goes on as far as the operator knows."""
         return not self.gone and not has_ended(self.job)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from clusters.cloud_reports import RefusedPulls
 from jobs.cost import TrainingCost
 from jobs.observe import gpus
+from jobs.observe.failures import Origin
 from jobs.observe.pytorchjob import DEADLINE, backoff_limit, message_of
 from jobs.observe.run_state import RunState, counted
 from jobs.result import End
@@ -18,6 +19,8 @@ _NODE_SECONDS = 30
 
 https://kubernetes.io/docs/concepts/architecture/nodes/#condition
 """
+_OUTLASTED_SECONDS = 5
+"""Containers of one pod end at different moments, and the kubelet reports them together."""
 _RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
 _USE_GPUS = "find out what those ranks waited for, or lower `minGpuUtilization`"
 _ASK_LESS = "ask for less `cpu`, `memory` or `workers`, or raise `startTimeout`"
@@ -40,14 +43,17 @@ class Limits:
 
 def end_of(run: RunState, elapsed: float, limits: Limits) -> End | None:
     """Return the run's end, None while it goes on; `elapsed` are seconds since its submission."""
-    if run.gone:
-        return End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
     if (message := message_of(run.job, "Failed")) is not None:
         return _failed(run, message, limits)
     if (message := message_of(run.job, "Succeeded")) is not None:
         return _succeeded(run, message, elapsed)
+    if run.gone:
+        if run.all_succeeded:
+            return End("Succeeded", "every rank exited with 0 before the PyTorchJob was deleted")
+        return End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
     return (
-        _never_starts(run, elapsed)
+        _outlasted(run, elapsed)
+        or _never_starts(run, elapsed)
         or _abandoned(run, elapsed)
         or _overdue(run, elapsed, limits)
         or _idle(run, limits)
@@ -69,6 +75,10 @@ def _failed(run: RunState, message: str, limits: Limits) -> End:
 
 def _succeeded(run: RunState, message: str, elapsed: float) -> End | None:
     """Judge every replica by itself: the operator judges by the Master, or by any Worker."""
+    cause = run.cause
+    if run.gone and (cause is None or cause.origin is not Origin.OWN):
+        # A TTL or a user removed it: what its stragglers returned is not known, or is SIGTERM's.
+        return End("Succeeded", message)
     may_straggle = run.lasted("success", elapsed) < _STRAGGLERS_SECONDS
     if run.topology.elastic:
         # What replicas would do that were replaced at the end has been done.
@@ -81,7 +91,6 @@ def _succeeded(run: RunState, message: str, elapsed: float) -> End | None:
         return End("Succeeded", message)
     if not has_failed and may_straggle:
         return None
-    cause = run.cause
     if not has_failed and (cause is None or cause.replica.number not in missing):
         listed = ", ".join(map(run.topology.ranks, missing))
         reason = f"{listed} did not end within 30 s after rank 0 succeeded; {run.status}"
@@ -89,6 +98,21 @@ def _succeeded(run: RunState, message: str, elapsed: float) -> End | None:
     if cause is not None and cause.exit.code == 0:
         return End("Failed", f"{cause}, and took {counted(run.followers, 'replica')} along")
     return End("Failed", f"{cause}, although rank 0 succeeded")
+
+
+def _outlasted(run: RunState, elapsed: float) -> End | None:
+    """Return the end of a run whose programs ended in pods that another container keeps running."""
+    left = [each for each in run.replicas.values() if each.outlasting]
+    failed = [each for each in left if each.ended is not None and each.ended.code != 0]
+    # Such a failure is final, though only an elastic job goes on without that replica.
+    is_over = bool(left) and (run.all_succeeded or (bool(failed) and not run.topology.elastic))
+    if run.lasted("an outlasting container", elapsed, holds=is_over) < _OUTLASTED_SECONDS:
+        return None
+    names = ", ".join(sorted({name for each in left for name in each.outlasting}))
+    stays = f"container {names} did not end in {counted(len(left), 'pod')}, which was stopped"
+    if failed:
+        return End("Failed", f"{run.failure}; {stays}")
+    return End("Succeeded", f"every rank exited with 0; {stays}")
 
 
 def _never_starts(run: RunState, elapsed: float) -> End | None:

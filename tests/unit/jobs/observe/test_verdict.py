@@ -372,6 +372,84 @@ def test_a_job_deleted_by_somebody_else_ends_the_wait() -> None:
     assert "deleted" in end.reason
 
 
+def test_a_job_that_is_removed_once_it_has_succeeded_has_succeeded() -> None:
+    """Its TTL or a user may remove it in the moment in which the operator completes it."""
+    for last in (done(1), pod(1, state=RUNNING), pod(1, state=ended(143))):
+        tracked = tracker(done(0), last, of=job("Succeeded", message="it is done"))
+        tracked.see_jobs([])
+        end = end_of(tracked, 1, LIMITS)
+        assert end is not None
+        assert (end.state, end.reason) == ("Succeeded", "it is done")
+
+
+def test_a_job_that_is_removed_once_it_has_failed_names_its_cause() -> None:
+    for condition, other in (("Failed", RUNNING), ("Succeeded", ended(0))):
+        tracked = tracker(pod(0, state=other), pod(1, state=ended(3)), of=job(condition))
+        tracked.see_jobs([])
+        end = end_of(tracked, 1, LIMITS)
+        assert end is not None
+        assert end.state == "Failed"
+        assert "rank 1 (mine-worker-0) exited with code 3" in end.reason
+
+
+def test_ranks_that_all_exited_with_0_succeeded_though_the_job_went_before_its_condition() -> None:
+    tracked = tracker(done(0), done(1), of=job("Running"))
+    tracked.see_jobs([])
+    end = end_of(tracked, 1, LIMITS)
+    assert end is not None
+    assert end.state == "Succeeded"
+
+
+def beside(document: dict[str, Any], state: dict[str, Any] = RUNNING) -> dict[str, Any]:
+    """A pod with a container that a webhook has added."""
+    proxy = {"name": "proxy", "image": "proxy:1", "state": state, "restartCount": 0}
+    document["status"]["containerStatuses"].append(proxy)
+    return document
+
+
+def test_ranks_that_are_done_have_succeeded_though_another_container_of_their_pods_stays() -> None:
+    """Kubernetes takes such a pod for running, so the operator waits for it."""
+    pods = [beside(pod(rank, state=ended(0, summary(rank)))) for rank in (0, 1)]
+    tracked = tracker(*pods, of=job("Running"))
+    assert end_of(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 104, LIMITS) is None
+    end = end_of(tracked, 105, LIMITS)
+    assert end is not None
+    assert (end.state, end.reason) == (
+        "Succeeded",
+        "every rank exited with 0; container proxy did not end in 2 pods, which was stopped",
+    )
+
+
+def test_a_rank_that_failed_for_good_beside_another_container_has_failed() -> None:
+    failed = beside(pod(1, state=ended(3), restart_policy="Never"))
+    tracked = tracker(pod(0, state=RUNNING), failed, of=job("Running"))
+    assert end_of(tracked, 100, LIMITS) is None
+    end = end_of(tracked, 105, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+    assert end.reason.startswith("rank 1 (mine-worker-0) exited with code 3; container proxy")
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        beside(pod(1, state=RUNNING)),
+        beside(pod(1, state=ended(3))),
+        beside(pod(1, state=ended(0)), ended(0)),
+        pod(1, state=ended(0), phase="Succeeded"),
+    ],
+    ids=["runs", "may restart", "both ended", "succeeded"],
+)
+def test_a_container_beside_ends_no_run_whose_ranks_go_on_or_whose_pods_end(
+    last: dict[str, Any],
+) -> None:
+    first = pod(0, state=ended(0), phase="Succeeded")
+    tracked = tracker(first, last, of=job("Running"))
+    assert end_of(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 200, LIMITS) is None
+
+
 def test_a_new_job_of_the_same_name_is_not_this_run() -> None:
     tracked = tracker()
     tracked.see_jobs([job("Succeeded", uid="another")])

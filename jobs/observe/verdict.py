@@ -34,7 +34,7 @@ _SEE_IMAGE = "see that the job's `image` exists and that its nodes may pull it"
 class Limits:
     """What a run may take."""
 
-    total: float  # seconds since it was submitted
+    total: float  # seconds since it was submitted, or resumed after a suspension
     start: float  # seconds since then until all of its replicas have started
     gpu_utilization: float | None = None  # per cent that none of its GPUs may stay below
     cost: TrainingCost | None = None  # of its nodes, where that is known
@@ -46,11 +46,16 @@ def end_of(run: RunState, elapsed: float, limits: Limits) -> End | None:
     if (message := message_of(run.job, "Failed")) is not None:
         return _failed(run, message, limits)
     if (message := message_of(run.job, "Succeeded")) is not None:
-        return _succeeded(run, message, elapsed)
+        has_failed = run.cause is not None and run.cause.origin is Origin.OWN
+        # Where a TTL or a user removed it, the end of a straggler is unknown, or a SIGTERM.
+        is_removed = run.gone and not has_failed
+        return End("Succeeded", message) if is_removed else _succeeded(run, message, elapsed)
+    if run.gone and run.all_succeeded:
+        return End("Succeeded", "every rank exited with 0 before the PyTorchJob was deleted")
     if run.gone:
-        if run.all_succeeded:
-            return End("Succeeded", "every rank exited with 0 before the PyTorchJob was deleted")
         return End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
+    if run.suspended:
+        return None
     return (
         _outlasted(run, elapsed)
         or _never_starts(run, elapsed)
@@ -75,10 +80,6 @@ def _failed(run: RunState, message: str, limits: Limits) -> End:
 
 def _succeeded(run: RunState, message: str, elapsed: float) -> End | None:
     """Judge every replica by itself: the operator judges by the Master, or by any Worker."""
-    cause = run.cause
-    if run.gone and (cause is None or cause.origin is not Origin.OWN):
-        # A TTL or a user removed it: what its stragglers returned is not known, or is SIGTERM's.
-        return End("Succeeded", message)
     may_straggle = run.lasted("success", elapsed) < _STRAGGLERS_SECONDS
     if run.topology.elastic:
         # What replicas would do that were replaced at the end has been done.
@@ -91,6 +92,7 @@ def _succeeded(run: RunState, message: str, elapsed: float) -> End | None:
         return End("Succeeded", message)
     if not has_failed and may_straggle:
         return None
+    cause = run.cause
     if not has_failed and (cause is None or cause.replica.number not in missing):
         listed = ", ".join(map(run.topology.ranks, missing))
         reason = f"{listed} did not end within 30 s after rank 0 succeeded; {run.status}"
@@ -168,10 +170,10 @@ def _abandoned(run: RunState, elapsed: float) -> End | None:
 
 def _overdue(run: RunState, elapsed: float, limits: Limits) -> End | None:
     """Return the end of a run that took too long in total, or to start."""
-    if elapsed > limits.total:
+    if elapsed - run.resumed > limits.total:
         reason = f"not done after {limits.total:g} s; {run.status}"
         return End("TimedOut", reason, _RAISE_TIMEOUT)
-    if elapsed - run.refused_until <= limits.start or run.all_started:
+    if elapsed - max(run.refused_until, run.resumed) <= limits.start or run.all_started:
         return None
     waiting = {replica.unschedulable for replica in run.replicas.values()} - {None}
     reason = f"not all ranks started within {limits.start:g} s; {run.status}"

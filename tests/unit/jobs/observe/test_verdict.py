@@ -627,3 +627,85 @@ def test_a_rank_0_that_ended_too_early_is_told_with_those_it_took_along() -> Non
         "rank 0 (mine-master-0) exited with code 0 before the other ranks were done, and took "
         "1 replica along"
     )
+
+
+AT = "2026-01-01T00:{minute:02}:00Z"
+
+
+def suspended(*, resumed_at: int | None = None) -> dict[str, Any]:
+    """The job as the operator shows it, created at minute 0: suspended, or resumed at a minute."""
+    shown = job("Created")
+    shown["spec"]["runPolicy"] = {"suspend": resumed_at is None}
+    at = AT.format(minute=5 if resumed_at is None else resumed_at)
+    status = "True" if resumed_at is None else "False"
+    condition = {"type": "Suspended", "status": status, "lastTransitionTime": at}
+    shown["status"]["conditions"].append(condition)
+    return shown
+
+
+def stopped(rank: int) -> dict[str, Any]:
+    """A pod that the operator deleted, whose program obeyed SIGTERM."""
+    found = pod(rank, state=ended(143))
+    found["metadata"]["deletionTimestamp"] = AT.format(minute=5)
+    return found
+
+
+def test_a_run_that_is_suspended_goes_on_with_new_pods_and_its_pause_does_not_count() -> None:
+    """The pause is of minutes 5 to 30, `timeout` is 10 minutes, `startTimeout` one."""
+    tracked = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING), of=job("Created", "Running"))
+    assert end_of(tracked, 299, LIMITS) is None
+    tracked.see_jobs([suspended()])
+    assert tracked.status == "2 ranks: suspended, until its `runPolicy.suspend` is unset"
+    tracked.see_pods([stopped(0), stopped(1)])
+    assert end_of(tracked, 1799, LIMITS) is None
+    tracked.see_jobs([suspended(resumed_at=30)])
+    tracked.see_pods([stopped(0), stopped(1)])
+    assert (tracked.failures, tracked.cured_by_a_retry) == ([], None)
+    assert tracked.status == "submitted; 2 pods to be created"
+    assert end_of(tracked, 1859, LIMITS) is None
+    assert "not all ranks started within 60 s" in str(end_of(tracked, 1861, LIMITS))
+    new = [pod(rank, state=RUNNING, created=AT.format(minute=30)) for rank in (0, 1)]
+    tracked.see_pods(new)
+    assert tracked.status == "2 ranks: 2 running"
+    assert end_of(tracked, 2399, LIMITS) is None
+    end = end_of(tracked, 2401, LIMITS)
+    assert end is not None
+    assert end.state == "TimedOut"
+
+
+def test_pods_that_ended_before_the_suspension_was_seen_are_no_failure_either() -> None:
+    """They are watched apart from the job."""
+    tracked = tracker(stopped(0), stopped(1), of=job("Created", "Running"))
+    assert tracked.failures
+    tracked.see_jobs([suspended()])
+    tracked.see_jobs([suspended(resumed_at=6)])
+    tracked.see_pods([stopped(0), stopped(1)])
+    assert tracked.failures == []
+    assert tracked.replicas == {}
+
+
+def test_a_failure_after_a_resumption_ends_the_run_as_any_other() -> None:
+    tracked = tracker(of=suspended(resumed_at=30))
+    tracked.see_pods([pod(1, state=ended(3), created=AT.format(minute=31))])
+    assert str(tracked.cause) == "rank 1 (mine-worker-0) exited with code 3"
+
+
+def test_a_run_that_is_adopted_while_suspended_is_not_overdue() -> None:
+    tracked = RunState(suspended())
+    tracked.see_pods([stopped(0)])
+    assert end_of(tracked, 9000, LIMITS) is None
+
+
+def test_a_job_that_has_ended_or_is_removed_is_not_suspended() -> None:
+    shown = suspended()
+    shown["status"]["conditions"].append({"type": "Succeeded", "status": "True"})
+    tracked = tracker(done(0), done(1), of=job("Running"))
+    tracked.see_jobs([shown])
+    end = end_of(tracked, 10, LIMITS)
+    assert end is not None
+    assert end.state == "Succeeded"
+    tracked = tracker(of=suspended())
+    tracked.see_jobs([])
+    end = end_of(tracked, 10, LIMITS)
+    assert end is not None
+    assert "deleted" in end.reason

@@ -83,9 +83,9 @@ class Outlasted(Running):
     def watch_job(self) -> Iterator[list[dict[str, Any]]]:
         yield [job("Running")]
 
-    def log_lines(self, pod: str, **_: Any) -> Iterator[list[Line]]:
+    def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
         assert not self.deleted, "its logs are read before its pods are stopped"
-        self.read.append(pod)
+        self.read.append(_pod)
         yield from ()
 
 

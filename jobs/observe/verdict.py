@@ -1,11 +1,14 @@
 """Decides whether what was seen of a run is its end, and which one. Pure."""
 
+import re
 from dataclasses import dataclass
+from datetime import timedelta
+from itertools import takewhile
 
 from clusters.cloud_reports import RefusedPulls
 from jobs.cost import TrainingCost
 from jobs.observe import gpus
-from jobs.observe.failures import Origin
+from jobs.observe.failures import Failure, Origin
 from jobs.observe.pytorchjob import DEADLINE, backoff_limit, message_of
 from jobs.observe.run_state import RunState, counted
 from jobs.result import End
@@ -21,6 +24,10 @@ https://kubernetes.io/docs/concepts/architecture/nodes/#condition
 """
 _OUTLASTED_SECONDS = 5
 """Containers of one pod end at different moments, and the kubelet reports them together."""
+_REPEATS = 3
+_EARLY = timedelta(seconds=120)
+"""A program that reports no steps may have made some once it has run for so long."""
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 _RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
 _USE_GPUS = "find out what those ranks waited for, or lower `minGpuUtilization`"
 _ASK_LESS = "ask for less `cpu`, `memory` or `workers`, or raise `startTimeout`"
@@ -58,6 +65,7 @@ def end_of(run: RunState, elapsed: float, limits: Limits) -> End | None:
         return None
     return (
         _outlasted(run, elapsed)
+        or _repeats(run)
         or _never_starts(run, elapsed)
         or _abandoned(run, elapsed)
         or _overdue(run, elapsed, limits)
@@ -115,6 +123,29 @@ def _outlasted(run: RunState, elapsed: float) -> End | None:
     if failed:
         return End("Failed", f"{run.failure}; {stays}")
     return End("Succeeded", f"every rank exited with 0; {stays}")
+
+
+def _repeats(run: RunState) -> End | None:
+    """Return the end of an elastic run that fails alike before its first step, restarted or not."""
+    if not run.topology.elastic or run.progress.has_stepped or not run.failures:
+        return None
+    error = _early_error(run.failures[-1])
+    same = [*takewhile(lambda each: _early_error(each) == error, reversed(run.failures))]
+    is_restarted = len({each.replica.number for each in same}) < len(same)
+    if error is None or len(same) < _REPEATS or not is_restarted:
+        return None
+    return End("Failed", f"{run.failure}; {len(same)} starts in a row failed so, before any step")
+
+
+def _early_error(failed: Failure) -> str | None:
+    """Return a program's own error soon after its start, without what varies; None for others."""
+    ended = failed.exit
+    is_early = ended.finished - ended.started < _EARLY
+    is_killed = ended.out_of_memory or ended.signal is not None
+    if failed.origin is not Origin.OWN or not is_early or is_killed:
+        return None
+    lines = ended.message.strip().splitlines() or [""]
+    return f"{ended.code} {_NUMBER.sub('0', ended.exception or ended.error or lines[-1])}"
 
 
 def _never_starts(run: RunState, elapsed: float) -> End | None:

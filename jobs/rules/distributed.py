@@ -1,5 +1,7 @@
 """Ranks that could not form a group, or not go on when one is lost."""
 
+import re
+
 from core.problem import quote
 from jobs.model.job import TrainingJob
 from jobs.model.parts import MODULES
@@ -9,13 +11,11 @@ from jobs.rules.rule import Finding, Findings, Surroundings, rule
 _TORCH = "https://docs.pytorch.org/docs/2.6/distributed.html"
 _TORCHRUN = "https://docs.pytorch.org/docs/2.6/elastic/run.html"
 _GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"
-_SIGNS = (
-    "torchrun",
-    "torch.distributed.run",
-    "torch.distributed.launch",
-    "torch.distributed.elastic",
-    "slipway_trainer.elastic",
-    "slipway_trainer import elastic",
+_SIGNS = re.compile(
+    r"torchrun|torch\.distributed\.(run|launch)"
+    # What else is in there forms no group, such as the decorator `record`.
+    r"|torch\.distributed\.elastic(\.| import )(agent|rendezvous)"
+    r"|slipway_trainer(\.| import )elastic"
 )
 """What a program that meets the others again has in it, or in its command line."""
 
@@ -65,7 +65,7 @@ def _elastic_without_rendezvous(job: TrainingJob, around: Surroundings) -> Findi
 
 def _has_sign(job: TrainingJob, around: Surroundings) -> bool:
     seen = "\n".join((*(job.command or ()), *job.args, *around.files.values()))
-    return any(sign in seen for sign in _SIGNS)
+    return _SIGNS.search(seen) is not None
 
 
 @rule("docs/resources.md#elastic")

@@ -557,6 +557,56 @@ def test_a_crash_loop_does_not_end_a_job_that_has_made_a_step() -> None:
     assert end_of(tracked, 10, LIMITS) is None
 
 
+UNSET = "ValueError: environment variable RANK expected, but not set"
+
+
+def failing(*starts: tuple[int, str], minutes: int = 0, code: int = 1) -> RunState:
+    """An elastic run of three workers, whose programs failed one after the other: index, error."""
+    tracked = elastic(*(worker(index, state=RUNNING) for index in range(3)))
+    for second, (index, error) in enumerate(starts):
+        at = f"2026-01-01T00:{minutes:02}:{10 + second}Z"
+        last = ended(code, f"Traceback …\n{error}\n", finished=at)
+        tracked.see_pods([worker(index, state=RUNNING, last=last, restarts=second + 1)])
+    return tracked
+
+
+@pytest.mark.parametrize("indices", [(0, 0, 0), (0, 1, 0), (2, 1, 0, 2)])
+def test_an_elastic_job_ends_when_a_restart_fails_as_before_ahead_of_the_first_step(
+    indices: tuple[int, ...],
+) -> None:
+    """After three at the earliest, whatever `maxRestarts` allows; numbers in it may vary."""
+    starts = [(index, f"{UNSET}, port {index}") for index in indices]
+    assert end_of(failing(*starts[:-1]), 100, LIMITS) is None
+    end = end_of(failing(*starts), 100, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+    assert UNSET in end.reason
+    assert f"{len(indices)} starts in a row failed so" in end.reason
+
+
+@pytest.mark.parametrize(
+    ("tracked", "why"),
+    [
+        (failing((0, UNSET), (1, UNSET), (2, UNSET)), "no restart has failed yet"),
+        (failing((0, UNSET), (0, "KeyError: 'x'"), (0, UNSET)), "another error is between them"),
+        (failing(*[(0, UNSET)] * 3, minutes=5), "each ran for minutes, and may have made steps"),
+        (failing(*[(0, "RuntimeError: Connection closed by peer")] * 3), "they lost a peer"),
+        (failing(*[(0, "")] * 3, code=137), "they were killed"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_elastic_job_goes_on_after_failures_that_a_restart_may_cure(
+    tracked: RunState, why: str
+) -> None:
+    assert end_of(tracked, 100, LIMITS) is None, why
+
+
+def test_an_elastic_job_that_has_made_a_step_has_the_restarts_that_it_allows() -> None:
+    tracked = failing(*[(0, UNSET)] * 4)
+    tracked.progress.see(json.dumps({"event": "step", "step": 3}))
+    assert end_of(tracked, 100, LIMITS) is None
+
+
 def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() -> None:
     submitted = job("Running")
     submitted["spec"]["runPolicy"] = {"backoffLimit": 3}

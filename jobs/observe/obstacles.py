@@ -19,7 +19,7 @@ from core.kube import api_message
 from core.manifests import condition
 from jobs.api.client import JobApi, Object, Unreachable
 from jobs.observe.outcome import warnings
-from jobs.observe.pytorchjob import is_of
+from jobs.observe.pytorchjob import is_of, is_suspended
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 
@@ -50,7 +50,7 @@ class Obstacles:
     def look(self) -> None:
         """Show what is in the way, and let the run judge whether that is the end."""
         now, run = time.monotonic(), self.run
-        if run.suspended:
+        if is_suspended(run.job):
             if now - self._room_at >= _ROOM_SECONDS:
                 self._room_at = now
                 with suppress(ApiException, Unreachable):
@@ -135,10 +135,7 @@ def see_events(run: RunState, events: Sequence[Object]) -> None:
 
 
 def queued(uid: str, workloads: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return why Kueue does not admit the job of that uid; None where it has no reason.
-
-    https://kueue.sigs.k8s.io/docs/concepts/workload/
-    """
+    """Return where, and why, the job of that uid waits in Kueue; None where it does not."""
     for workload in workloads:
         if is_of(workload, uid):
             queue = workload["spec"].get("queueName", "")

@@ -57,14 +57,11 @@ class Replica:
         self.active = status.get("phase") not in {"Failed", "Succeeded"} and (
             self.ended is None or (self.ended.code != 0 and may_restart)
         )
-        # Other containers that run on after its program's end, such as a webhook's: neither
-        # Kubernetes nor the operator takes the pod for ended then.
-        others = [each for each in self._statuses[len(self._inits) :] if each is not own]
-        is_over = self.ended is not None and not self.active
+        # Containers that run on after its program's end, such as a webhook's: so its pod does, too.
+        is_over = self.ended is not None and not self.active and status.get("phase") == "Running"
+        left = self._statuses[len(self._inits) :] if is_over else ()
         self.outlasting = [
-            str(each["name"])
-            for each in (others if is_over and status.get("phase") == "Running" else ())
-            if "terminated" not in each.get("state", {})
+            str(each["name"]) for each in left if "terminated" not in each.get("state", {})
         ]
 
         limits: dict[str, Mapping[str, Any]] = {}

@@ -13,7 +13,7 @@ from jobs.observe import failures
 from jobs.observe.failures import Disruption, Failure, Origin, disruption
 from jobs.observe.gpus import Gpu, GpuUse
 from jobs.observe.progress import Progress
-from jobs.observe.pytorchjob import has_ended, is_of, is_replica, is_suspended, resumed
+from jobs.observe.pytorchjob import has_ended, is_of, is_replica, is_suspended
 from jobs.observe.replica import Replica
 
 
@@ -126,19 +126,8 @@ class RunState:
     @property
     def all_succeeded(self) -> bool:
         """Whether the program of every replica exited with 0."""
-        ends = [each.ended for each in self.replicas.values()]
-        is_complete = len(ends) == self.topology.replicas
-        return is_complete and all(each is not None and each.code == 0 for each in ends)
-
-    @property
-    def suspended(self) -> bool:
-        """Whether a user or Kueue has suspended it: it has no pods, and its limits do not count."""
-        return is_suspended(self.job)
-
-    @property
-    def resumed(self) -> float:
-        """The seconds from its submission to its latest resumption, since when limits count."""
-        return resumed(self.job)
+        ends = [each.ended for each in self.replicas.values() if each.ended is not None]
+        return [each.code for each in ends] == [0] * self.topology.replicas
 
     @property
     def goes_on(self) -> bool:
@@ -156,7 +145,7 @@ class RunState:
         self.gone = not mine
         if mine:
             self.job = mine[-1]
-        if self.suspended and not self.gone:
+        if is_suspended(self.job) and not self.gone:
             # Its pods are stopped, and their ends are no failures: after it, new ones begin.
             stopped, queued = self._stopped | self._seen.keys(), self.queued
             vars(self).update(vars(RunState(self.job, self.pulls)))
@@ -164,7 +153,7 @@ class RunState:
 
     def see_pods(self, pods: Iterable[Mapping[str, Any]]) -> None:
         """Take in pods; what was known of others is kept."""
-        if self.suspended:
+        if is_suspended(self.job):
             # The operator may make the next ones before it says that the job is resumed.
             left = (pod["metadata"] for pod in pods if "deletionTimestamp" in pod["metadata"])
             self._stopped |= {str(each["uid"]) for each in left}
@@ -247,7 +236,7 @@ class RunState:
     def status(self) -> str:
         """Where its pods are, in one line."""
         topology = self.topology
-        if self.suspended:
+        if is_suspended(self.job):
             why = "until its `runPolicy.suspend` is unset" if self.queued is None else self.queued
             return f"{counted(topology.world_size, 'rank')}: suspended, {why}"
         counts = Counter(replica.stage for replica in self.replicas.values())

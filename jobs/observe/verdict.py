@@ -9,7 +9,7 @@ from clusters.cloud_reports import RefusedPulls
 from jobs.cost import TrainingCost
 from jobs.observe import gpus
 from jobs.observe.failures import Failure, Origin
-from jobs.observe.pytorchjob import DEADLINE, backoff_limit, message_of
+from jobs.observe.pytorchjob import DEADLINE, backoff_limit, is_suspended, message_of, resumed
 from jobs.observe.run_state import RunState, counted
 from jobs.result import End
 
@@ -28,6 +28,8 @@ _REPEATS = 3
 _EARLY = timedelta(seconds=120)
 """A program that reports no steps may have made some once it has run for so long."""
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+_REMOVED = End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
+_REMOVED_WHEN_DONE = End("Succeeded", "every rank exited with 0 before the PyTorchJob was deleted")
 _RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
 _USE_GPUS = "find out what those ranks waited for, or lower `minGpuUtilization`"
 _ASK_LESS = "ask for less `cpu`, `memory` or `workers`, or raise `startTimeout`"
@@ -53,15 +55,13 @@ def end_of(run: RunState, elapsed: float, limits: Limits) -> End | None:
     if (message := message_of(run.job, "Failed")) is not None:
         return _failed(run, message, limits)
     if (message := message_of(run.job, "Succeeded")) is not None:
-        has_failed = run.cause is not None and run.cause.origin is Origin.OWN
         # Where a TTL or a user removed it, the end of a straggler is unknown, or a SIGTERM.
-        is_removed = run.gone and not has_failed
-        return End("Succeeded", message) if is_removed else _succeeded(run, message, elapsed)
-    if run.gone and run.all_succeeded:
-        return End("Succeeded", "every rank exited with 0 before the PyTorchJob was deleted")
+        if run.gone and (run.cause is None or run.cause.origin is not Origin.OWN):
+            return End("Succeeded", message)
+        return _succeeded(run, message, elapsed)
     if run.gone:
-        return End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
-    if run.suspended:
+        return _REMOVED_WHEN_DONE if run.all_succeeded else _REMOVED
+    if is_suspended(run.job):
         return None
     return (
         _outlasted(run, elapsed)
@@ -120,9 +120,8 @@ def _outlasted(run: RunState, elapsed: float) -> End | None:
         return None
     names = ", ".join(sorted({name for each in left for name in each.outlasting}))
     stays = f"container {names} did not end in {counted(len(left), 'pod')}, which was stopped"
-    if failed:
-        return End("Failed", f"{run.failure}; {stays}")
-    return End("Succeeded", f"every rank exited with 0; {stays}")
+    what = run.failure if failed else "every rank exited with 0"
+    return End("Failed" if failed else "Succeeded", f"{what}; {stays}")
 
 
 def _repeats(run: RunState) -> End | None:
@@ -139,13 +138,12 @@ def _repeats(run: RunState) -> End | None:
 
 def _early_error(failed: Failure) -> str | None:
     """Return a program's own error soon after its start, without what varies; None for others."""
-    ended = failed.exit
-    is_early = ended.finished - ended.started < _EARLY
-    is_killed = ended.out_of_memory or ended.signal is not None
-    if failed.origin is not Origin.OWN or not is_early or is_killed:
+    ended, is_own = failed.exit, failed.origin is Origin.OWN
+    is_late = ended.finished - ended.started >= _EARLY
+    if not is_own or is_late or ended.out_of_memory or ended.signal is not None:
         return None
-    lines = ended.message.strip().splitlines() or [""]
-    return f"{ended.code} {_NUMBER.sub('0', ended.exception or ended.error or lines[-1])}"
+    text = ended.exception or ended.error or ended.message.strip().rpartition("\n")[2]
+    return f"{ended.code} {_NUMBER.sub('0', text)}"
 
 
 def _never_starts(run: RunState, elapsed: float) -> End | None:
@@ -201,10 +199,11 @@ def _abandoned(run: RunState, elapsed: float) -> End | None:
 
 def _overdue(run: RunState, elapsed: float, limits: Limits) -> End | None:
     """Return the end of a run that took too long in total, or to start."""
-    if elapsed - run.resumed > limits.total:
+    since = resumed(run.job)
+    if elapsed - since > limits.total:
         reason = f"not done after {limits.total:g} s; {run.status}"
         return End("TimedOut", reason, _RAISE_TIMEOUT)
-    if elapsed - max(run.refused_until, run.resumed) <= limits.start or run.all_started:
+    if elapsed - max(run.refused_until, since) <= limits.start or run.all_started:
         return None
     waiting = {replica.unschedulable for replica in run.replicas.values()} - {None}
     reason = f"not all ranks started within {limits.start:g} s; {run.status}"

@@ -55,6 +55,7 @@ class JobFields:
             result stays. Never unless said.
         clean_pod_policy: Which pods are removed at the end; those that stay can be read.
         priority_class: Of the pods.
+        queue: The LocalQueue in which Kueue, where the cluster has it, lets the job wait for room.
         elastic: Go on with fewer replicas when some are lost; then there is no Master.
         labels: Besides, on the job and its pods.
         annotations: Likewise.
@@ -125,6 +126,7 @@ class JobFields:
     ttl_seconds_after_finished: InPlace[Annotated[int, Field(ge=60)] | None] = None
     clean_pod_policy: InPlace[Literal["None", "Running", "All"]] = "None"
     priority_class: InPlace[fields.ObjectName | None] = None
+    queue: Waits[Annotated[fields.ObjectName, Field(max_length=63)] | None] = None
     elastic: Trains[parts.Elastic | None] = None
     labels: InPlace[dict[LabelKey, LabelValue]] = Field(default_factory=dict)
     annotations: InPlace[dict[LabelKey, fields.Value]] = Field(default_factory=dict)

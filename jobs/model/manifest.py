@@ -78,11 +78,12 @@ def manifest(
     replicas = {
         role: {"replicas": count, "template": template(role)} for role, count in roles(job).items()
     }
+    queue = {} if job.queue is None else {pytorchjob.QUEUE_LABEL: job.queue}
     noted = {**job.annotations, **annotations}
     metadata = {
         "name": job.name,
         "namespace": submission.namespace,
-        "labels": {**own, **labels},
+        "labels": {**own, **labels, **queue},
         **({"annotations": noted} if noted else {}),
     }
     return pytorchjob.document(job, metadata, replicas)

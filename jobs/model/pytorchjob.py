@@ -24,14 +24,18 @@ TYPE_LABEL = "training.kubeflow.org/replica-type"
 INDEX_LABEL = "training.kubeflow.org/replica-index"
 _BACKSTOP_SECONDS = 120
 
-Parts = dict[str, "Parts"]
-METADATA: Parts = {"labels": {}, "annotations": {}}
+Parts = dict[str, "Parts | None"]
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""A job's queue in Kueue: https://kueue.sigs.k8s.io/docs/tasks/run/kubeflow/pytorchjobs/"""
+METADATA: Parts = {"labels": {"*": {}, QUEUE_LABEL: None}, "annotations": {}}
 _TEMPLATE: Parts = {"metadata": METADATA, "spec": {"priorityClassName": {}}}
 CHANGEABLE: Parts = {
     "metadata": METADATA,
     "spec": {"runPolicy": {}, "pytorchReplicaSpecs": {"*": {"template": _TEMPLATE}}},
 }
-"""The parts of a live PyTorchJob that are changed in place, each with all below it; * is any role.
+"""The parts of a live PyTorchJob that are changed in place, each with all below it; * is any key
+that is not named, and None leaves one out: Kueue refuses another queue while a job runs.
+`runPolicy.suspend` is the user's and Kueue's, so no manifest has it.
 
 The webhook has one immutable field, `runPolicy.managedBy`, which no manifest here has.
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/common/util/webhooks.go

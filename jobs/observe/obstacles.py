@@ -16,8 +16,10 @@ from kubernetes.utils.quantity import parse_quantity
 from clusters import cloud_reports
 from core.fields import gibibytes
 from core.kube import api_message
+from core.manifests import condition
 from jobs.api.client import JobApi, Object, Unreachable
 from jobs.observe.outcome import warnings
+from jobs.observe.pytorchjob import is_of, is_suspended
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 
@@ -48,6 +50,12 @@ class Obstacles:
     def look(self) -> None:
         """Show what is in the way, and let the run judge whether that is the end."""
         now, run = time.monotonic(), self.run
+        if is_suspended(run.job):
+            if now - self._room_at >= _ROOM_SECONDS:
+                self._room_at = now
+                with suppress(ApiException, Unreachable):
+                    run.queued = queued(run.uid, self.api.workloads())
+            return
         if now - self._nodes_at >= _NODES_SECONDS:
             self._nodes_at = now
             self.see_nodes()
@@ -124,6 +132,17 @@ def see_events(run: RunState, events: Sequence[Object]) -> None:
             pods = [each.pod for each in run.replicas.values() if each.active]
             if refused and not may_fit_quota(message, pods):
                 run.refusal = message
+
+
+def queued(uid: str, workloads: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return where, and why, the job of that uid waits in Kueue; None where it does not."""
+    for workload in workloads:
+        if is_of(workload, uid):
+            queue = workload["spec"].get("queueName", "")
+            found = (condition(workload, each) for each in ("QuotaReserved", "Admitted"))
+            lacks = (each.get("message", "") for each in found if each.get("status") == "False")
+            return ": ".join(filter(None, (f"in Kueue's queue {queue}", next(lacks, ""))))
+    return None
 
 
 def never_fits(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from jobs.api.lines import moment
@@ -25,6 +27,7 @@ _KNOWN = _FROM_RANK_0 | {
 """What a summary says besides figures."""
 _MOST_EPOCHS, _MOST_HISTORIES = 1000, 100
 _LOG_LINES = 30
+_CHAIN = re.compile("direct cause of the following exception|During handling of the above")
 _EVENTS = 10
 
 
@@ -218,6 +221,10 @@ def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
             "catch and drop errors"
         )
     else:
-        known = (text for sign, text in SIGNS["remedies"].items() if sign in cause.exit.message)
-        advice = next(known, advice)
+        error, message = cause.exit.exception or cause.exit.error, cause.exit.message
+        # Where an exception is known, what else was printed matters if another one caused it.
+        is_read = error is None or _CHAIN.search(message) is not None
+        texts = (error or "", f"{cause.exit}\n{message}" if is_read else "")
+        signs = product(texts, SIGNS["remedies"].items())
+        advice = next((what for text, (sign, what) in signs if re.search(sign, text)), advice)
     return f"{advice}, then run `make up` again"

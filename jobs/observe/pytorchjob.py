@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.manifests import condition, holds
+from jobs.api.lines import moment
 from jobs.model.pytorchjob import INDEX_LABEL, TYPE_LABEL, Topology
 
 DEADLINE = "active longer than specified deadline"
@@ -35,6 +36,25 @@ def message_of(job: Mapping[str, Any], type_: str) -> str | None:
 def has_ended(job: Mapping[str, Any]) -> bool:
     """Return whether the operator calls a job Succeeded or Failed."""
     return holds(job, "Succeeded") or holds(job, "Failed")
+
+
+def is_suspended(job: Mapping[str, Any]) -> bool:
+    """Return whether a user or Kueue has suspended a job, until the operator has resumed it."""
+    is_set = bool(job["spec"].get("runPolicy", {}).get("suspend"))
+    return not has_ended(job) and (is_set or holds(job, "Suspended"))
+
+
+def resumed(job: Mapping[str, Any]) -> float:
+    """Return how many seconds after its creation a job was resumed last; 0 if it never was.
+
+    Kubernetes counts its deadline from then, too: the operator sets `startTime` anew.
+    https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go
+    """
+    found = condition(job, "Suspended")
+    if found.get("status") != "False":
+        return 0.0
+    pause = moment(found["lastTransitionTime"]) - moment(job["metadata"]["creationTimestamp"])
+    return pause.total_seconds()
 
 
 def times(job: Mapping[str, Any]) -> tuple[str, str | None]:

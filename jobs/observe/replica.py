@@ -57,6 +57,12 @@ class Replica:
         self.active = status.get("phase") not in {"Failed", "Succeeded"} and (
             self.ended is None or (self.ended.code != 0 and may_restart)
         )
+        # Containers that run on after its program's end, such as a webhook's: so its pod does, too.
+        is_over = self.ended is not None and not self.active and status.get("phase") == "Running"
+        left = self._statuses[len(self._inits) :] if is_over else ()
+        self.outlasting = [
+            str(each["name"]) for each in left if "terminated" not in each.get("state", {})
+        ]
 
         limits: dict[str, Mapping[str, Any]] = {}
         for each in spec.get("containers") or []:

@@ -13,7 +13,7 @@ from jobs.observe import failures
 from jobs.observe.failures import Disruption, Failure, Origin, disruption
 from jobs.observe.gpus import Gpu, GpuUse
 from jobs.observe.progress import Progress
-from jobs.observe.pytorchjob import has_ended, is_of, is_replica
+from jobs.observe.pytorchjob import has_ended, is_of, is_replica, is_suspended
 from jobs.observe.replica import Replica
 
 
@@ -31,11 +31,13 @@ class RunState:
     growth: Growth | None = None  # the autoscaler's latest answer about the pods that wait
     setbacks: Sequence[str] = ()  # why it could make no nodes
     gone: bool = False  # whether the job was deleted, not by Slipway
+    queued: str | None = None  # Kueue's reason, while it is suspended
     gpu_use: GpuUse = field(default_factory=GpuUse)
     refused_until: float = 0.0  # seconds from its start to a pull's last refusal that is waited for
     replicas: dict[int, Replica] = field(default_factory=dict)  # as seen last, also when they went
     _since: dict[str, float] = field(default_factory=dict)  # when conditions of `lasted` began
     _seen: dict[str, Replica] = field(default_factory=dict)  # the same of all pods, by uid
+    _stopped: set[str] = field(default_factory=set)  # uids of pods that a suspension ends
     _started: set[int] = field(default_factory=set)
     # Each replica's latest: its pod no longer shows it while it is tried once more.
     _failed_inits: dict[int, Failure] = field(default_factory=dict)
@@ -122,6 +124,12 @@ class RunState:
         return cause is not None and not is_disrupted and cause.origin is not Origin.OWN
 
     @property
+    def all_succeeded(self) -> bool:
+        """Whether the program of every replica exited with 0."""
+        ends = [each.ended for each in self.replicas.values() if each.ended is not None]
+        return [each.code for each in ends] == [0] * self.topology.replicas
+
+    @property
     def goes_on(self) -> bool:
         """Whether the run goes on as far as the operator knows."""
         return not self.gone and not has_ended(self.job)
@@ -137,11 +145,21 @@ class RunState:
         self.gone = not mine
         if mine:
             self.job = mine[-1]
+        if is_suspended(self.job) and not self.gone:
+            # Its pods are stopped, and their ends are no failures: after it, new ones begin.
+            stopped, queued = self._stopped | self._seen.keys(), self.queued
+            vars(self).update(vars(RunState(self.job, self.pulls)))
+            self._stopped, self.queued = stopped, queued
 
     def see_pods(self, pods: Iterable[Mapping[str, Any]]) -> None:
         """Take in pods; what was known of others is kept."""
+        if is_suspended(self.job):
+            # The operator may make the next ones before it says that the job is resumed.
+            left = (pod["metadata"] for pod in pods if "deletionTimestamp" in pod["metadata"])
+            self._stopped |= {str(each["uid"]) for each in left}
+            return
         for pod in pods:
-            if is_of(pod, self.uid):
+            if is_of(pod, self.uid) and pod["metadata"]["uid"] not in self._stopped:
                 replica = Replica(pod, self.topology) if is_replica(pod) else None
                 if replica is not None:
                     self._seen[replica.uid] = replica
@@ -218,6 +236,9 @@ class RunState:
     def status(self) -> str:
         """Where its pods are, in one line."""
         topology = self.topology
+        if is_suspended(self.job):
+            why = "until its `runPolicy.suspend` is unset" if self.queued is None else self.queued
+            return f"{counted(topology.world_size, 'rank')}: suspended, {why}"
         counts = Counter(replica.stage for replica in self.replicas.values())
         if not counts:
             return f"submitted; {counted(topology.replicas, 'pod')} to be created"

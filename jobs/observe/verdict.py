@@ -1,10 +1,14 @@
 """Decides whether what was seen of a run is its end, and which one. Pure."""
 
+import re
 from dataclasses import dataclass
+from datetime import timedelta
+from itertools import takewhile
 
 from clusters.cloud_reports import RefusedPulls
 from jobs.observe import gpus
-from jobs.observe.pytorchjob import DEADLINE, backoff_limit, message_of
+from jobs.observe.failures import Failure, Origin
+from jobs.observe.pytorchjob import DEADLINE, backoff_limit, is_suspended, message_of, resumed
 from jobs.observe.run_state import RunState, counted
 from jobs.plan import TrainingCost
 from jobs.result import End
@@ -18,6 +22,14 @@ _NODE_SECONDS = 30
 
 https://kubernetes.io/docs/concepts/architecture/nodes/#condition
 """
+_OUTLASTED_SECONDS = 5
+"""Containers of one pod end at different moments, and the kubelet reports them together."""
+_REPEATS = 3
+_EARLY = timedelta(seconds=120)
+"""A program that reports no steps may have made some once it has run for so long."""
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+_REMOVED = End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
+_REMOVED_WHEN_DONE = End("Succeeded", "every rank exited with 0 before the PyTorchJob was deleted")
 _RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
 _USE_GPUS = "find out what those ranks waited for, or lower `minGpuUtilization`"
 _ASK_LESS = "ask for less `cpu`, `memory` or `workers`, or raise `startTimeout`"
@@ -31,7 +43,7 @@ _SEE_IMAGE = "see that the job's `image` exists and that its nodes may pull it"
 class Limits:
     """What a run may take."""
 
-    total: float  # seconds since it was submitted
+    total: float  # seconds since it was submitted, or resumed after a suspension
     start: float  # seconds since then until all of its replicas have started
     gpu_utilization: float | None = None  # per cent that none of its GPUs may stay below
     cost: TrainingCost | None = None  # of its nodes, where that is known
@@ -40,14 +52,21 @@ class Limits:
 
 def end_of(run: RunState, elapsed: float, limits: Limits) -> End | None:
     """Return the run's end, None while it goes on; `elapsed` are seconds since its submission."""
-    if run.gone:
-        return End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
     if (message := message_of(run.job, "Failed")) is not None:
         return _failed(run, message, limits)
     if (message := message_of(run.job, "Succeeded")) is not None:
+        # Where a TTL or a user removed it, the end of a straggler is unknown, or a SIGTERM.
+        if run.gone and (run.cause is None or run.cause.origin is not Origin.OWN):
+            return End("Succeeded", message)
         return _succeeded(run, message, elapsed)
+    if run.gone:
+        return _REMOVED_WHEN_DONE if run.all_succeeded else _REMOVED
+    if is_suspended(run.job):
+        return None
     return (
-        _never_starts(run, elapsed)
+        _outlasted(run, elapsed)
+        or _repeats(run)
+        or _never_starts(run, elapsed)
         or _abandoned(run, elapsed)
         or _overdue(run, elapsed, limits)
         or _idle(run, limits)
@@ -89,6 +108,42 @@ def _succeeded(run: RunState, message: str, elapsed: float) -> End | None:
     if cause is not None and cause.exit.code == 0:
         return End("Failed", f"{cause}, and took {counted(run.followers, 'replica')} along")
     return End("Failed", f"{cause}, although rank 0 succeeded")
+
+
+def _outlasted(run: RunState, elapsed: float) -> End | None:
+    """Return the end of a run whose programs ended in pods that another container keeps running."""
+    left = [each for each in run.replicas.values() if each.outlasting]
+    failed = [each for each in left if each.ended is not None and each.ended.code != 0]
+    # Such a failure is final, though only an elastic job goes on without that replica.
+    is_over = bool(left) and (run.all_succeeded or (bool(failed) and not run.topology.elastic))
+    if run.lasted("an outlasting container", elapsed, holds=is_over) < _OUTLASTED_SECONDS:
+        return None
+    names = ", ".join(sorted({name for each in left for name in each.outlasting}))
+    stays = f"container {names} did not end in {counted(len(left), 'pod')}, which was stopped"
+    what = run.failure if failed else "every rank exited with 0"
+    return End("Failed" if failed else "Succeeded", f"{what}; {stays}")
+
+
+def _repeats(run: RunState) -> End | None:
+    """Return the end of an elastic run that fails alike before its first step, restarted or not."""
+    if not run.topology.elastic or run.progress.has_stepped or not run.failures:
+        return None
+    error = _early_error(run.failures[-1])
+    same = [*takewhile(lambda each: _early_error(each) == error, reversed(run.failures))]
+    is_restarted = len({each.replica.number for each in same}) < len(same)
+    if error is None or len(same) < _REPEATS or not is_restarted:
+        return None
+    return End("Failed", f"{run.failure}; {len(same)} starts in a row failed so, before any step")
+
+
+def _early_error(failed: Failure) -> str | None:
+    """Return a program's own error soon after its start, without what varies; None for others."""
+    ended, is_own = failed.exit, failed.origin is Origin.OWN
+    is_late = ended.finished - ended.started >= _EARLY
+    if not is_own or is_late or ended.out_of_memory or ended.signal is not None:
+        return None
+    text = ended.exception or ended.error or ended.message.strip().rpartition("\n")[2]
+    return f"{ended.code} {_NUMBER.sub('0', text)}"
 
 
 def _never_starts(run: RunState, elapsed: float) -> End | None:
@@ -144,10 +199,11 @@ def _abandoned(run: RunState, elapsed: float) -> End | None:
 
 def _overdue(run: RunState, elapsed: float, limits: Limits) -> End | None:
     """Return the end of a run that took too long in total, or to start."""
-    if elapsed > limits.total:
+    since = resumed(run.job)
+    if elapsed - since > limits.total:
         reason = f"not done after {limits.total:g} s; {run.status}"
         return End("TimedOut", reason, _RAISE_TIMEOUT)
-    if elapsed - run.refused_until <= limits.start or run.all_started:
+    if elapsed - max(run.refused_until, since) <= limits.start or run.all_started:
         return None
     waiting = {replica.unschedulable for replica in run.replicas.values()} - {None}
     reason = f"not all ranks started within {limits.start:g} s; {run.status}"

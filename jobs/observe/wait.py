@@ -177,7 +177,7 @@ class Wait:
             self.api.delete()
             return
         for replica in self._run.replicas.values():
-            if replica.active:
+            if replica.active or replica.outlasting:
                 self.api.delete_pod(replica.name)
 
 

@@ -1,5 +1,7 @@
 """Ranks that could not form a group, or not go on when one is lost."""
 
+import re
+
 from core.problem import quote
 from jobs.model.job import TrainingJob
 from jobs.model.parts import MODULES
@@ -9,13 +11,11 @@ from jobs.rules.rule import NO_GPUS_REMEDY, Finding, Findings, Surroundings, rul
 _TORCH = "https://docs.pytorch.org/docs/2.6/distributed.html"
 _TORCHRUN = "https://docs.pytorch.org/docs/2.6/elastic/run.html"
 _GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"
-_SIGNS = (
-    "torchrun",
-    "torch.distributed.run",
-    "torch.distributed.launch",
-    "torch.distributed.elastic",
-    "slipway_trainer.elastic",
-    "slipway_trainer import elastic",
+_SIGNS = re.compile(
+    r"torchrun|torch\.distributed\.(run|launch)"
+    # What else is in there forms no group, such as the decorator `record`.
+    r"|torch\.distributed\.elastic(\.| import )(agent|rendezvous)"
+    r"|slipway_trainer(\.| import )elastic"
 )
 """What a program that meets the others again has in it, or in its command line."""
 
@@ -53,7 +53,7 @@ def _elastic_without_rendezvous(job: TrainingJob, around: Surroundings) -> Findi
             yield Finding(("elastic",), reason, f"use one that goes on: {able}")
         return
     texts = "\n".join((*(job.command or ()), *job.args, *around.files.values()))
-    if job.image is None and not any(sign in texts for sign in _SIGNS):
+    if job.image is None and _SIGNS.search(texts) is None:
         yield Finding(
             ("elastic",),
             "needs a program that meets the others again when a replica is lost, and neither "

@@ -472,3 +472,10 @@ def test_what_can_alter_the_result_alters_the_hash_and_nothing_else_does() -> No
     hashes = {submitted(job).digest() for job in [base, *other]}
     hashes.add(submitted(base, "localhost/slipway-trainer:other").digest())
     assert len(hashes) == len(other) + 2
+
+
+def test_a_jobs_queue_is_the_label_that_kueue_looks_for_on_the_pytorchjob_alone() -> None:
+    """On pods as well, Kueue would count each of them besides. It sets `suspend` by itself."""
+    with_queue, without = rendered(mnist(queue="research")), rendered(mnist())
+    assert with_queue["metadata"]["labels"].pop("kueue.x-k8s.io/queue-name") == "research"
+    assert with_queue == without

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from jobs.observe import outcome
 from jobs.observe.log_ends import LogEnds
 from jobs.observe.run_state import RunState
@@ -138,3 +140,53 @@ def test_warnings_are_told_once_and_in_order() -> None:
         "Pod mine-master-0: Failed: a",
         "Pod mine-master-0: Failed: b",
     ]
+
+
+_ELSEWHERE = "RuntimeError: Attempting to deserialize … but torch.cuda.is_available() is False."
+_CHAINED = "The above exception was the direct cause of the following exception:"
+_KILLED = "RuntimeError: DataLoader worker (pid 23) is killed by signal: "
+_BUS = f"{_KILLED}Bus error. It is possible that dataloader's workers are out of shared memory."
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'", "is_available()"),
+        ("AssertionError: Torch not compiled with CUDA enabled", "is_available()"),
+        ("RuntimeError: Found no NVIDIA driver on your system. Please check", "is_available()"),
+        (_ELSEWHERE, "map_location"),
+        (
+            "torch._inductor.exc.InductorError: InvalidCxxCompiler: No working C++ compiler found",
+            "has no compiler",
+        ),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'g++'", "has no compiler"),
+        ("RuntimeError: Ninja is required to load C++ extensions", "has no compiler"),
+        (_BUS, "`sharedMemory`"),
+        ("RuntimeError: unable to open shared memory object </torch_7> in read-write", "/dev/shm"),
+        (f"{_KILLED}Killed.", "raise the job's `memory`"),
+        (
+            f"{_KILLED}Killed.\n\n{_CHAINED}\n\nRuntimeError: a DataLoader worker exited",
+            "raise the job's `memory`",
+        ),
+        ("OSError: [Errno 30] Read-only file system: '/data/mnist'", "download to /work"),
+        ("PermissionError: [Errno 13] Permission denied: '/mnt/a'", "user 65532"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'conf/a.yaml'", "`__file__`"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/opt/script/a'", "`script`"),
+        ("python3: can't open file '/work/train.py': [Errno 2] No such file", "`__file__`"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/mnt/a'", "fix the program"),
+        ("mkdir: Permission denied\nValueError: label 11", "fix the program"),
+        (f"PermissionError: Permission denied\n{_CHAINED}\nValueError: no cache", "user 65532"),
+        ("Read-only file system\nModuleNotFoundError: No module named 'x'", "`requirements`"),
+        ("triton.OutOfResourcesError: out of resource: shared memory", "fix the program"),
+        ("ValueError: label 11", "fix the program"),
+    ],
+)
+def test_what_to_do_fits_the_error(log: str, words: str) -> None:
+    """The exception comes before what caused it, and other lines count for nothing beside it."""
+    run = failed(ended(1, f"Traceback (most recent call last):\n{log}"))
+    assert words in str(told(End("Failed", "it failed"), run).advice)
+
+
+def test_a_bus_error_without_a_word_is_about_shared_memory() -> None:
+    run = failed(ended(135, "training\n"))
+    assert "`sharedMemory`" in str(told(End("Failed", "it failed"), run).advice)

@@ -181,3 +181,53 @@ def test_a_login_that_is_waited_for_is_warned_of_once_and_says_why(tracked: RunS
         seen.look()
     [told] = [each for each in warned if "refuses the nodes' login" in each]
     assert told.startswith("rank 0 (mine-master-0)")
+
+
+WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/jobs/workloads"
+GROUP = {"preferredVersion": {"groupVersion": "kueue.x-k8s.io/v1beta2"}}
+FULL = "couldn't assign flavors to pod set worker: insufficient unused quota for cpu"
+
+
+def workload(owner: str, *conditions: tuple[str, str, str]) -> dict[str, Any]:
+    shown = [{"type": type_, "status": status, "message": m} for type_, status, m in conditions]
+    metadata = {"ownerReferences": [{"uid": owner}]}
+    spec = {"queueName": "research"}
+    return {"metadata": metadata, "spec": spec, "status": {"conditions": shown}}
+
+
+@pytest.mark.parametrize(
+    ("workloads", "reason"),
+    [
+        ([workload("job-uid", ("QuotaReserved", "False", FULL))], f"research: {FULL}"),
+        (
+            [
+                workload(
+                    "job-uid",
+                    ("QuotaReserved", "True", ""),
+                    ("Admitted", "False", "wait for nodes"),
+                )
+            ],
+            "research: wait for nodes",
+        ),
+        ([workload("job-uid")], "research"),
+        ([workload("another", ("QuotaReserved", "False", FULL))], None),
+        (None, None),
+    ],
+    ids=["no quota", "an admission check", "not looked at yet", "another job's", "no Kueue"],
+)
+def test_the_row_of_a_suspended_run_shows_kueues_reason(
+    workloads: list[dict[str, Any]] | None, reason: str | None
+) -> None:
+    """Without Kueue, or the right to read its Workloads, it shows the suspension alone."""
+    shown = job("Created")
+    shown["spec"]["runPolicy"] = {"suspend": True}
+    run = RunState(shown)
+    with served(FakeApi()) as api:
+        if workloads is not None:
+            api.says("GET", "/apis/kueue.x-k8s.io", GROUP)
+            api.says("GET", WORKLOADS, {"items": workloads})
+        Obstacles(JobApi.connect(api.kubeconfig, "jobs", "mine"), run, lambda _: None).look()
+    why = (
+        "until its `runPolicy.suspend` is unset" if reason is None else f"in Kueue's queue {reason}"
+    )
+    assert run.status == f"2 ranks: suspended, {why}"

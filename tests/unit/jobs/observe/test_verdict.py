@@ -372,6 +372,84 @@ def test_a_job_deleted_by_somebody_else_ends_the_wait() -> None:
     assert "deleted" in end.reason
 
 
+def test_a_job_that_is_removed_once_it_has_succeeded_has_succeeded() -> None:
+    """Its TTL or a user may remove it in the moment in which the operator completes it."""
+    for last in (done(1), pod(1, state=RUNNING), pod(1, state=ended(143))):
+        tracked = tracker(done(0), last, of=job("Succeeded", message="it is done"))
+        tracked.see_jobs([])
+        end = end_of(tracked, 1, LIMITS)
+        assert end is not None
+        assert (end.state, end.reason) == ("Succeeded", "it is done")
+
+
+def test_a_job_that_is_removed_once_it_has_failed_names_its_cause() -> None:
+    for condition, other in (("Failed", RUNNING), ("Succeeded", ended(0))):
+        tracked = tracker(pod(0, state=other), pod(1, state=ended(3)), of=job(condition))
+        tracked.see_jobs([])
+        end = end_of(tracked, 1, LIMITS)
+        assert end is not None
+        assert end.state == "Failed"
+        assert "rank 1 (mine-worker-0) exited with code 3" in end.reason
+
+
+def test_ranks_that_all_exited_with_0_succeeded_though_the_job_went_before_its_condition() -> None:
+    tracked = tracker(done(0), done(1), of=job("Running"))
+    tracked.see_jobs([])
+    end = end_of(tracked, 1, LIMITS)
+    assert end is not None
+    assert end.state == "Succeeded"
+
+
+def beside(document: dict[str, Any], state: dict[str, Any] = RUNNING) -> dict[str, Any]:
+    """A pod with a container that a webhook has added."""
+    proxy = {"name": "proxy", "image": "proxy:1", "state": state, "restartCount": 0}
+    document["status"]["containerStatuses"].append(proxy)
+    return document
+
+
+def test_ranks_that_are_done_have_succeeded_though_another_container_of_their_pods_stays() -> None:
+    """Kubernetes takes such a pod for running, so the operator waits for it."""
+    pods = [beside(pod(rank, state=ended(0, summary(rank)))) for rank in (0, 1)]
+    tracked = tracker(*pods, of=job("Running"))
+    assert end_of(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 104, LIMITS) is None
+    end = end_of(tracked, 105, LIMITS)
+    assert end is not None
+    assert (end.state, end.reason) == (
+        "Succeeded",
+        "every rank exited with 0; container proxy did not end in 2 pods, which was stopped",
+    )
+
+
+def test_a_rank_that_failed_for_good_beside_another_container_has_failed() -> None:
+    failed = beside(pod(1, state=ended(3), restart_policy="Never"))
+    tracked = tracker(pod(0, state=RUNNING), failed, of=job("Running"))
+    assert end_of(tracked, 100, LIMITS) is None
+    end = end_of(tracked, 105, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+    assert end.reason.startswith("rank 1 (mine-worker-0) exited with code 3; container proxy")
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        beside(pod(1, state=RUNNING)),
+        beside(pod(1, state=ended(3))),
+        beside(pod(1, state=ended(0)), ended(0)),
+        pod(1, state=ended(0), phase="Succeeded"),
+    ],
+    ids=["runs", "may restart", "both ended", "succeeded"],
+)
+def test_a_container_beside_ends_no_run_whose_ranks_go_on_or_whose_pods_end(
+    last: dict[str, Any],
+) -> None:
+    first = pod(0, state=ended(0), phase="Succeeded")
+    tracked = tracker(first, last, of=job("Running"))
+    assert end_of(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 200, LIMITS) is None
+
+
 def test_a_new_job_of_the_same_name_is_not_this_run() -> None:
     tracked = tracker()
     tracked.see_jobs([job("Succeeded", uid="another")])
@@ -479,6 +557,56 @@ def test_a_crash_loop_does_not_end_a_job_that_has_made_a_step() -> None:
     assert end_of(tracked, 10, LIMITS) is None
 
 
+UNSET = "ValueError: environment variable RANK expected, but not set"
+
+
+def failing(*starts: tuple[int, str], minutes: int = 0, code: int = 1) -> RunState:
+    """An elastic run of three workers, whose programs failed one after the other: index, error."""
+    tracked = elastic(*(worker(index, state=RUNNING) for index in range(3)))
+    for second, (index, error) in enumerate(starts):
+        at = f"2026-01-01T00:{minutes:02}:{10 + second}Z"
+        last = ended(code, f"Traceback …\n{error}\n", finished=at)
+        tracked.see_pods([worker(index, state=RUNNING, last=last, restarts=second + 1)])
+    return tracked
+
+
+@pytest.mark.parametrize("indices", [(0, 0, 0), (0, 1, 0), (2, 1, 0, 2)])
+def test_an_elastic_job_ends_when_a_restart_fails_as_before_ahead_of_the_first_step(
+    indices: tuple[int, ...],
+) -> None:
+    """After three at the earliest, whatever `maxRestarts` allows; numbers in it may vary."""
+    starts = [(index, f"{UNSET}, port {index}") for index in indices]
+    assert end_of(failing(*starts[:-1]), 100, LIMITS) is None
+    end = end_of(failing(*starts), 100, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+    assert UNSET in end.reason
+    assert f"{len(indices)} starts in a row failed so" in end.reason
+
+
+@pytest.mark.parametrize(
+    ("tracked", "why"),
+    [
+        (failing((0, UNSET), (1, UNSET), (2, UNSET)), "no restart has failed yet"),
+        (failing((0, UNSET), (0, "KeyError: 'x'"), (0, UNSET)), "another error is between them"),
+        (failing(*[(0, UNSET)] * 3, minutes=5), "each ran for minutes, and may have made steps"),
+        (failing(*[(0, "RuntimeError: Connection closed by peer")] * 3), "they lost a peer"),
+        (failing(*[(0, "")] * 3, code=137), "they were killed"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_elastic_job_goes_on_after_failures_that_a_restart_may_cure(
+    tracked: RunState, why: str
+) -> None:
+    assert end_of(tracked, 100, LIMITS) is None, why
+
+
+def test_an_elastic_job_that_has_made_a_step_has_the_restarts_that_it_allows() -> None:
+    tracked = failing(*[(0, UNSET)] * 4)
+    tracked.progress.see(json.dumps({"event": "step", "step": 3}))
+    assert end_of(tracked, 100, LIMITS) is None
+
+
 def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() -> None:
     submitted = job("Running")
     submitted["spec"]["runPolicy"] = {"backoffLimit": 3}
@@ -549,3 +677,85 @@ def test_a_rank_0_that_ended_too_early_is_told_with_those_it_took_along() -> Non
         "rank 0 (mine-master-0) exited with code 0 before the other ranks were done, and took "
         "1 replica along"
     )
+
+
+AT = "2026-01-01T00:{minute:02}:00Z"
+
+
+def suspended(*, resumed_at: int | None = None) -> dict[str, Any]:
+    """The job as the operator shows it, created at minute 0: suspended, or resumed at a minute."""
+    shown = job("Created")
+    shown["spec"]["runPolicy"] = {"suspend": resumed_at is None}
+    at = AT.format(minute=5 if resumed_at is None else resumed_at)
+    status = "True" if resumed_at is None else "False"
+    condition = {"type": "Suspended", "status": status, "lastTransitionTime": at}
+    shown["status"]["conditions"].append(condition)
+    return shown
+
+
+def stopped(rank: int) -> dict[str, Any]:
+    """A pod that the operator deleted, whose program obeyed SIGTERM."""
+    found = pod(rank, state=ended(143))
+    found["metadata"]["deletionTimestamp"] = AT.format(minute=5)
+    return found
+
+
+def test_a_run_that_is_suspended_goes_on_with_new_pods_and_its_pause_does_not_count() -> None:
+    """The pause is of minutes 5 to 30, `timeout` is 10 minutes, `startTimeout` one."""
+    tracked = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING), of=job("Created", "Running"))
+    assert end_of(tracked, 299, LIMITS) is None
+    tracked.see_jobs([suspended()])
+    assert tracked.status == "2 ranks: suspended, until its `runPolicy.suspend` is unset"
+    tracked.see_pods([stopped(0), stopped(1)])
+    assert end_of(tracked, 1799, LIMITS) is None
+    tracked.see_jobs([suspended(resumed_at=30)])
+    tracked.see_pods([stopped(0), stopped(1)])
+    assert (tracked.failures, tracked.cured_by_a_retry) == ([], None)
+    assert tracked.status == "submitted; 2 pods to be created"
+    assert end_of(tracked, 1859, LIMITS) is None
+    assert "not all ranks started within 60 s" in str(end_of(tracked, 1861, LIMITS))
+    new = [pod(rank, state=RUNNING, created=AT.format(minute=30)) for rank in (0, 1)]
+    tracked.see_pods(new)
+    assert tracked.status == "2 ranks: 2 running"
+    assert end_of(tracked, 2399, LIMITS) is None
+    end = end_of(tracked, 2401, LIMITS)
+    assert end is not None
+    assert end.state == "TimedOut"
+
+
+def test_pods_that_ended_before_the_suspension_was_seen_are_no_failure_either() -> None:
+    """They are watched apart from the job."""
+    tracked = tracker(stopped(0), stopped(1), of=job("Created", "Running"))
+    assert tracked.failures
+    tracked.see_jobs([suspended()])
+    tracked.see_jobs([suspended(resumed_at=6)])
+    tracked.see_pods([stopped(0), stopped(1)])
+    assert tracked.failures == []
+    assert tracked.replicas == {}
+
+
+def test_a_failure_after_a_resumption_ends_the_run_as_any_other() -> None:
+    tracked = tracker(of=suspended(resumed_at=30))
+    tracked.see_pods([pod(1, state=ended(3), created=AT.format(minute=31))])
+    assert str(tracked.cause) == "rank 1 (mine-worker-0) exited with code 3"
+
+
+def test_a_run_that_is_adopted_while_suspended_is_not_overdue() -> None:
+    tracked = RunState(suspended())
+    tracked.see_pods([stopped(0)])
+    assert end_of(tracked, 9000, LIMITS) is None
+
+
+def test_a_job_that_has_ended_or_is_removed_is_not_suspended() -> None:
+    shown = suspended()
+    shown["status"]["conditions"].append({"type": "Succeeded", "status": "True"})
+    tracked = tracker(done(0), done(1), of=job("Running"))
+    tracked.see_jobs([shown])
+    end = end_of(tracked, 10, LIMITS)
+    assert end is not None
+    assert end.state == "Succeeded"
+    tracked = tracker(of=suspended())
+    tracked.see_jobs([])
+    end = end_of(tracked, 10, LIMITS)
+    assert end is not None
+    assert "deleted" in end.reason

@@ -63,3 +63,39 @@ def test_what_was_seen_of_a_run_is_kept_with_its_end(tmp_path: Path) -> None:
     assert ("condition", "PyTorchJob mine") in found
     assert ("container", "rank 1 (mine-worker-0)") in found
     assert found[-1] == ("end", "Succeeded")
+
+
+class Outlasted(Running):
+    """A job whose ranks end while a container that a webhook added to their pods does not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[str] = []
+
+    def pods(self) -> list[dict[str, Any]]:
+        pods = [pod(rank, state=ended(0, summary(rank))) for rank in (0, 1)]
+        for each in pods:
+            statuses = each["status"]["containerStatuses"]
+            statuses.append({"name": "proxy", "image": "proxy:1", "state": RUNNING})
+        return pods
+
+    def watch_job(self) -> Iterator[list[dict[str, Any]]]:
+        yield [job("Running")]
+
+    def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
+        assert not self.deleted, "its logs are read before its pods are stopped"
+        self.read.append(_pod)
+        yield from ()
+
+
+def test_pods_that_another_container_keeps_running_are_read_and_then_stopped(
+    tmp_path: Path,
+) -> None:
+    api = Outlasted()
+    limits, kept = Limits(3600, start=300), Run(tmp_path)
+    waiting = Wait(cast("JobApi", api), job("Running"), limits, 0, Quiet(), "keep", kept)
+    result = waiting.to_the_end()
+    assert (result.state, result.accuracy) == ("Succeeded", 0.97)
+    assert "proxy" in str(result.reason)
+    assert api.deleted
+    assert api.read

@@ -104,3 +104,26 @@ def test_outputs_are_kept_only_where_their_path_really_leads(path: str) -> None:
     ]
     section["cifar-gloo"]["outputs"] = "file:///results/../results/cifar"
     assert read(section, KEY, site({})).problems == []
+
+
+@pytest.mark.parametrize(
+    ("line", "meets"),
+    [
+        ("from torch.distributed.elastic.multiprocessing.errors import record", False),
+        ("import torch.distributed.elastic.multiprocessing.errors as errors", False),
+        ("from torch.distributed.elastic.utils.data import ElasticDistributedSampler", False),
+        ("from torch.distributed.elastic.agent.server.api import WorkerSpec", True),
+        ("from torch.distributed.elastic import rendezvous", True),
+        ("from torch.distributed.launcher.api import elastic_launch", True),
+        ("from slipway_trainer import elastic", True),
+        ('subprocess.run(["torchrun", "worker.py"])', True),
+    ],
+)
+def test_an_elastic_programs_rendezvous_is_known_from_what_only_comes_with_it(
+    tmp_path: Path, line: str, meets: bool
+) -> None:
+    """`record` writes an error into a file, whoever has started the program."""
+    script = tmp_path / "train.py"
+    script.write_text(f"{line}\n")
+    found = read({"mine": {"script": str(script), "elastic": {}}}, KEY, Surroundings())
+    assert (found.problems == []) is meets

@@ -158,6 +158,19 @@ def reach(url: str, seconds: float = _REACH_SECONDS) -> None:
         store.exists(root)
 
 
+def exists(url: str) -> bool:
+    """Return whether there is a file at `url`."""
+    store, path = store_of(url)
+    return bool(store.isfile(path))
+
+
+def write(url: str, text: str) -> None:
+    """Write a file of so much text to `url`."""
+    store, path = store_of(url)
+    store.makedirs(path.rpartition("/")[0], exist_ok=True)
+    store.pipe_file(path, text.encode())
+
+
 def prune(url: str, run_id: str, *, is_success: bool) -> list[str]:
     """Note how the run just copied to `url` ended; remove those before it, and return their ids.
 

@@ -5,7 +5,6 @@ The place is a URL that fsspec knows. Where it is `VOLUME_URL`, that is the volu
 a URL of its own for one of them:
 
     outputs/<job>/<run id>/    what rank 0 left in SLIPWAY_OUTPUT_DIR, and artifacts.json
-    outputs/<job>/succeeded    the id of the last run whose program ended well
     checkpoints/<job>/<key>/   what a job resumes from; the key names its program with all settings
 
 At a URL of the job's own, which other stacks may share, that is checkpoints/<project>/<stack>/….
@@ -88,6 +87,8 @@ def prepare(
     kept = outputs_url(place, job.name, job.outputs)
     if kept is not None and (role == "Master" or job.elastic is not None):
         variables["SLIPWAY_KEPT"] = kept
+        if submission.succeeded is not None:
+            variables["SLIPWAY_SUCCEEDED"] = submission.succeeded
         needs_volume |= kept.startswith(f"{VOLUME_URL}/")
         seconds = _SECONDS_TO_COPY_OUT
     variables |= tracking_variables(submission.tracking, facts)

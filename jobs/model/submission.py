@@ -37,6 +37,7 @@ class Submission:
         stack: `<project>/<stack>`, where its checkpoints are at a URL of its own; else None.
         artifacts: `url` and `sha256` of each of its inputs, or under `missing` why it has none.
         tracking: Where it is tracked: `kind`, `experiment`, and of a server `url` and `address`.
+        succeeded: The id of the run before it that succeeded last, as far as known; no input.
     """
 
     job: TrainingJob
@@ -51,6 +52,7 @@ class Submission:
     stack: str | None = None
     artifacts: Any = None
     tracking: Mapping[str, str] | None = None
+    succeeded: str | None = None
 
     def __post_init__(self) -> None:
         if (self.job.script is None) != (self.script is None):

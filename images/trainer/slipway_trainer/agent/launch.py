@@ -107,8 +107,13 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
             artifacts.remove_folders(
                 parent, lambda name: name != own and re.fullmatch("[0-9a-f]{16}", name) is not None
             )
-        if saved is not None:
-            _fetch(saved, parent)
+        if (
+            saved is not None
+            and not saved.fetch()
+            and _BEFORE in os.environ
+            and not artifacts.exists(f"{parent}/{_ENDED}")
+        ):
+            saved.fetch(os.environ[_BEFORE])
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
         text = _failed(f"the checkpoints in {parent} can't be read", error)
         return report.EXIT_FAILED, {"rank": own_rank(), "error": text}
@@ -125,13 +130,6 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
     except Exception as error:  # noqa: BLE001 - as above
         _failed(f"the checkpoints in {parent} could not be removed", error)
     return code, message
-
-
-def _fetch(saved: Mirror, parent: str) -> None:
-    """Get this stack's checkpoints, or those from before stacks had places of their own."""
-    before, ended = os.environ.get(_BEFORE), f"{parent}/{_ENDED}"
-    if not saved.fetch() and before is not None and not artifacts.exists(ended):
-        saved.fetch(before)
 
 
 def _failed(what: str, error: Exception) -> str:
@@ -230,7 +228,8 @@ def _copy(
         return code, message
     if listed and not is_demanded:
         try:
-            artifacts.prune(url, os.environ["SLIPWAY_RUN_ID"], is_success=code == 0)
+            run_id, succeeded = os.environ["SLIPWAY_RUN_ID"], os.environ.get("SLIPWAY_SUCCEEDED")
+            artifacts.prune(url, run_id, succeeded, is_success=code == 0)
         except Exception as error:  # noqa: BLE001 - as above; it is no failure of this run
             _failed(f"files of earlier runs in {url} could not be removed", error)
     return code, {"rank": rank, **message, "artifacts": listed} if listed else message

@@ -160,9 +160,13 @@ def reach(url: str, seconds: float = _REACH_SECONDS) -> None:
 
 
 def exists(url: str) -> bool:
-    """Return whether there is a file at `url`."""
+    """Return whether there is a file at `url`; raises where its store does not say."""
     store, path = store_of(url)
-    return bool(store.isfile(path))
+    try:
+        store.info(path)  # fsspec's own `exists` takes any error for a no
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def write(url: str, text: str) -> None:
@@ -183,9 +187,8 @@ def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> 
     if is_success:
         write(f"{url}/{run_id}/{_ENDED}", run_id)
     store.invalidate_cache()
-    may_stay, note = succeeded is None, f"{root}/{SUCCEEDED}"
-    if may_stay and store.exists(note):
-        succeeded = store.cat_file(note).decode().strip()
+    if (may_stay := succeeded is None) and exists(f"{url}/{SUCCEEDED}"):
+        succeeded = store.cat_file(f"{root}/{SUCCEEDED}").decode().strip()
 
     def is_old(name: str) -> bool:
         is_kept = name == succeeded or (may_stay and exists(f"{url}/{name}/{_ENDED}"))

@@ -202,6 +202,20 @@ def test_what_was_noted_until_november_2026_stays_until_a_success_is_known(tmp_p
     assert _left(tmp_path) == {"run-2", "run-3"}
 
 
+def test_a_store_that_cannot_say_which_run_ended_well_loses_nothing() -> None:
+    class Failing(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+        protocol = "failing"
+
+        def info(self, path: str, **_: Any) -> dict[str, Any]:
+            raise ConnectionError(path)
+
+    fsspec.register_implementation("failing", Failing, clobber=True)
+    MemoryFileSystem().pipe_file("/failing/run-0/model.pt", b"weights")
+    with pytest.raises(ConnectionError):
+        artifacts.prune("failing:///failing", "run-1", None, is_success=False)
+    assert MemoryFileSystem().exists("/failing/run-0/model.pt")
+
+
 def test_what_else_lies_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "run-0").mkdir()

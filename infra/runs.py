@@ -117,6 +117,7 @@ def _submission(
         input_volumes=inputs.other_volumes(job, others, has_volume=context.kept == VOLUME_URL),
         keeps_data=keeps_data,
         place=context.kept,
+        stack=None if checkpoints_url(job, None) is None else manifests.stack(),
         artifacts=_artifacts(job, before),
         tracking=None if context.tracking is None else {**context.tracking, **experiment},
     )

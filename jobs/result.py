@@ -143,6 +143,7 @@ class RunResult(TrainingReport):
         goodput: Share of the time since the first attempt's start that went into steps which are in
             the final model, 0 to 1.
         tracking: The address of its page on the tracking server.
+        last_succeeded: Where it did not succeed, the `run_id` of the last run before it that did.
     """
 
     state: State
@@ -161,6 +162,7 @@ class RunResult(TrainingReport):
     attempts: Sequence[Mapping[str, Any]] | None = None
     goodput: float | None = None
     tracking: str | None = None
+    last_succeeded: str | None = None
 
     @classmethod
     def from_map(cls, known: Mapping[str, Any]) -> RunResult:

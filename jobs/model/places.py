@@ -5,8 +5,9 @@ The place is a URL that fsspec knows. Where it is `VOLUME_URL`, that is the volu
 a URL of its own for one of them:
 
     outputs/<job>/<run id>/    what rank 0 left in SLIPWAY_OUTPUT_DIR, and artifacts.json
-    outputs/<job>/succeeded    the id of the last run whose program ended well
     checkpoints/<job>/<key>/   what a job resumes from; the key names its program with all settings
+
+At a URL of the job's own, which other stacks may share, that is checkpoints/<project>/<stack>/….
 
 The agent in the pod writes and prunes outputs/ (`slipway_trainer.agent`); where checkpoints/ is in
 a store, it copies them from and to a directory of the pod's. Where files are kept, how often they
@@ -69,18 +70,25 @@ def prepare(
         variables["SLIPWAY_OUTPUTS_EVERY"] = str(job.outputs_every)
     if job.checkpoint is not None and (url := checkpoints_url(job, place)) is not None:
         folder, is_store = f"checkpoints/{job.name}/{key}", url != VOLUME_URL
+        stack = None if job.checkpoint.url is None else submission.stack
         variables |= {
             "SLIPWAY_CHECKPOINT_DIR": f"{WORK if is_store else KEPT}/{folder}",
             "SLIPWAY_CHECKPOINT_EVERY": job.checkpoint.every,
             "SLIPWAY_CHECKPOINT_KEEP": str(job.checkpoint.keep),
         }
         if is_store:
-            variables["SLIPWAY_CHECKPOINT_URL"] = f"{url.rstrip('/')}/{folder}"
+            own = folder if stack is None else f"checkpoints/{stack}/{job.name}/{key}"
+            variables["SLIPWAY_CHECKPOINT_URL"] = f"{url.rstrip('/')}/{own}"
+            if stack is not None:
+                # Until November 2026 all stacks had this one.
+                variables["SLIPWAY_CHECKPOINT_URL_BEFORE"] = f"{url.rstrip('/')}/{folder}"
         needs_volume = not is_store
         seconds = max(_SECONDS_TO_COPY_OUT if is_store else _SECONDS_TO_WRITE, seconds)
     kept = outputs_url(place, job.name, job.outputs)
     if kept is not None and (role == "Master" or job.elastic is not None):
         variables["SLIPWAY_KEPT"] = kept
+        if submission.succeeded is not None:
+            variables["SLIPWAY_SUCCEEDED"] = submission.succeeded
         needs_volume |= kept.startswith(f"{VOLUME_URL}/")
         seconds = _SECONDS_TO_COPY_OUT
     variables |= tracking_variables(submission.tracking, facts)

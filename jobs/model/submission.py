@@ -34,8 +34,10 @@ class Submission:
         input_volumes: The volumes of other jobs in which its inputs lie.
         keeps_data: Whether the claim `slipway-data` keeps the `data` of jobs; else each pod's goes.
         place: Where the stack keeps files (`jobs.model.places`); None for nowhere.
+        stack: `<project>/<stack>`, where its checkpoints are at a URL of its own; else None.
         artifacts: `url` and `sha256` of each of its inputs, or under `missing` why it has none.
         tracking: Where it is tracked: `kind`, `experiment`, and of a server `url` and `address`.
+        succeeded: The id of the run before it that succeeded last, as far as known; no input.
     """
 
     job: TrainingJob
@@ -47,8 +49,10 @@ class Submission:
     input_volumes: InputVolumes = field(default_factory=dict)
     keeps_data: bool = False
     place: str | None = None
+    stack: str | None = None
     artifacts: Any = None
     tracking: Mapping[str, str] | None = None
+    succeeded: str | None = None
 
     def __post_init__(self) -> None:
         if (self.job.script is None) != (self.script is None):

@@ -21,6 +21,7 @@ from jobs.observe.verdict import Limits
 from jobs.plan import TrainingCost
 from jobs.records import archive
 from jobs.records.history import provenance
+from jobs.result import RunResult
 from jobs.run.patch import patch_in_place
 from jobs.run.preview import alters_result, describe, show, validate_admission
 from jobs.run.submit import remove
@@ -33,6 +34,10 @@ class PyTorchJobHandler(Handler):
 
     outputs: ClassVar[tuple[str, ...]] = ("result",)
     passing_inputs: ClassVar[frozenset[str]] = frozenset({"cost", "refusedPulls"})
+
+    def __init__(self) -> None:
+        self._succeeded: dict[str, str | None] = {}
+        """The run that succeeded last, by URN of those that this `up` removes to train again."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Train again for what can alter the result, and after a run that did not succeed."""
@@ -70,7 +75,8 @@ class PyTorchJobHandler(Handler):
         Raises:
             RuntimeError: it could not be submitted.
         """
-        api, submission = _api(inputs), Submission.from_inputs(inputs)
+        api, succeeded = _api(inputs), self._succeeded.get(context.urn)
+        submission = replace(Submission.from_inputs(inputs), succeeded=succeeded)
         job, cost, logs = submission.job, inputs.get("cost"), archive.of_urn(context.urn)
         limits = Limits(
             total=job.timeout,
@@ -127,6 +133,10 @@ class PyTorchJobHandler(Handler):
                 ) from error
             context.warn(f"{job}: its cluster does not answer, so it is taken for gone")
         archive.of_urn(context.urn).remove()
+        if (known := state.get("result")) is not None:
+            result = RunResult.from_map(known)
+            last = result.run_id if result.succeeded else result.last_succeeded
+            self._succeeded[context.urn] = last
 
     def _changes(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         return alters_result(super().diff(state, inputs, context), state, inputs)

@@ -15,6 +15,8 @@ from jobs.result import RunResult
 LABEL = "slipway.dev/attempt"
 """The number of a job's attempt, from 1 on."""
 ANNOTATION = "slipway.dev/earlier-attempts"
+SUCCEEDED = "slipway.dev/last-succeeded"
+"""The annotation with the id of the run before it that succeeded last, if that is known."""
 _KEPT = ("run_id", "state", "started", "completed", "duration_seconds")
 _LONGEST_REASON = 500
 
@@ -27,6 +29,11 @@ def earlier(job: Mapping[str, Any]) -> list[Attempt]:
     noted = job["metadata"].get("annotations") or {}
     attempts: list[Attempt] = json.loads(noted.get(ANNOTATION, "[]"))
     return attempts
+
+
+def last_succeeded(job: Mapping[str, Any]) -> str | None:
+    """Return which run had succeeded last when a PyTorchJob was submitted; None if not known."""
+    return (job["metadata"].get("annotations") or {}).get(SUCCEEDED)
 
 
 def curable(result: RunResult, retry_on: Collection[str]) -> str | None:
@@ -46,9 +53,13 @@ def with_ended(before: Sequence[Attempt], result: RunResult, reason: str) -> lis
     return [*before, {"number": len(before) + 1, **kept, "reason": reason[:_LONGEST_REASON]}]
 
 
-def complete(result: RunResult, before: Sequence[Attempt]) -> RunResult:
-    """Return a run's result with the attempts `before` it, and its goodput over all of them."""
-    result = replace(result, attempts=before or None)
+def complete(result: RunResult, before: Sequence[Attempt], succeeded: str | None) -> RunResult:
+    """Return a run's result with the attempts `before` it, and its goodput over all of them.
+
+    A failed one has the run that `succeeded` last.
+    """
+    last = None if result.succeeded else succeeded
+    result = replace(result, attempts=before or None, last_succeeded=last)
     begun = next((each["started"] for each in before if "started" in each), result.started)
     if not result.succeeded or result.step_seconds is None or not (begun and result.completed):
         return result
@@ -59,9 +70,10 @@ def complete(result: RunResult, before: Sequence[Attempt]) -> RunResult:
     return replace(result, goodput=round(min(1.0, useful / total), 3)) if total > 0 else result
 
 
-def annotations(before: Sequence[Attempt]) -> dict[str, str]:
+def annotations(before: Sequence[Attempt], succeeded: str | None = None) -> dict[str, str]:
     """Return the annotations of a job with which its earlier attempts are remembered."""
-    return {ANNOTATION: json.dumps(before, separators=(",", ":"))} if before else {}
+    noted = {} if succeeded is None else {SUCCEEDED: succeeded}
+    return noted | ({ANNOTATION: json.dumps(before, separators=(",", ":"))} if before else {})
 
 
 def named(number: int, retries: int) -> str:

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -41,7 +42,7 @@ def submit(
     """Return the live job of a submission: the one that runs or ran to success, or a new one.
 
     `facts` are what trains it. `before` has the attempts before this one. Where a process was
-    killed between two attempts, the job that still exists lists them.
+    killed between two attempts, the job that still exists lists them, and which run succeeded last.
 
     Raises:
         ApiException: the API server or the operator's webhook refuses it.
@@ -57,7 +58,7 @@ def submit(
         existing = api.get()
         if existing is None:
             labels = {HASH_LABEL: digest, RUN_LABEL: run_id, retry.LABEL: str(len(before) + 1)}
-            noted = retry.annotations(before)
+            noted = retry.annotations(before, submission.succeeded)
             try:
                 return api.create(
                     manifest(submission, facts=facts, labels=labels, annotations=noted)
@@ -74,6 +75,8 @@ def submit(
             return existing
         if existing["metadata"]["labels"].get(HASH_LABEL) == digest:
             before = before or retry.earlier(existing)
+        if submission.succeeded is None:
+            submission = replace(submission, succeeded=retry.last_succeeded(existing))
         context.info(f"removing the PyTorchJob {api.name} of an earlier run")
         if before and has_ended(existing):
             # While its pods take their time to end, the job is what remembers its attempts.

@@ -1,7 +1,7 @@
 """Trains a job to its end: submits it, waits, and tries again as its retries allow."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from kubernetes.client.exceptions import ApiException
@@ -68,7 +68,7 @@ class Training:
                     raise
                 topology = Topology.of_declared(declaration(job))
                 result = refused(api_message(error), topology.world_size)
-                return replace(result, attempts=before or None)
+                return retry.complete(result, before, self.submission.succeeded)
             before = retry.earlier(live)
             attempt = retry.named(len(before) + 1, job.retries)
             result = self._wait(live, before, f"{attempt}: " if job.retries > 0 else "")
@@ -91,6 +91,6 @@ class Training:
         age, kept = self.api.age(live), self.logs.run(run_id)
         on_cancel = self.submission.job.on_cancel
         wait = Wait(self.api, live, self.limits, age, self.context, on_cancel, kept, prefix)
-        result = retry.complete(wait.to_the_end(), before)
+        result = retry.complete(wait.to_the_end(), before, retry.last_succeeded(live))
         history.end(run_id, result.as_map())
         return result

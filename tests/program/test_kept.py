@@ -159,7 +159,8 @@ def test_checkpoints_are_on_that_volume_and_left_out_with_a_warning_where_there_
     assert warned == []
     job["checkpoint"]["url"] = "s3://bucket/mine"
     told = variables(declaring({"kind": "embedded"}, {"keep": False}, job).one(JOB))
-    assert told["SLIPWAY_CHECKPOINT_URL"].startswith("s3://bucket/mine/")
+    own = "s3://bucket/mine/checkpoints/slipway/mine/mnist-gloo/"
+    assert told["SLIPWAY_CHECKPOINT_URL"].startswith(own)
     assert warned == []
     del job["checkpoint"]["url"]
     told = variables(declaring({"kind": "embedded"}, {"keep": False}, job).one(JOB))

@@ -42,10 +42,10 @@ import io, json, pathlib, sys, tarfile
 from slipway import events
 from slipway_trainer.agent import artifacts, tar
 place = "abfs://results/slipway/outputs/mine"
-for run, is_success in (("run-1", True), ("run-2", True), ("run-3", False)):
+for run, last, is_success in (("run-1", None, 1), ("run-2", "run-1", 1), ("run-3", "run-2", 0)):
     artifacts.reach(place)
     artifacts.sync(pathlib.Path(sys.argv[1]), f"{place}/{run}", events.Events(0))
-    artifacts.prune(place, run, is_success=is_success)
+    artifacts.prune(place, run, last, is_success=is_success)
 sent = io.BytesIO()
 tar.write(f"{place}/run-2", sent)
 sent.seek(0)
@@ -142,7 +142,7 @@ def test_of_a_jobs_runs_the_last_and_the_last_that_succeeded_stay_and_can_be_rea
     read = json.loads(python.run("-c", _READ, "results/slipway").stdout)
     place = "results/slipway/outputs/mine"
     files = {f"{place}/{run}/{name}" for run in ("run-2", "run-3") for name in _LEFT}
-    assert read.keys() == {f"{place}/succeeded", *files}
+    assert read.keys() == {f"{place}/run-2/.slipway-ended", *files}
 
 
 def test_the_images_own_packages_send_it_as_well(

@@ -37,12 +37,12 @@ from slipway_trainer.agent import artifacts, tar
 place, outputs = f"{sys.argv[1]}/slipway/outputs/mine", pathlib.Path("/out/outputs")
 outputs.mkdir()
 (outputs / "model.pt").write_bytes(bytes(range(256)) * 2**16)
-for run, is_success in (("run-1", True), ("run-2", True), ("run-3", False)):
+for run, last, is_success in (("run-1", None, 1), ("run-2", "run-1", 1), ("run-3", "run-2", 0)):
     artifacts.reach(place)
     artifacts.sync(outputs, f"{place}/{run}", Events(0))
-    artifacts.prune(place, run, is_success=is_success)
+    artifacts.prune(place, run, last, is_success=is_success)
 sent = io.BytesIO()
-tar.write(f"{place}/succeeded", sent)
+tar.write(f"{place}/run-2", sent)
 sent.seek(0)
 print(json.dumps({
     "sent": tarfile.open(fileobj=sent).getnames(),
@@ -178,7 +178,7 @@ def test_of_a_jobs_runs_the_last_and_the_last_that_succeeded_stay_and_can_be_rea
     assert found["fetched"] == [len(_MODEL), sha256(_MODEL).hexdigest()]
     root = f"{place}/slipway/outputs/mine".partition("://")[2]
     runs = (f"{root}/{run}/{name}" for run in ("run-2", "run-3") for name in found["sent"])
-    assert store.files(f"{store.url[:2]}/slipway").keys() == {*runs, f"{root}/succeeded"}
+    assert store.files(f"{store.url[:2]}/slipway").keys() == {*runs, f"{root}/run-2/.slipway-ended"}
 
 
 def test_checkpoints_are_there_for_the_next_attempt_and_go_when_all_is_done(store: Store) -> None:

@@ -17,6 +17,8 @@ from typing import IO, Any, cast
 from kubernetes.config import ConfigException
 
 from core import kube
+from jobs.records import archive
+from jobs.records.history import History
 from jobs.result import RunResult
 from scripts.cli.config import require_job
 from scripts.cli.runs import reader_pod
@@ -70,7 +72,12 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
                 f"RUN={_SUCCEEDED} is for files that the stack keeps, and those of {job} are not: "
                 "with `outputs` every run's folder stays at its destination (docs/files.md)."
             )
-        known, url, run_id = {}, f"{place}/{_SUCCEEDED}", _SUCCEEDED
+        if not result.succeeded:
+            past = History(archive.of_job(stack, job)).records()
+            well = [each.run_id for each in past if (each.result or {}).get("state") == "Succeeded"]
+            # Where neither says which, there may be a note from before November 2026.
+            run_id = result.last_succeeded or (well or [_SUCCEEDED])[-1]
+            known, url = {}, f"{place}/{run_id}"
     if url is None:
         other = f" Or fetch those of the last run that succeeded: RUN={_SUCCEEDED}."
         raise CommandError(

@@ -185,5 +185,6 @@ def test_the_variables_are_those_that_a_container_finds() -> None:
     (table,) = re.findall(r"\| variable \|.*?\n\n", TEXT, re.DOTALL)
     named = set(re.findall(r"`([A-Z_]+)`", table))
     by_operator = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
-    of_some = {"SLIPWAY_OUTPUTS", "SLIPWAY_OUTPUTS_EVERY", "SLIPWAY_KEPT", "SLIPWAY_DATA_DIR"}
+    of_some = {"SLIPWAY_OUTPUTS", "SLIPWAY_OUTPUTS_EVERY", "SLIPWAY_KEPT", "SLIPWAY_SUCCEEDED"}
+    of_some |= {"SLIPWAY_DATA_DIR"}
     assert named == env | by_operator | of_some

@@ -7,11 +7,12 @@ adlfs and its AZURE_STORAGE_* variables, s3://bucket/folder and gs://bucket/fold
 its AWS_* and GOOGLE_* variables. Repeating what fails for a moment is left to the store's own
 client. https://filesystem-spec.readthedocs.io/
 
-Where a stack keeps all jobs' files, two runs of a job stay: the last one, and the last one that
-ended well, which is often the same.
+Where a stack keeps all jobs' files, two runs of a job stay: the last one, and the last one before
+it that succeeded. Whether one did, no pod knows: the next run's pods get its id.
 
-    <url>/<run id>/     what a run left
-    <url>/succeeded     the id of the last run that ended well
+    <url>/<run id>/                 what a run left
+    <url>/<run id>/.slipway-ended   there where the program of rank 0 exited with 0
+    <url>/succeeded                 until November 2026: the id of the last such run
 """
 
 import json
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 LIMIT_SECONDS = 600
 STALL_SECONDS = 60.0
 LIST = "artifacts.json"
-SUCCEEDED = "succeeded"
+SUCCEEDED, _ENDED = "succeeded", ".slipway-ended"
 _READ_BACK_BYTES = 64 * 2**20
 """Of larger files only the size is compared: reading them back would take as long as sending."""
 _CHUNK_BYTES = 8 * 2**20
@@ -154,20 +155,42 @@ def reach(url: str, seconds: float = _REACH_SECONDS) -> None:
         store.exists(root)
 
 
-def prune(url: str, run_id: str, *, is_success: bool) -> list[str]:
-    """Note how the run just copied to `url` ended; remove those before it, and return their ids.
+def exists(url: str) -> bool:
+    """Return whether there is a file at `url`; raises where its store does not say."""
+    store, path = store_of(url)
+    try:
+        store.info(path)  # fsspec's own `exists` takes any error for a no
+    except FileNotFoundError:
+        return False
+    return True
 
-    It raises whatever the store's client does; what is to stay is never removed.
+
+def write(url: str, text: str) -> None:
+    """Write a file of so much text to `url`."""
+    store, path = store_of(url)
+    store.makedirs(path.rpartition("/")[0], exist_ok=True)
+    store.pipe_file(path, text.encode())
+
+
+def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> list[str]:
+    """Remove what runs before the one just copied to `url` left, and return their ids.
+
+    What the run that `succeeded` last left stays; where None is known, what any run left whose
+    program ended well. Ids have the time of submission: what later runs left stays, too, however
+    late this one ends. It raises whatever the store's client does.
     """
     store, root = store_of(url)
-    note = f"{root}/{SUCCEEDED}"
     if is_success:
-        store.pipe_file(note, run_id.encode())
+        write(f"{url}/{run_id}/{_ENDED}", run_id)
     store.invalidate_cache()
-    stays = {run_id}
-    if store.exists(note):
-        stays.add(store.cat_file(note).decode().strip())
-    return remove_folders(url, lambda name: name not in stays)
+    if (may_stay := succeeded is None) and exists(f"{url}/{SUCCEEDED}"):
+        succeeded = store.cat_file(f"{root}/{SUCCEEDED}").decode().strip()
+
+    def is_old(name: str) -> bool:
+        is_kept = name == succeeded or (may_stay and exists(f"{url}/{name}/{_ENDED}"))
+        return name < run_id and not is_kept
+
+    return remove_folders(url, is_old)
 
 
 def remove_folders(url: str, is_old: Callable[[str], bool]) -> list[str]:

@@ -8,10 +8,13 @@ copies what is in it to the URL SLIPWAY_OUTPUTS, also when the program failed. A
 SLIPWAY_KEPT, where its stack keeps the files of the last runs; that a file could not be kept there
 is no failure. With SLIPWAY_OUTPUTS_EVERY, in seconds, they are copied while the program runs, too.
 Checkpoints lie in SLIPWAY_CHECKPOINT_DIR, or at the URL SLIPWAY_CHECKPOINT_URL, with which that
-directory is kept alike; those of a program that ended well are removed. Several processes run
-under torchrun, and their messages become the container's one. A single process of the image's own
-programs just replaces this one when nothing is left to do. So this module starts in milliseconds:
-it imports neither torch nor fsspec unless they are needed.
+directory is kept alike; those of a program that ended well are removed. Where that URL has none
+they come from SLIPWAY_CHECKPOINT_URL_BEFORE, which may be another stack's: nothing changes there,
+and after a success `ended` at the own place says that those are not to be gone on with.
+
+Several processes run under torchrun, and their messages become the container's one. A single
+process of the image's own programs just replaces this one when nothing is left to do. So this
+module starts in milliseconds: it imports neither torch nor fsspec unless they are needed.
 
 With SLIPWAY_TRACKING a process beside the program sends what it reports to a tracking server, and
 has ten seconds for the rest when the program has ended; the address of the run is in the message.
@@ -43,6 +46,7 @@ _LAST_LINES = 100
 _LEFT_OPEN_SECONDS = 1.0
 _LOOK_SECONDS = 1.0
 """How often new checkpoints are looked for."""
+_BEFORE, _ENDED = "SLIPWAY_CHECKPOINT_URL_BEFORE", "ended"
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -103,8 +107,13 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
             artifacts.remove_folders(
                 parent, lambda name: name != own and re.fullmatch("[0-9a-f]{16}", name) is not None
             )
-        if saved is not None:
-            saved.fetch()
+        if (
+            saved is not None
+            and not saved.fetch()
+            and _BEFORE in os.environ
+            and not artifacts.exists(f"{parent}/{_ENDED}")
+        ):
+            saved.fetch(os.environ[_BEFORE])
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
         text = _failed(f"the checkpoints in {parent} can't be read", error)
         return report.EXIT_FAILED, {"rank": own_rank(), "error": text}
@@ -113,6 +122,8 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
     try:
         if code == 0 and message.get("rank", own_rank()) == 0:
             # What has come to its end is not to be gone on with.
+            if _BEFORE in os.environ:
+                artifacts.write(f"{parent}/{_ENDED}", os.environ["SLIPWAY_RUN_ID"])
             artifacts.remove_folders(parent, lambda name: name == own)
         elif code != 0 and saved is not None:
             saved.copy(settled_seconds=0)
@@ -217,7 +228,8 @@ def _copy(
         return code, message
     if listed and not is_demanded:
         try:
-            artifacts.prune(url, os.environ["SLIPWAY_RUN_ID"], is_success=code == 0)
+            run_id, succeeded = os.environ["SLIPWAY_RUN_ID"], os.environ.get("SLIPWAY_SUCCEEDED")
+            artifacts.prune(url, run_id, succeeded, is_success=code == 0)
         except Exception as error:  # noqa: BLE001 - as above; it is no failure of this run
             _failed(f"files of earlier runs in {url} could not be removed", error)
     return code, {"rank": rank, **message, "artifacts": listed} if listed else message

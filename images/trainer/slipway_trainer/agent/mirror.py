@@ -29,20 +29,24 @@ class Mirror:
         self._copied: dict[str, _State] = {}
         self._warned = ""
 
-    def fetch(self) -> None:
-        """Put what the URL has into the directory.
+    def fetch(self, other: str | None = None) -> bool:
+        """Put what the URL has, or another one, into the directory; return whether it has files.
+
+        Of what comes from another URL nothing is copied, so a later pod finds them there as well.
 
         It raises `TimeoutError` after `LIMIT_SECONDS`, and whatever the store's client does.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
-        with time_limit(LIMIT_SECONDS, f"fetching {self.url}"):
-            store, root = store_of(self.url)
+        url = self.url if other is None else other
+        with time_limit(LIMIT_SECONDS, f"fetching {url}"):
+            store, root = store_of(url)
             for path in store.find(root):
                 name = path.removeprefix(f"{root}/")
                 target = self.directory / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 store.get_file(path, str(target))
                 self._copied[name] = _state(target)
+        return bool(self._copied)
 
     @contextmanager
     def following(self, seconds: float) -> Iterator[None]:

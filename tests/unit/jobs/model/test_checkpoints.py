@@ -15,15 +15,25 @@ from tests.unit.jobs_declared import rendered, submitted
 MNIST = replace(CATALOG["mnist-gloo"], checkpoint=Checkpoint(every="500 steps"))
 
 
-def pods(job: TrainingJob, place: str | None = VOLUME_URL, image: Any = "trainer:1") -> list[Any]:
+def pods(
+    job: TrainingJob,
+    place: str | None = VOLUME_URL,
+    image: Any = "trainer:1",
+    stack: str | None = None,
+) -> list[Any]:
     """Return the pods of the Master and of the Workers."""
-    specs = rendered(job, image, place=place)["spec"]["pytorchReplicaSpecs"]
+    specs = rendered(job, image, place=place, stack=stack)["spec"]["pytorchReplicaSpecs"]
     return [each["template"]["spec"] for each in specs.values()]
 
 
-def variables(job: TrainingJob, place: str | None = VOLUME_URL, image: Any = "trainer:1") -> Any:
+def variables(
+    job: TrainingJob,
+    place: str | None = VOLUME_URL,
+    image: Any = "trainer:1",
+    stack: str | None = None,
+) -> Any:
     """Return the variables of the Master."""
-    [container] = pods(job, place, image)[0]["containers"]
+    [container] = pods(job, place, image, stack)[0]["containers"]
     return {each["name"]: each.get("value") for each in container["env"]}
 
 
@@ -67,6 +77,23 @@ def test_in_a_store_they_have_the_same_folder_and_pods_a_directory_of_their_own(
         assert pod["terminationGracePeriodSeconds"] == 60, "time to copy the last one"
     _, worker = pods(job, place)
     assert "slipway-kept" not in str(worker["volumes"])
+
+
+def test_two_stacks_at_one_url_have_folders_of_their_own_with_keys_of_the_same_name() -> None:
+    """Each removes what other declarations of its job have left, so none may see another's."""
+    job = replace(MNIST, checkpoint=Checkpoint(every="500 steps", url="s3://bucket/mine"))
+    one, other = (variables(job, stack=f"slipway/{name}") for name in ("dev", "prod"))
+    before = variables(job)["SLIPWAY_CHECKPOINT_URL"]
+    *_, name, key = before.split("/")
+    place = "s3://bucket/mine/checkpoints"
+    assert one["SLIPWAY_CHECKPOINT_URL"] == f"{place}/slipway/dev/{name}/{key}"
+    assert other["SLIPWAY_CHECKPOINT_URL"] == f"{place}/slipway/prod/{name}/{key}"
+    assert one["SLIPWAY_CHECKPOINT_URL_BEFORE"] == before, "found by a job that resumes"
+
+
+@pytest.mark.parametrize("place", [VOLUME_URL, "abfs://kept@account/slipway"])
+def test_the_stacks_own_place_needs_no_name_of_it(place: str) -> None:
+    assert variables(MNIST, place, stack="slipway/dev") == variables(MNIST, place)
 
 
 def test_a_url_with_a_password_is_refused() -> None:

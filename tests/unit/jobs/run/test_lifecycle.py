@@ -21,6 +21,7 @@ from jobs.records.history import History, Record
 from jobs.result import RunResult
 from jobs.run import lifecycle, train
 from jobs.run.lifecycle import PyTorchJobHandler
+from jobs.run.train import Training
 from tests.unit.jobs_declared import IMAGE, submitted
 from tests.unit.row import Row
 
@@ -160,6 +161,39 @@ def test_what_a_run_may_take_and_what_its_nodes_cost_reach_the_wait(
     assert (unset.gpu_utilization, unset.cost) == (None, None)
     assert (limited.total, limited.start, limited.gpu_utilization) == (3600, 300, 20)
     assert limited.cost == TrainingCost(**COST)
+
+
+SUCCESS = {**SUCCEEDED, "run_id": "run-1"}
+
+
+@pytest.mark.parametrize(
+    ("result", "last"),
+    [
+        (SUCCESS, "run-1"),
+        ({"state": "Failed", "run_id": "run-1", "last_succeeded": "run-0"}, "run-0"),
+        ({"state": "CannotStart", "last_succeeded": "run-0"}, "run-0"),
+        ({"state": "Failed", "run_id": "run-1"}, None),
+    ],
+)
+def test_a_run_that_takes_the_place_of_another_knows_the_last_success_by_the_state(
+    result: dict[str, Any], last: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is the same whichever machine runs `up`."""
+    submitted_last: list[str | None] = []
+
+    def end(training: Training) -> RunResult:
+        submitted_last.append(training.submission.succeeded)
+        return RunResult(state="Failed")
+
+    monkeypatch.setattr(Training, "to_the_end", end)
+    monkeypatch.setattr(lifecycle, "_api", lambda _: MagicMock())
+    monkeypatch.setattr(lifecycle, "remove", lambda *_: None)
+    monkeypatch.setattr(lifecycle, "archive", MagicMock())
+    handler = PyTorchJobHandler()
+    handler.delete({**INPUTS, "result": result}, Quiet())
+    handler.create(dict(INPUTS), Quiet())
+    handler.create(dict(INPUTS), Quiet(urn="of another job"))
+    assert submitted_last == [last, None]
 
 
 def test_what_trains_a_run_is_remembered_before_it_and_its_result_after(

@@ -93,6 +93,7 @@ def train(
     *ends: Mapping[str, Any],
     monkeypatch: pytest.MonkeyPatch,
     row: Listener | None = None,
+    succeeded: str | None = None,
     **fields: Any,
 ) -> dict[str, Any]:
     """Return the result of a run whose attempts end one after the other as told."""
@@ -109,7 +110,8 @@ def train(
             return RunResult.from_map({**end, "run_id": run_id})
 
     monkeypatch.setattr("jobs.run.train.Wait", Ended)
-    submission = replace(SUBMISSION, job=replace(SUBMISSION.job, **fields))
+    job = replace(SUBMISSION.job, **fields)
+    submission = replace(SUBMISSION, job=job, succeeded=succeeded)
     context = Listener() if row is None else row
     logs = MagicMock(spec=Archive, directory=Path("/proc/nowhere"))
     limits = Limits(total=60, start=60)
@@ -238,6 +240,32 @@ def test_the_attempts_of_another_declaration_are_forgotten(monkeypatch: pytest.M
     assert "attempts" not in train(cluster, SUCCEEDED, monkeypatch=monkeypatch, retries=2)
 
 
+def test_every_attempt_and_a_result_that_failed_know_which_run_succeeded_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By that the pods keep its files, and `make fetch RUN=succeeded` finds them."""
+    cluster, last = Cluster(), "mnist-gloo-20260101-000000-aaaa"
+    result = train(cluster, LOST, LOST, monkeypatch=monkeypatch, succeeded=last, retries=1)
+    assert result["last_succeeded"] == last
+    for job in cluster.submitted:
+        roles = job["spec"]["pytorchReplicaSpecs"]
+        pods = {role: each["template"]["spec"]["containers"][0] for role, each in roles.items()}
+        assert {"name": "SLIPWAY_SUCCEEDED", "value": last} in pods["Master"]["env"]
+        assert "SLIPWAY_SUCCEEDED" not in str(pods["Worker"]), "which keeps nothing"
+    assert "last_succeeded" not in train(Cluster(), SUCCEEDED, monkeypatch=monkeypatch)
+
+
+@pytest.mark.parametrize("ends", [[BROKEN], [LOST, BROKEN]])
+def test_whoever_goes_on_with_a_job_learns_from_it_which_run_succeeded_last(
+    ends: list[Mapping[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster()
+    submit(cast("JobApi", cluster), replace(SUBMISSION, succeeded="run-0"), {}, Quiet())
+    result = train(cluster, *ends, monkeypatch=monkeypatch, retries=1)
+    assert result["last_succeeded"] == "run-0"
+    assert len(cluster.submitted) == len(ends)
+
+
 def _told(**fields: Any) -> RunResult:
     times = {"started": "2026-01-01T00:01:00Z", "completed": "2026-01-01T00:02:00Z"}
     return RunResult.from_map({**SUCCEEDED, "run_id": "run-2", **times, **fields})
@@ -246,13 +274,14 @@ def _told(**fields: Any) -> RunResult:
 def test_goodput_is_the_time_in_steps_that_stayed_over_that_of_all_attempts() -> None:
     before = [{"number": 1, "run_id": "run-1", "started": "2026-01-01T00:00:00Z"}]
     steps = {"run-0": 500.0, "run-1": 20.0, "run-2": 40.0}
-    assert retry.complete(_told(step_seconds=steps), before).goodput == 0.5
-    assert retry.complete(_told(step_seconds=steps), []).goodput == 0.667
+    assert retry.complete(_told(step_seconds=steps), before, None).goodput == 0.5
+    assert retry.complete(_told(step_seconds=steps), [], None).goodput == 0.667
 
 
 def test_a_program_that_tells_no_times_and_a_run_that_failed_have_no_goodput() -> None:
-    assert retry.complete(_told(), []).goodput is None
-    assert retry.complete(_told(state="Failed", step_seconds={"run-2": 1.0}), []).goodput is None
+    assert retry.complete(_told(), [], None).goodput is None
+    failed = _told(state="Failed", step_seconds={"run-2": 1.0})
+    assert retry.complete(failed, [], None).goodput is None
 
 
 def test_the_row_names_the_attempt() -> None:

@@ -5,10 +5,13 @@ import time
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from slipway.events import Events
 from slipway_trainer.agent import artifacts
@@ -127,33 +130,99 @@ def _left(root: Path) -> set[str]:
     return {path.name for path in root.iterdir() if path.is_dir()}
 
 
+WELL, WORKER_FAILED, FAILED = (True, True), (True, False), (False, False)
+"""Whether the program of rank 0 ended well, and whether the run was judged a success."""
+
+
 @pytest.mark.parametrize(
     ("ends", "stay"),
     [
-        ([True], {"run-0"}),
-        ([True, True, True], {"run-2"}),
-        ([True, False], {"run-0", "run-1"}),
-        ([True, False, False], {"run-0", "run-2"}),
-        ([False, False], {"run-1"}),
-        ([True, False, True], {"run-2"}),
+        ([WELL], {"run-0"}),
+        ([WELL, WELL, WELL], {"run-1", "run-2"}),
+        ([WELL, FAILED], {"run-0", "run-1"}),
+        ([WELL, FAILED, FAILED], {"run-0", "run-2"}),
+        ([FAILED, FAILED], {"run-1"}),
+        ([WELL, FAILED, WELL], {"run-0", "run-2"}),
+        ([WELL, WORKER_FAILED, FAILED], {"run-0", "run-2"}),
+        ([WELL, WORKER_FAILED, WELL, FAILED], {"run-2", "run-3"}),
     ],
 )
-def test_the_last_run_and_the_last_that_ended_well_stay(
-    tmp_path: Path, ends: list[bool], stay: set[str]
+def test_the_last_run_and_the_last_that_succeeded_before_it_stay(
+    tmp_path: Path, ends: list[tuple[bool, bool]], stay: set[str]
 ) -> None:
-    for number, is_success in enumerate(ends):
+    succeeded = None
+    for number, (is_success, is_judged_one) in enumerate(ends):
         run = tmp_path / f"run-{number}"
         (run / "replica-1").mkdir(parents=True)
         (run / "model.pt").write_text("weights")
-        artifacts.prune(f"file://{tmp_path}", run.name, is_success=is_success)
+        artifacts.prune(f"file://{tmp_path}", run.name, succeeded, is_success=is_success)
+        succeeded = run.name if is_judged_one else succeeded
     assert _left(tmp_path) == stay
     assert all((tmp_path / run / "model.pt").exists() for run in stay)
+
+
+@settings(deadline=None)
+@given(
+    runs=st.lists(
+        st.tuples(st.sampled_from([WELL, WORKER_FAILED, FAILED]), st.booleans(), st.booleans()),
+        max_size=8,
+    )
+)
+def test_no_run_removes_the_last_success_or_a_later_run_whoever_submits_it_and_ends_when(
+    runs: list[tuple[tuple[bool, bool], bool, bool]],
+) -> None:
+    """A waiter may not know the last success, and an attempt that was given up may end last."""
+    store = fsspec.filesystem("memory")
+    place = f"/{uuid4()}"
+    succeeded: str | None = None
+    late = list[tuple[str, str | None, bool]]()
+    ended = set[str]()
+
+    def end(run: str, known: str | None, *, is_success: bool) -> None:
+        store.pipe_file(f"{place}/{run}/model.pt", b"weights")
+        artifacts.prune(f"memory:/{place}", run, known, is_success=is_success)
+        ended.add(run)
+        for each in filter(None, (max(ended), succeeded)):
+            assert store.exists(f"{place}/{each}/model.pt"), each
+
+    for number, ((is_success, is_judged_one), is_known, is_late) in enumerate(runs):
+        run, known = f"run-{number}", succeeded if is_known else None
+        if is_late and not is_judged_one:
+            late.append((run, known, is_success))
+            continue
+        end(run, known, is_success=is_success)
+        succeeded = run if is_judged_one else succeeded
+    for run, known, is_success in late:
+        end(run, known, is_success=is_success)
+
+
+def test_what_was_noted_until_november_2026_stays_until_a_success_is_known(tmp_path: Path) -> None:
+    (tmp_path / "succeeded").write_text("run-0")
+    for number in range(4):
+        (tmp_path / f"run-{number}").mkdir()
+    assert artifacts.prune(f"file://{tmp_path}", "run-2", None, is_success=False) == ["run-1"]
+    artifacts.prune(f"file://{tmp_path}", "run-3", "run-2", is_success=False)
+    assert _left(tmp_path) == {"run-2", "run-3"}
+
+
+def test_a_store_that_cannot_say_which_run_ended_well_loses_nothing() -> None:
+    class Failing(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+        protocol = "failing"
+
+        def info(self, path: str, **_: Any) -> dict[str, Any]:
+            raise ConnectionError(path)
+
+    fsspec.register_implementation("failing", Failing, clobber=True)
+    MemoryFileSystem().pipe_file("/failing/run-0/model.pt", b"weights")
+    with pytest.raises(ConnectionError):
+        artifacts.prune("failing:///failing", "run-1", None, is_success=False)
+    assert MemoryFileSystem().exists("/failing/run-0/model.pt")
 
 
 def test_what_else_lies_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "run-0").mkdir()
-    assert artifacts.prune(f"file://{tmp_path}", "run-1", is_success=False) == ["run-0"]
+    assert artifacts.prune(f"file://{tmp_path}", "run-1", None, is_success=False) == ["run-0"]
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 

@@ -329,12 +329,13 @@ _LEAVE = "import os; open(os.environ['SLIPWAY_OUTPUT_DIR'] + '/model', 'w').clos
 def test_a_job_that_names_no_place_keeps_its_last_runs_files(launched: Launched) -> None:
     for run, text in enumerate(["", "raise SystemExit(3)", ""], 1):
         launched.keeping().environment["SLIPWAY_RUN_ID"] = f"run-{run}"
+        launched.environment |= {"SLIPWAY_SUCCEEDED": "run-1"} if run > 1 else {}
         launched.run(_LEAVE + text)
         artifacts = launched.message["artifacts"]
         assert isinstance(artifacts, dict)
         assert artifacts["model"]["url"] == f"file://{launched.copies}/run-{run}/model"
         runs = {path.name for path in launched.copies.iterdir() if path.is_dir()}
-        assert runs == ({"run-1", "run-2"} if run == 2 else {f"run-{run}"})
+        assert runs == {"run-1", f"run-{run}"}
 
 
 def test_a_place_that_the_job_names_is_used_instead_and_nothing_is_removed_there(
@@ -476,6 +477,33 @@ def test_checkpoints_in_a_store_are_fetched_copied_and_removed_when_all_is_done(
         assert own.exists() == (code != 0)
     assert found == ["0", "1", "2"]
     assert not other.exists(), "of another declaration"
+
+
+def test_checkpoints_from_before_stacks_had_places_of_their_own_are_found_until_all_is_done(
+    launched: Launched,
+) -> None:
+    """They may be another stack's: nothing there is changed or removed."""
+    store = launched.directory / "store"
+    shared, own = store / "mine" / ("a" * 16), store / "slipway/dev/mine" / ("a" * 16)
+    of_others = shared.parent / ("b" * 16)
+    for folder in (shared, of_others):
+        folder.mkdir(parents=True)
+        (folder / "5").write_text("state")
+    launched.environment["SLIPWAY_CHECKPOINT_URL"] = f"file://{own}"
+    launched.environment["SLIPWAY_CHECKPOINT_URL_BEFORE"] = f"file://{shared}"
+    found = []
+    for attempt, code in enumerate((3, 3, 0, 3)):
+        place = launched.directory / f"work-{attempt}"
+        launched.environment["SLIPWAY_CHECKPOINT_DIR"] = str(place)
+        ended, out, err = launched.run(_STEPS.format(code=code))
+        assert ended == code, err
+        found.append(out.split()[1])
+        assert own.exists() == (code != 0)
+        # Were the old one copied at once, a pod that starts then could see a part of it.
+        assert attempt > 0 or [path.name for path in own.iterdir()] == ["6"]
+    assert found == ["5", "6", "7", "0"], "what has come to its end is not gone on with"
+    assert [*shared.iterdir()] == [shared / "5"]
+    assert of_others.exists()
 
 
 def test_checkpoints_that_cannot_be_read_end_the_job_instead_of_starting_over(

@@ -4,13 +4,14 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
 
-from core import toolchain
+from core import kube, toolchain
 from core.paths import CHECKOUT
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Volume
@@ -20,6 +21,7 @@ from scripts.cli.runs import fetch, reader_pod
 from scripts.cli.runs.fetch import fetch_files, find, kept_files
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
+from tests.unit.archived_run import remembered
 from tests.unit.jobs_declared import submitted
 
 KEPT = f"{VOLUME_URL}/outputs/mine"
@@ -137,6 +139,42 @@ def test_after_a_failure_the_run_before_it_is_offered(monkeypatch: pytest.Monkey
     monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     with pytest.raises(CommandError, match="RUN=succeeded"):
         fetch_files("dev", "mine")
+
+
+@pytest.mark.parametrize(
+    ("result", "remembered_run", "run"),
+    [
+        ({"run_id": "mine-2", "artifacts": LISTED}, None, "mine-1"),
+        ({"state": "Failed", "run_id": "mine-3", "last_succeeded": "mine-2"}, "mine-1", "mine-2"),
+        ({"state": "Failed", "run_id": "mine-3"}, "mine-1", "mine-1"),
+        ({"state": "Failed", "run_id": "mine-3"}, None, "succeeded"),
+    ],
+    ids=["its own", "by the state", "by this machine's history", "by a note of before"],
+)
+def test_the_last_run_that_succeeded_is_the_one_that_was_judged_so(
+    result: dict[str, Any],
+    remembered_run: str | None,
+    run: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the first case the list has the folder, as ever."""
+    asked: list[list[str]] = []
+
+    def output(_kubeconfig: str, _pod: object, command: list[str], _to: object) -> None:
+        asked.append(command)
+        raise reader_pod.FetchError("nothing there")
+
+    if remembered_run is not None:
+        remembered(remembered_run, {"state": "Succeeded"})
+        remembered("mine-3", {"state": "Failed"})
+    state = StackState("k", jobs={"mine": job(result)}, trainer="trainer:2")
+    monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
+    monkeypatch.setattr(kube, "connect", lambda _: None)
+    monkeypatch.setattr(reader_pod, "running", lambda *_: nullcontext())
+    monkeypatch.setattr(reader_pod, "output", output)
+    with pytest.raises(CommandError, match="nothing there"):
+        fetch_files("dev", "mine", succeeded=True)
+    assert asked[0][-1] == f"{KEPT}/{run}"
 
 
 def reads(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> list[str]:

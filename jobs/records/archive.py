@@ -12,6 +12,7 @@ that what came before was dropped. Logs may hold secrets: only their owner can r
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -20,14 +21,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 from core.files import write
+from core.fitting import fitting
 from core.paths import state_dir
+from core.process import json_map
 from jobs.api.lines import LONGEST, Cursor, Line
 from jobs.model.pytorchjob import Topology
 
 ABOUT = "run.json"
 COMPLETE = "complete"
 NOTE = "#"
-_TAIL = 2 * LONGEST  # bytes at the end of a log that contain a complete line, however long it is
+_NAME = re.compile("[0-9]{1,9}-")
+_TAIL = 4 * LONGEST
+"""Bytes at the end of a log that contain a complete line, though each of its own became three."""
 
 
 @dataclass
@@ -48,11 +53,11 @@ class Log:
         return False
 
     def lines(self, tail: int | None = None) -> Iterator[Line]:
-        """Yield its lines, or those in `tail` bytes at its end; none without a file.
+        """Yield its lines, or those in `tail` bytes at its end; none of what can't be read.
 
         One that is being written is left out.
         """
-        with suppress(FileNotFoundError), self.path.open("rb") as file:
+        with suppress(OSError), self.path.open("rb") as file:
             if tail is not None:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - tail))
             for raw in file:
@@ -62,11 +67,7 @@ class Log:
                     yield line
 
     def cursor(self) -> Cursor:
-        """Return how far the container's log was read to get this.
-
-        Raises:
-            OSError: it exists and can't be read.
-        """
+        """Return how far the container's log was read to get this."""
         cursor = Cursor()
         cursor.see(self.lines(tail=_TAIL))
         return cursor
@@ -92,9 +93,11 @@ class Run:
     def topology(self) -> Topology | None:
         """What the run consists of; None when that was not written."""
         try:
-            return Topology(**json.loads((self.directory / ABOUT).read_text()))
-        except (OSError, ValueError, TypeError):
+            text = (self.directory / ABOUT).read_text(errors="replace")
+            known = Topology(**fitting(Topology, json_map(text))[0])
+        except (OSError, TypeError):
             return None
+        return known if min(known.replicas, known.processes) > 0 else None
 
     @property
     def timeline(self) -> Path:
@@ -116,7 +119,7 @@ class Run:
 
     def logs(self) -> list[Log]:
         """Return the existing logs, in the order of their replicas."""
-        found = [Log(path) for path in self.directory.glob("*-*.log")]
+        found = [Log(path) for path in self.directory.glob("*-*.log") if _NAME.match(path.name)]
         return sorted(found, key=lambda log: (log.replica, log.container))
 
 

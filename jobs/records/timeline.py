@@ -27,8 +27,9 @@ def entries(file: Path) -> list[Entry]:
     except OSError:
         return []
     # A kill may have left one half-written.
-    found = [each for each in map(json_map, lines) if each.keys() >= _FIELDS]
-    return sorted(found, key=lambda each: str(each["time"]))
+    read = map(json_map, lines)
+    found = [each for each in read if all(isinstance(each.get(name), str) for name in _FIELDS)]
+    return sorted(found, key=lambda each: each["time"])
 
 
 @dataclass

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
 from typing import Any, Literal
 
 from rich.table import Table
@@ -16,7 +15,7 @@ from core.problem import choices
 from jobs.model.job import TrainingJob
 from jobs.records import archive
 from jobs.records.events import figure, numbers
-from jobs.records.history import History, Record
+from jobs.records.history import History, Record, mean
 from jobs.run.gate import limits
 from scripts.cli.config import check, load_settings, no_job
 from scripts.cli.state import JobState, read_state
@@ -160,7 +159,7 @@ def _figures(record: Record, target: float | None) -> dict[str, float]:
         there = (each for each in epochs if each.get("accuracy", 0) >= target)
         found[f"{_TIME_TO} {target:.4g}"] = next(there, {}).get("elapsed_seconds")
     rates = [each["samples_per_second"] for each in epochs if "samples_per_second" in each]
-    found[_RATE] = fmean(rates) if rates else None
+    found[_RATE] = mean(rates) if rates else None
     parts = Counter[str]()
     for each in epochs:
         parts.update(each.get("seconds_in") or {})

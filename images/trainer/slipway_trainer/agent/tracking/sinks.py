@@ -10,7 +10,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol
 
-from slipway.events import own_rank
+from slipway.events import json_map, own_rank
 from slipway_trainer.agent.tracking.figures import Point
 
 KINDS = {
@@ -139,12 +139,12 @@ def declared_dataset(data: Any) -> Dataset | None:
 def dataset_in_directory(started: Mapping[str, Any]) -> Dataset | None:
     """Return what lies in the directory `data` of a `started` event; None without one."""
     directory = Path(str(started.get("data")))
-    if not directory.is_dir():
-        return None
     try:
+        if not directory.is_dir():
+            return None
         about = directory / "DATASET"
-        known = json.loads(about.read_text()) if about.is_file() else {}
-        return Dataset(known.get("name", directory.name), _digest(directory), str(directory))
+        known = json_map(about.read_text()) if about.is_file() else {}
+        return Dataset(str(known.get("name", directory.name)), _digest(directory), str(directory))
     except (OSError, ValueError):
         return None
 

@@ -15,6 +15,8 @@ ANSWER_LIMIT = 30.0
 """Seconds for a command that only asks."""
 _PAUSE = 0.1
 _LONGEST = 4000
+_DEEPEST = 32
+_JSON = json.JSONDecoder(parse_int=lambda each: int(each) if len(each) < 16 else float(each))
 
 
 class CommandFailed(RuntimeError):
@@ -122,10 +124,29 @@ def tail(log: Path, *, lines: int, start: int = 0) -> list[str]:
         return [f"  {line}" for line in file.read().decode(errors="replace").splitlines()[-lines:]]
 
 
-def json_map(line: str) -> dict[str, Any]:
-    """Return the map that a line of JSON holds; an empty one for any other line."""
+def utf8(text: str) -> str:
+    """Return a text that can be encoded: lone surrogates, as names of files have, are escaped."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def json_map(text: str) -> dict[str, Any]:
+    """Return the map that a text of JSON holds; an empty one for any other text, whatever it is.
+
+    Integers of more than 15 digits are floats, perhaps infinite ones. A map that is nested too
+    deeply for those who write it again is none.
+    """
     try:
-        found = json.loads(line)
-    except ValueError:
+        found = _plain(_JSON.decode(text), _DEEPEST)
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if depth == 0:
+        raise ValueError("nested too deeply")
+    if isinstance(value, list):
+        return [_plain(each, depth - 1) for each in value]
+    if isinstance(value, dict):
+        return {utf8(key): _plain(each, depth - 1) for key, each in value.items()}
+    return utf8(value) if isinstance(value, str) else value

@@ -7,8 +7,12 @@ they would differ before and after.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
+from math import nan
 from typing import Any, Literal
+
+from core.fitting import fitting
+from core.problem import located
 
 _SHOWN = 3
 State = Literal["Succeeded", "Failed", "TimedOut", "CannotStart"]
@@ -70,14 +74,10 @@ class TrainingReport:
     metrics: Mapping[str, float] | None = None
     epoch_metrics: Mapping[str, Sequence[float]] | None = None
 
-    def figure(self, name: str) -> float | None:
-        """Return a figure by its name, whether it is a field or one of the program's own."""
-        found = getattr(self, name, None) if name in FIGURES else None
-        return (self.metrics or {}).get(name) if found is None else found
-
 
 FIGURES = frozenset({"accuracy", "top5_accuracy", "loss"})
 """Fields of a report that are figures of the model."""
+_JUDGED = FIGURES | {"time_to_accuracy_seconds"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +144,7 @@ class RunResult(TrainingReport):
             the final model, 0 to 1.
         tracking: The address of its page on the tracking server.
         last_succeeded: Where it did not succeed, the `run_id` of the last run before it that did.
+        left_out: What was reported and a result can't hold, such as NaN: its text, by its place.
     """
 
     state: State
@@ -163,13 +164,23 @@ class RunResult(TrainingReport):
     goodput: float | None = None
     tracking: str | None = None
     last_succeeded: str | None = None
+    left_out: Mapping[str, str] | None = None
 
     @classmethod
     def from_map(cls, known: Mapping[str, Any]) -> RunResult:
         """Return the result that a state's or an output's map holds; other keys are left out."""
-        failure = known.get("failure")
-        details = None if failure is None else FailureDetails(**_fields(FailureDetails, failure))
-        return cls(**{**_fields(cls, known), "failure": details})
+        kept, lost = fitting(cls, known)
+        return cls(**{**kept, "left_out": {**kept.get("left_out", {}), **lost} or None})
+
+    def figure(self, name: str) -> float | None:
+        """Return a figure by its name, whether it is a field or one of the program's own.
+
+        One that was left out is NaN.
+        """
+        found = getattr(self, name, None) if name in _JUDGED else None
+        found = (self.metrics or {}).get(name) if found is None else found
+        is_left_out = {name, located("metrics", (name,))} & (self.left_out or {}).keys()
+        return nan if found is None and is_left_out else found
 
     @property
     def succeeded(self) -> bool:
@@ -193,11 +204,6 @@ class RunResult(TrainingReport):
         known = {name: value for name, value in figures.items() if value is not None}
         shown = "".join(f", {name} {value:.6g}" for name, value in list(known.items())[:_SHOWN])
         return f"Succeeded in {self.duration_seconds:g} s{shown}"
-
-
-def _fields(cls: type[RunResult | FailureDetails], known: Mapping[str, Any]) -> dict[str, Any]:
-    names = {each.name for each in fields(cls)}
-    return {key: value for key, value in known.items() if key in names}
 
 
 def only_known(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:

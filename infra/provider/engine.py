@@ -1,5 +1,6 @@
 """Speaks with the Pulumi engine: property values as plain Python and back, and its messages."""
 
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from pulumi.runtime import rpc
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 
 from core.handler import SECRET, UNKNOWN
+from core.process import utf8
 
 
 @dataclass
@@ -84,11 +86,17 @@ def wrap(value: Any, *, secret: bool = False) -> PropertyValue:
     """Return plain Python `value` as a property value, the reverse of `plain`."""
     if value is UNKNOWN:
         value = rpc.UNKNOWN
-    elif isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+    elif isinstance(value, str):
+        value = utf8(value)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        # The engine's JSON has no other numbers: those are text.
+        if abs(value) <= sys.float_info.max:
+            value = float(value)
+        else:
+            value = hex(value) if isinstance(value, int) else str(value)
     elif isinstance(value, Mapping):
         value = wrap_map(value)
-    elif isinstance(value, Sequence) and not isinstance(value, str):
+    elif isinstance(value, Sequence):
         value = [wrap(item) for item in value]
     return PropertyValue(value, is_secret=secret)
 
@@ -97,4 +105,4 @@ def wrap_map(
     values: Mapping[str, Any], secrets: frozenset[str] = frozenset()
 ) -> dict[str, PropertyValue]:
     """Return `values` as property values; those named in `secrets` are marked secret."""
-    return {key: wrap(value, secret=key in secrets) for key, value in values.items()}
+    return {utf8(key): wrap(value, secret=key in secrets) for key, value in values.items()}

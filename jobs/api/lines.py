@@ -10,7 +10,7 @@ LONGEST = 256 * 1024
 """Bytes of a line that are kept: what never ends its line must not fill the memory."""
 
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/cri-client/pkg/logs/logs.go
-_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}(Z|[+-]\d\d:\d\d)")
+_STAMP = re.compile(r"[12]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}(Z|[+-]\d\d:\d\d)")
 
 NEVER = datetime.min.replace(tzinfo=UTC)
 """Before anything that happened."""
@@ -28,11 +28,12 @@ class Line(NamedTuple):
         stamp, _, text = raw.partition(" ")
         if (matched := _STAMP.fullmatch(stamp)) is None:
             return None
-        if matched[1] != "Z":
+        try:
             # Python's own times have six digits, so those of the second are kept as text.
-            moment = datetime.fromisoformat(stamp[:19] + stamp[29:]).astimezone(UTC)
-            stamp = f"{moment:%Y-%m-%dT%H:%M:%S}{stamp[19:29]}Z"
-        return cls(stamp, text)
+            moment = datetime.fromisoformat(stamp[:19] + matched[1]).astimezone(UTC)
+        except (OverflowError, ValueError):  # no time, in a file that something else wrote
+            return None
+        return cls(f"{moment.isoformat()[:19]}{stamp[19:29]}Z", text)
 
     def __str__(self) -> str:
         """As `parse` reads it."""

@@ -1,6 +1,5 @@
 """How a replica's containers ended: their exit codes, reasons and messages. Pure."""
 
-import json
 import re
 import signal
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.manifests import read
+from core.process import json_map
 from jobs.api.lines import moment
 
 SIGNS = read(Path(__file__).with_name("signs.yaml"))
@@ -51,12 +51,7 @@ class Exit:
 
         A user's program need not report anything; a message may be cut, or be the end of a log.
         """
-        try:
-            # NaN is no JSON, though Python writes it, and no figure that can be judged.
-            message = json.loads(self.message, parse_constant=lambda _: None)
-        except ValueError:
-            return {}
-        return message if isinstance(message, dict) else {}
+        return json_map(self.message)
 
     @property
     def error(self) -> str | None:

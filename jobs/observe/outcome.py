@@ -8,6 +8,7 @@ from dataclasses import fields
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from core.fitting import fitting
 from jobs.api.lines import moment
 from jobs.model.pytorchjob import Topology, run_of
 from jobs.observe import pytorchjob
@@ -28,6 +29,7 @@ _KNOWN = _FROM_RANK_0 | {
 _MOST_EPOCHS, _MOST_HISTORIES = 1000, 100
 _LOG_LINES = 30
 _CHAIN = re.compile("direct cause of the following exception|During handling of the above")
+_OF_A_FILE = ("url", "sha256", "bytes")
 _EVENTS = 10
 
 
@@ -72,17 +74,19 @@ def result(
         "metrics": {name: metrics[name] for name in metrics if name not in FIGURES} or None,
         "epoch_accuracies": histories.get("accuracy"),
         "epoch_metrics": histories or None,
+        "training_seconds": first.get("duration_seconds"),
     }
+    kept, lost = fitting(RunResult, reported)
     # Each replica that reached the tracking server reports the run's address there.
     addresses = (each.report.get("tracking") for each in ends.values())
     return RunResult(
-        **reported,
+        **kept,
+        left_out=lost or None,
         state=end.state,
         reason=end.reason,
         run_id=run_of(job),
         world_size=topology.world_size,
         samples_seen=_samples_seen(first, summaries, topology),
-        training_seconds=first.get("duration_seconds"),
         duration_seconds=(moment(completed) - moment(started)).total_seconds(),
         started=started,
         completed=completed,
@@ -130,7 +134,7 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
     """Return the files that a termination message lists with what inputs need; None without any."""
     listed = message.get("artifacts")
     found = {
-        name: each
+        name: {key: each[key] for key in _OF_A_FILE if isinstance(each.get(key), str | int)}
         for name, each in (listed.items() if isinstance(listed, dict) else ())
         if isinstance(each, dict) and all(isinstance(each.get(k), str) for k in ("url", "sha256"))
     }

@@ -124,7 +124,10 @@ class Progress:
 
 
 def _shown(figures: Mapping[str, float]) -> list[str]:
-    return [f"{_cut(name)} {value:.6g}" for name, value in list(figures.items())[:_SHOWN]]
+    return [
+        f"{_cut(_CONTROLS.sub('', name))} {value:.6g}"
+        for name, value in list(figures.items())[:_SHOWN]
+    ]
 
 
 def duration(seconds: float) -> str:

@@ -159,7 +159,11 @@ class Wait:
                 end = replace(end, reason=f"{end.reason}; the others waited for {silent[0]}")
             failure = details(end, self._run, self._logs, events)
         self._stop_survivors(end)
-        return result(end, self._run, now, failure, self._full_message)
+        found = result(end, self._run, now, failure, self._full_message)
+        if found.left_out:
+            listed = ", ".join(f"{place} is {text}" for place, text in found.left_out.items())
+            self._warn_once(f"the result lacks what it can't hold (docs/results.md): {listed:.500}")
+        return found
 
     def _full_message(self, number: int) -> Mapping[str, Any]:
         """Return what a replica could not write into its termination message as a whole."""

@@ -12,6 +12,7 @@ that what came before was dropped. Logs may hold secrets: only their owner can r
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from core.files import write
+from core.fitting import fitting
 from core.paths import state_dir
 from core.process import json_map
 from jobs.api.lines import LONGEST, NEVER, Cursor, Line, moment
@@ -29,7 +31,9 @@ from jobs.model.pytorchjob import Topology
 ABOUT = "run.json"
 COMPLETE = "complete"
 NOTE = "#"
-_TAIL = 2 * LONGEST  # bytes at the end of a log that contain a complete line, however long it is
+_NAME = re.compile("[0-9]{1,9}-")
+_TAIL = 4 * LONGEST
+"""Bytes at the end of a log that contain a complete line, though each of its own became three."""
 _MOST_ENTRIES = 5000
 """Entries that are kept: those of a thousand replicas that start, end and are restarted once."""
 _FIELDS = {"time", "kind", "about", "text"}
@@ -56,11 +60,11 @@ class Log:
         return False
 
     def lines(self, tail: int | None = None) -> Iterator[Line]:
-        """Yield its lines, or those in `tail` bytes at its end; none without a file.
+        """Yield its lines, or those in `tail` bytes at its end; none of what can't be read.
 
         One that is being written is left out.
         """
-        with suppress(FileNotFoundError), self.path.open("rb") as file:
+        with suppress(OSError), self.path.open("rb") as file:
             if tail is not None:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - tail))
             for raw in file:
@@ -70,11 +74,7 @@ class Log:
                     yield line
 
     def cursor(self) -> Cursor:
-        """Return how far the container's log was read to get this.
-
-        Raises:
-            OSError: it exists and can't be read.
-        """
+        """Return how far the container's log was read to get this."""
         cursor = Cursor()
         cursor.see(self.lines(tail=_TAIL))
         return cursor
@@ -100,9 +100,11 @@ class Run:
     def topology(self) -> Topology | None:
         """What the run consists of; None when that was not written."""
         try:
-            return Topology(**json.loads((self.directory / ABOUT).read_text()))
-        except (OSError, ValueError, TypeError):
+            text = (self.directory / ABOUT).read_text(errors="replace")
+            known = Topology(**fitting(Topology, json_map(text))[0])
+        except (OSError, TypeError):
             return None
+        return known if min(known.replicas, known.processes) > 0 else None
 
     @property
     def timeline(self) -> Path:
@@ -124,7 +126,7 @@ class Run:
 
     def logs(self) -> list[Log]:
         """Return the existing logs, in the order of their replicas."""
-        found = [Log(path) for path in self.directory.glob("*-*.log")]
+        found = [Log(path) for path in self.directory.glob("*-*.log") if _NAME.match(path.name)]
         return sorted(found, key=lambda log: (log.replica, log.container))
 
 
@@ -189,8 +191,9 @@ def entries(file: Path) -> list[Entry]:
     except OSError:
         return []
     # A kill may have left one half-written.
-    found = [each for each in map(json_map, lines) if each.keys() >= _FIELDS]
-    return sorted(found, key=lambda each: str(each["time"]))
+    read = map(json_map, lines)
+    found = [each for each in read if all(isinstance(each.get(name), str) for name in _FIELDS)]
+    return sorted(found, key=lambda each: each["time"])
 
 
 @dataclass

@@ -8,15 +8,25 @@ from jobs.records.archive import Log
 
 Event = dict[str, Any]
 _BEGINS = '{"event": '
+_TYPES = {
+    **dict.fromkeys(("event", "time"), (str,)),
+    **dict.fromkeys(("rank", "epochs", "steps", "samples"), (int,)),
+    **dict.fromkeys(("epoch", "step"), (int, float)),
+    **dict.fromkeys(("metrics", "seconds_in", "summary"), (dict,)),
+}
 
 
 def event_in(line: str) -> dict[str, Any]:
     """Return the event that a line of a log ends with; an empty map for any other line.
 
-    A progress bar leaves its line open, and what is printed next continues it.
+    A progress bar leaves its line open, and what is printed next continues it. Any program may
+    print JSON: a field of another type than an event's is left out.
     """
     begins = line.find(_BEGINS)
-    return json_map(line) or (json_map(line[begins:]) if begins > 0 else {})
+    found = json_map(line) or (json_map(line[begins:]) if begins > 0 else {})
+    return {
+        key: each for key, each in found.items() if type(each) in _TYPES.get(key, (type(each),))
+    }
 
 
 def events_of(log: Log, kinds: Sequence[str] = (), tail: int | None = None) -> Iterator[Event]:

@@ -7,16 +7,16 @@ The process that waits for a run writes it: whatever becomes of the disk, the ru
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from core.files import write
+from core.fitting import fitting
 from core.paths import CHECKOUT
-from core.process import CommandFailed, run
+from core.process import CommandFailed, json_map, run
 from jobs.api.lines import seconds_between
 from jobs.records.archive import Archive, Run
 from jobs.records.events import Event, events_of, figure, numbers
@@ -26,8 +26,15 @@ from jobs.result import RunResult
 MOST = 200
 """Runs of a job that are remembered: the latest."""
 _READING_SECONDS = 10.0
+
+
+def mean(values: Collection[float]) -> float:
+    """Return a mean that may be infinite or NaN; `statistics.fmean` raises then."""
+    return sum(values) / len(values)
+
+
 _MERGES: Mapping[str, Callable[[Sequence[float]], float]]
-_MERGES = {"loss": fmean, "accuracy": fmean, "seconds": fmean, "samples_per_second": sum}
+_MERGES = {"loss": mean, "accuracy": mean, "seconds": mean, "samples_per_second": sum}
 _GIT_SECONDS = 5.0
 _STATUS = ("git", "--no-optional-locks", "status", "--porcelain=v2", "--branch")
 _COMMIT = "# branch.oid "
@@ -100,10 +107,26 @@ class History:
 
 
 def _read(file: Path) -> Record | None:
+    """Return the record in a file, as far as it is one; None where it has none."""
     try:
-        return Record(**json.loads(file.read_bytes()))
-    except (OSError, ValueError, TypeError):
+        document = json_map(file.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
         return None
+    curve = document.pop("epochs", None)
+    kept, _ = fitting(Record, document)
+    if not kept.keys() >= {"run_id", "submitted"}:
+        return None
+    if "state" not in fitting(RunResult, kept.get("result", {}))[0]:
+        kept.pop("result", None)
+    if not isinstance(kept.get("provenance", {}).get("settings", {}), dict):
+        del kept["provenance"]["settings"]
+    read = curve if isinstance(curve, list) else ()
+    return Record(**kept, epochs=[_figures(each) for each in read if isinstance(each, dict)])
+
+
+def _figures(epoch: Mapping[str, Any]) -> dict[str, Any]:
+    parts = numbers(epoch.get("seconds_in"))
+    return {"epoch": 0, **numbers(epoch), **({"seconds_in": parts} if parts else {})}
 
 
 def epochs(run: Run, limit_seconds: float = float("inf")) -> list[dict[str, Any]]:
@@ -138,7 +161,7 @@ def _merged(epoch: int, ranks: Sequence[Event], begun: str) -> dict[str, Any]:
     names = dict.fromkeys(name for each in parts for name in each)
     if names:
         merged["seconds_in"] = {
-            name: round(fmean(each.get(name, 0.0) for each in parts), 3) for name in names
+            name: round(mean([each.get(name, 0.0) for each in parts]), 3) for name in names
         }
     seconds = seconds_between(begun, max(str(each.get("time")) for each in ranks))
     return merged | ({} if seconds is None else {"elapsed_seconds": round(seconds, 3)})

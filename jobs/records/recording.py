@@ -122,7 +122,7 @@ def _repair(path: Path) -> None:
     """Cut off a last line that a kill or a full disk left half-written: it is read again."""
     with open_private(path) as file:
         size = file.seek(0, os.SEEK_END)
-        begin = max(0, size - LONGEST * 2)
+        begin = max(0, size - LONGEST * 4)
         file.seek(begin)
         end = file.read().rfind(b"\n")
         file.truncate(begin + end + 1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from core.context import Context
@@ -86,7 +87,7 @@ def missed(inputs: Mapping[str, Any], result: RunResult) -> Iterator[str]:
                 "add one for it, or set one number"
             )
     yield from _judged(
-        ("an accuracy of", result.accuracy, ""),
+        ("an accuracy of", result.figure("accuracy"), ""),
         ("minAccuracy", least),
         "no accuracy was reported, so {} can't be judged: let its program write one "
         "(docs/results.md), or take the `minAccuracy` out",
@@ -97,7 +98,7 @@ def missed(inputs: Mapping[str, Any], result: RunResult) -> Iterator[str]:
         "it has no duration, so {} can't be judged",
     )
     yield from _judged(
-        ("a time to its goal of", result.time_to_accuracy_seconds, " s"),
+        ("a time to its goal of", result.figure("time_to_accuracy_seconds"), " s"),
         ("maxTimeToAccuracy", inputs.get("maxTimeToAccuracy")),
         f"no time to accuracy was reported, so {{}} can't be judged (its goal: "
         f"{result.goal or 'none'}): give the job a `goal` that it reaches, or let its program "
@@ -134,6 +135,10 @@ def _judged(
         return
     if value is None:
         yield lacking.format(f"`{name}` {bound:g}")
+        return
+    if not isfinite(value):
+        # No comparison with NaN is true.
+        yield f"{what} {value}{unit}, which is no finite number and misses its `{name}` {bound:g}"
         return
     is_least = name.startswith("min")
     if value < bound if is_least else value > bound:

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 SPOOL_BYTES = 256 * 2**20
 """Of events that are not tracked yet: a pod whose disk is full would be evicted."""
 _EVENT = '{"event": '
+_DEEPEST = 31
+_JSON = json.JSONDecoder(parse_int=lambda each: int(each) if len(each) < 16 else float(each))
 Work = TypeVar("Work", bound=Callable[..., None])
 
 
@@ -60,12 +62,21 @@ def reported(line: str) -> dict[str, Any]:
 
 
 def json_map(text: str) -> dict[str, Any]:
-    """Return the map that a text is in JSON; an empty one for any other text."""
+    """Return the map that a text of JSON holds; an empty one for any other text, whatever it is.
+
+    Integers of more than 15 digits are floats, perhaps infinite ones. A map that is nested too
+    deeply for those who write it again is none.
+    """
     try:
-        found = json.loads(text)
-    except ValueError:
+        found = _JSON.decode(text)
+        return found if isinstance(found, dict) and _depth(found) <= _DEEPEST else {}
+    except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+
+
+def _depth(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_depth, inner), default=0) if isinstance(value, (dict, list)) else 0
 
 
 def append(spool: str | os.PathLike[str], line: str) -> None:

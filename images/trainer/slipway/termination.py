@@ -19,6 +19,8 @@ from typing import Any
 from slipway.events import Events, json_map, own_rank
 
 LIMIT_BYTES = 4096
+_MOST_NAMES, _LONGEST_NAME = 10, 30
+"""Of those that `cut` lists: twelve bytes a character fit the limit."""
 _stand_in: dict[str, str] = {}
 """`dataset`, the name of one that stands in for another, once this process has read it."""
 
@@ -57,8 +59,8 @@ def place() -> Path | None:
 def read(path: Path | None) -> dict[str, Any]:
     """Return the message in `path`, empty when there is none or it is no JSON object."""
     try:
-        return {} if path is None else json_map(path.read_text())
-    except (OSError, UnicodeDecodeError):
+        return {} if path is None else json_map(path.read_text(errors="replace"))
+    except OSError:
         return {}
 
 
@@ -73,9 +75,10 @@ def fit(message: dict[str, Any]) -> dict[str, Any]:
     left, cut = dict(message), set[str]()
 
     def noted() -> dict[str, Any]:
-        return {**left, "cut": sorted(cut)} if cut and "error" not in left else left
+        names = [name[:_LONGEST_NAME] for name in sorted(cut)[:_MOST_NAMES]]
+        return {**left, "cut": names} if cut and "error" not in left else left
 
-    while len(json.dumps(noted()).encode()) > LIMIT_BYTES:
+    while left and len(json.dumps(noted()).encode()) > LIMIT_BYTES:
         longest = max(left, key=lambda field: len(json.dumps(left[field])))
         cut.add(longest)
         if shorter := _shorter(left[longest], keeps_end=longest == "traceback"):
@@ -117,9 +120,6 @@ def _correct() -> None:
     if hasattr(sys, "last_value"):
         return  # it failed, and its traceback says more
     path = place()
-    try:
-        left = json.loads(path.read_text() or "{}") if path is not None and path.exists() else {}
-    except ValueError:
-        return
-    if isinstance(left, dict):
+    text = path.read_text(errors="replace") if path is not None and path.exists() else ""
+    if (left := json_map(text)) or text.strip() in {"", "{}"}:
         leave({"rank": own_rank(), **left})

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from rich.table import Column, Table
@@ -16,7 +15,7 @@ from core.problem import choices
 from jobs.model.job import TrainingJob
 from jobs.records import archive
 from jobs.records.events import figure, numbers
-from jobs.records.history import History, Record
+from jobs.records.history import History, Record, mean
 from jobs.run.gate import limits
 from scripts.cli.config import load_settings, require_job
 from scripts.cli.state import JobState, read_state
@@ -143,7 +142,7 @@ def _figures(record: Record, target: float | None) -> dict[str, float]:
         there = (each for each in epochs if each.get("accuracy", 0) >= target)
         found[f"seconds to accuracy {target:.4g}"] = next(there, {}).get("elapsed_seconds")
     rates = [each["samples_per_second"] for each in epochs if "samples_per_second" in each]
-    found["samples per second"] = fmean(rates) if rates else None
+    found["samples per second"] = mean(rates) if rates else None
     parts = Counter[str]()
     for each in epochs:
         parts.update(each.get("seconds_in") or {})

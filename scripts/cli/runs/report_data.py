@@ -6,6 +6,7 @@ Where the logs have gone, what is left of the numbers.
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import isfinite, nan
 from statistics import median
@@ -30,7 +31,7 @@ _MOST_LINES, _FEWEST_LINES, _OF_ONE = 20_000, 20, 1000
 """Lines of all ranks together, and at least and at most of one log."""
 _LONGEST = 2000
 _TAIL = 4 * 2**20
-_BY_TORCH = re.compile(r"\[rank(\d+)\]:")
+_BY_TORCH = re.compile(r"\[rank(\d{1,9})\]:")
 
 
 @dataclass
@@ -85,7 +86,8 @@ def of_logs(run: Run, known: Sequence[Mapping[str, Any]] = ()) -> Series:
     tail = max(_LEAST_BYTES, _MOST_BYTES // max(1, len(logs)))
     readers: dict[tuple[int, int], _Rank] = {}
     for log in logs:
-        found.is_cut |= log.is_cut or (log.path.exists() and log.path.stat().st_size > tail)
+        with suppress(OSError):
+            found.is_cut |= log.is_cut or log.path.stat().st_size > tail
         for event in events_of(log, _KINDS, tail):
             rank = event.get("rank")
             if isinstance(rank, int):

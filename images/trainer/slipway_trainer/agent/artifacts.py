@@ -16,6 +16,7 @@ it that succeeded. Whether one did, no pod knows: the next run's pods get its id
 """
 
 import json
+import re
 import signal
 import sys
 import time
@@ -37,6 +38,8 @@ SUCCEEDED, _ENDED = "succeeded", ".slipway-ended"
 _READ_BACK_BYTES = 64 * 2**20
 """Of larger files only the size is compared: reading them back would take as long as sending."""
 _CHUNK_BYTES = 8 * 2**20
+_ODD = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+"""Control characters, and what Python has for bytes that are no UTF-8: few stores take them."""
 _DUMP = "\n\nDebug source:"
 _REACH_SECONDS = 30
 """A store's client may try for many minutes, which no run that has ended is held up for."""
@@ -81,12 +84,17 @@ def sync(
     if (directory / LIST).is_file():
         raise ValueError(f"{directory / LIST} has the name of the list of artifacts; rename it")
     begun, files = time.monotonic(), dict[str, dict[str, Any]]()
-    for path in sorted(directory.rglob("*")):
-        if path.is_file():
-            with path.open("rb") as file:
-                digest = file_digest(file, "sha256").hexdigest()
-            name = str(path.relative_to(directory))
-            files[name] = _entry(url, name, digest, path.stat().st_size)
+    paths, others = sort(directory)
+    if others:
+        what = (
+            "only files whose names are UTF-8 without control characters are, no links to folders"
+        )
+        names = ", ".join(map(ascii, others))
+        events.emit("warning", warning=f"of {directory} not copied: {names:.500}; {what}")
+    for name, path in paths.items():
+        with path.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+        files[name] = _entry(url, name, digest, path.stat().st_size)
     if not files:
         return {}
     with time_limit(LIMIT_SECONDS, f"copying {len(files)} files to {url}"):
@@ -107,6 +115,21 @@ def sync(
     seconds = round(time.monotonic() - begun, 3)
     events.emit("artifacts", url=url, files=len(files), bytes=total, seconds=seconds)
     return {LIST: itself, **files}
+
+
+def sort(directory: Path) -> tuple[dict[str, Path], list[str]]:
+    """Return the files below a directory by their names, and the names of what is not copied.
+
+    That is never opened: to open a FIFO may take for ever.
+    """
+    files, others = dict[str, Path](), list[str]()
+    for path in sorted(directory.rglob("*")):
+        name = str(path.relative_to(directory))
+        if path.is_file() and _ODD.search(name) is None:
+            files[name] = path
+        elif path.is_symlink() or (path.exists() and not path.is_dir()):
+            others.append(name)
+    return files, others
 
 
 def _entry(url: str, name: str, digest: str, size: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from slipway.events import Events, own_rank
-from slipway_trainer.agent.artifacts import LIMIT_SECONDS, described, store_of, time_limit
+from slipway_trainer.agent.artifacts import LIMIT_SECONDS, described, sort, store_of, time_limit
 
 _SETTLED_SECONDS = 2.0
 """A file that was changed less long ago may still be written."""
@@ -104,10 +104,10 @@ class Mirror:
 
     def _found(self) -> dict[str, _State]:
         found = {}
-        for path in self.directory.rglob("*"):
+        for name, path in sort(self.directory)[0].items():
             with suppress(FileNotFoundError):  # the program has just removed it
-                if path.is_file() and path.suffix != ".part":  # of `slipway.checkpoints`
-                    found[str(path.relative_to(self.directory))] = _state(path)
+                if path.suffix != ".part":  # of `slipway.checkpoints`
+                    found[name] = _state(path)
         return found
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from slipway.events import own_rank, warn
+from slipway.events import json_map, own_rank, warn
 from slipway.reporting import numbers
 from slipway.termination import read
 
@@ -42,7 +42,8 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
     left = [message for rank in ranks if (message := read(directory / f"{rank}.json"))]
     if not left:
         return {}
-    counts = [message["samples_seen"] for message in left if "samples_seen" in message]
+    told = (message.get("samples_seen") for message in left)
+    counts = [number for number in told if isinstance(number, (int, float))]
     seen = {"samples_seen": sum(counts)} if len(counts) == processes else {}
     return {key: said for key, said in left[0].items() if key != "samples_seen"} | seen
 
@@ -56,10 +57,11 @@ def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
     if not path.is_file():
         return message
     try:
-        found = json.loads(path.read_text()) if path.stat().st_size <= _NUMBERS_BYTES else None
-    except (OSError, ValueError):
-        found = None
-    if not isinstance(found, dict):
+        is_short = path.stat().st_size <= _NUMBERS_BYTES
+        found = json_map(path.read_text(errors="replace")) if is_short else {}
+    except OSError:
+        found = {}
+    if not found:
         warn(f"{path} is left out: it is no map of numbers in JSON, of at most 1 MiB")
         return message
     told = message.get("metrics")

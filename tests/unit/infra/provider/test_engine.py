@@ -1,5 +1,7 @@
 """Plain Python values travel to the engine and back unchanged."""
 
+import json
+
 import pytest
 from hypothesis import given, strategies
 from pulumi import FileAsset
@@ -8,6 +10,7 @@ from pulumi.runtime import rpc
 
 from core.handler import SECRET, UNKNOWN
 from infra.provider.engine import plain, plain_map, wrap, wrap_map
+from tests.unit.anything import TEXTS, VALUES
 
 # What JSON has, less integers that a 64-bit float cannot hold.
 _scalars = (
@@ -28,6 +31,26 @@ _values = strategies.recursive(
 @given(_values)
 def test_a_value_comes_back_as_it_went(value: object) -> None:
     assert plain(wrap(value)) == value
+
+
+@given(strategies.dictionaries(TEXTS, VALUES, max_size=3))
+def test_what_the_engines_json_has_no_value_for_is_text(values: dict[str, object]) -> None:
+    """NaN, infinite numbers, integers of any size and lone surrogates pass, and strict JSON."""
+    sent = plain_map(wrap_map(values))
+    json.dumps(sent, allow_nan=False, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (float("nan"), "nan"),
+        (-float("inf"), "-inf"),
+        (2**1024, hex(2**1024)),
+        ("\udce9", "\\udce9"),
+    ],
+)
+def test_such_a_value_is_sent_in_words(value: object, text: str) -> None:
+    assert wrap(value).value == text
 
 
 @given(strategies.dictionaries(strategies.text(), _values, max_size=3))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.api.follower import Container
-from jobs.api.lines import Cursor, Line
+from jobs.api.lines import LONGEST, Cursor, Line
 from jobs.model.pytorchjob import Topology
 from jobs.records import archive, recording
 from jobs.records.archive import Log, Run
@@ -77,6 +77,19 @@ def test_recording_goes_on_behind_the_last_whole_line(half: str) -> None:
         assert made.begin(FIRST) == Cursor(line(2).stamp, 1)
         made.take(FIRST, [line(3, "whole")])
     assert list(kept.log(0, "aaa").lines()) == [line(1), line(2), line(3, "whole")]
+
+
+@pytest.mark.parametrize("half", ["", f"{line(3, chr(0xFFFD) * LONGEST)}"])
+def test_recording_goes_on_behind_the_longest_line_of_bytes_that_are_no_utf_8(half: str) -> None:
+    """Each such byte is kept as a character of three."""
+    longest = line(2, "\ufffd" * (LONGEST - 40))
+    kept = recorded(line(1), longest)
+    with kept.log(0, "aaa").path.open("a") as file:
+        file.write(half)
+    with Recording(kept, Topology(2), pytest.fail) as made:
+        assert made.begin(FIRST) == Cursor(longest.stamp, 1)
+        made.take(FIRST, [line(3, "whole")])
+    assert list(kept.log(0, "aaa").lines()) == [line(1), longest, line(3, "whole")]
 
 
 def test_a_log_that_grows_too_long_keeps_its_newest_lines(

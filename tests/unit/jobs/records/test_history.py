@@ -92,7 +92,17 @@ def test_a_result_is_remembered_whatever_its_programs_printed() -> None:
     made([event(0, "epoch", 0, epoch=1, loss=10**400)])
     remembered(FIRST, SUCCEEDED)
     [record] = History(mine()).records()
-    assert (record.result, record.epochs) == (SUCCEEDED, [])
+    assert (record.result, record.epochs) == (SUCCEEDED, [{"epoch": 1, "loss": float("inf")}])
+
+
+def test_of_a_damaged_record_what_is_right_is_left() -> None:
+    file = remembered(FIRST, SUCCEEDED, settings={"epochs": 1})
+    odd = {"provenance": {"settings": 5, "revision": COMMIT}, "result": {"accuracy": 1}}
+    curve = [{"epoch": 1, "loss": "x", "seconds_in": {"data": 1, "y": []}}, "an epoch"]
+    file.write_text(json.dumps({"run_id": FIRST, "submitted": "", **odd, "epochs": curve}))
+    [record] = History(mine()).records()
+    assert (record.provenance, record.result) == ({"revision": COMMIT}, None)
+    assert record.epochs == [{"epoch": 1, "seconds_in": {"data": 1}}]
 
 
 def test_logs_that_take_too_long_to_read_leave_no_epochs() -> None:

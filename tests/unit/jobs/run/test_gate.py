@@ -1,13 +1,22 @@
 """What a gate lets pass, and by how much a run missed it."""
 
+import json
+import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.handler import UNKNOWN
+from jobs.observe.log_ends import LogEnds
+from jobs.observe.outcome import result
+from jobs.observe.run_state import RunState
+from jobs.records.archive import Run
+from jobs.result import End, RunResult
 from jobs.run.gate import GateHandler
 from tests.unit.jobs.run.test_lifecycle import Quiet
+from tests.unit.jobs_objects import ended, job, pod
 
 RESULT: Mapping[str, Any] = {
     "state": "Succeeded",
@@ -117,6 +126,43 @@ def test_a_limit_missed_by_next_to_nothing_is_not_told_as_zero(missed_by: float)
     said = refusal({**RESULT, "accuracy": 0.97 - missed_by}, minAccuracy=0.97)
     assert f"which is {missed_by:.4g} less" in said
     assert "accuracy of 0.97," not in said
+
+
+_NO_NUMBERS = [float("nan"), float("inf"), -float("inf")]
+
+
+@pytest.mark.parametrize("value", _NO_NUMBERS)
+@pytest.mark.parametrize(
+    ("limits", "count"),
+    [
+        ({"minAccuracy": 0.1}, 1),
+        ({"maxTimeToAccuracy": 12}, 1),
+        ({"require": {"val_loss": {"max": 0.5}}}, 1),
+        ({"require": {"accuracy": {"min": 0.1, "max": 1}, "val_loss": {"min": 0, "max": 1}}}, 4),
+    ],
+)
+def test_a_figure_that_is_no_finite_number_misses_each_of_its_limits(
+    value: float, limits: dict[str, Any], count: int
+) -> None:
+    figures = {"accuracy": value, "time_to_accuracy_seconds": value, "metrics": {"val_loss": value}}
+    said = refusal({**RESULT, **figures}, **limits)
+    assert said.count("which is no finite number and misses its `") == count
+    kept = RunResult.from_map({**RESULT, **figures}).as_map()
+    assert refusal(kept, **limits) == said, "a state has no such number"
+
+
+def test_a_message_over_4_kb_brings_no_nan_past_a_gate(tmp_path: Path) -> None:
+    """The log's `summary` event has it, as Python writes it."""
+    odd = {"accuracy": math.nan, "metrics": {"val_loss": math.nan}}
+    run = RunState(job("Succeeded", workers=0))
+    run.see_pods([pod(0, state=ended(0, json.dumps({"cut": ["metrics"]})))])
+    logs = LogEnds(run, Run(tmp_path))
+    written = json.dumps({"event": "summary", "rank": 0, "summary": odd})
+    (tmp_path / "0-0-0.log").write_text(f"2026-01-01T00:00:09.000000000Z {written}\n")
+    found = result(End("Succeeded", ""), run, "2026-01-01T01:00:00Z", full_message=logs.summary)
+    assert found.left_out == {"accuracy": "NaN", "metrics.val_loss": "NaN"}
+    bounds = {"minAccuracy": 0.9, "require": {"val_loss": {"min": 0.1, "max": 0.5}}}
+    assert "missed 3 limits" in refusal(found.as_map(), **bounds)
 
 
 def test_a_run_without_a_time_to_accuracy_is_told_so() -> None:

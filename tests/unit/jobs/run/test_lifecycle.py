@@ -136,7 +136,7 @@ def test_a_change_that_trains_again_says_what_that_costs() -> None:
 
 
 def test_what_a_run_may_take_and_what_its_nodes_cost_reach_the_wait(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Otherwise GPUs that idle could not be told with their price."""
     given: list[Limits] = []
@@ -152,7 +152,7 @@ def test_what_a_run_may_take_and_what_its_nodes_cost_reach_the_wait(
     monkeypatch.setattr(train, "submit", lambda *_, **__: labelled)
     monkeypatch.setattr(train, "Wait", Waited)
     monkeypatch.setattr(lifecycle, "_api", lambda _: MagicMock())
-    monkeypatch.setattr(lifecycle, "archive", MagicMock())
+    monkeypatch.setattr(lifecycle, "archive", MagicMock(of_urn=lambda _: Archive(tmp_path)))
     watched = {**changed("job/minGpuUtilization", 20), "cost": COST}
     watched["job"] |= {"gpus": 1}
     for inputs in (dict(INPUTS), watched):

@@ -46,9 +46,9 @@ class Figures:
         try:
             time = int(datetime.fromisoformat(event["time"]).timestamp() * 1000)
             step, found = self._read(event)
-        except (AttributeError, KeyError, TypeError, ValueError):
+            return self.at(found, int(step), time)
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             return []
-        return self.at(found, step, time)
 
     def at(self, found: Mapping[str, Any], step: int, time: int) -> list[Point]:
         """Return those of `found` that are finite numbers, as the metrics of a step."""
@@ -75,11 +75,11 @@ class Figures:
         match event["event"]:
             case "step":
                 if "steps" in event:
-                    self._of_epoch[rank] = event["steps"]
+                    self._of_epoch[rank] = int(event["steps"])
                 step = self._before(event) + event["step"] + 1
                 found = {f"loss/rank_{rank}": event["loss"]}
             case "epoch":
-                self._done[rank] = step = self._before(event) + event["steps"]
+                self._done[rank] = step = self._before(event) + int(event["steps"])
                 found = _of_epoch(event, rank)
             case "metrics":
                 step = int(event.get("step", event.get("epoch", 0)))

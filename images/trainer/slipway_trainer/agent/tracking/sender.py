@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.events import reported
+from slipway_trainer.agent.artifacts import sort
 from slipway_trainer.agent.tracking import figures, sinks
 from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Sink, Texts
 from slipway_trainer.agent.tracking.usage import Usage
@@ -180,9 +181,7 @@ class Sender:
     def _send_files(self) -> None:
         """Send the program's files, the smallest first; what fails is not tried again."""
         if self.files_left is None:
-            sizes = {
-                path: path.stat().st_size for path in self.run.outputs.rglob("*") if path.is_file()
-            }
+            sizes = {path: path.stat().st_size for path in sort(self.run.outputs)[0].values()}
             chosen = [path for path in sizes if sizes[path] <= LARGEST_FILE]
             self.files_left = sorted(chosen, key=lambda path: sizes[path])
         while self.files_left:

@@ -1,6 +1,5 @@
 """What is tracked of a job: its run, and what it trains on; and where: which sink it has."""
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -127,12 +126,12 @@ def declared_dataset(data: Any) -> Dataset | None:
 def dataset_in_directory(started: Mapping[str, Any]) -> Dataset | None:
     """Return what lies in the directory `data` of a `started` event; None without one."""
     directory = Path(str(started.get("data")))
-    if not directory.is_dir():
-        return None
     try:
+        if not directory.is_dir():
+            return None
         about = directory / "DATASET"
-        known = json.loads(about.read_text()) if about.is_file() else {}
-        return Dataset(known.get("name", directory.name), _digest(directory), str(directory))
+        known = json_map(about.read_text()) if about.is_file() else {}
+        return Dataset(str(known.get("name", directory.name)), _digest(directory), str(directory))
     except (OSError, ValueError):
         return None
 

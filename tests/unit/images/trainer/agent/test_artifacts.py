@@ -1,16 +1,20 @@
 """What a program left is copied, proven to have arrived, and kept for so many runs."""
 
 import json
+import os
+import socket
 import time
+from contextlib import chdir
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from slipway.events import Events
@@ -70,6 +74,70 @@ def test_events_tell_each_file_and_the_whole(
     assert events[1]["path"] == "model.pt"
     assert events[1]["sha256"] == sha256(b"weights").hexdigest()
     assert (events[2]["files"], events[2]["bytes"]) == (2, 7)
+
+
+def _odd_names(directory: Path) -> None:
+    """Make what the case of odd file names leaves, and more of its kinds."""
+    for name in (
+        b"caf\xe9.txt",
+        b"two\nlines.txt",
+        b"epoch=1-acc=[0.9].ckpt",
+        "größe 🚀.json".encode(),
+    ):
+        (directory / os.fsdecode(name)).write_bytes(b"x")
+    (directory / "latest").symlink_to("logs")
+    (directory / "gone").symlink_to("nowhere")
+    (directory / "same.pt").symlink_to("model.pt")
+    (directory / "null").symlink_to("/dev/null")
+    os.mkfifo(directory / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening, chdir(directory):
+        listening.bind("socket")
+
+
+def test_what_is_no_file_or_has_an_odd_name_is_left_out_and_named(
+    outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A FIFO is never opened, which would wait for ever; a run that trained is recorded."""
+    _odd_names(outputs)
+    listed = artifacts.sync(outputs, f"file://{tmp_path}/run", _EVENTS)
+    assert set(listed) == {
+        *("artifacts.json", "logs/a trace.json", "model.pt", "same.pt"),
+        *("epoch=1-acc=[0.9].ckpt", "größe 🚀.json"),
+    }
+    json.dumps(listed, ensure_ascii=False).encode()
+    warning, *_ = map(json.loads, capsys.readouterr().out.splitlines())
+    assert warning["event"] == "warning"
+    for name in ("caf\\udce9.txt", "two\\nlines.txt", "latest", "gone", "null", "pipe", "socket"):
+        assert f"'{name}'" in warning["warning"]
+
+
+def test_what_is_no_file_alone_is_named_as_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert artifacts.sync(tmp_path, "memory://nothing", _EVENTS) == {}
+    assert "'pipe'" in capsys.readouterr().out
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    names=st.lists(
+        st.binary(min_size=1, max_size=12).filter(
+            lambda name: name not in {b".", b".."} and not {0, 47} & set(name)
+        ),
+        max_size=4,
+        unique=True,
+    )
+)
+def test_a_file_of_any_name_arrives_or_is_left_out(tmp_path: Path, names: list[bytes]) -> None:
+    with TemporaryDirectory(dir=tmp_path) as directory:
+        for name in names:
+            Path(directory, os.fsdecode(name)).write_bytes(name)
+        files, others = artifacts.sort(Path(directory))
+        assert sorted(map(os.fsencode, [*files, *others])) == sorted(names)
+        listed = artifacts.sync(Path(directory), f"file://{directory}-run", _EVENTS)
+    assert listed.keys() - {"artifacts.json"} == files.keys()
+    json.dumps(listed, ensure_ascii=False).encode()
 
 
 class _Broken(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types

@@ -119,7 +119,10 @@ def test_what_a_script_tells_slipway_comes_before_its_metrics_json(launched: Lau
     assert launched.message["metrics"] == {"val_loss": 0.25, "perplexity": 12.4, "accuracy": 0.9}
 
 
-@pytest.mark.parametrize("content", ["", "[1]", "no JSON", "[" * 2**20 + "]" * 2**20])
+@pytest.mark.parametrize(
+    "content",
+    ["", "[1]", "no JSON", "[" * 2**20 + "]" * 2**20, "[" * 3000, '{"a": ' * 900 + "1" + "}" * 900],
+)
 def test_a_metrics_json_that_is_no_map_is_passed_over(launched: Launched, content: str) -> None:
     (launched.directory / "content").write_text(content)
     copied = f"import os, shutil; shutil.copy('{launched.directory}/content', "

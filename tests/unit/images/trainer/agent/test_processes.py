@@ -26,7 +26,9 @@ def test_a_process_that_left_nothing_is_passed_over(tmp_path: Path) -> None:
     assert processes.merged(tmp_path / "empty", 0, 2) == {}
 
 
-@pytest.mark.parametrize("silent", [{"rank": 1}, None])
+@pytest.mark.parametrize(
+    "silent", [{"rank": 1}, {"samples_seen": "many"}, {"samples_seen": [1]}, None]
+)
 def test_the_samples_are_left_out_when_a_process_does_not_tell_its_own(
     tmp_path: Path, silent: dict[str, Any] | None
 ) -> None:

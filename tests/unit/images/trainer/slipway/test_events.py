@@ -5,9 +5,12 @@ import math
 from typing import Any
 
 import pytest
+from hypothesis import given
 
+from core.process import utf8
 from jobs.records.events import event_in
 from slipway.events import own_index, own_rank, reported
+from tests.unit.anything import LINES
 
 _POD = {"PET_RDZV_ENDPOINT": "digits-worker-0:23456", "HOSTNAME": "digits-worker-2"}
 
@@ -52,6 +55,14 @@ def test_an_event_is_read_wherever_its_line_begins_as_in_the_log(
     line: str, event: dict[str, Any]
 ) -> None:
     assert reported(line) == event_in(line) == event
+
+
+@given(LINES)
+def test_any_line_is_read_in_the_image_as_on_the_machine_that_waits(line: str) -> None:
+    """There an event is without fields of another type, and lone surrogates are escaped."""
+    printed = reported(line)
+    json.dumps({"of": [printed]})
+    assert event_in(line).keys() <= {utf8(key) for key in printed}
 
 
 def test_a_number_that_is_none_is_read_as_it_was_written() -> None:

@@ -5,8 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from slipway import termination
+from slipway.events import json_map
+from tests.unit.anything import ODD, TEXTS, VALUES, text
+
+_ODD_TEXTS = [each.encode() for each in ODD]
 
 
 @pytest.fixture
@@ -96,3 +102,30 @@ def test_what_is_cut_is_told_elsewhere_or_matters_least() -> None:
     assert next(iter(cut["artifacts"])) == "artifacts.json", "it lists all the others"
     accuracies = termination.fit({"epoch_accuracies": list(range(3000))})
     assert accuracies["epoch_accuracies"][-1] == 2999
+
+
+@given(st.dictionaries(TEXTS | st.text(min_size=400, max_size=900), VALUES, max_size=40))
+def test_any_message_is_cut_to_what_the_kubelet_passes_on(message: dict[str, Any]) -> None:
+    fitting = termination.fit(json_map(text(message)))
+    assert len(json.dumps(fitting).encode()) <= 4096
+
+
+def test_of_very_many_fields_that_are_cut_some_are_named() -> None:
+    fitting = termination.fit({f"{number}-{'🚀' * 900}": 1 for number in range(500)})
+    assert len(json.dumps(fitting).encode()) <= 4096
+    assert fitting["cut"]
+
+
+@pytest.mark.parametrize("left", [b"[[[[", b"[" * 3000, b"\xff", b"NaN", b"\x00", *_ODD_TEXTS])
+def test_what_is_no_message_is_an_empty_one(tmp_path: Path, left: bytes) -> None:
+    (tmp_path / "message").write_bytes(left)
+    read = termination.read(tmp_path / "message")
+    assert isinstance(read, dict)
+    json.dumps({"of": [read]})
+
+
+def test_a_message_keeps_what_is_right_beside_what_is_odd(tmp_path: Path) -> None:
+    digits = b"9" * 5000
+    (tmp_path / "message").write_bytes(b'{"accuracy": 0.9, "a": "\xff", "b": ' + digits + b"}")
+    read = termination.read(tmp_path / "message")
+    assert read == {"accuracy": 0.9, "a": "\ufffd", "b": float("inf")}

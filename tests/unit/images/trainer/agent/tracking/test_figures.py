@@ -1,10 +1,16 @@
 """What a tracking server gets of a rank's events."""
 
+import json
+import math
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from slipway.events import json_map, reported
 from slipway_trainer.agent.tracking.figures import Figures, parameters, settings, tags
+from tests.unit.anything import LINES, VALUES, text
 
 _TIME = "2026-11-25T10:00:00.250+00:00"
 
@@ -116,3 +122,16 @@ def test_arguments_and_settings_are_parameters_and_what_they_ran_on_tags() -> No
     assert settings(declared) == {
         "job.workers": "3", "job.minAccuracy.mnist": "0.97", "job.args": "['--x', '1']"
     }  # fmt: skip
+
+
+@given(st.lists(LINES, max_size=8), VALUES)
+def test_any_line_of_a_program_and_any_message_are_sent_as_what_is_right_in_them(
+    lines: list[str], message: Any
+) -> None:
+    figures = Figures()
+    events = [reported(line) for line in lines]
+    points = [point for each in events for point in figures.points(each)]
+    points += figures.finals(json_map(text({"metrics": message, "accuracy": message})), 1)
+    assert all(math.isfinite(each.value) and type(each.step) is int for each in points)
+    for each in events:
+        json.dumps([parameters(each), tags(each)])

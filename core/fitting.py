@@ -1,0 +1,71 @@
+"""Takes from a document whatever the fields of a dataclass can hold, and names the rest. Pure."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from core.problem import Path, located, quote
+from core.process import utf8
+
+_MOST = 100  # places that are named
+_hints = cache(get_type_hints)
+
+
+def fitting(kind: Any, document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values that the fields of a dataclass can hold, and the others' text by place.
+
+    What is kept is strict JSON, so no number is NaN or infinite; of a list or map the rest is kept.
+    """
+    lost: dict[str, str] = {}
+    return _fields(kind, document, (), lost), lost
+
+
+def _fields(
+    kind: Any, known: Mapping[str, Any], place: Path, lost: dict[str, str]
+) -> dict[str, Any]:
+    found = {
+        name: _fit(hint, known.get(name), (*place, name), lost)
+        for name, hint in _hints(kind).items()
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _fit(kind: Any, value: Any, place: Path, lost: dict[str, str]) -> Any:
+    """Return a value as a type has it; None without it, and where it is lost."""
+    if get_origin(kind) in {Union, UnionType}:  # with None alone
+        kind = get_args(kind)[0]
+    if kind is Any:
+        any_of: dict[type, Any] = {dict: Mapping[str, Any], list: Sequence[Any]}
+        kind = any_of.get(type(value), type(value))
+    origin, inner = get_origin(kind) or kind, get_args(kind)
+    is_number = type(value) in {int, float} and abs(value) <= sys.float_info.max
+    if is_dataclass(kind) and isinstance(value, Mapping):
+        value = kind(**_fields(kind, value, place, lost))  # type: ignore[operator]  # a class
+    elif origin is Mapping and isinstance(value, Mapping):
+        pairs = {utf8(key): _fit(inner[1], value[key], (*place, key), lost) for key in value}
+        value = {key: each for key, each in pairs.items() if each is not None}
+    elif origin is Sequence and isinstance(value, list | tuple):
+        items = (_fit(inner[0], each, place, lost) for each in value)
+        value = [each for each in items if each is not None]
+    elif kind is str and isinstance(value, str):
+        value = utf8(value)
+    elif kind is int and is_number and value == int(value):
+        value = int(value)
+    elif value is not None and not (is_number if kind is float else _is_one(value, kind)):
+        lost |= {utf8(located("", place)): _shown(value)} if len(lost) < _MOST else {}
+        value = None
+    return value
+
+
+def _is_one(value: object, kind: Any) -> bool:
+    return value in get_args(kind) if get_origin(kind) is Literal else kind is bool is type(value)
+
+
+def _shown(value: object) -> str:
+    try:
+        return utf8(quote(value))
+    except (RecursionError, TypeError, ValueError):  # such as 5,000 digits
+        return type(value).__name__

@@ -1,0 +1,85 @@
+"""Of any document the fields of a dataclass get what they can hold, and the rest is named."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.fitting import fitting
+from core.process import json_map
+from tests.unit.anything import EVENTS, ODD, VALUES, text
+
+
+@dataclass
+class Inner:
+    """What a field holds."""
+
+    name: str | None = None
+
+
+@dataclass
+class Kind:
+    """One field of each type."""
+
+    word: str | None = None
+    share: float | None = None
+    count: int | None = None
+    is_so: bool | None = None
+    choice: Literal["a", "b"] | None = None
+    curves: Mapping[str, Sequence[float]] | None = None
+    other: Mapping[str, Any] | None = None
+    inner: Inner | None = None
+
+
+_DOCUMENTS = st.fixed_dictionaries({}, optional={each.name: VALUES for each in fields(Kind)})
+
+
+@given(_DOCUMENTS)
+def test_what_is_kept_is_strict_json_that_fits_again_as_it_is(document: dict[str, Any]) -> None:
+    kept, lost = fitting(Kind, document)
+    plain = {**kept, **({"inner": vars(kept["inner"])} if "inner" in kept else {})}
+    json.dumps([plain, lost], allow_nan=False, ensure_ascii=False).encode()
+    assert fitting(Kind, plain) == (kept, {})
+
+
+@pytest.mark.parametrize(
+    ("document", "kept", "lost"),
+    [
+        ({"share": float("nan")}, {}, {"share": "NaN"}),
+        ({"share": 10**5000}, {}, {"share": "int"}),
+        ({"share": True, "count": 2.0}, {"count": 2}, {"share": "true"}),
+        ({"count": 1.5, "word": ["in", 1]}, {}, {"count": "1.5", "word": '["in", 1]'}),
+        ({"choice": "c", "is_so": 1}, {}, {"choice": '"c"', "is_so": "1"}),
+        ({"choice": "b", "word": "\ud800"}, {"choice": "b", "word": "\\ud800"}, {}),
+        ({"curves": {"a": [1, float("inf"), 2], "b": 3}}, {"curves": {"a": [1, 2]}},
+         {"curves.a": "Infinity", "curves.b": "3"}),
+        ({"other": {"x": [{"y": float("nan"), "z": 1}]}}, {"other": {"x": [{"z": 1}]}},
+         {"other.x.y": "NaN"}),
+        ({"inner": {"name": 5}, "unknown": 1}, {"inner": Inner()}, {"inner.name": "5"}),
+    ],
+)  # fmt: skip
+def test_what_a_field_cannot_hold_is_named_by_its_place(
+    document: dict[str, Any], kept: dict[str, Any], lost: dict[str, str]
+) -> None:
+    assert fitting(Kind, document) == (kept, lost)
+
+
+@given(EVENTS.map(text) | VALUES.map(text) | st.sampled_from(ODD) | st.text())
+def test_any_text_is_read_and_what_it_holds_can_be_written_again(written: str) -> None:
+    json.dumps(json_map(written), ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("written", [*ODD[:3], "[1]", "1", '{"a"'])
+def test_what_is_no_map_or_too_deep_is_an_empty_one(written: str) -> None:
+    assert json_map(written) == {}
+
+
+def test_an_integer_of_any_length_is_a_number() -> None:
+    digits = "9" * 5000
+    assert json_map(f'{{"a": {digits}, "b": -{digits}, "c": 12, "d": 1234567890123456789}}') == {
+        "a": float("inf"), "b": -float("inf"), "c": 12, "d": 1234567890123456789.0
+    }  # fmt: skip

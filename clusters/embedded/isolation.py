@@ -81,12 +81,14 @@ def ensure(layout: Layout) -> None:
         if tree.version == 2:
             _delegate(tree.root)
             _delegate(group)
-    _system(layout).mkdir(exist_ok=True)
+    for group in _system(layout):
+        group.mkdir(exist_ok=True)
 
 
 def join(layout: Layout) -> None:
     """Put this process, and all that it will start, in the cluster's group."""
-    (_system(layout) / "cgroup.procs").write_text("0")
+    for group in _system(layout):
+        (group / "cgroup.procs").write_text("0")
 
 
 def groups(layout: Layout) -> list[Path]:
@@ -112,9 +114,14 @@ def named(pid: int) -> str:
         return str(pid)  # it has just ended
 
 
-def _system(layout: Layout) -> Path:
-    """The components' group, in the tree that tracks them."""
-    return tracking(hierarchies()).root / layout.node / "system"
+def _system(layout: Layout) -> list[Path]:
+    """The components' group, in the tree that tracks them, and in version 2 beside it.
+
+    There they would stay in the group of the command that started them (scripts/guard.py).
+    """
+    trees = hierarchies()
+    used = [tree for tree in trees if tree == tracking(trees) or tree.version == 2]
+    return [tree.root / layout.node / "system" for tree in used]
 
 
 def _delegate(group: Path) -> None:

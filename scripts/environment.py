@@ -126,7 +126,7 @@ def _unset(given: Mapping[str, str]) -> list[str]:
 
 
 def _path(given: str) -> str:
-    """The environment and the built tools first."""
-    ours = [str(CHECKOUT / ".venv" / "bin"), str(cache_dir() / "bin")]
+    """The CLI's guard, the environment and the built tools first."""
+    ours = [str(CHECKOUT / "scripts/bin"), str(CHECKOUT / ".venv/bin"), str(cache_dir() / "bin")]
     rest = [directory for directory in given.split(os.pathsep) if directory not in ours]
     return os.pathsep.join([*ours, *rest])

@@ -75,7 +75,8 @@ def ensure(layout: Layout) -> None:
         if tree.version == 2:
             _delegate(tree.root)
             _delegate(group)
-    _system(layout).mkdir(exist_ok=True)
+    for group in _system(layout):
+        group.mkdir(exist_ok=True)
 
 
 def groups(layout: Layout) -> list[Path]:
@@ -101,9 +102,14 @@ def named(pid: int) -> str:
         return str(pid)  # it has just ended
 
 
-def _system(layout: Layout) -> Path:
-    """The components' group, in the tree that tracks them."""
-    return tracking(hierarchies()).root / layout.node / "system"
+def _system(layout: Layout) -> list[Path]:
+    """The components' group, in the tree that tracks them, and in version 2 beside it.
+
+    There they would stay in the group of the command that started them (scripts/guard.py).
+    """
+    trees = hierarchies()
+    used = [tree for tree in trees if tree == tracking(trees) or tree.version == 2]
+    return [tree.root / layout.node / "system" for tree in used]
 
 
 def _delegate(group: Path) -> None:
@@ -163,7 +169,8 @@ def main() -> None:
     """Join the control group, mount what is private, and give way to supervisord."""
     layout = Layout(Path(sys.argv[1]))
     # This process, and all that it will start, is in the group from here on.
-    (_system(layout) / "cgroup.procs").write_text("0")
+    for group in _system(layout):
+        (group / "cgroup.procs").write_text("0")
     establish(layout)
     configuration = str(layout.config / "supervisord.conf")
     os.execv(  # noqa: S606 (no shell is needed)

@@ -18,6 +18,7 @@ import yaml
 from core import toolchain
 from core.paths import CHECKOUT
 from core.process import run
+from scripts import guard
 from scripts.cli.terminal import CommandError
 from scripts.environment import backend
 
@@ -44,14 +45,18 @@ class Cli:
             code = subprocess.run(command, cwd=CHECKOUT, env=env, check=False).returncode
         finally:
             signal.signal(signal.SIGINT, before)
+            guard.sweep()
         return INTERRUPTED if pressed and code != 0 else code
 
     def query(self, *arguments: str, stdin: str = "") -> str:
         """Runs a short command, which reads `stdin`, and returns what it prints."""
-        return run(*self._command(arguments), text=stdin, cwd=CHECKOUT, limit=_QUERY_LIMIT)
+        try:
+            return run(*self._command(arguments), text=stdin, cwd=CHECKOUT, limit=_QUERY_LIMIT)
+        finally:
+            guard.sweep()
 
     def _command(self, arguments: tuple[str, ...]) -> list[str]:
-        return [str(toolchain.path("pulumi")), *arguments, "--stack", self.stack]
+        return [*guard.command(toolchain.path("pulumi")), *arguments, "--stack", self.stack]
 
 
 @dataclass(frozen=True)

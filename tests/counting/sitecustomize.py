@@ -10,16 +10,17 @@ from typing import Any
 
 
 def _write_down(event: str, arguments: tuple[Any, ...]) -> None:
-    if event != "subprocess.Popen" or "CLI_CALLS" not in os.environ:
+    # scripts/guard.py becomes the CLI; a test may start one without it.
+    if event == "os.exec":
+        program = os.fsdecode(arguments[0])
+    elif event == "subprocess.Popen":
+        command = arguments[1]
+        program = os.fsdecode(command if isinstance(command, str | bytes) else command[0])
+    else:
         return
-    command = [arguments[1]] if isinstance(arguments[1], str | bytes) else arguments[1]
-    program, *rest = map(os.fsdecode, command)
-    # What a person types goes to a shell.
-    words = rest[-1].split() if program.endswith("sh") and rest else [program]
-    starts = [word for word in words if Path(word).name == "pulumi"]
-    if starts:
+    if "CLI_CALLS" in os.environ and Path(program).name == "pulumi":
         with Path(os.environ["CLI_CALLS"]).open("a") as file:
-            file.write(f"{os.environ.get('PYTEST_CURRENT_TEST', '')}\n" * len(starts))
+            file.write(f"{os.environ.get('PYTEST_CURRENT_TEST', '')}\n")
 
 
 sys.addaudithook(_write_down)

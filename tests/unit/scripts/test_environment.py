@@ -23,6 +23,7 @@ def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_tools_come_first(tmp_path: Path) -> None:
     path = exports({"PATH": "/usr/bin:/bin"})["PATH"].split(os.pathsep)
     assert path == [
+        str(CHECKOUT / "scripts" / "bin"),
         str(CHECKOUT / ".venv" / "bin"),
         str(tmp_path / "cache" / "slipway" / "bin"),
         "/usr/bin",

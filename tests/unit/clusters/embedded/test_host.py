@@ -39,6 +39,25 @@ def test_a_machine_without_control_groups_is_told_what_to_do() -> None:
         isolation.tracking(isolation.hierarchies("tmpfs /run tmpfs rw 0 0\n"))
 
 
+def test_supervisord_leaves_the_group_of_its_command_in_version_2_also_beside_version_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That group is the CLI's, and its rules stay while a process is in it: scripts/guard.py."""
+    trees = [
+        isolation.Hierarchy(tmp_path / "pids", frozenset({"pids"}), 1),
+        isolation.Hierarchy(tmp_path / "cpu", frozenset({"cpu"}), 1),
+        isolation.Hierarchy(tmp_path / "unified", frozenset(), 2),
+    ]
+    for tree in trees:
+        (tree.root / LAYOUT.node / "system").mkdir(parents=True)
+    monkeypatch.setattr(isolation, "hierarchies", lambda: trees)
+    isolation.join(LAYOUT)
+    assert sorted(file.relative_to(tmp_path).parts[0] for file in tmp_path.rglob("*.procs")) == [
+        "pids",
+        "unified",
+    ]
+
+
 def test_only_mounts_inside_the_clusters_directories_count() -> None:
     mountinfo = "".join(
         f"30 1 0:26 / {point} rw,relatime - ext4 /dev/vda rw\n"

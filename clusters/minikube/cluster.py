@@ -40,7 +40,7 @@ class MinikubeSettings(Consistent):
     """The settings of `slipway:cluster` for the kind `minikube`.
 
     Args:
-        name: The profile's; the stack's name by default.
+        name: The profile's; by default the stack's name, of the stack `minikube` slipway-minikube.
         driver: What the nodes are in; minikube chooses by default.
         cpus: Cores of each node.
         memory: Of each node.

@@ -44,30 +44,35 @@ def locked(
     file: Path,
     *,
     limit: float = LIMIT,
-    waiting: Callable[[], None] = lambda: None,
+    what: str = "Slipway",
+    waiting: Callable[[str], None] = lambda _holder: None,
     cancelled: threading.Event | None = None,
 ) -> Iterator[None]:
     """Hold a file's lock, which the kernel takes back however this process ends.
 
-    The file is created when it does not exist, and stays. With a `limit` of 0 s it is tried once.
-    `waiting` is called once when another process holds it.
+    The file is created when it does not exist, and stays; it has who holds it, and for `what`. That
+    is what `waiting` is called with, once for each. Each may hold it for `limit` seconds; with 0 it
+    is tried once.
 
     Raises:
         InterruptedError: `cancelled` was set meanwhile.
-        TimeoutError: another process held it all the time.
+        TimeoutError: another one held it for longer.
     """
     stop = threading.Event() if cancelled is None else cancelled
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w") as opened:
-        began = time.monotonic()
+    with file.open("a+") as opened:
+        began, holder = time.monotonic(), ""
         while not _taken(opened.fileno()):
-            waited = time.monotonic() - began
-            if waited >= limit:
-                raise TimeoutError(f"{file} is still held by another process after {limit:.0f} s")
-            if waited < _PAUSE:
-                waiting()
+            if (now := file.read_text() or "another process") != holder:
+                began, holder = time.monotonic(), now
+                waiting(holder)
+            if time.monotonic() - began >= limit:
+                raise TimeoutError(f"{file} is still held after {limit:.0f} s, by {holder}")
             if stop.wait(_PAUSE):
                 raise InterruptedError(f"stopped while waiting for {file}")
+        opened.truncate(0)
+        opened.write(f"process {os.getpid()} ({what}) since {time.strftime('%H:%M:%S')}")
+        opened.flush()
         yield
 
 

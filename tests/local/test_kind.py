@@ -218,7 +218,7 @@ def test_a_cluster_of_the_users_under_the_name_of_an_interrupted_creation_is_nev
     """The note is from a creation that was stopped before there was a cluster."""
     state, directory = made(here, inputs()), KindTool({"name": "team"}).directory
     owner.new_token(directory)
-    with pytest.raises(RuntimeError, match="already.*: kind delete cluster --name team$"):
+    with pytest.raises(RuntimeError, match=r"already.*: kind delete cluster --name team$"):
         KindHandler().create(inputs(), Listener())
     with pytest.raises(RuntimeError, match=f"to keep it: rm -r {directory}$"):
         KindHandler.remove(directory)
@@ -247,7 +247,7 @@ def test_a_cluster_from_before_there_were_tokens_goes_by_its_identity(here: Mach
     state, directory = made(here, inputs()), KindTool({"name": "team"}).directory
     (directory / "token").unlink()
     here.api.says("GET", "/api/v1/namespaces/kube-system", {"message": "shut down"}, status=500)
-    with pytest.raises(RuntimeError, match="can't be known.*shut down.*kind delete cluster"):
+    with pytest.raises(RuntimeError, match=r"can't be known.*shut down.*kind delete cluster"):
         KindHandler().delete(state, Listener())
     here.identity("the user's own")
     KindHandler().delete(state, Listener())

@@ -223,7 +223,7 @@ def test_a_profile_of_the_users_under_the_name_of_an_interrupted_creation_is_nev
     """The note is from a creation that was stopped before there was a profile."""
     state, directory = made(inputs()), MinikubeTool({"name": "team"}).directory
     owner.new_token(directory)
-    with pytest.raises(RuntimeError, match="already.*: minikube delete --profile team$"):
+    with pytest.raises(RuntimeError, match=r"already.*: minikube delete --profile team$"):
         made(inputs())
     with pytest.raises(RuntimeError, match=f"to keep it: rm -r {directory}$"):
         MinikubeHandler.remove(directory)

@@ -55,14 +55,14 @@ def test_a_note_is_replaced_in_one_step(state: Path, monkeypatch: pytest.MonkeyP
     assert owner.stack_of(directory) == "slipway/dev"
 
 
-def test_make_down_explains_a_torn_note_of_a_cluster_that_no_state_has_with_the_command_that_mends_it(
+def test_make_down_explains_a_torn_note_without_a_state_by_the_command_that_repairs_it(
     state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": "embedded"})
     directory = torn(state / "clusters" / "dev", b"")
     assert down._cluster_directory("dev") is None
     command = capsys.readouterr().err.strip().rpartition("try again after this: ")[2]
-    subprocess.run(command, shell=True, check=True)
+    subprocess.run(["sh", "-c", command], check=True)
     assert down._cluster_directory("dev") == directory
 
 
@@ -73,7 +73,7 @@ def name_of(kind: str, stack: str, **settings: object) -> str:
 
 
 @pytest.mark.parametrize("kind", ["kind", "minikube"])
-def test_no_cluster_gets_the_name_that_its_tool_gives_by_default(state: Path, kind: str) -> None:
+def test_no_cluster_gets_the_name_that_its_tool_gives_by_default(kind: str) -> None:
     """Else the user's own, made without a name, and the stack's would be one."""
     assert name_of(kind, kind) == f"slipway-{kind}"
     assert name_of(kind, "team") == "team"
@@ -82,7 +82,7 @@ def test_no_cluster_gets_the_name_that_its_tool_gives_by_default(state: Path, ki
 
 @pytest.mark.parametrize("kind", ["kind", "minikube"])
 def test_a_stack_that_has_a_cluster_by_its_tools_default_name_keeps_it(
-    state: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = CLUSTERS[kind].own
     assert own is not None

@@ -18,9 +18,11 @@ _PAUSE = 0.5
 
 
 def private_directory(path: Path) -> None:
-    """Make a directory that only its owner may enter."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.chmod(0o700)
+    """Make a directory that only its owner may enter, and what is missing above it likewise."""
+    if not path.parent.exists():
+        private_directory(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+    path.chmod(0o700)  # whatever the umask, and of one that was made before
 
 
 def write(path: Path, text: str, *, mode: int) -> None:

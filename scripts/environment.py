@@ -61,7 +61,8 @@ def prepare() -> None:
         PassphraseLost: stacks exist whose passphrase has gone.
     """
     _decline_logs(pulumi_home() / "logs")
-    backend().mkdir(parents=True, exist_ok=True, mode=0o700)
+    files.private_directory(state_dir())
+    files.private_directory(backend())
     file = passphrase_file()
     if file.exists():
         file.chmod(0o600)

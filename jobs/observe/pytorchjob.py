@@ -3,6 +3,7 @@
 Objects are the API server's JSON. `jobs.model.pytorchjob` has the shape of what is submitted.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from jobs.model.pytorchjob import INDEX_LABEL, TYPE_LABEL, Topology
 
 _DEADLINE = "active longer than specified deadline"
 """https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go"""
+_INDEX = re.compile("[0-9]{1,6}")
 _REPEATS = "Error pod "
 """How an event of the operator begins that repeats those of a pod.
 
@@ -61,8 +63,12 @@ def repeats_a_pods(event: Mapping[str, Any]) -> bool:
 
 
 def is_replica(pod: Mapping[str, Any]) -> bool:
-    """Return whether a pod is one that the operator made for a job."""
-    return TYPE_LABEL in (pod["metadata"].get("labels") or {})
+    """Return whether a pod has the labels of one that the operator made for a job.
+
+    Anybody who may make pods may put any labels on theirs.
+    """
+    labels = pod["metadata"].get("labels") or {}
+    return TYPE_LABEL in labels and _INDEX.fullmatch(labels.get(INDEX_LABEL, "")) is not None
 
 
 def replica_number(pod: Mapping[str, Any], topology: Topology) -> int:

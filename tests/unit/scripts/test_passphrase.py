@@ -1,9 +1,15 @@
 """The passphrase is made once, for its owner alone, and never replaced; Pulumi keeps no log."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
+from clusters import owner
+from core.files import private_directory
+from jobs.records import archive
+from scripts.cli.recovery import alone
 from scripts.environment import PassphraseLost, backend, passphrase_file, prepare, pulumi_home
 
 
@@ -53,3 +59,27 @@ def test_logs_of_earlier_commands_go_and_pulumi_can_write_no_others() -> None:
     prepare()
     prepare()
     assert logs.is_file()
+
+
+@pytest.mark.parametrize("mask", [0, 0o022, 0o177, 0o777])
+def test_the_state_directory_and_all_that_is_made_in_it_is_its_owners_alone(
+    state: Path, mask: int
+) -> None:
+    """From the first moment on, whatever the umask."""
+    before = os.umask(mask)
+    try:
+        with alone("dev"):
+            prepare()
+        owner.claim(state / "local-clusters" / "kind" / "dev", "slipway/dev")
+        private_directory(archive.of_stack("dev") / "job" / "run")
+    finally:
+        os.umask(before)
+    made = [state, *(path for path in state.rglob("*") if path.is_dir())]
+    assert len(made) == 10
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o700}
+
+
+def test_a_state_directory_that_others_could_enter_is_closed(state: Path) -> None:
+    state.mkdir(mode=0o755)
+    prepare()
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700

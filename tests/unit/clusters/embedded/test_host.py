@@ -50,11 +50,7 @@ def test_only_mounts_inside_the_clusters_directories_count() -> None:
     assert isolation.inside(LAYOUT, mountinfo.encode()) == ["/state/dev/volumes/a b"]
 
 
-@given(
-    st.binary(min_size=1).filter(
-        lambda name: not {0, ord("/")} & {*name} and name not in {b".", b".."}
-    )
-)
+@given(st.binary(min_size=1).filter(lambda name: not {0, ord("/"), ord(".")} & {*name}))
 def test_a_mount_of_any_name_inside_the_clusters_directories_counts(name: bytes) -> None:
     """Else removing the cluster would remove what is under it. Names are bytes to the kernel."""
     escaped = b"".join(b"\\%03o" % each if each in b" \t\n\\" else bytes([each]) for each in name)

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_the_limit_is_of_each_holder_and_not_of_the_queue(
         return turn is None
 
     monkeypatch.setattr(files, "_taken", taken)
-    monkeypatch.setattr(files.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(files, "_PAUSE", 0)
     with files.locked(file, limit=100, waiting=waited.append):
         assert waited == [f"process {number}" for number in range(5)]

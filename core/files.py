@@ -3,6 +3,7 @@
 Standard library only: set-up needs it before all else.
 """
 
+import errno
 import fcntl
 import os
 import tempfile
@@ -12,9 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from core.paths import cache_dir, state_dir
+
 LIMIT = 1800.0
 """Seconds that a build or a download of another process may well take."""
 _PAUSE = 0.5
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
 
 
 def private_directory(path: Path) -> None:
@@ -23,6 +27,17 @@ def private_directory(path: Path) -> None:
         private_directory(path.parent)
     path.mkdir(mode=0o700, exist_ok=True)
     path.chmod(0o700)  # whatever the umask, and of one that was made before
+
+
+def unwritable(error: OSError) -> str | None:
+    """Return what an error means of a disk that takes no file; None for any other."""
+    if error.errno not in _UNWRITABLE:
+        return None
+    return (
+        f"{error.filename or state_dir()}: {error.strerror}. Slipway keeps its state in "
+        f"{state_dir()}, and what can be made again in {cache_dir()}: make room there, or set "
+        "XDG_STATE_HOME and XDG_CACHE_HOME to directories that you may write to."
+    )
 
 
 def write(path: Path, text: str, *, mode: int) -> None:
@@ -36,8 +51,10 @@ def write(path: Path, text: str, *, mode: int) -> None:
             # A certificate beside another one's key would stop a cluster from starting.
             os.fsync(stream.fileno())
         Path(temporary).replace(path)
-    except BaseException:
+    except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):  # a full disk's names none
+            error.filename = str(path)
         raise
 
 

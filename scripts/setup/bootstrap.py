@@ -159,7 +159,7 @@ def main() -> None:
         link(venv)
         if "--tests" in sys.argv:
             link(environment_for_tests(venv), ".venv-test")
-    except (subprocess.SubprocessError, TimeoutError) as error:
+    except (subprocess.SubprocessError, OSError) as error:
         sys.exit(f"The Python environment could not be made: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,5 +1,6 @@
 """Files that are complete or absent, and locks."""
 
+import errno
 import multiprocessing
 import os
 import threading
@@ -62,3 +63,19 @@ def test_the_limit_is_of_each_holder_and_not_of_the_queue(
     monkeypatch.setattr(files, "_PAUSE", 0)
     with files.locked(file, limit=100, waiting=waited.append):
         assert waited == [f"process {number}" for number in range(5)]
+
+
+def test_a_full_disk_is_told_with_the_file_that_it_did_not_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        files.write(tmp_path / "owner", "slipway/dev", mode=0o600)
+    text = files.unwritable(caught.value)
+    assert text is not None
+    assert text.startswith(f"{tmp_path}/owner: No space left on device. ")
+    assert files.unwritable(TimeoutError("a lock")) is None
+    assert files.unwritable(ConnectionRefusedError(errno.ECONNREFUSED, "refused")) is None

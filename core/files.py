@@ -18,7 +18,7 @@ from core.paths import cache_dir, state_dir
 LIMIT = 1800.0
 """Seconds that a build or a download of another process may well take."""
 _PAUSE = 0.5
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR)
 
 
 def private_directory(path: Path) -> None:

@@ -103,6 +103,9 @@ class ToolHandler(Handler):
             context.info(f"{tool.name} is gone, so it is made anew, and all that was in it")
             return self.create(inputs, context)[1]
         adopted = bool(state.get("adopted"))
+        if not adopted and tool.is_ours() is False:
+            _consider(tool, inputs)
+            adopted = True
         for problem in tool.problems(adopted=adopted):
             context.info(f"heals {problem}")
         tool.start(context)

@@ -225,6 +225,10 @@ def test_a_cluster_of_the_users_under_the_name_of_an_interrupted_creation_is_nev
     assert KIND.remains(settings(), "slipway/team") == {
         "kind clusters": [f"kind's cluster team: rm -r {directory}"]
     }
+    with pytest.raises(
+        RuntimeError, match=r"this stack has not made it\. Set slipway:cluster\.adopt"
+    ):
+        KindHandler().update(state, inputs(), Listener())
     listener = Listener()
     KindHandler().delete(state, listener)
     assert "team is not the cluster that this stack made, so it stays" in listener.said

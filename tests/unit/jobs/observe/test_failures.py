@@ -211,7 +211,7 @@ def test_what_a_peer_outlived_is_the_cause_though_its_replacement_failed_otherwi
 ODD = ["zz", "", "-1", "1.5", "\N{ARABIC-INDIC DIGIT ONE}", "9" * 5000]
 
 
-@pytest.mark.parametrize("index", ODD)
+@pytest.mark.parametrize("index", ODD, ids=lambda index: ascii(index)[:8])
 @pytest.mark.parametrize("owner", [JOB_UID, "another"])
 def test_a_pod_without_a_replicas_index_is_passed_over(index: str, owner: str) -> None:
     """Anybody who may make pods in the namespace may give theirs the labels of a run's."""

@@ -209,7 +209,9 @@ def test_what_is_printed_of_a_name_is_one_line_without_a_terminals_escapes(
     assert str(caught.value).splitlines()[1] == r"  two\nlines \x1b[2J\udcff: missing"
 
 
-@pytest.mark.parametrize("content", [b"[]", b"1", b"[" * 100_000, b'{"a": 1}', b"\xff"])
+@pytest.mark.parametrize(
+    "content", [b"[]", b"1", b"[" * 100_000, b'{"a": 1}', b"\xff"], ids=range(5)
+)
 @pytest.mark.parametrize("folder", ["", "deeper/", "replica-1/"])
 def test_a_file_of_the_programs_that_is_called_like_the_list_is_one_of_the_files(
     tmp_path: Path, to: Path, content: bytes, folder: str

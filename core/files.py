@@ -53,7 +53,7 @@ def write(path: Path, text: str, *, mode: int) -> None:
         Path(temporary).replace(path)
     except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError):  # a full disk's names none
+        if isinstance(error, OSError) and error.errno:  # a full disk's names none
             error.filename = str(path)
         raise
 

@@ -16,6 +16,12 @@ FOLLOW ?= 1
 FORMAT ?= text
 BASE   ?=
 JUNIT  ?=
+SOURCE ?=
+
+# A value is text that neither make nor a shell reads as their own: recipes have it as "$$ARG_STACK".
+$(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO FOLLOW FORMAT BASE JUNIT SOURCE,\
+    $(eval override $(name) := $$(value $(name)))$(eval export ARG_$(name) := $$(value $(name))))
+export SOURCE
 
 IN_VENV     := .venv/bin/python -m
 IN_TESTS    := .venv-test/bin/python -m
@@ -23,12 +29,14 @@ ENVIRONMENT := eval "$$($(IN_VENV) scripts.cli env)" &&
 
 # With it, every start would compile the program anew.
 unexport PYTHONDONTWRITEBYTECODE
+# The shell's own Python may be another one. While tests count Pulumi's starts, the path is theirs.
+unexport PYTHONHOME PYTHONSAFEPATH $(if $(CLI_CALLS),,PYTHONPATH)
 # Files are UTF-8, whatever the locale says.
 export PYTHONUTF8 := 1
 
 # Three processes for two cores, since most tests wait for a cluster; a fourth gains nothing.
 SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
-COUNTING := export PYTHONPATH="$(CURDIR)/tests/counting" CLI_CALLS="$$(mktemp)" &&
+COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
 .PHONY: help setup tools python test-python browser up preview down rerun logs results fetch report compare ui kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
@@ -37,53 +45,53 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
 
 setup: ## get every tool that the stack needs; SOURCE=build: none as a binary
-	@$(PYTHON) -m scripts.setup.bootstrap --stack "$(STACK)"
+	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --stack="$$ARG_STACK"
 
 tools: # `make setup` that says nothing when everything is there
-	@$(PYTHON) -m scripts.setup.bootstrap --stack "$(STACK)" --brief
+	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --stack="$$ARG_STACK" --brief
 
 python: ## only the Python environment
-	@$(PYTHON) -m scripts.setup.bootstrap --python-only
+	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --python-only
 
 test-python: # the Python environment of the checks and tests
-	@$(PYTHON) -m scripts.setup.bootstrap --python-only --tests
+	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --python-only --tests
 
 browser: test-python # Chromium, for the tests that look at pages
 	@$(IN_TESTS) tests.browser.chromium
 
 up: tools ## bring the stack up: cluster, operator, image, jobs
-	@$(IN_VENV) scripts.cli up "$(STACK)"
+	@$(IN_VENV) scripts.cli up -- "$$ARG_STACK"
 
 preview: ## show what `up` would change
-	@$(PYTHON) -m scripts.setup.bootstrap --stack "$(STACK)" --brief --preview
-	@$(IN_VENV) scripts.cli preview "$(STACK)"
+	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --stack="$$ARG_STACK" --brief --preview
+	@$(IN_VENV) scripts.cli preview -- "$$ARG_STACK"
 
 down: python ## destroy the stack and leave nothing behind
-	@$(IN_VENV) scripts.cli down "$(STACK)"
+	@$(IN_VENV) scripts.cli down -- "$$ARG_STACK"
 
 rerun: tools ## train a job again on purpose, though nothing about it has changed: JOB=…
-	@$(IN_VENV) scripts.cli rerun "$(STACK)" "$(JOB)"
+	@$(IN_VENV) scripts.cli rerun -- "$$ARG_STACK" "$$ARG_JOB"
 
 logs: python ## what a job prints and printed: JOB=… and, of one rank alone, RANK=…; FOLLOW=0
-	@$(IN_VENV) scripts.cli logs "$(STACK)" "$(JOB)" "$(RANK)" "$(FOLLOW)"
+	@$(IN_VENV) scripts.cli logs -- "$$ARG_STACK" "$$ARG_JOB" "$$ARG_RANK" "$$ARG_FOLLOW"
 
 results: python ## how each job has ended last; JOB=… for all of one, FORMAT=json for programs
-	@$(IN_VENV) scripts.cli results "$(STACK)" "$(JOB)" "$(FORMAT)"
+	@$(IN_VENV) scripts.cli results -- "$$ARG_STACK" "$$ARG_JOB" "$$ARG_FORMAT"
 
 fetch: python ## copy the files of a job's last run to your disk, and check them: JOB=… and TO=directory
-	@$(IN_VENV) scripts.cli fetch "$(STACK)" "$(JOB)" "$(TO)" "$(RUN)"
+	@$(IN_VENV) scripts.cli fetch -- "$$ARG_STACK" "$$ARG_JOB" "$$ARG_TO" "$$ARG_RUN"
 
 ui: python ## where the runs are tracked, and the way to the server in the cluster: JOB=… PORT=5000
-	@$(IN_VENV) scripts.cli ui "$(STACK)" "$(JOB)" "$(PORT)"
+	@$(IN_VENV) scripts.cli ui -- "$$ARG_STACK" "$$ARG_JOB" "$$ARG_PORT"
 
 report: python ## write a page about the jobs' runs, to look at: JOB=… for one, TO=report.html
-	@$(IN_VENV) scripts.cli report "$(STACK)" "$(JOB)" "$(TO)"
+	@$(IN_VENV) scripts.cli report -- "$$ARG_STACK" "$$ARG_JOB" "$$ARG_TO"
 
 compare: python ## put a job's last run beside its baseline and earlier ones: JOB=… and WITH=run id
-	@$(IN_VENV) scripts.cli compare "$(STACK)" "$(JOB)" "$(WITH)"
+	@$(IN_VENV) scripts.cli compare -- "$$ARG_STACK" "$$ARG_JOB" "$$ARG_WITH"
 
 kubeconfig: tools ## merge the stack's cluster into your own kubeconfig, as context slipway-STACK
-	@$(IN_VENV) scripts.cli kubeconfig "$(STACK)"
+	@$(IN_VENV) scripts.cli kubeconfig -- "$$ARG_STACK"
 
 env: python ## exports for working by hand, to be evaluated: make -s env
 	@$(IN_VENV) scripts.cli env
@@ -114,10 +122,10 @@ test-long: tools test-python browser ## the tests that take minutes, with their 
 	$(ENVIRONMENT) $(IN_TESTS) pytest tests -m long --durations=0
 
 smoke: tools test-python ## check a stack that is up
-	$(ENVIRONMENT) $(IN_TESTS) pytest tests/smoke --stack "$(STACK)" $(if $(JUNIT),--junit-xml="$(JUNIT)")
+	$(ENVIRONMENT) $(IN_TESTS) pytest tests/smoke --stack="$$ARG_STACK" $${ARG_JUNIT:+--junit-xml="$$ARG_JUNIT"}
 
 bench-commands: tools ## measure the commands beside an earlier commit's: BASE=… (20 minutes)
-	@$(IN_VENV) tests.bench.commands $(BASE)
+	@$(IN_VENV) tests.bench.commands $${ARG_BASE:+"$$ARG_BASE"}
 
 bench-train: tools ## measure the training in its image (6 minutes; `make up` builds the image)
 	@$(IN_VENV) tests.bench.train

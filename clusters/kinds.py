@@ -39,6 +39,18 @@ def closest_kind(name: str) -> str | None:
     return _ALSO_CALLED.get(name.lower()) or likeliest(name, CLUSTERS.keys())
 
 
+def default_name(kind: str, section: Mapping[str, Any], stack: str) -> str:
+    """Return the name of a cluster to which its stack's settings give none: the stack's.
+
+    Where that is what the kind's tool itself calls a cluster by default, the user may have one by
+    that name, so the stack has it only of a cluster that exists already, its own or to be adopted.
+    """
+    own, tools = CLUSTERS[kind].own, CLUSTERS[kind].tools
+    if own is None or stack != kind or kind not in tools or section.get("adopt"):
+        return stack
+    return stack if own.directory(stack).exists() else f"slipway-{stack}"
+
+
 def read_cluster(
     section: Mapping[str, Any], key: str, stack: str
 ) -> ClusterSettings | list[Problem]:
@@ -61,7 +73,7 @@ def read_cluster(
             if likeliest(name, ["kind"])
         ]
     # The other settings are checked as those of the kind that was probably meant.
-    shape, base = CLUSTERS[kind].settings.load(), {"name": stack}
+    shape, base = CLUSTERS[kind].settings.load(), {"name": default_name(kind, section, stack)}
     options = check(shape, named, key, base=base, presumed=partial(_presumed, kind))
     if isinstance(options, list):
         # The settings that a guessed kind requires are not reported as missing.

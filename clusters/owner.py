@@ -2,15 +2,21 @@
 
 Two stacks may name one cluster, by mistake. Only the one that made it may change or remove it. What
 an interrupted run has left is removed or gone on with, and what another program has made is never
-touched.
+touched: a tool's cluster has a token of its creation's in it, which is compared with the note's.
 """
 
 import re
+import secrets
 from pathlib import Path
+
+from core import files
 
 NAME = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 """What a cluster may be called: a DNS label, so never a path out of its directory."""
-_FILE = "owner"
+NOTE = "owner"
+"""The file that names the stack."""
+_TOKEN = "token"  # noqa: S105 - a file's name
+_STACK = re.compile(r"[^/\s\0]+/[^/\s\0]+")
 
 
 class NotOurs(RuntimeError):
@@ -18,11 +24,11 @@ class NotOurs(RuntimeError):
 
 
 def stack_of(directory: Path) -> str | None:
-    """Return the stack that made the cluster, as `core.manifests.called` has it; None: no note."""
-    try:
-        return (directory / _FILE).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
+    """Return the stack that made the cluster, as `core.manifests.called` has it.
+
+    None without a note, and for one that a crash has left empty or half-written.
+    """
+    return _read(directory / NOTE, _STACK)
 
 
 def require(directory: Path, stack: str | None) -> None:
@@ -31,12 +37,33 @@ def require(directory: Path, stack: str | None) -> None:
     if found is not None and stack is not None and found != stack:
         raise NotOurs(
             f"cluster {directory.name} belongs to the stack {found}, not to {stack}: give "
-            f"slipway:cluster.name another name, or take {found} down first"
+            f"slipway:cluster.name another name, or take {found} down first. If no stack is called "
+            f"{found}: rm {directory / NOTE}"
         )
 
 
 def claim(directory: Path, stack: str) -> None:
     """Note that a cluster is a stack's, before anything is made of it; raises as `require`."""
     require(directory, stack)
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (directory / _FILE).write_text(stack, encoding="utf-8")
+    files.private_directory(directory)
+    files.write(directory / NOTE, stack, mode=0o600)
+
+
+def new_token(directory: Path) -> str:
+    """Return the random token of a creation that begins now, after noting it."""
+    token = secrets.token_hex(16)
+    files.write(directory / _TOKEN, token, mode=0o600)
+    return token
+
+
+def token_of(directory: Path) -> str | None:
+    """Return the token of the last creation; None of a cluster from before there were tokens."""
+    return _read(directory / _TOKEN, re.compile("[0-9a-f]{32}"))
+
+
+def _read(file: Path, form: re.Pattern[str]) -> str | None:
+    try:
+        text = file.read_bytes().decode(errors="replace")
+    except FileNotFoundError:
+        return None
+    return text if form.fullmatch(text) else None

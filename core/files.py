@@ -1,5 +1,6 @@
 """Files that are complete or absent, and locks by one. Set-up needs it: standard library only."""
 
+import errno
 import fcntl
 import os
 import tempfile
@@ -9,15 +10,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from core.paths import cache_dir, state_dir
+
 LIMIT = 1800.0
 """Seconds that a build or a download of another process may well take."""
 _PAUSE = 0.5
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR)
 
 
 def private_directory(path: Path) -> None:
-    """Make a directory that only its owner may enter."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.chmod(0o700)
+    """Make a directory that only its owner may enter, and what is missing above it likewise."""
+    if not path.parent.exists():
+        private_directory(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+    path.chmod(0o700)  # whatever the umask, and of one that was made before
+
+
+def unwritable(error: OSError) -> str | None:
+    """Return what an error means of a disk that takes no file; None for any other."""
+    if error.errno not in _UNWRITABLE:
+        return None
+    return (
+        f"{error.filename or state_dir()}: {error.strerror}. Slipway keeps its state in "
+        f"{state_dir()}, and what can be made again in {cache_dir()}: make room there, or set "
+        "XDG_STATE_HOME and XDG_CACHE_HOME to directories that you may write to."
+    )
 
 
 def write(path: Path, text: str, *, mode: int) -> None:
@@ -31,8 +48,10 @@ def write(path: Path, text: str, *, mode: int) -> None:
             # A certificate beside another one's key would stop a cluster from starting.
             os.fsync(stream.fileno())
         Path(temporary).replace(path)
-    except BaseException:
+    except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno:  # a full disk's names none
+            error.filename = str(path)
         raise
 
 
@@ -41,31 +60,36 @@ def locked(
     file: Path,
     *,
     limit: float = LIMIT,
-    waiting: Callable[[], None] = lambda: None,
+    what: str = "Slipway",
+    waiting: Callable[[str], None] = lambda _holder: None,
     cancelled: threading.Event | None = None,
 ) -> Iterator[None]:
     """Hold a file's lock, which the kernel takes back however this process ends.
 
-    The file is created when it does not exist, and stays. With a `limit` of 0 s it is tried once.
-    `waiting` is called once when another process holds it.
+    The file is created when it does not exist, and stays; it has who holds it, and for `what`. That
+    is what `waiting` is called with, once for each. Each may hold it for `limit` seconds; with 0 it
+    is tried once.
 
     Raises:
         InterruptedError: `cancelled` was set meanwhile.
-        TimeoutError: another process held it all the time.
+        TimeoutError: another one held it for longer.
     """
     stop = threading.Event() if cancelled is None else cancelled
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w") as opened:
-        began = time.monotonic()
+    with file.open("a+") as opened:
+        began, holder = time.monotonic(), ""
         while True:
             with suppress(BlockingIOError):
                 fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            waited = time.monotonic() - began
-            if waited >= limit:
-                raise TimeoutError(f"{file} is still held by another process after {limit:.0f} s")
-            if waited < _PAUSE:
-                waiting()
+            if (now := file.read_text() or "another process") != holder:
+                began, holder = time.monotonic(), now
+                waiting(holder)
+            if time.monotonic() - began >= limit:
+                raise TimeoutError(f"{file} is still held after {limit:.0f} s, by {holder}")
             if stop.wait(_PAUSE):
                 raise InterruptedError(f"stopped while waiting for {file}")
+        opened.truncate(0)
+        opened.write(f"process {os.getpid()} ({what}) since {time.strftime('%H:%M:%S')}")
+        opened.flush()
         yield

@@ -27,9 +27,16 @@ CLUSTER_ADDRESSES = (
 )
 """What never goes through a proxy."""
 
-UNSET = ("PULUMI_CONFIG_PASSPHRASE", "PYTHONDONTWRITEBYTECODE")
+UNSET = (
+    "PULUMI_CONFIG_PASSPHRASE",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONSAFEPATH",
+)
 """Variables that must not be set: even empty, the first overrides the passphrase's file; with the
-second, each start of the program and of the provider compiles them again."""
+second, each start of the program and of the provider compiles them again; the others would have it
+import another Python's modules, or none of the checkout's."""
 
 _OTHER_BACKENDS = ("PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_")
 """What the variables begin with that put a stack's state into other files or compress it: a command
@@ -58,7 +65,8 @@ def prepare() -> None:
         CommandError: stacks exist whose passphrase has gone.
     """
     _decline_logs(pulumi_home() / "logs")
-    backend().mkdir(parents=True, exist_ok=True, mode=0o700)
+    files.private_directory(state_dir())
+    files.private_directory(backend())
     file = passphrase_file()
     if file.exists():
         file.chmod(0o600)

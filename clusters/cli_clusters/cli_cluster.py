@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from kubernetes import config
+
 from clusters import owner
 from clusters.cli_clusters.tool import Tool, identity
 from clusters.cluster import Remains
+from core import kube
 from core.context import Context, show_in_summary
 from core.handler import UNKNOWN, Change, Handler, Properties, compare
 from core.toolchain import ToolMissing
@@ -72,9 +75,11 @@ class ToolHandler(Handler):
         owner.require(tool.directory, inputs["owner"])
         _require(tool)
         exists = tool.exists()
-        adopted = exists and not tool.directory.exists()
+        adopted = exists and not tool.is_ours()
         if adopted:
             _consider(tool, inputs)
+            # It may be of a creation that was interrupted before there was a cluster.
+            shutil.rmtree(tool.directory, ignore_errors=True)
             context.status(f"adopts {tool.name}")
             tool.start(context)
         else:
@@ -82,7 +87,7 @@ class ToolHandler(Handler):
                 context.info(f"removes what an interrupted run has left of {tool.name}")
                 tool.delete()
             owner.claim(tool.directory, inputs["owner"])
-            tool.create(context)
+            tool.create(owner.new_token(tool.directory), context)
         return tool.name, _ready(tool, context, adopted=adopted)
 
     def read(self, state: Properties, context: Context) -> Properties | None:
@@ -98,21 +103,27 @@ class ToolHandler(Handler):
             context.info(f"{tool.name} is gone, so it is made anew, and all that was in it")
             return self.create(inputs, context)[1]
         adopted = bool(state.get("adopted"))
+        if not adopted and tool.is_ours() is False:
+            _consider(tool, inputs)
+            adopted = True
         for problem in tool.problems(adopted=adopted):
             context.info(f"heals {problem}")
         tool.start(context)
         return _ready(tool, context, adopted=adopted)
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Remove the cluster, unless it existed before, or another stack has made it."""
+        """Remove the cluster, unless this stack has not made it."""
         if state.get("adopted"):
             context.info(f"{state['name']} was there before this stack, so it stays")
             return
         tool = self.tool(state)
         owner.require(tool.directory, state.get("owner"))
         _require(tool)
-        context.status(f"removes {tool.name}")
-        tool.delete()
+        if tool.exists() and not _is_made_by(state, tool):
+            context.info(f"{tool.name} is not the cluster that this stack made, so it stays")
+        else:
+            context.status(f"removes {tool.name}")
+            tool.delete()
         shutil.rmtree(tool.directory, ignore_errors=True)
 
     @classmethod
@@ -120,10 +131,17 @@ class ToolHandler(Handler):
         """Remove the cluster of that directory, and the directory.
 
         Raises:
-            RuntimeError: the tool failed.
+            RuntimeError: the tool failed, or the cluster is not surely the directory's.
             core.toolchain.ToolMissing: it is missing.
         """
-        cls.tool({"name": directory.name}).delete()
+        tool = cls.tool({"name": directory.name})
+        if tool.exists() and not tool.is_ours():
+            raise RuntimeError(
+                f"{tool.program}'s cluster {tool.name} has no token of the creation that "
+                f"{directory} is of, so it is kept. If it is yours to remove: {tool.removal} "
+                f"{tool.name}. Then, or to keep it: rm -r {directory}"
+            )
+        tool.delete()
         shutil.rmtree(directory, ignore_errors=True)
 
     @classmethod
@@ -132,7 +150,7 @@ class ToolHandler(Handler):
         tool, left = cls.tool(vars(settings)), []
         if tool.directory.exists():
             # Without the tool, or its engine, it is unknown whether the cluster exists.
-            is_gone = not tool.needs() and not tool.exists()
+            is_gone = not tool.needs() and not (tool.exists() and tool.is_ours() is not False)
             forget = f"rm -r {tool.directory}"
             command = forget if is_gone else f"{tool.removal} {tool.name} && {forget}"
             left.append(f"{tool.program}'s cluster {tool.name}: {command}")
@@ -192,10 +210,27 @@ def _consider(tool: Tool, inputs: Properties) -> None:
         raise RuntimeError(
             f"{tool.program} has a cluster {tool.name} already, and this stack has not made "
             "it. Set slipway:cluster.adopt to true to use it (it is then never deleted), give "
-            "slipway:cluster.name another name, or remove that cluster"
+            f"slipway:cluster.name another name, or remove that cluster: {tool.removal} {tool.name}"
         )
     if (reason := tool.refusal()) is not None:
         raise RuntimeError(f"{tool.program}'s cluster {tool.name} can't be adopted: {reason}")
+
+
+def _is_made_by(state: Properties, tool: Tool) -> bool:
+    """Whether the existing cluster is the state's. Raises `RuntimeError` where it can't be known.
+
+    The note of one from before there were tokens has none; the cluster itself has its identity.
+    """
+    if (ours := tool.is_ours()) is not None:
+        return ours
+    try:
+        return identity(tool.kubeconfig()) == state.get("clusterId")
+    except (*kube.UNREACHABLE, config.ConfigException, ValueError) as error:
+        raise RuntimeError(
+            f"whether {tool.program}'s cluster {tool.name} is the one that this stack made can't "
+            f"be known, since it does not answer ({kube.reason(error)}). Start it and try again; "
+            f"or, if it is: {tool.removal} {tool.name}"
+        ) from error
 
 
 def _ready(tool: Tool, context: Context, *, adopted: bool) -> Properties:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import yaml
 from kubernetes import config
 
+from clusters import owner
 from core import kube, toolchain
 from core.context import Context
 from core.manifests import unready
@@ -75,8 +76,17 @@ class Tool(ABC):
         return None
 
     @abstractmethod
-    def create(self, context: Context) -> None:
-        """Make the cluster."""
+    def create(self, token: str, context: Context) -> None:
+        """Make the cluster, with the token in it from the first moment on."""
+
+    @abstractmethod
+    def carries(self, token: str) -> bool:
+        """Whether the existing cluster, complete or not, was made with that token."""
+
+    def is_ours(self) -> bool | None:
+        """Whether the existing cluster is that of the note; None where the note has no token."""
+        token = owner.token_of(self.directory)
+        return None if token is None else self.carries(token)
 
     @abstractmethod
     def start(self, context: Context) -> None:

@@ -46,19 +46,17 @@ def image_reference(name: str) -> str:
 
 def snapshotter(layout: Layout) -> str:
     """How containerd stacks an image's layers: overlayfs, or native where that can't be stacked."""
-    kind = filesystem(layout.directory, Path("/proc/self/mountinfo").read_text())
+    kind = filesystem(layout.directory.resolve())
     return "native" if kind in _UNSTACKABLE else "overlayfs"
 
 
-def filesystem(path: Path, mountinfo: str) -> str:
+def filesystem(path: Path, mountinfo: bytes | None = None) -> str:
     """The type of the file system that holds a path, such as ext4 (proc_pid_mountinfo(5))."""
     best, found = -1, ""
-    for line in mountinfo.splitlines():
-        mount, _, source = line.partition(" - ")
-        point = Path(mount.split(" ")[4])
-        # Each line is mounted over the ones before it.
+    for point, kind in isolation.mounts(mountinfo):
+        # Each is mounted over the ones before it.
         if path.is_relative_to(point) and len(point.parts) >= best:
-            best, found = len(point.parts), source.split(" ")[0]
+            best, found = len(point.parts), kind
     return found
 
 

@@ -14,8 +14,9 @@ in it, so they are gone with its last process.
 """
 
 import os
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,13 +43,13 @@ class Hierarchy:
     version: int
 
 
-def hierarchies(mounts: str | None = None) -> list[Hierarchy]:
+def hierarchies(table: str | None = None) -> list[Hierarchy]:
     """Every cgroup tree of this machine, as /proc/self/mounts or a text like it has them."""
-    text = Path("/proc/self/mounts").read_text() if mounts is None else mounts
+    text = os.fsdecode(Path("/proc/self/mounts").read_bytes()) if table is None else table
     versions = {"cgroup": 1, "cgroup2": 2}
     return [
         Hierarchy(Path(root), frozenset(options.split(",")), versions[kind])
-        for _, root, kind, options, *_ in (line.split(" ") for line in text.splitlines())
+        for _, root, kind, options, *_ in (line.split(" ") for line in text.strip("\n").split("\n"))
         if kind in versions
     ]
 
@@ -77,6 +78,12 @@ def ensure(layout: Layout) -> None:
             _delegate(group)
     for group in _system(layout):
         group.mkdir(exist_ok=True)
+
+
+def join(layout: Layout) -> None:
+    """Put this process, and all that it will start, in the cluster's group."""
+    for group in _system(layout):
+        (group / "cgroup.procs").write_text("0")
 
 
 def groups(layout: Layout) -> list[Path]:
@@ -156,21 +163,33 @@ def establish(layout: Layout) -> None:
         run("mount", "--bind", str(source), name)
 
 
-def inside(layout: Layout, mountinfo: str | None = None) -> list[str]:
-    """Return the host's mount points, by /proc/self/mountinfo, in the cluster's directories."""
-    text = Path("/proc/self/mountinfo").read_text() if mountinfo is None else mountinfo
-    # The kernel writes a space, tab, newline and backslash of a path as octal escapes.
-    points = [line.split(" ")[4].encode().decode("unicode_escape") for line in text.splitlines()]
-    ours = (layout.directory, layout.runtime)
-    return [point for point in points if any(Path(point).is_relative_to(top) for top in ours)]
+def mounts(mountinfo: bytes | None = None) -> Iterator[tuple[Path, str]]:
+    """Yield each mount's point and type, as /proc/self/mountinfo has them, or a text like it."""
+    text = Path("/proc/self/mountinfo").read_bytes() if mountinfo is None else mountinfo
+    for line in text.strip(b"\n").split(b"\n"):
+        mount, _, source = line.partition(b" - ")
+        # The kernel writes a space, tab, newline and backslash of a path as octal escapes, all
+        # other bytes as they are.
+        point = re.sub(
+            rb"\\([0-3][0-7]{2})", lambda each: bytes([int(each[1], 8)]), mount.split(b" ")[4]
+        )
+        yield Path(os.fsdecode(point)), source.split(b" ")[0].decode()
+
+
+def inside(layout: Layout, mountinfo: bytes | None = None) -> list[str]:
+    """Return the host's mount points in the cluster's directories, in a form to be printed."""
+    ours = (layout.directory.resolve(), layout.runtime)
+    return [
+        os.fsencode(point).decode(errors="backslashreplace")
+        for point, _ in mounts(mountinfo)
+        if any(map(point.is_relative_to, ours))
+    ]
 
 
 def main() -> None:
     """Join the control group, mount what is private, and give way to supervisord."""
     layout = Layout(Path(sys.argv[1]))
-    # This process, and all that it will start, is in the group from here on.
-    for group in _system(layout):
-        (group / "cgroup.procs").write_text("0")
+    join(layout)
     establish(layout)
     configuration = str(layout.config / "supervisord.conf")
     os.execv(  # noqa: S606 (no shell is needed)

@@ -69,7 +69,7 @@ def ensure(layout: Layout) -> None:
         if problem(layout, request) is not None:
             _issue(layout, request)
     signing = layout.key("service-account")
-    if not signing.exists():
+    if _load_key(signing) is None:
         _write_new_key(signing)
     if not encryption_config(layout).exists():
         secret = base64.b64encode(secrets.token_bytes(32)).decode()
@@ -87,10 +87,15 @@ def problem(layout: Layout, request: Request) -> str | None:
     """Why a certificate can't be used as it is, or None."""
     certificate = _load(layout, request.name)
     authority = _load(layout, request.authority)
-    if certificate is None or authority is None or not layout.key(request.name).exists():
+    if certificate is None or authority is None:
         return "missing"
-    if certificate.not_valid_after_utc - datetime.now(UTC) < RENEW_BEFORE:
-        return f"expires {certificate.not_valid_after_utc:%Y-%m-%d}"
+    key = _load_key(layout.key(request.name))
+    if key is None or key.public_key() != certificate.public_key():
+        return "its key is missing, or another one's"
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    # One that begins later was made by a clock that ran ahead.
+    if not begins <= datetime.now(UTC) <= ends - RENEW_BEFORE:
+        return f"valid from {begins:%Y-%m-%d} to {ends:%Y-%m-%d}"
     subject = x509.Name.from_rfc4514_string(request.subject)
     if certificate.subject != subject or _hosts(certificate) != set(request.hosts):
         return "made for another name or address"
@@ -153,8 +158,7 @@ def _issue(layout: Layout, request: Request) -> None:
         names = [_general_name(host) for host in request.hosts]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     signer = layout.key(request.name if signs else request.authority)
-    signing: Any = serialization.load_pem_private_key(signer.read_bytes(), password=None)
-    signed = builder.sign(signing, SHA256()).public_bytes(serialization.Encoding.PEM)
+    signed = builder.sign(_load_key(signer), SHA256()).public_bytes(serialization.Encoding.PEM)
     files.write(layout.certificate(request.name), signed.decode(), mode=0o644)
 
 
@@ -189,5 +193,13 @@ def _hosts(certificate: x509.Certificate) -> set[str]:
 def _load(layout: Layout, name: str) -> x509.Certificate | None:
     try:
         return x509.load_pem_x509_certificate(layout.certificate(name).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _load_key(path: Path) -> Any:
+    """Return a private key; None for a file that is missing, empty or no key."""
+    try:
+        return serialization.load_pem_private_key(path.read_bytes(), password=None)
     except (FileNotFoundError, ValueError):
         return None

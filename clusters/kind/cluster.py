@@ -48,7 +48,8 @@ class KindSettings:
     """The settings of `slipway:cluster` for the kind `kind`.
 
     Args:
-        name: kind's name of the cluster; the stack's name by default.
+        name: kind's name of the cluster; by default the stack's name, and slipway-kind for the
+            stack `kind`.
         control_planes: Nodes that run Kubernetes itself.
         workers: Further nodes, on which jobs run; without any they run on the others.
         image: Of the nodes, which is to say Kubernetes' version; what belongs to kind's own

@@ -65,7 +65,7 @@ def directory() -> Path:
     for name in ("containers.conf", "storage.conf", "bin/podman"):
         file, content = state / name, Template((_TEMPLATES / name).read_text()).substitute(places)
         if not file.exists() or file.read_text() != content:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            files.private_directory(file.parent)
             file.write_text(content)
             file.chmod(0o755)
     return state / "bin"
@@ -78,6 +78,7 @@ def engine() -> Engine:
 
 def prepare() -> None:
     """Provide what kind's nodes need of the machine, and note what it was like before the first."""
+    files.private_directory(_note().parent)
     with files.locked(_note().with_suffix(".lock")):
         if not _note().exists():
             _note().write_text(json.dumps(_machine()))

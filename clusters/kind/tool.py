@@ -24,6 +24,8 @@ _DELETE_SECONDS = 120.0
 _LOAD_SECONDS = 300.0
 _BALANCER = "-external-load-balancer"
 """How the container's name ends that stands before several control planes; it is no node."""
+_MARK = "/etc/slipway-"
+"""What a node's mount is called in it, up to the token of the creation."""
 _REGISTRY = "https://registry-1.docker.io/v2/"
 """Where kind's own images for nodes come from. It answers 401 to whoever has not logged in."""
 _REGISTRY_SECONDS = 5.0
@@ -50,10 +52,16 @@ class KindTool(Tool):
     def exists(self) -> bool:
         return self.name in self.run("get", "clusters").split()
 
-    def create(self, context: Context) -> None:
+    def create(self, token: str, context: Context) -> None:
         if self._engine.is_ours:
             podman.prepare()
         config = dict(self.inputs["config"])
+        # Of what kind can set of a node, only a mount is there as soon as the container is.
+        mark = {"hostPath": "/dev/null", "containerPath": _MARK + token, "readOnly": True}
+        config["nodes"] = [
+            {**node, "extraMounts": [*node.get("extraMounts", ()), mark]}
+            for node in config["nodes"]
+        ]
         if KindNode.is_provided() and any("image" not in node for node in config["nodes"]):
             image = self._node_image(context)
             config["nodes"] = [{"image": image, **node} for node in config["nodes"]]
@@ -63,6 +71,12 @@ class KindTool(Tool):
             limit=_CREATE_SECONDS,
             context=context,
         )
+
+    def carries(self, token: str) -> bool:
+        form = "{{range .Mounts}}{{.Destination}} {{end}}"
+        nodes = self.nodes()
+        lines = self._engine.run("inspect", "--format", form, *nodes).splitlines() if nodes else []
+        return bool(lines) and all(_MARK + token in line.split() for line in lines)
 
     def start(self, context: Context) -> None:
         if names := list(self._not_running()):

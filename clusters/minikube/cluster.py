@@ -38,7 +38,8 @@ class MinikubeSettings(Consistent):
     """The settings of `slipway:cluster` for the kind `minikube`.
 
     Args:
-        name: The profile's; the stack's name by default.
+        name: The profile's; by default the stack's name, and slipway-minikube for the stack
+            `minikube`.
         driver: What the nodes are in; minikube chooses by default.
         cpus: Cores of each node.
         memory: Of each node.

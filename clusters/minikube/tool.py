@@ -33,6 +33,8 @@ that it has not pulled."""
 _SHAPE = ("driver", "cpus", "memory", "diskSize", "nodes", "kubernetesVersion")
 """Inputs that are flags of the same name, such as --disk-size."""
 _EVERY_TIME = ("--keep-context", "--embed-certs", "--wait=all", "--interactive=false")
+_LABELS, _MARK = "node-labels", "slipway.dev/creation="
+"""The kubelet's flag, and the label in it whose value is the token of the creation."""
 _PARTS = ("Host", "Kubelet", "APIServer")
 
 
@@ -66,8 +68,7 @@ class MinikubeTool(Tool):
         return self._profile() is not None
 
     def refusal(self) -> str | None:
-        config = (self._profile() or {}).get("Config") or {}
-        runtime = (config.get("KubernetesConfig") or {}).get("ContainerRuntime")
+        runtime = self._kubernetes().get("ContainerRuntime")
         if runtime == _RUNTIME:
             return None
         return (
@@ -75,8 +76,16 @@ class MinikubeTool(Tool):
             f"knows an image by its digest. Make it with --container-runtime={_RUNTIME}"
         )
 
-    def create(self, context: Context) -> None:
-        self.run("start", *create_flags(self.inputs), limit=_CREATE_SECONDS, context=context)
+    def create(self, token: str, context: Context) -> None:
+        # minikube writes it into the profile's configuration before it makes a node.
+        mark = f"--extra-config=kubelet.{_LABELS}={_MARK}{token}"
+        flags = create_flags(self.inputs)
+        self.run("start", *flags, mark, limit=_CREATE_SECONDS, context=context)
+
+    def carries(self, token: str) -> bool:
+        options = self._kubernetes().get("ExtraOptions") or []
+        labels = [each.get("Value") for each in options if each.get("Key") == _LABELS]
+        return _MARK + token in labels
 
     def start(self, context: Context) -> None:
         if self.stopped():
@@ -113,6 +122,11 @@ class MinikubeTool(Tool):
         listed = json.loads(self.run("profile", "list", "--output=json"))
         every = [*(listed.get("valid") or []), *(listed.get("invalid") or [])]
         return next((each for each in every if each["Name"] == self.name), None)
+
+    def _kubernetes(self) -> Mapping[str, Any]:
+        """Return the profile's settings of Kubernetes; empty where they can't be read."""
+        config = (self._profile() or {}).get("Config") or {}
+        return config.get("KubernetesConfig") or {}
 
     def _statuses(self) -> list[Mapping[str, Any]]:
         """Return what minikube reports of each node; it exits non-zero when one doesn't run."""

@@ -17,7 +17,7 @@ from core.context import Context
 from core.paths import cache_dir
 from images.build import debian, engines
 from images.build.engines import Engine, Plan, answer
-from images.build.runner import BuildFailed, Runner
+from images.build.runner import HOLDING, BuildFailed, Runner
 
 DIGITS = 12
 """Of a hash, in a version."""
@@ -183,8 +183,10 @@ def workplace(name: str, reporter: Context) -> Iterator[tuple[Engine, Runner, Pa
     images = cache_dir() / "images"
     with files.locked(
         images / "lock",
+        limit=HOLDING,
+        what=name,
         cancelled=reporter.cancelled,
-        waiting=lambda: reporter.status("waiting for another build or push to end"),
+        waiting=lambda holder: reporter.status(f"waiting for another build or push: {holder}"),
     ):
         work = images / "work"
         shutil.rmtree(work, ignore_errors=True)

@@ -121,7 +121,7 @@ class Dataset:
         with files.locked(
             kept() / f"{self.name}.lock",
             cancelled=reporter.cancelled,
-            waiting=lambda: reporter.status(f"another process is fetching {self.name}"),
+            waiting=lambda holder: reporter.status(f"{self.name} is being fetched by {holder}"),
         ):
             if self.problem(self.directory) is not None:
                 self._fetch(reporter)

@@ -20,7 +20,7 @@ from tenacity.wait import wait_exponential
 from core import files, http
 from core.context import Context
 from images.build.engines import answer
-from images.build.runner import BuildFailed
+from images.build.runner import PUSH_LIMIT, BuildFailed
 from images.build.spec import workplace
 from images.targets.registry_login import (
     DOCKER_HUB,
@@ -35,8 +35,6 @@ from images.targets.target import Target, TargetError, repository, within
 
 LIMIT = 60.0
 """Seconds for one query with its retries: for a busy registry, or a lost connection."""
-_PUSH_LIMIT = 3600.0
-"""Seconds: the image for GPUs is 2.6 GB, which takes 45 minutes at 8 Mbit/s."""
 _BUSY = frozenset({429, 500, 502, 503, 504})
 """Status codes after which a query is retried."""
 _REFUSED = frozenset({401, 403})
@@ -92,7 +90,7 @@ class Registry(Target):
                 if not is_here:
                     runner.run(f"reading {archive.name}", engine.load(archive))
                 for command in engine.push(reference, name, self._config(work), plain=plain):
-                    runner.run(f"pushing {name}", command, _PUSH_LIMIT)
+                    runner.run(f"pushing {name}", command, PUSH_LIMIT)
             except BuildFailed as error:
                 raise TargetError(f"{name} can't be pushed; {self._remedy}\n{error}") from None
             if not is_here:

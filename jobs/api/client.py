@@ -102,8 +102,8 @@ class JobApi:
         self._unless_gone(Request("DELETE", self._path(), {"propagationPolicy": "Foreground"}))
 
     def pods(self) -> list[Object]:
-        """Return the job's pods."""
-        return self._items(self._pods, self._labelled)
+        """Return the job's pods, and of no other one: anybody may put its label on theirs."""
+        return self._owned(self._items(self._pods, self._labelled))
 
     def delete_pod(self, name: str, *, at_once: bool = False) -> None:
         """Start deleting one pod; nothing happens when it does not exist.
@@ -170,8 +170,16 @@ class JobApi:
         return watch(self.client, self._jobs, {"fieldSelector": f"metadata.name={self.name}"})
 
     def watch_pods(self) -> Iterator[list[Object]]:
-        """See `jobs.api.streams.watch`."""
-        return watch(self.client, self._pods, self._labelled)
+        """See `jobs.api.streams.watch`; the pods are those of `pods`."""
+        return map(self._owned, watch(self.client, self._pods, self._labelled))
+
+    def _owned(self, pods: list[Object]) -> list[Object]:
+        def is_mine(owner: Object) -> bool:
+            return (owner["kind"], owner["name"]) == ("PyTorchJob", self.name)
+
+        return [
+            pod for pod in pods if any(map(is_mine, pod["metadata"].get("ownerReferences") or ()))
+        ]
 
     @property
     def _jobs(self) -> str:

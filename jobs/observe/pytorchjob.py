@@ -3,6 +3,7 @@
 Objects are the API server's JSON. `jobs.model.pytorchjob` has the shape of what is submitted.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ DEADLINE = "active longer than specified deadline"
 
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go
 """
+_INDEX = re.compile("[0-9]{1,6}")
 REPEATS = "Error pod "
 """The beginning of the message of an operator's event that repeats those of a pod.
 
@@ -70,8 +72,12 @@ def backoff_limit(job: Mapping[str, Any]) -> int:
 
 
 def is_replica(pod: Mapping[str, Any]) -> bool:
-    """Return whether a pod is one that the operator made for a job."""
-    return TYPE_LABEL in (pod["metadata"].get("labels") or {})
+    """Return whether a pod has the labels of one that the operator made for a job.
+
+    Anybody who may make pods may put any labels on theirs.
+    """
+    labels = pod["metadata"].get("labels") or {}
+    return TYPE_LABEL in labels and _INDEX.fullmatch(labels.get(INDEX_LABEL, "")) is not None
 
 
 def replica_number(pod: Mapping[str, Any], topology: Topology) -> int:

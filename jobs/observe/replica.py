@@ -170,4 +170,4 @@ def starts(replica: Replica) -> list[Container]:
 
 def starts_in(pod: Mapping[str, Any]) -> list[Container]:
     """Return the starts of a program that one pod shows, oldest first."""
-    return starts(Replica(pod, Topology(1)))
+    return starts(Replica(pod, Topology(1))) if is_replica(pod) else []

@@ -13,14 +13,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from core.files import write
+from core.files import private_directory, write
 from core.fitting import fitting
 from core.paths import CHECKOUT
 from core.process import CommandFailed, json_map, run
 from jobs.api.lines import seconds_between
 from jobs.records.archive import Archive, Run
 from jobs.records.events import Event, events_of, figure, numbers
-from jobs.records.recording import make_private
 from jobs.result import RunResult
 
 MOST = 200
@@ -102,7 +101,7 @@ class History:
 
     def _save(self, record: Record) -> None:
         with suppress(OSError):
-            make_private(self.archive.directory)
+            private_directory(self.archive.directory)
             write(self._file(record.run_id), json.dumps(asdict(record)), mode=0o600)
 
 

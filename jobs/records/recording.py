@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from core.files import locked
+from core.files import locked, private_directory
 from jobs.api.follower import Container
 from jobs.api.lines import LONGEST, Cursor, Line
 from jobs.model.pytorchjob import Topology
@@ -74,7 +74,7 @@ class Recording:
         self._attempt(lambda: (self.run.directory / COMPLETE).touch(0o600))
 
     def _open(self) -> None:
-        make_private(self.run.directory)
+        private_directory(self.run.directory)
         lock = self.run.directory / ".lock"
         lock.touch(0o600)
         self._lock.enter_context(locked(lock, limit=_LOCK_SECONDS))
@@ -109,13 +109,6 @@ class Recording:
                     "have"
                 )
             return None
-
-
-def make_private(directory: Path) -> None:
-    """Make a directory and those above it, for their owner alone; mkdir's `parents` would not."""
-    missing = [each for each in (directory, *directory.parents) if not each.exists()]
-    for each in reversed(missing):
-        each.mkdir(mode=0o700, exist_ok=True)
 
 
 def _repair(path: Path) -> None:

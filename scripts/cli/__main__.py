@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pkgutil import resolve_name
 from typing import Any
 
-from core import toolchain
+from core import files, toolchain
 from core.process import CommandFailed
 from scripts.cli.backend import INTERRUPTED
 from scripts.cli.terminal import CommandError
@@ -46,6 +46,11 @@ def main() -> int:
         return 0
     except _EXPECTED as error:
         print(error, file=sys.stderr, flush=True)
+        return 1
+    except OSError as error:
+        if (text := files.unwritable(error)) is None:
+            raise
+        print(text, file=sys.stderr, flush=True)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -10,7 +10,7 @@ from typing import Any
 
 from clusters import owner
 from clusters.cluster import OwnCluster
-from clusters.kinds import CLUSTERS
+from clusters.kinds import CLUSTERS, default_name
 from core.manifests import called
 from core.paths import CHECKOUT
 from core.process import CommandFailed
@@ -99,9 +99,12 @@ def _own_cluster(stack: str) -> OwnCluster | None:
 
 def _cluster_directory(stack: str) -> Path | None:
     """The directory of the stack's own cluster; None without one."""
-    own, name = _own_cluster(stack), str(cluster_of(stack).get("name", stack))
+    own, section = _own_cluster(stack), cluster_of(stack)
+    if own is None:
+        return None
+    name = str(section.get("name", default_name(str(section["kind"]), section, stack)))
     # No cluster was ever made with another name: it could lead out of the directory of clusters.
-    if own is None or not owner.NAME.fullmatch(name):
+    if not owner.NAME.fullmatch(name):
         return None
     directory = own.directory(name)
     if not directory.exists():
@@ -109,7 +112,9 @@ def _cluster_directory(stack: str) -> Path | None:
     made_by = owner.stack_of(directory)
     if made_by == called(backend.project(), stack) or (made_by is None and backend.exists(stack)):
         return directory
-    echo(f"Cluster {name} is kept: it belongs to {made_by or 'an unknown stack'}.")
+    claiming = f"printf {called(backend.project(), stack)} >{directory}/{owner.NOTE}"
+    whose = made_by or f"an unknown stack. If it is {stack}'s, try again after this: {claiming}"
+    echo(f"Cluster {name} is kept: it belongs to {whose}")
     return None
 
 

@@ -32,6 +32,7 @@ _LANGUAGE_HOST = "pulumi-language-python"
 def alone(stack: str) -> ExitStack:
     """Keep other commands of these away from a stack, until what this returns is closed."""
     file, held = state_dir() / "locks" / f"{quote(stack, safe='')}.lock", ExitStack()
+    files.private_directory(file.parent)
     try:
         held.enter_context(files.locked(file, limit=0))
     except TimeoutError as error:
@@ -87,11 +88,12 @@ def repair_files(stack: str) -> list[Path]:
 
     A machine that loses power may leave an empty lock as well, or an empty state: the one before
     is kept as `X.bak`. Where it finds any, it waits first until one that is still being written
-    must be complete.
+    must be complete; one that has appeared meanwhile, or that a process has open, stays.
     """
-    if _half_written(stack):
+    if found := _half_written(stack):
         time.sleep(_WRITING_SECONDS)
-    repaired = _half_written(stack)
+    after, held = _half_written(stack) if found else [], _open_files() if found else set()
+    repaired = [file for file in after if file in found and file.resolve() not in held]
     for file in repaired:
         file.unlink(missing_ok=True)
     state = backend.state_file(stack)
@@ -107,6 +109,17 @@ def _half_written(stack: str) -> list[Path]:
     kept = [*backend.lock_directory(stack).glob("*"), backend.bookkeeping("meta.yaml.attrs")]
     kept += [*state.parent.glob(f"{state.name}.*tmp"), *state.parent.glob(f"{state.name}*.attrs")]
     return [file for file in kept if file.suffix == ".tmp" or not _is_whole(file)]
+
+
+def _open_files() -> set[Path]:
+    """The files that processes have open; without /proc (macOS) none is known."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*/fd"):
+        with suppress(OSError):  # it has ended, or is another user's
+            for each in process.iterdir():
+                with suppress(OSError):
+                    found.add(each.readlink())
+    return found
 
 
 def _is_whole(file: Path) -> bool:

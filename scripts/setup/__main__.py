@@ -10,6 +10,7 @@ from pathlib import Path
 
 from clusters.cluster import Kind
 from clusters.kinds import CLUSTERS
+from core import files
 from core.paths import cache_dir, use_extra
 from scripts.cli.config import cluster_of
 from scripts.cli.terminal import CommandError
@@ -37,6 +38,10 @@ def main() -> int:
         return set_up(kind, brief=arguments.brief, build=source == "build")
     except (CommandError, TimeoutError, subprocess.SubprocessError) as error:
         print(error, file=sys.stderr)
+    except OSError as error:
+        if (text := files.unwritable(error)) is None:
+            raise
+        print(text, file=sys.stderr)
     except KeyboardInterrupt:
         print("Stopped. What is done is kept: `make setup` goes on from there.", file=sys.stderr)
         return 130

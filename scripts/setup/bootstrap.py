@@ -48,8 +48,8 @@ def exclusive(file: Path) -> "AbstractContextManager[None]":
     """Keep other set-ups away, which would build into the same places; see `core.files.locked`."""
     from core import files  # noqa: PLC0415 - older Pythons can't read it
 
-    def announce() -> None:
-        print("Waiting for another set-up to end …", file=sys.stderr, flush=True)
+    def announce(holder: str) -> None:
+        print(f"Waiting for another set-up to end: {holder} …", file=sys.stderr, flush=True)
 
     return files.locked(file, limit=_LOCK_LIMIT, waiting=announce)
 
@@ -157,7 +157,7 @@ def main() -> None:
         link(venv)
         if "--tests" in sys.argv:
             link(environment_for_tests(venv), ".venv-test")
-    except (subprocess.SubprocessError, TimeoutError) as error:
+    except (subprocess.SubprocessError, OSError) as error:
         sys.exit(f"The Python environment could not be made: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -91,6 +91,8 @@ def _inspect(containers: dict[str, Any], rest: list[str], _sent: bytes) -> str:
             lines.append("172.18.0.2,")
         elif "Ports" in form:
             lines.append(f"127.0.0.1\t{content('port')}")
+        elif "Mounts" in form:
+            lines.append(" ".join(volume.split(":")[:2][-1] for volume in each["volumes"]))
         elif form == "{{.Name}} {{.State.Status}}":
             lines.append(f"/{name} {each['state']}")
         else:

@@ -63,6 +63,9 @@ def _start(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str, 
             "Host": "Running",
             "Kubelet": "Running",
             "APIServer": "Running",
+            "options": [
+                each.partition(".")[2].split("=", 1) for each in given.all("--extra-config")
+            ],
             "runtime": given.last("--container-runtime") or "docker",
             "nodes": {each: {} for each in names},
         }
@@ -97,7 +100,15 @@ def _profile_list(profiles: dict[str, Any], _name: str, given: Arguments) -> tup
         {
             "Name": name,
             "Status": each["Host"],
-            "Config": {"KubernetesConfig": {"ContainerRuntime": each["runtime"]}},
+            "Config": {
+                "KubernetesConfig": {
+                    "ContainerRuntime": each["runtime"],
+                    "ExtraOptions": [
+                        {"Component": "kubelet", "Key": key, "Value": value}
+                        for key, value in each["options"]
+                    ],
+                }
+            },
         }
         for name, each in profiles.items()
     ]

@@ -52,10 +52,13 @@ def made(here: Machine, given: Properties) -> Properties:
     key = json.dumps(given["config"])
     if key not in here.clusters:
         _, outputs = KindHandler().create(given, Listener())
-        here.clusters[key] = here.kept("docker"), outputs
-    kept, outputs = here.clusters[key]
+        token = (KindTool({"name": "team"}).directory / "token").read_text()
+        here.clusters[key] = here.kept("docker"), outputs, token
+    kept, outputs, token = here.clusters[key]
     here.keep("docker", kept)
-    owner.claim(KindTool({"name": "team"}).directory, "slipway/team")
+    directory = KindTool({"name": "team"}).directory
+    owner.claim(directory, "slipway/team")
+    (directory / "token").write_text(token)
     return {**given, **outputs}
 
 
@@ -207,6 +210,64 @@ def test_what_an_interrupted_run_left_is_removed(here: Machine) -> None:
     KindHandler().create(given, listener)
     assert any("removes what an interrupted run has left" in said for said in listener.said)
     assert containers(here)["team-control-plane"]["state"] == "running"
+
+
+def test_a_cluster_of_the_users_under_the_name_of_an_interrupted_creation_is_never_removed(
+    here: Machine,
+) -> None:
+    """The note is from a creation that was stopped before there was a cluster."""
+    state, directory = made(here, inputs()), KindTool({"name": "team"}).directory
+    owner.new_token(directory)
+    with pytest.raises(RuntimeError, match=r"already.*: kind delete cluster --name team$"):
+        KindHandler().create(inputs(), Listener())
+    with pytest.raises(RuntimeError, match=f"to keep it: rm -r {directory}$"):
+        KindHandler.remove(directory)
+    assert KIND.remains(settings(), "slipway/team") == {
+        "kind clusters": [f"kind's cluster team: rm -r {directory}"]
+    }
+    with pytest.raises(
+        RuntimeError, match=r"this stack has not made it\. Set slipway:cluster\.adopt"
+    ):
+        KindHandler().update(state, inputs(), Listener())
+    listener = Listener()
+    KindHandler().delete(state, listener)
+    assert "team is not the cluster that this stack made, so it stays" in listener.said
+    assert list(containers(here)) == ["team-control-plane"]
+    assert not directory.exists()
+
+
+def test_a_cluster_of_the_users_is_adopted_though_a_creation_under_its_name_was_interrupted(
+    here: Machine,
+) -> None:
+    made(here, inputs())
+    directory = KindTool({"name": "team"}).directory
+    owner.new_token(directory)
+    _, outputs = KindHandler().create(inputs(adopt=True), Listener())
+    assert outputs["adopted"] is True
+    assert not directory.exists()
+
+
+def test_a_cluster_from_before_there_were_tokens_goes_by_its_identity(here: Machine) -> None:
+    state, directory = made(here, inputs()), KindTool({"name": "team"}).directory
+    (directory / "token").unlink()
+    here.api.says("GET", "/api/v1/namespaces/kube-system", {"message": "shut down"}, status=500)
+    with pytest.raises(RuntimeError, match=r"can't be known.*shut down.*kind delete cluster"):
+        KindHandler().delete(state, Listener())
+    here.identity("the user's own")
+    KindHandler().delete(state, Listener())
+    assert list(containers(here)) == ["team-control-plane"]
+    here.identity("the first")
+    KindHandler().delete(state, Listener())
+    assert containers(here) == {}
+
+
+def test_an_interrupted_creation_is_removed_before_its_cluster_answers(here: Machine) -> None:
+    """The token is in a node from its container on, running or not."""
+    given = inputs()
+    made(here, given)
+    here.run("docker", "stop", "team-control-plane")
+    KindHandler.remove(KindTool({"name": "team"}).directory)
+    assert containers(here) == {}
 
 
 def test_a_failure_of_kind_is_told_in_its_own_words(here: Machine) -> None:

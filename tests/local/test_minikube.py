@@ -11,6 +11,7 @@ import pulumi
 import pytest
 import yaml
 
+from clusters import owner
 from clusters.minikube import KIND
 from clusters.minikube import cluster as minikube
 from clusters.minikube.tool import MinikubeHandler, MinikubeTool, create_flags
@@ -214,6 +215,29 @@ def test_a_node_that_is_not_ready_is_drift_and_ends_the_wait_with_what_was_seen(
     assert changes(state, given) == {"nodes": (True, False)}
     with pytest.raises(TimeoutError, match=r"not ready within .*container runtime is down"):
         MinikubeHandler().update(state, given, Listener())
+
+
+def test_a_profile_of_the_users_under_the_name_of_an_interrupted_creation_is_never_removed(
+    here: Machine,
+) -> None:
+    """The note is from a creation that was stopped before there was a profile."""
+    state, directory = made(inputs()), MinikubeTool({"name": "team"}).directory
+    owner.new_token(directory)
+    with pytest.raises(RuntimeError, match=r"already.*: minikube delete --profile team$"):
+        made(inputs())
+    with pytest.raises(RuntimeError, match=f"to keep it: rm -r {directory}$"):
+        MinikubeHandler.remove(directory)
+    MinikubeHandler().delete(state, Listener())
+    assert list(profiles(here)) == ["team"]
+    assert not directory.exists()
+
+
+def test_what_an_interrupted_creation_left_is_removed(here: Machine) -> None:
+    made(inputs())
+    here.run("minikube", "stop", "--profile=team")
+    listener = Listener()
+    MinikubeHandler().create(inputs(), listener)
+    assert "removes what an interrupted run has left of team" in listener.said
 
 
 def test_a_failure_is_told_in_minikubes_own_words_with_its_advice(here: Machine) -> None:

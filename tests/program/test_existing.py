@@ -78,6 +78,8 @@ def test_in_somebody_elses_namespace_the_network_policy_is_for_slipways_pods_alo
     assert in_the_cluster == [{"namespaceSelector": {}}]
     clouds_metadata = ["169.254.169.254/32", "168.63.129.16/32"]
     assert elsewhere[0]["ipBlock"] == {"cidr": "0.0.0.0/0", "except": clouds_metadata}
+    over_ipv6 = ["fd00:ec2::254/128", "fd20:ce::254/128"]
+    assert elsewhere[1]["ipBlock"] == {"cidr": "::/0", "except": over_ipv6}
     for template in templates(program.one(JOB)).values():
         assert own["matchLabels"].items() <= template["metadata"]["labels"].items()
 

@@ -40,6 +40,9 @@ def job(
     }
 
 
+OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "mine"}
+
+
 def pod(
     rank: int,
     *,
@@ -76,7 +79,7 @@ def pod(
             "name": f"mine-{kind}-{index}",
             "uid": f"pod-{rank}-{created}",
             "creationTimestamp": created,
-            "ownerReferences": [{"uid": owner}],
+            "ownerReferences": [{**OWNER, "uid": owner}],
             "labels": {
                 "training.kubeflow.org/replica-type": kind,
                 "training.kubeflow.org/replica-index": str(index),

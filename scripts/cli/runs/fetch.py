@@ -4,6 +4,8 @@ None of yours is overwritten.
 """
 
 import json
+import os
+import re
 import shutil
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -26,6 +28,7 @@ from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, echo
 
 LIST = "artifacts.json"  # lists all files of a replica (`slipway_trainer.agent.artifacts`)
+_LISTS = re.compile(rf"(replica-[^/]*/)?{re.escape(LIST)}")
 _SEND = ("python3", "-m", "slipway_trainer.tar")
 _SUCCEEDED = "succeeded"
 Files = Mapping[str, Mapping[str, Any]]  # as a result has them, by their paths
@@ -104,6 +107,11 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
             "repairs the cluster and its images, then run the same command again; files that are "
             f"gone for good come again with `make rerun JOB={job} STACK={stack}`."
         ) from error
+    except OSError as error:
+        raise CommandError(
+            f"The files of {job} were not copied: {error}. Where the disk is full or may not be "
+            "written to, name another directory: TO=DIRECTORY."
+        ) from error
     _report(found, directory, job, stack)
     return directory
 
@@ -141,10 +149,12 @@ def _report(found: Received, directory: Path, job: str, stack: str) -> None:
     there = f", {len(found.present)} were there already" if found.present else ""
     echo(f"{directory}: {count} files with {found.bytes:,} bytes{there}.")
     if found.unchecked:
-        names = ", ".join(found.unchecked)
+        names = ", ".join(map(_printable, found.unchecked))
         echo(f"Not checked, because the result of {job} has no checksums of them: {names}.")
-    wrong = [f"\n  {name}: changed since the run, and not copied" for name in found.changed]
-    wrong += [f"\n  {name}: missing" for name in found.missing]
+    wrong = [
+        f"\n  {_printable(name)}: changed since the run, and not copied" for name in found.changed
+    ]
+    wrong += [f"\n  {_printable(name)}: missing" for name in found.missing]
     if wrong:
         raise CommandError(
             f"Not all files are those that the run of {job} left:{''.join(wrong)}\n"
@@ -169,13 +179,13 @@ def receive(fetched: IO[bytes], to: Path, known: Files) -> Received:
         # Each is a plain file, so it has a content.
         files = {_inner(each): cast("BufferedReader", tar.extractfile(each)) for each in tar}
         sums = {name: file_digest(file, "sha256").hexdigest() for name, file in files.items()}
-        for name in [each for each in files if PurePosixPath(each).name == LIST]:
+        for name in [each for each in files if _LISTS.fullmatch(each)]:
             if expected.setdefault(name, sums[name]) == sums[name]:
                 expected |= _listed(files[name], name)
         right = [name for name in files if expected.get(name, sums[name]) == sums[name]]
         yours = {name: _digest(to / name) for name in right if (to / name).exists()}
         if others := [str(to / name) for name in sorted(yours) if yours[name] != sums[name]]:
-            listed = "".join(f"\n  {path}" for path in others)
+            listed = "".join(f"\n  {_printable(path)}" for path in others)
             raise CommandError(
                 f"These files are not those that the run left, and nothing was written:{listed}\n"
                 "Move them away, or name another directory: TO=DIRECTORY."
@@ -194,23 +204,35 @@ def receive(fetched: IO[bytes], to: Path, known: Files) -> Received:
 
 def _inner(member: tarfile.TarInfo) -> str:
     path = PurePosixPath(member.name)
-    if not member.isfile() or path.is_absolute() or ".." in path.parts:
+    is_odd = path.is_absolute() or ".." in path.parts or not path.parts or "\0" in member.name
+    if is_odd or not member.isfile():
         raise CommandError(f"{member.name!r} is no file below the run's folder; nothing is written")
     return str(path)
 
 
 def _listed(file: BufferedReader, name: str) -> dict[str, str]:
-    """Return the sha256 of each file in a list, by its path; `name` is the list's own."""
+    """Return the sha256 of each file in a list, by its path; `name` is the list's own.
+
+    It is empty for a file of the program's by that name.
+    """
     file.seek(0)
     folder = PurePosixPath(name).parent
-    return {str(folder / each): entry["sha256"] for each, entry in json.load(file).items()}
+    try:
+        return {str(folder / each): entry["sha256"] for each, entry in json.load(file).items()}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _printable(name: str) -> str:
+    """Return a name on one line, with what no terminal should get as escapes."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in name)
 
 
 def _put(source: BufferedReader, path: Path) -> int:
     """Write a file under its name once all of it is on the disk; return its size."""
     source.seek(0)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".slipway-{os.getpid()}.part")  # a name may be as long as any can be
     try:
         with part.open("wb") as file:
             shutil.copyfileobj(source, file)

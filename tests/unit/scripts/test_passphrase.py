@@ -1,11 +1,21 @@
 """The passphrase is made once, for its owner alone, and never replaced; Pulumi keeps no log."""
 
+import errno
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
+from clusters import owner
+from core.files import private_directory
+from jobs.records import archive
+from scripts.cli import __main__ as command
+from scripts.cli.recovery import alone
 from scripts.cli.terminal import CommandError
 from scripts.environment import backend, passphrase_file, prepare, pulumi_home
+from scripts.setup import __main__ as set_up
+from scripts.setup import bootstrap
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +64,69 @@ def test_logs_of_earlier_commands_go_and_pulumi_can_write_no_others() -> None:
     prepare()
     prepare()
     assert logs.is_file()
+
+
+@pytest.mark.parametrize("mask", [0, 0o022, 0o177, 0o777])
+def test_the_state_directory_and_all_that_is_made_in_it_is_its_owners_alone(
+    state: Path, mask: int
+) -> None:
+    """From the first moment on, whatever the umask."""
+    before = os.umask(mask)
+    try:
+        with alone("dev"):
+            prepare()
+        owner.claim(state / "local-clusters" / "kind" / "dev", "slipway/dev")
+        private_directory(archive.of_stack("dev") / "job" / "run")
+    finally:
+        os.umask(before)
+    made = [state, *(path for path in state.rglob("*") if path.is_dir())]
+    assert len(made) == 10
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o700}
+
+
+def test_a_state_directory_that_others_could_enter_is_closed(state: Path) -> None:
+    state.mkdir(mode=0o755)
+    prepare()
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("name", [*command._COMMANDS, "env"])
+def test_a_state_directory_that_takes_nothing_is_one_sentence_in_every_command(
+    state: Path,
+    name: str,
+    reason: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def closed(path: Path, *_: object, **__: object) -> None:
+        raise OSError(reason, os.strerror(reason), str(path))
+
+    values = {"job": "a", "to": "", "run": "", "port": "1", "other": "", "rank": "0", "follow": "0"}
+    _, *arguments = command._COMMANDS.get(name, ("",))
+    words = ["dev", *(values.get(each, "text") for each in arguments)] if name != "env" else []
+    monkeypatch.setattr("sys.argv", ["cli", name, *words])
+    if name in command._CHANGING:  # its lock
+        monkeypatch.setattr(Path, "mkdir", closed)
+    else:
+        monkeypatch.setattr(command, "_run", lambda **_: closed(state))
+    assert command.main() == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{state}")
+    assert f": {os.strerror(reason)}. Slipway keeps its state in {state}" in line
+
+
+def test_a_state_directory_that_takes_nothing_is_one_sentence_in_set_up(
+    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def closed(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(state))
+
+    monkeypatch.setattr("sys.argv", ["setup", "--stack", "dev"])
+    monkeypatch.setattr("scripts.setup.__main__.set_up", closed)
+    assert set_up.main() == 1
+    monkeypatch.setattr(bootstrap, "environment", closed)
+    with pytest.raises(SystemExit, match=rf"Read-only file system: '{state}'"):
+        bootstrap.main()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{state}: Read-only file system. ")

@@ -82,3 +82,17 @@ def test_a_plugin_ends_with_whoever_started_it(checkout: Path) -> None:
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize("starter", ["infra/provider/slipway", "scripts/plugins/azure-native"])
+def test_the_shells_own_python_does_not_reach_a_plugins(checkout: Path, starter: str) -> None:
+    """By hand, `pulumi up` runs in whatever shell it is."""
+    shutil.copytree(CHECKOUT / "infra/provider", checkout / "infra/provider")
+    (checkout / ".venv/bin/python").write_text("#!/bin/sh\nenv\n")
+    names = ("PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH")
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/", **dict.fromkeys(names, "/of/the/shell")}
+    folder, package = starter.rsplit("/", 1)
+    command = [str(checkout / folder / f"pulumi-resource-{package}"), ADDRESS]
+    seen = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "HOME=/" in seen.stdout
+    assert "/of/the/shell" not in seen.stdout

@@ -48,14 +48,22 @@ def write(url: str, out: IO[bytes]) -> int:
 def _names(store: "AbstractFileSystem", root: str) -> Iterator[str]:
     """Yield the paths of a run's files below `root`: each replica's list, then what it names."""
     found = sorted(path[len(root) + 1 :] for path in store.find(root))
-    if LIST not in found:
+    if LIST not in found or not _listed(store, f"{root}/{LIST}"):
         yield from found
         return
     for name in found:
         if match := re.fullmatch(rf"(replica-[^/]*/)?{re.escape(LIST)}", name):
             yield name
-            named = json.loads(store.cat_file(f"{root}/{name}"))
-            yield from (f"{match[1] or ''}{each}" for each in named)
+            yield from (f"{match[1] or ''}{each}" for each in _listed(store, f"{root}/{name}"))
+
+
+def _listed(store: "AbstractFileSystem", path: str) -> list[str]:
+    """Return the names in a list; none for a file of the program's that is called like one."""
+    try:
+        entries = json.loads(store.cat_file(path))
+        return [name for name, each in entries.items() if "sha256" in each]
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return []
 
 
 if __name__ == "__main__":

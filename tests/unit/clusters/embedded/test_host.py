@@ -1,11 +1,14 @@
 """What the embedded cluster reads off the machine."""
 
+import os
 import re
 import shutil
 from collections import namedtuple
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clusters.embedded import host, isolation, network
 from clusters.embedded.host import Unsuitable, filesystem, require
@@ -63,11 +66,37 @@ def test_only_mounts_inside_the_clusters_directories_count() -> None:
         f"30 1 0:26 / {point} rw,relatime - ext4 /dev/vda rw\n"
         for point in ("/", "/state", "/state/dev/volumes/a\\040b", "/state/dev2", "/run/netns/x")
     )
-    assert isolation.inside(LAYOUT, mountinfo) == ["/state/dev/volumes/a b"]
+    assert isolation.inside(LAYOUT, mountinfo.encode()) == ["/state/dev/volumes/a b"]
+
+
+@given(st.binary(min_size=1).filter(lambda name: not {0, ord("/"), ord(".")} & {*name}))
+def test_a_mount_of_any_name_inside_the_clusters_directories_counts(name: bytes) -> None:
+    """Else removing the cluster would remove what is under it. Names are bytes to the kernel."""
+    escaped = b"".join(b"\\%03o" % each if each in b" \t\n\\" else bytes([each]) for each in name)
+    mountinfo = b"30 1 0:26 / /state/dev/%s rw - ext4 /dev/vda rw\n" % escaped
+    (found,) = isolation.inside(LAYOUT, mountinfo)
+    assert found == (b"/state/dev/" + name).decode(errors="backslashreplace")
+    assert filesystem(Path(os.fsdecode(b"/state/dev/" + name)), mountinfo) == "ext4"
+
+
+def test_mounts_count_behind_a_link_and_below_a_directory_with_umlauts(tmp_path: Path) -> None:
+    real = tmp_path / "Zustände hier" / "dev"
+    real.mkdir(parents=True)
+    link = tmp_path / "state"
+    link.symlink_to(real.parent)
+    mounted = str(real / "volumes").replace(" ", "\\040")
+    mountinfo = f"30 1 0:26 / {mounted} rw - ext4 /dev/vda rw\n".encode()
+    assert isolation.inside(Layout(link / "dev"), mountinfo) == [str(real / "volumes")]
+
+
+@pytest.mark.parametrize("name", [b"\xff", "\x85\u2028".encode(), b"\r"])
+def test_a_mount_of_any_name_anywhere_hides_no_control_group(name: bytes) -> None:
+    text = os.fsdecode(b"tmpfs /mnt/%s tmpfs rw 0 0\n" % name) + VERSION_2
+    assert len(isolation.hierarchies(text)) == 1
 
 
 def test_the_file_system_of_a_path_is_that_of_the_nearest_mount() -> None:
-    mountinfo = """\
+    mountinfo = b"""\
 25 1 0:26 / / rw,relatime shared:1 - overlay overlay rw,lowerdir=/a
 26 25 8:1 / /state rw,relatime - ext4 /dev/sda rw
 27 25 8:1 / /state/deep rw,relatime - xfs /dev/sdb rw

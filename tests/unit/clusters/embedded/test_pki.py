@@ -68,6 +68,43 @@ def test_a_second_run_changes_nothing(layout: Layout) -> None:
     assert _contents(layout) == before
 
 
+@pytest.mark.parametrize("name", ["ca", "scheduler"])
+def test_a_certificate_of_a_clock_that_ran_ahead_is_renewed(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(pki, "CLOCK_SKEW", timedelta(days=-1))
+        layout.certificate(name).unlink()
+        pki.ensure(layout)
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    assert pki.problems(layout)[0].startswith(f"{name}: valid from {tomorrow:%Y-%m-%d} to ")
+    pki.ensure(layout)
+    assert pki.problems(layout) == []
+    assert _load(layout, name).not_valid_before_utc < datetime.now(UTC)
+
+
+@pytest.mark.parametrize("name", ["ca", "scheduler"])
+@pytest.mark.parametrize("broken", ["foreign", "empty", "no key"])
+def test_a_key_that_is_not_its_certificates_is_renewed_with_it(
+    layout: Layout, name: str, broken: str
+) -> None:
+    content = {"foreign": layout.key("admin").read_text(), "empty": "", "no key": "x"}[broken]
+    layout.key(name).write_text(content)
+    assert f"{name}: its key is missing, or another one's" in pki.problems(layout)
+    pki.ensure(layout)
+    assert pki.problems(layout) == []
+
+
+def test_an_empty_key_of_the_service_accounts_is_made_anew(layout: Layout) -> None:
+    """It signs no token; a key that signs stays as it is."""
+    layout.key("service-account").write_text("")
+    pki.ensure(layout)
+    made = layout.key("service-account").read_text()
+    assert "PRIVATE KEY" in made
+    pki.ensure(layout)
+    assert layout.key("service-account").read_text() == made
+
+
 def test_a_certificate_about_to_expire_is_renewed_alone(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,9 +11,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from core import files
 from core.http import is_loopback
 from core.toolchain import ToolMissing
-from images.build import engines
+from images.build import engines, runner
 from images.targets.registry import Registry
 from images.targets.registry_login import Login, config
 from images.targets.target import TargetError
@@ -189,3 +190,30 @@ def test_the_login_that_a_killed_push_left_goes_with_the_next_push(
     assert not login.exists()
     assert seen == [[]]
     assert not (images / "work").exists()
+
+
+@pytest.mark.parametrize("engine", ["docker", "buildah"])
+def test_a_push_waits_for_as_long_as_another_may_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made, waits, takes = engines.Engine(engine, (engine,)), list[float](), list[float]()
+    monkeypatch.setattr(engines, "choose", lambda *_: made)
+    monkeypatch.setattr(engines.Engine, "load", lambda *_: ("load",))
+    monkeypatch.setattr("images.targets.registry.answer", lambda *_: None)
+    monkeypatch.setattr(Registry, "_config", lambda _self, work: work / "config.json")
+
+    def run(_self: object, _title: str, _command: object, limit: float = runner.LIMIT) -> None:
+        takes.append(limit)
+
+    @contextmanager
+    def locked(_file: Path, *, limit: float = files.LIMIT, **_rest: object) -> Iterator[None]:
+        waits.append(limit)
+        yield
+
+    monkeypatch.setattr(runner.Runner, "run", run)
+    monkeypatch.setattr(files, "locked", locked)
+    (tmp_path / "slipway" / "images").mkdir(parents=True)
+    Registry("example.org").load(tmp_path / "a.tar", "a:1", Listener())
+    assert max(takes) == runner.PUSH_LIMIT
+    assert waits[0] >= sum(takes)

@@ -7,9 +7,9 @@ import pytest
 from jobs.model.pytorchjob import Topology
 from jobs.observe import failures
 from jobs.observe.failures import Disruption, Failure, Origin, disruption, lost_node
-from jobs.observe.replica import Replica
+from jobs.observe.replica import Replica, containers, starts_in
 from jobs.observe.run_state import RunState
-from tests.unit.jobs_objects import RUNNING, ended, job, pod
+from tests.unit.jobs_objects import JOB_UID, RUNNING, ended, job, pod
 
 RESET = "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]"
 LATER = "2026-01-01T00:01:01Z"
@@ -206,3 +206,19 @@ def test_what_a_peer_outlived_is_the_cause_though_its_replacement_failed_otherwi
     assert tracker.silent == []
     tracker.see_pods([pod(0, state={"running": {"startedAt": "2026-01-01T00:00:40Z"}})])
     assert "exited with code 1" in str(tracker.cause)
+
+
+ODD = ["zz", "", "-1", "1.5", "\N{ARABIC-INDIC DIGIT ONE}", "9" * 5000]
+
+
+@pytest.mark.parametrize("index", ODD, ids=lambda index: ascii(index)[:8])
+@pytest.mark.parametrize("owner", [JOB_UID, "another"])
+def test_a_pod_without_a_replicas_index_is_passed_over(index: str, owner: str) -> None:
+    """Anybody who may make pods in the namespace may give theirs the labels of a run's."""
+    odd = pod(1, state=ended(1), owner=owner)
+    odd["metadata"]["labels"]["training.kubeflow.org/replica-index"] = index
+    tracker = tracked(odd, pod(0, state=RUNNING))
+    assert list(tracker.replicas) == [0]
+    assert tracker.failures == []
+    assert containers([odd], tracker.topology, None) == []
+    assert starts_in(odd) == []

@@ -92,6 +92,20 @@ def test_a_file_that_somebody_writes_now_is_waited_for(monkeypatch: pytest.Monke
     assert len(locks("dev")) == 2
 
 
+def test_what_a_living_process_has_open_or_has_just_begun_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is a live Pulumi's, however long its disk takes."""
+    open_one = lock_directory("dev") / "b.json.18c0ffee.tmp"
+    abandoned = write(lock_directory("dev") / "c.json.18c0ffee.tmp", "")
+    begun = lock_directory("dev") / "d.json.18c0ffee.tmp"
+    monkeypatch.setattr("scripts.cli.recovery.time.sleep", lambda _seconds: write(begun, ""))
+    with open_one.open("w"):
+        assert repair_files("dev") == [abandoned]
+        assert open_one.exists()
+        assert begun.exists()
+
+
 def test_another_stacks_files_are_not_looked_at() -> None:
     other = write(state_file("dev2"), "")
     lock = write(lock_directory("dev2") / "b.json", "")

@@ -116,7 +116,7 @@ def test_a_second_set_up_waits_and_gives_up_with_a_reason(
     file = tmp_path / "cache" / "setup.lock"
     with (
         bootstrap.exclusive(file),
-        pytest.raises(TimeoutError, match=f"{file} is still held by another process"),
+        pytest.raises(TimeoutError, match=f"{file} is still held after 0 s, by process "),
         bootstrap.exclusive(file),
     ):
         pass

@@ -1,14 +1,24 @@
 """What arrives of a run is checked, file by file, and nothing of the user's is overwritten."""
 
+import errno
 import io
 import json
+import os
+import shutil
 import tarfile
+from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
+from core import kube
+from scripts.cli.runs import fetch, reader_pod
 from scripts.cli.runs.fetch import Received, receive
 from scripts.cli.terminal import CommandError
 from slipway.events import Events
@@ -159,3 +169,80 @@ def test_a_success_that_was_noted_until_november_2026_is_found(tmp_path: Path, t
     stream.seek(0)
     assert receive(stream, to, {}).written == ["artifacts.json", "model.pt"]
     assert (to / "model.pt").read_text() == "mine-1"
+
+
+NAMES = st.binary(min_size=1, max_size=255).filter(
+    lambda name: not {0, ord("/")} & {*name} and name not in {b".", b".."}
+)
+
+
+@given(st.sets(NAMES, min_size=1, max_size=4))
+@example({b"\xff\xfe", b"a\nb", b"-rf", b"..."})
+@example({b"x" * 255, b"\x1b[2J", b"*?[", b"~root"})
+@example({b"artifacts.json"})
+@settings(deadline=None)
+def test_a_file_of_any_name_arrives_under_it(names: set[bytes]) -> None:
+    """Names are bytes: no UTF-8, of several lines, with a leading dash, as long as can be."""
+    with TemporaryDirectory() as directory:
+        place, to, stream = Path(directory, "kept"), Path(directory, "to"), io.BytesIO()
+        place.mkdir()
+        for name in names:
+            (place / os.fsdecode(name)).write_bytes(sha256(name).digest())
+        tar.write(f"file://{place}", stream)
+        stream.seek(0)
+        found = receive(stream, to, {})
+        assert {os.fsencode(path.name) for path in to.iterdir()} == names
+        assert all(
+            path.read_bytes() == sha256(os.fsencode(path.name)).digest() for path in to.iterdir()
+        )
+        assert not found.missing
+
+
+def test_what_is_printed_of_a_name_is_one_line_without_a_terminals_escapes(
+    run: Run, to: Path
+) -> None:
+    name = "two\nlines \x1b[2J" + os.fsdecode(b"\xff")
+    found = run.fetch(to, {**run.known, name: {"sha256": "0"}})
+    assert found.missing == [name]
+    with pytest.raises(CommandError) as caught:
+        fetch._report(found, to, "mine", "dev")
+    assert str(caught.value).splitlines()[1] == r"  two\nlines \x1b[2J\udcff: missing"
+
+
+@pytest.mark.parametrize(
+    "content", [b"[]", b"1", b"[" * 100_000, b'{"a": 1}', b"\xff"], ids=range(5)
+)
+@pytest.mark.parametrize("folder", ["", "deeper/", "replica-1/"])
+def test_a_file_of_the_programs_that_is_called_like_the_list_is_one_of_the_files(
+    tmp_path: Path, to: Path, content: bytes, folder: str
+) -> None:
+    place, stream = tmp_path / "kept", io.BytesIO()
+    (place / folder).mkdir(parents=True, exist_ok=True)
+    (place / "model.pt").write_bytes(b"weights")
+    (place / f"{folder}artifacts.json").write_bytes(content)
+    tar.write(f"file://{place}", stream)
+    stream.seek(0)
+    receive(stream, to, {})
+    assert (to / f"{folder}artifacts.json").read_bytes() == content
+    assert (to / "model.pt").read_bytes() == b"weights"
+
+
+def test_a_directory_that_takes_no_file_is_a_sentence(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With why, and the next step."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "x"))
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    monkeypatch.setattr(fetch, "receive", lambda *_: run.fetch(tmp_path / "x"))
+    monkeypatch.setattr(fetch, "read_state", Mock())
+    monkeypatch.setattr(fetch, "find", lambda *_: (Mock(), Mock()))
+    monkeypatch.setattr(fetch, "kept_files", lambda *_: ({}, "file:///x"))
+    monkeypatch.setattr(reader_pod, "manifest", Mock())
+    monkeypatch.setattr(reader_pod, "output", Mock())
+    monkeypatch.setattr(kube, "connect", Mock())
+    monkeypatch.setattr(reader_pod, "running", lambda *_: nullcontext())
+    with pytest.raises(CommandError, match=r"No space left on device: .*TO=DIRECTORY"):
+        fetch.fetch_files("dev", "mine", str(tmp_path / "new"))

@@ -76,7 +76,6 @@ def _api() -> Iterator[FakeApi]:
             status["containerID"] = status["state"]["terminated"]["containerID"]
             # What the client insists on, and nobody here looks at.
             status |= {"imageID": "", "ready": False}
-            del each["metadata"]["ownerReferences"]
             api.says("GET", f"{PODS}/{each['metadata']['name']}", each)
         yield api
 
@@ -417,11 +416,16 @@ def test_the_kubeconfig_is_that_of_the_clusters_resource(
     assert StackState.from_export({"deployment": {"resources": None}}).kubeconfig is None
 
 
-def test_containers_of_another_run_are_not_this_ones(api: FakeApi) -> None:
+def test_containers_of_others_and_without_a_replica_are_not_this_runs(api: FakeApi) -> None:
     target = find("dev", state(api), "mine", None)
     other = labelled(pod(0, state=RUNNING))
     other["metadata"]["labels"] = other["metadata"]["labels"] | {"slipway.dev/run": "mine-9"}
-    pods = [other, labelled(pod(1, state=RUNNING)), labelled(pod(0, state=waiting("x")))]
+    foreign = labelled(pod(0, state=RUNNING))
+    del foreign["metadata"]["ownerReferences"]
+    odd = labelled(pod(0, state=RUNNING))
+    odd["metadata"]["labels"] |= {"training.kubeflow.org/replica-index": "zz"}
+    mine = [labelled(pod(1, state=RUNNING)), labelled(pod(0, state=waiting("x")))]
+    pods = [other, foreign, odd, *mine]
     api.says("GET", PODS, {"kind": "PodList", "items": pods, "metadata": {}})
     assert target.api is not None
     assert [each.pod for each in shown_containers(target, target.api)] == ["mine-worker-0"]

@@ -1,0 +1,92 @@
+"""The note that a cluster is a stack's, and the name of a cluster that is given none."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clusters import owner
+from clusters.kinds import CLUSTERS, ClusterSettings, read_cluster
+from scripts.cli import down
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "slipway"
+
+
+def torn(directory: Path, content: bytes) -> Path:
+    directory.mkdir(parents=True)
+    (directory / "owner").write_bytes(content)
+    return directory
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 11, b"slip", b"slipway/", b"slipway/\xff\0"])
+def test_a_note_that_a_crash_has_torn_blocks_nothing_and_is_repaired(
+    state: Path, content: bytes
+) -> None:
+    directory = torn(state / "clusters" / "dev", content)
+    owner.require(directory, "slipway/dev")
+    owner.claim(directory, "slipway/dev")
+    assert (directory / "owner").read_text() == "slipway/dev"
+
+
+def test_a_note_that_was_cut_to_another_stacks_name_is_explained_with_the_command(
+    state: Path,
+) -> None:
+    directory = torn(state / "clusters" / "dev", b"slipway/d")
+    with pytest.raises(owner.NotOurs, match=f"no stack is called slipway/d: rm {directory}/owner$"):
+        owner.require(directory, "slipway/dev")
+
+
+def test_a_note_is_replaced_in_one_step(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = state / "clusters" / "dev"
+    owner.claim(directory, "slipway/dev")
+
+    def full(_descriptor: int) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        owner.claim(directory, "slipway/dev")
+    assert [path.name for path in directory.iterdir()] == ["owner"]
+    assert owner.stack_of(directory) == "slipway/dev"
+
+
+def test_make_down_explains_a_torn_note_without_a_state_by_the_command_that_repairs_it(
+    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": "embedded"})
+    directory = torn(state / "clusters" / "dev", b"")
+    assert down._cluster_directory("dev") is None
+    command = capsys.readouterr().err.strip().rpartition("try again after this: ")[2]
+    subprocess.run(["sh", "-c", command], check=True)
+    assert down._cluster_directory("dev") == directory
+
+
+def name_of(kind: str, stack: str, **settings: object) -> str:
+    read = read_cluster({"kind": kind, **settings}, "slipway:cluster", stack)
+    assert isinstance(read, ClusterSettings), read
+    return str(read.options.name)
+
+
+@pytest.mark.parametrize("kind", ["kind", "minikube"])
+def test_no_cluster_gets_the_name_that_its_tool_gives_by_default(kind: str) -> None:
+    """Else the user's own, made without a name, and the stack's would be one."""
+    assert name_of(kind, kind) == f"slipway-{kind}"
+    assert name_of(kind, "team") == "team"
+    assert name_of(kind, kind, adopt=True) == kind  # the user's own is what is meant
+
+
+@pytest.mark.parametrize("kind", ["kind", "minikube"])
+def test_a_stack_that_has_a_cluster_by_its_tools_default_name_keeps_it(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = CLUSTERS[kind].own
+    assert own is not None
+    owner.claim(own.directory(kind), f"slipway/{kind}")
+    assert name_of(kind, kind) == kind
+    monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": kind})
+    assert down._cluster_directory(kind) == own.directory(kind)

@@ -1,0 +1,81 @@
+"""Files that are complete or absent, and locks."""
+
+import errno
+import multiprocessing
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from core import files
+
+
+def hold(file: Path, ready: threading.Event, end: threading.Event) -> None:
+    with files.locked(file, what="push of a"):
+        ready.set()
+        end.wait(60)
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> tuple[Path, int]:
+    """A lock that another process holds, and its number."""
+    context = multiprocessing.get_context("fork")
+    ready, end = context.Event(), context.Event()
+    file = tmp_path / "lock"
+    process = context.Process(target=hold, args=(file, ready, end), daemon=True)
+    process.start()
+    assert ready.wait(30)
+    assert process.pid is not None
+    return file, process.pid
+
+
+def test_who_waits_for_a_lock_reads_who_holds_it(holder: tuple[Path, int]) -> None:
+    file, pid = holder
+    waited: list[str] = []
+    by = rf"process {pid} \(push of a\) since \d\d:\d\d:\d\d"
+    with (
+        pytest.raises(TimeoutError, match=rf"is still held after 1 s, by {by}"),
+        files.locked(file, limit=0.6, waiting=waited.append),
+    ):
+        pass
+    assert len(waited) == 1
+    os.kill(pid, 9)
+
+
+def test_the_limit_is_of_each_holder_and_not_of_the_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parallel pushes wait for each other: the last one waits for all of them."""
+    file, waited = tmp_path / "lock", list[str]()
+    now = [0.0]
+    turns = iter([f"process {number}" for number in range(5)])
+
+    def taken(_descriptor: int) -> bool:
+        now[0] += 90
+        turn = next(turns, None)
+        file.write_text(turn or "")
+        return turn is None
+
+    monkeypatch.setattr(files, "_taken", taken)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(files, "_PAUSE", 0)
+    with files.locked(file, limit=100, waiting=waited.append):
+        assert waited == [f"process {number}" for number in range(5)]
+
+
+def test_a_full_disk_is_told_with_the_file_that_it_did_not_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        files.write(tmp_path / "owner", "slipway/dev", mode=0o600)
+    text = files.unwritable(caught.value)
+    assert text is not None
+    assert text.startswith(f"{tmp_path}/owner: No space left on device. ")
+    assert files.unwritable(TimeoutError("a lock")) is None
+    assert files.unwritable(ConnectionRefusedError(errno.ECONNREFUSED, "refused")) is None

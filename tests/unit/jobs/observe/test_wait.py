@@ -21,7 +21,7 @@ class Running:
 
     name, namespace = "mine", "slipway-jobs"
 
-    def __init__(self, **reported: object) -> None:
+    def __init__(self, **reported: Any) -> None:
         self.reported = reported
         self.deleted = False
         self.listed = 0

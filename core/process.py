@@ -135,11 +135,15 @@ def json_map(text: str) -> dict[str, Any]:
     Integers of more than 15 digits are floats, perhaps infinite ones. A map that is nested too
     deeply for those who write it again is none.
     """
+    # Most lines of a log are plain text, and most events are flat and have nothing escaped.
+    if not text.lstrip().startswith("{"):
+        return {}
+    is_plain = "\\u" not in text and text.count("{") + text.count("[") < _DEEPEST
     try:
-        found = _plain(_JSON.decode(text), _DEEPEST)
+        found: dict[str, Any] = _JSON.decode(text)
+        return found if is_plain else _plain(found, _DEEPEST)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _plain(value: Any, depth: int) -> Any:

@@ -24,9 +24,7 @@ def event_in(line: str) -> dict[str, Any]:
     """
     begins = line.find(_BEGINS)
     found = json_map(line) or (json_map(line[begins:]) if begins > 0 else {})
-    return {
-        key: each for key, each in found.items() if type(each) in _TYPES.get(key, (type(each),))
-    }
+    return {key: v for key, v in found.items() if type(v) in _TYPES.get(key, (type(v),))}
 
 
 def events_of(log: Log, kinds: Sequence[str] = (), tail: int | None = None) -> Iterator[Event]:

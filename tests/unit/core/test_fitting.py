@@ -73,7 +73,7 @@ def test_any_text_is_read_and_what_it_holds_can_be_written_again(written: str) -
     json.dumps(json_map(written), ensure_ascii=False).encode()
 
 
-@pytest.mark.parametrize("written", [*ODD[:3], "[1]", "1", '{"a"'])
+@pytest.mark.parametrize("written", [*ODD[:3], "[1]", "1", '{"a"'], ids=range(6))
 def test_what_is_no_map_or_too_deep_is_an_empty_one(written: str) -> None:
     assert json_map(written) == {}
 

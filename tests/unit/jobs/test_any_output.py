@@ -50,7 +50,9 @@ def test_any_line_is_a_line_of_a_runs_log(lines: list[str]) -> None:
     str(progress).encode()
 
 
-@pytest.mark.parametrize("event", ['{"event": {"type": "push"}}', '{"event": ["a"]}', "[" * 3000])
+@pytest.mark.parametrize(
+    "event", ['{"event": {"type": "push"}}', '{"event": ["a"]}', "[" * 3000], ids=range(3)
+)
 def test_json_that_is_no_event_is_the_last_line_of_its_row(event: str) -> None:
     progress = Progress(1)
     progress.see(event)

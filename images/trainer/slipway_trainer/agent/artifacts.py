@@ -40,6 +40,7 @@ _READ_BACK_BYTES = 64 * 2**20
 _CHUNK_BYTES = 8 * 2**20
 _ODD = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 """Control characters, and what Python has for bytes that are no UTF-8: few stores take them."""
+_COPIED = "only files with names in UTF-8 without control characters are, and no links to folders"
 _DUMP = "\n\nDebug source:"
 _REACH_SECONDS = 30
 """A store's client may try for many minutes, which no run that has ended is held up for."""
@@ -86,11 +87,8 @@ def sync(
     begun, files = time.monotonic(), dict[str, dict[str, Any]]()
     paths, others = sort(directory)
     if others:
-        what = (
-            "only files whose names are UTF-8 without control characters are, no links to folders"
-        )
         names = ", ".join(map(ascii, others))
-        events.emit("warning", warning=f"of {directory} not copied: {names:.500}; {what}")
+        events.emit("warning", warning=f"of {directory} not copied: {names:.500}; {_COPIED}")
     for name, path in paths.items():
         with path.open("rb") as file:
             digest = file_digest(file, "sha256").hexdigest()

@@ -48,6 +48,7 @@ def test_what_the_engines_json_has_no_value_for_is_text(values: dict[str, object
         (2**1024, hex(2**1024)),
         ("\udce9", "\\udce9"),
     ],
+    ids=range(4),
 )
 def test_such_a_value_is_sent_in_words(value: object, text: str) -> None:
     assert wrap(value).value == text

@@ -1,5 +1,6 @@
 """A wait that is taken up again, without a cluster."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -9,6 +10,7 @@ from jobs.api.lines import Line
 from jobs.observe.verdict import Limits
 from jobs.observe.wait import Wait
 from jobs.records.archive import Run, entries
+from tests.unit.images.objects import Listener
 from tests.unit.jobs.run.test_lifecycle import Quiet
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
 
@@ -18,7 +20,8 @@ class Running:
 
     name, namespace = "mine", "slipway-jobs"
 
-    def __init__(self) -> None:
+    def __init__(self, **reported: Any) -> None:
+        self.reported = reported
         self.deleted = False
         self.listed = 0
 
@@ -26,7 +29,8 @@ class Running:
         self.listed += 1
         if self.listed == 1:
             return [pod(0, state=RUNNING), pod(1, state=RUNNING)]
-        return [pod(rank, state=ended(0, summary(rank)), phase="Succeeded") for rank in (0, 1)]
+        states = [ended(0, summary(rank, **self.reported)) for rank in (0, 1)]
+        return [pod(rank, state=each, phase="Succeeded") for rank, each in enumerate(states)]
 
     def watch_job(self) -> Iterator[list[dict[str, Any]]]:
         yield [job("Succeeded")]
@@ -53,6 +57,18 @@ def test_a_run_that_is_older_than_the_limit_for_its_start_is_waited_for(tmp_path
     waiting = Wait(cast("JobApi", api), job("Running"), limits, 400, Quiet(), "keep", kept)
     assert waiting.to_the_end().succeeded
     assert not api.deleted
+
+
+def test_what_its_result_cannot_hold_is_a_warning_and_the_run_has_succeeded(
+    tmp_path: Path,
+) -> None:
+    api, row = cast("JobApi", Running(accuracy=math.nan, torch=["2.6"])), Listener()
+    limits, kept = Limits(3600, start=300), Run(tmp_path)
+    found = Wait(api, job("Running"), limits, 0, row, "keep", kept).to_the_end()
+    assert (found.succeeded, found.accuracy, found.torch) == (True, None, None)
+    [warning] = [each for each in row.lines if "the result lacks" in each]
+    assert 'torch is ["2.6"]' in warning
+    assert "accuracy is NaN" in warning
 
 
 def test_what_was_seen_of_a_run_is_kept_with_its_end(tmp_path: Path) -> None:

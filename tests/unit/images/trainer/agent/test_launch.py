@@ -122,6 +122,7 @@ def test_what_a_script_tells_slipway_comes_before_its_metrics_json(launched: Lau
 @pytest.mark.parametrize(
     "content",
     ["", "[1]", "no JSON", "[" * 2**20 + "]" * 2**20, "[" * 3000, '{"a": ' * 900 + "1" + "}" * 900],
+    ids=range(6),
 )
 def test_a_metrics_json_that_is_no_map_is_passed_over(launched: Launched, content: str) -> None:
     (launched.directory / "content").write_text(content)
@@ -234,6 +235,32 @@ def test_it_imports_neither_torch_nor_fsspec(launched: Launched) -> None:
         check=True,
     )
     assert not {"torch", "fsspec", "asyncio"} & set(done.stdout.split())
+
+
+_LEAVES_ODD_FILES = """
+import os
+out = os.fsencode(os.environ["SLIPWAY_OUTPUT_DIR"])
+for name in (b"model.pt", b"caf\\xe9.txt"):
+    open(out + b"/" + name, "wb").write(b"x" * 10)
+os.makedirs(out + b"/ckpt-3")
+os.symlink("ckpt-3", out + b"/latest")
+os.mkfifo(out + b"/pipe")
+"""
+
+
+@pytest.mark.parametrize(
+    "message", ["[[[[", "[" * 3000, "NaN", "\\xff", '{"accuracy": NaN}'], ids=range(5)
+)
+def test_a_program_that_leaves_odd_files_and_no_message_has_succeeded(
+    launched: Launched, message: str
+) -> None:
+    leaves = f"open(os.environ['TERMINATION_LOG'], 'wb').write(b'{message}')"
+    code, out, err = launched.copying().run(_LEAVES_ODD_FILES + leaves)
+    assert code == 0, err
+    listed = launched.message["artifacts"]
+    assert isinstance(listed, dict)
+    assert sorted(listed) == ["artifacts.json", "model.pt"]
+    assert "'caf\\udce9.txt', 'latest', 'pipe'" in json.loads(out.splitlines()[0])["warning"]
 
 
 def test_what_the_program_wrote_is_copied_and_named_in_its_message(launched: Launched) -> None:

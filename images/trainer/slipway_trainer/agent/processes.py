@@ -20,11 +20,13 @@ from typing import Any
 from slipway.events import own_rank, warn
 from slipway.reporting import numbers
 from slipway.termination import read
+from slipway.uncaught import PEER, in_text
 
 _SIGNAL_BASE = 128
 FIRST_FAILURE = "first-failure.json"
-_TRACEBACK = "Traceback (most recent call last)"
 _LAST_LINES = 30
+LAST_BYTES = 64 * 1024
+"""Of a process' standard error, so much at its end is kept, however much it prints."""
 NUMBERS = "metrics.json"
 _NUMBERS_BYTES = 2**20
 
@@ -76,15 +78,25 @@ def from_log(text: str, code: int) -> dict[str, Any]:
     """
     if code == 0:
         return {}
-    start = text.rfind(_TRACEBACK)
-    if start < 0 or "was ended by" in ended(code):
-        lines = text.splitlines()[-_LAST_LINES:]
-        return {"error": f"the program {ended(code)}", "traceback": "\n".join(lines)}
-    # torch puts "[rank1]: " in front of each line of it, where there is a process group.
-    prefix = text[text.rfind("\n", 0, start) + 1 : start]
-    lines = [line.removeprefix(prefix).rstrip() for line in text[start:].splitlines()]
-    errors = [line for line in lines if line and not line.startswith(" ")]
-    return {"error": errors[-1], "traceback": "\n".join(lines)}
+    found = None if "was ended by" in ended(code) else in_text(text)
+    if found is not None:
+        return found
+    lines = [line[-LAST_BYTES // _LAST_LINES :] for line in text.splitlines()[-_LAST_LINES:]]
+    return {"error": f"the program {ended(code)}", "traceback": "\n".join(lines)}
+
+
+def recorded(directory: Path, code: int, pid: int, rank: int | str = "*") -> dict[str, Any]:
+    """Return the exception that ended a program, as its processes recorded it; empty without one.
+
+    Of several processes it is that of the first to fail by itself. A helper's that had failed
+    before is none where a signal ended the process `pid`.
+    """
+    left = directory.glob(f"failed-{rank}.json")
+    found = [(path.stat().st_mtime_ns, read(path)) for path in left]
+    is_signal = "was ended by" in ended(code)
+    own = [each for each in found if not is_signal or each[1].get("pid") == pid]
+    _, first = min(own, key=lambda each: (each[1].get("from") == PEER, each[0]), default=(0, {}))
+    return {name: value for name, value in first.items() if name != "pid"}
 
 
 def ended(code: int) -> str:
@@ -133,21 +145,35 @@ def _replicas() -> list[str]:
 def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
     """Note what the rank that failed first has to say, and return its exit code.
 
-    The others fail because of it, so it is the one that wrote its last words first. One that was
-    killed wrote none: its last ones are older still.
+    The others fail because of it: they report a peer, or torchrun ends them. Of those that failed
+    by themselves it is the one that wrote its last words first. One that was killed wrote none: its
+    last ones are older still.
     """
-    left = {rank: directory / f"{rank}.json" for rank in failures}
-    logs = {rank: _log(directory, failure.local_rank) for rank, failure in failures.items()}
-    last_words = {rank: left[rank] if left[rank].exists() else logs[rank] for rank in failures}
-    rank = min(failures, key=lambda each: last_words[each].stat().st_mtime_ns)
+    found = []
+    for rank, failure in failures.items():
+        own, log = directory / f"{rank}.json", _log(directory, failure.local_rank)
+        message, words = read(own), own
+        if "error" not in message:
+            words = own if own.exists() else log
+            message = recorded(directory, failure.exitcode, failure.pid, rank)
+            words = directory / f"failed-{rank}.json" if message else words
+            message = message or {"rank": rank, **from_log(end_of(log), failure.exitcode)}
+        # torchrun sends SIGTERM to those that are left.
+        is_left = ended(failure.exitcode) == "was ended by SIGTERM" and "from" not in message
+        follows = is_left or message.get("from") == PEER
+        found.append((follows, words.stat().st_mtime_ns, rank, message))
+    *_, rank, message = min(found, key=lambda each: each[:2])
     code: int = failures[rank].exitcode
-    message = read(left[rank])
-    if "error" not in message:
-        text = logs[rank].read_text(errors="replace")
-        message = {"rank": rank, **from_log(text, code)}
     (directory / FIRST_FAILURE).write_text(json.dumps(message))
     print(f"rank {rank} failed first: it {ended(code)}", file=sys.stderr, flush=True)
     return code if code >= 0 else 128 - code
+
+
+def end_of(path: Path) -> str:
+    """Return the end of what is in a file."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LAST_BYTES))
+        return file.read(LAST_BYTES).decode(errors="replace")
 
 
 def _log(directory: Path, local_rank: int) -> Path:

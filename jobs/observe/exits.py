@@ -6,16 +6,41 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any
 
 from jobs.api.lines import moment
 
 _SIGNAL_BASE = 128
-# torch marks the lines of a traceback with the rank.
-_EXCEPTION = re.compile(
-    r"(?:\[rank\d+\]: )?(?P<what>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|NotFound)(?:: .*)?)"
-)
+_EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|NotFound)(?:: .*)?")
 _TAIL_LINES, _LONGEST_EXCEPTION = 10, 200
+_TRACE = r"(?:.*Traceback \(most recent call last\):\n(?:[ \t].*\n)*\S.*\n?)"
+_LAST_TRACE = re.compile(rf"(?s:.*)^({_TRACE})", re.MULTILINE)
+_ENDS_NOTHING = re.compile(
+    r"^.*(?:Exception in thread|Exception ignored (?:in|on|while)|Logging error ---).*\n"
+    rf"{_TRACE}(?:\n(?:During handling of|The above exception).*\n\n{_TRACE})*",
+    re.MULTILINE,
+)
+"""A traceback of a thread, a destructor or a log's handler."""
+_RANK = re.compile(r"^\[rank\d+\]: ?", re.MULTILINE)
+"""Before the lines of a traceback, by torch."""
+_BORDER = re.compile(r"^ +[|+] ?", re.MULTILINE)
+"""Before those of an exception group."""
+_FRAME = re.compile(r'^\s+File "(.+)", line (\d+)', re.MULTILINE)
+_LIBRARIES = re.compile(r"^<|/(?:site|dist)-packages/|/lib/python3[.\d]*/|/torch/|^/opt/slipway/")
+# What gloo, NCCL and torch's store report on a rank whose peer has gone or does not answer:
+# https://github.com/pytorch/gloo/blob/main/gloo/transport/tcp/pair.cc
+# https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html (ncclRemoteError)
+# https://github.com/pytorch/pytorch/blob/v2.6.0/torch/csrc/distributed/c10d/socket.h
+_PEER_HAS_GONE = re.compile(
+    r"connection (was likely )?closed|connection reset by peer|broken pipe|connection refused"
+    r"|ncclRemoteError|remote process exited|NCCL communicator was aborted"
+    r"|failed to recv, got 0 bytes|Application timeout caused pair closure"
+    r"|Timed out waiting \d+ms for|timed out after \d+ seconds waiting for clients"
+    r"|client socket has timed out|client socket has failed to connect|connectFullMesh failed"
+    r"|collective operation timeout|wait timeout after \d+ms",
+    re.IGNORECASE,
+)
 
 
 @dataclass
@@ -66,13 +91,50 @@ class Exit:
 
     @property
     def exception(self) -> str | None:
-        """The line that ends a traceback of Python's at the end of its log; None without one."""
-        if self.code != 1:
+        """The error that ended the program, with the user's line, in one line; None if unknown."""
+        if self.code == 0 or self.out_of_memory or self.reason == "StartError":
             return None
-        for line in reversed(self.message.splitlines()[-_TAIL_LINES:]):
-            if found := _EXCEPTION.fullmatch(line.rstrip()):
-                return found["what"][:_LONGEST_EXCEPTION]
-        return None
+        if self.report is not None:
+            error, at = self.error or "", self.report.get("at")
+            # The launcher's own words say no more than the exit code.
+            error = "" if error.startswith("the program ") else error
+        else:
+            error, at = self._raised if self.code == 1 else ("", None)
+        line = next(filter(None, map(str.strip, error.splitlines())), "")[:_LONGEST_EXCEPTION]
+        return (f"{line}, {at}" if isinstance(at, str) else line) if line else None
+
+    @property
+    def lost_peer(self) -> bool:
+        """Whether the program failed for want of a peer: as it recorded, or by the text it left."""
+        if (origin := (self.report or {}).get("from")) is not None:
+            return bool(origin == "peer")
+        trace = _LAST_TRACE.match(self._text)
+        frames = _FRAME.findall(trace[1]) if trace is not None else ()
+        # A tracker or a database may refuse a connection as well.
+        is_torchs = not frames or "/torch/" in frames[-1][0]
+        return is_torchs and _PEER_HAS_GONE.search(self._text) is not None
+
+    @cached_property
+    def _text(self) -> str:
+        """What it left, without the tracebacks that ended nothing."""
+        left = [self.message]
+        if self.report is not None:
+            left = [
+                str(self.report[name]) for name in ("traceback", "error") if name in self.report
+            ]
+        text = _RANK.sub("", "\n".join(left))
+        text = _BORDER.sub("", text) if "Exception Group Traceback" in text else text
+        return _ENDS_NOTHING.sub("", text)
+
+    @property
+    def _raised(self) -> tuple[str, str | None]:
+        """The error of the traceback at the end of its log, and the user's line; may be empty."""
+        if (trace := _LAST_TRACE.match(self._text)) is not None:
+            own = [each for each in _FRAME.findall(trace[1]) if not _LIBRARIES.search(each[0])]
+            at = f"{PurePosixPath(own[-1][0]).name}:{own[-1][1]}" if own else None
+            return trace[1].splitlines()[-1], at
+        tail = reversed(self._text.splitlines()[-_TAIL_LINES:])
+        return next((each for each in tail if _EXCEPTION.fullmatch(each.rstrip())), ""), None
 
     def __str__(self) -> str:
         """Describe it in a few words."""

@@ -1,6 +1,5 @@
 """What ended a run: which of several failures came first, or what its cluster did. Pure."""
 
-import re
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,19 +15,6 @@ from jobs.observe.replica import Replica
 
 _BURST = timedelta(seconds=10)
 """How far apart the failures may be that have one cause; kubelets report full seconds."""
-# What gloo, NCCL and torch's store report on a rank whose peer has gone or does not answer:
-# https://github.com/pytorch/gloo/blob/main/gloo/transport/tcp/pair.cc
-# https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html (ncclRemoteError)
-# https://github.com/pytorch/pytorch/blob/v2.6.0/torch/csrc/distributed/c10d/socket.h
-_PEER_HAS_GONE = re.compile(
-    r"connection (was likely )?closed|connection reset by peer|broken pipe|connection refused"
-    r"|ncclRemoteError|remote process exited|NCCL communicator was aborted"
-    r"|failed to recv, got 0 bytes|Application timeout caused pair closure"
-    r"|Timed out waiting \d+ms for|timed out after \d+ seconds waiting for clients"
-    r"|client socket has timed out|client socket has failed to connect|connectFullMesh failed"
-    r"|collective operation timeout|wait timeout after \d+ms",
-    re.IGNORECASE,
-)
 _TERMINATED = 128 + signal.SIGTERM
 
 # https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
@@ -75,7 +61,7 @@ class Failure:
         self.rank = reported if is_known else topology.first_rank(self.replica.number)
 
     def _origin(self) -> Origin:
-        if _PEER_HAS_GONE.search(self.exit.message) is not None:
+        if self.exit.lost_peer:
             return Origin.PEER
         if self.replica.evicted is not None:
             return Origin.OWN

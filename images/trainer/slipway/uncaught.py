@@ -26,7 +26,7 @@ PEER, PROGRAM = "peer", "program"
 _MOST_CAUSES, _LONGEST_ERROR, _LONGEST_TRACE = 5, 2000, 32 * 1024
 _TRACEBACK = "Traceback (most recent call last)"
 _FRAME = re.compile(r'\s+File "(.+)", line (\d+)')
-_BORDER = re.compile(r"^ *[|+] ?(?=[ \w])")
+_BORDER = re.compile(r"^ *[|+] ?")
 """Before each line of an exception group."""
 _CHAINED = re.compile(r"During handling of the above|The above exception was the direct cause")
 _ENDS_NOTHING = re.compile(r"Exception in thread|Exception ignored (in|on|while)|Logging error ---")
@@ -94,8 +94,9 @@ def described(error: BaseException | None, text: str = "") -> dict[str, Any]:
     at = (remote or {}).get("at") or next(filter(None, lines), None) or _own_line(here)
     causes = [_named([each]) for each, said in zip(chain[1:], texts[1:]) if _TRACEBACK not in said]
     is_peers = _is_from_peer(error) or (remote is not None and remote["from"] == PEER)
-    parts = (type(error), error, None if error is None else error.__traceback__)
-    trace = [] if error is None else traceback.format_exception(*parts)
+    trace = []
+    if error is not None:
+        trace = traceback.format_exception(type(error), error, error.__traceback__)
     return {
         "error": (text or shown)[:_LONGEST_ERROR],
         **({"at": at} if at is not None else {}),
@@ -118,7 +119,9 @@ def in_text(text: str) -> dict[str, Any] | None:
             if _CHAINED.search(before) is None:
                 ends_nothing = _ENDS_NOTHING.search(before) is not None
             # torch puts "[rank1]: " in front of each line of it, where there is a process group.
-            block = [_BORDER.sub("", each.removeprefix(line[:begins])) for each in lines[number:]]
+            block = [each.removeprefix(line[:begins]) for each in lines[number:]]
+            if "Exception Group" in line:
+                block = [_BORDER.sub("", each) for each in block]
             ends = (n for n, each in enumerate(block) if n and each.strip() and each[0] != " ")
             if (end := next(ends, None)) is not None and not ends_nothing:
                 found = [each.rstrip() for each in block[: end + 1]]

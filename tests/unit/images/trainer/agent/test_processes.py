@@ -109,6 +109,16 @@ def test_the_error_in_a_log_is_no_threads_nor_what_follows_it(noise: str, prefix
     assert processes.from_log(noise, 1)["error"] == "the program exited with code 1"
 
 
+def test_lines_that_continue_an_expression_are_no_error_and_a_group_has_its_first() -> None:
+    expression = f"{_TRACE}    loss = (a\n            + b)\n    ~~^\n"
+    found = processes.from_log(f"{expression}ValueError: label 11\n", 1)
+    assert found["error"] == "ValueError: label 11"
+    frame = '  File "/opt/script/train.py", line 2, in f\n'
+    lines = ["  + Exception Group Traceback (most recent call last):", f"  | {frame.rstrip()}"]
+    found = processes.from_log("\n".join([*lines, "  | ExceptionGroup: training"]), 1)
+    assert (found["error"], found["at"]) == ("ExceptionGroup: training", "train.py:2")
+
+
 @given(st.lists(st.sampled_from(["", "  x", "|", "y: z", *_TRACE.splitlines(), *_NOISE.values()])))
 def test_any_text_has_an_error_of_one_line_or_none(lines: list[str]) -> None:
     error = processes.from_log("\n".join(lines), 1)["error"]

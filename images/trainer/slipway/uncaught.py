@@ -37,7 +37,9 @@ _OF_TORCH = re.compile(r"torch\.distributed\.([\w.]+\.)?(Dist|Rendezvous)\w*Erro
 _OF_GLOO = re.compile(r"\[[^\]\n]*\bgloo/[^\]\n]*:\d+\]")
 _OF_ITS_CALLS = re.compile(r"(?i)monitoredBarrier|tim(ed|e)[ -]?out|connection|socket|\bpeer")
 # By these types a rank also reports that it can't listen, or what only it did wrong.
-_OWN = re.compile(r"EADDRINUSE|EADDRNOTAVAIL|EACCES|ncclInvalid|ncclUnhandledCudaError")
+_OWN = re.compile(
+    r"EADDRINUSE|EADDRNOTAVAIL|EACCES|failed to (listen|bind)|ncclInvalid|ncclUnhandledCudaError"
+)
 _ON_BEHALF = frozenset({
     "CalledProcessError", "ChildFailedError", "ProcessExitedException", "ProcessRaisedException",
 })  # fmt: skip

@@ -94,14 +94,11 @@ class Exit:
         """The error that ended the program, with the user's line, in one line; None if unknown."""
         if self.code == 0 or self.out_of_memory or self.reason == "StartError":
             return None
-        if self.report is not None:
-            error, at = self.error or "", self.report.get("at")
-            # The launcher's own words say no more than the exit code.
-            error = "" if error.startswith("the program ") else error
-        else:
-            error, at = self._raised if self.code == 1 else ("", None)
-        line = next(filter(None, map(str.strip, error.splitlines())), "")[:_LONGEST_EXCEPTION]
-        return (f"{line}, {at}" if isinstance(at, str) else line) if line else None
+        error, at = self._raised if self.report is None else (self.error, self.report.get("at"))
+        line = next(filter(None, map(str.strip, (error or "").splitlines())), "")
+        if not line or line.startswith("the program "):  # the launcher's, of its exit code
+            return None
+        return f"{line[:_LONGEST_EXCEPTION]}, {at}" if at else line[:_LONGEST_EXCEPTION]
 
     @property
     def lost_peer(self) -> bool:
@@ -117,23 +114,20 @@ class Exit:
     @cached_property
     def _text(self) -> str:
         """What it left, without the tracebacks that ended nothing."""
-        left = [self.message]
-        if self.report is not None:
-            left = [
-                str(self.report[name]) for name in ("traceback", "error") if name in self.report
-            ]
-        text = _RANK.sub("", "\n".join(left))
+        report = {"error": self.message} if self.report is None else self.report
+        text = "\n".join(str(report.get(name, "")) for name in ("traceback", "error"))
+        text = _RANK.sub("", text)
         text = _BORDER.sub("", text) if "Exception Group Traceback" in text else text
         return _ENDS_NOTHING.sub("", text)
 
     @property
     def _raised(self) -> tuple[str, str | None]:
         """The error of the traceback at the end of its log, and the user's line; may be empty."""
-        if (trace := _LAST_TRACE.match(self._text)) is not None:
+        if self.code == 1 and (trace := _LAST_TRACE.match(self._text)) is not None:
             own = [each for each in _FRAME.findall(trace[1]) if not _LIBRARIES.search(each[0])]
             at = f"{PurePosixPath(own[-1][0]).name}:{own[-1][1]}" if own else None
             return trace[1].splitlines()[-1], at
-        tail = reversed(self._text.splitlines()[-_TAIL_LINES:])
+        tail = reversed(self._text.splitlines()[-_TAIL_LINES:] if self.code == 1 else [])
         return next((each for each in tail if _EXCEPTION.fullmatch(each.rstrip())), ""), None
 
     def __str__(self) -> str:

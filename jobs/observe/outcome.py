@@ -220,20 +220,13 @@ def _who(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
         "exit_code": failed.exit.code,
         "signal": failed.exit.signal,
         "out_of_memory": failed.exit.out_of_memory,
-        "error": _error(failed.exit),
+        "error": failed.exit.error,
     }
     if run.cause is None:
         return {**known, "container": failed.container}
     limit = failed.replica.memory_limit if failed.exit.out_of_memory else None
     listed = artifacts(failed.exit.report or {})
     return {**known, "rank": failed.rank, "memory_limit": limit, "artifacts": listed}
-
-
-def _error(ended: Exit) -> str | None:
-    """Return the program's error with what led to it."""
-    causes = (ended.report or {}).get("causes")
-    parts = [ended.error, *(map(str, causes) if isinstance(causes, list) else ())]
-    return "; caused by ".join(filter(None, parts)) or None
 
 
 def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:

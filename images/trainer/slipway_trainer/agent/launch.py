@@ -36,13 +36,7 @@ from slipway import termination
 from slipway.events import Events, own_index, own_rank
 from slipway_trainer.agent import artifacts
 from slipway_trainer.agent.mirror import Mirror
-from slipway_trainer.agent.processes import (
-    LAST_BYTES,
-    from_log,
-    merged,
-    recorded,
-    with_numbers,
-)
+from slipway_trainer.agent.processes import LAST_BYTES, from_log, merged, recorded, with_numbers
 from slipway_trainer.agent.tracking.process import Tracking
 from slipway_trainer.training import report
 
@@ -202,30 +196,24 @@ def _wait_for(program: Sequence[str], scratch: Path) -> tuple[int, str, int]:
 def _pass_on(stderr: IO[bytes], last: bytearray) -> None:
     """Copy what is there, as it comes, and leave its end in `last`.
 
-    A progress bar goes back to the beginning of its line and never ends it, and a runtime logs
-    lines: so the line is ended once a second.
+    A runtime logs lines, and a progress bar draws one again and again: it is ended once a second.
     """
     is_bar, ended = False, time.monotonic()
-
-    def write(piece: bytes) -> None:
-        sys.stderr.buffer.write(piece)
-        sys.stderr.buffer.flush()
-
     while True:
         left = max(0.0, ended + _BAR_SECONDS - time.monotonic())
         if select.select([stderr], [], [], left if is_bar else None)[0]:
             if not (piece := os.read(stderr.fileno(), LAST_BYTES)):
                 return
-            write(piece)
+            sys.stderr.buffer.write(piece)
             last += piece
             del last[:-LAST_BYTES]
             _, newline, line = piece.rpartition(b"\n")
-            if newline:
-                ended = time.monotonic()
+            ended = time.monotonic() if newline else ended
             is_bar = b"\r" in line or (is_bar and not newline)
         if is_bar and time.monotonic() - ended >= _BAR_SECONDS:
-            write(b"\n")
+            sys.stderr.buffer.write(b"\n")
             is_bar, ended = False, time.monotonic()
+        sys.stderr.buffer.flush()
 
 
 def _copy(

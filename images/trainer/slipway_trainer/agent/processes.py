@@ -91,11 +91,10 @@ def recorded(directory: Path, code: int, pid: int, rank: int | str = "*") -> dic
     Of several processes it is that of the first to fail by itself. A helper's that had failed
     before is none where a signal ended the process `pid`.
     """
-    left = directory.glob(f"failed-{rank}.json")
-    found = [(path.stat().st_mtime_ns, read(path)) for path in left]
+    left = sorted(directory.glob(f"failed-{rank}.json"), key=lambda path: path.stat().st_mtime_ns)
     is_signal = "was ended by" in ended(code)
-    own = [each for each in found if not is_signal or each[1].get("pid") == pid]
-    _, first = min(own, key=lambda each: (each[1].get("from") == PEER, each[0]), default=(0, {}))
+    own = [each for each in map(read, left) if not is_signal or each.get("pid") == pid]
+    first: dict[str, Any] = min(own, key=lambda each: each.get("from") == PEER, default={})
     return {name: value for name, value in first.items() if name != "pid"}
 
 
@@ -151,13 +150,12 @@ def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
     """
     found = []
     for rank, failure in failures.items():
-        own, log = directory / f"{rank}.json", _log(directory, failure.local_rank)
-        message, words = read(own), own
-        if "error" not in message:
-            words = own if own.exists() else log
-            message = recorded(directory, failure.exitcode, failure.pid, rank)
-            words = directory / f"failed-{rank}.json" if message else words
-            message = message or {"rank": rank, **from_log(end_of(log), failure.exitcode)}
+        words, log = directory / f"{rank}.json", _log(directory, failure.local_rank)
+        if "error" not in (message := read(words)):
+            words = words if words.exists() else log
+            if message := recorded(directory, failure.exitcode, failure.pid, rank):
+                words = directory / f"failed-{rank}.json"
+        message = message or {"rank": rank, **from_log(_end_of(log), failure.exitcode)}
         # torchrun sends SIGTERM to those that are left.
         is_left = ended(failure.exitcode) == "was ended by SIGTERM" and "from" not in message
         follows = is_left or message.get("from") == PEER
@@ -169,8 +167,7 @@ def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
     return code if code >= 0 else 128 - code
 
 
-def end_of(path: Path) -> str:
-    """Return the end of what is in a file."""
+def _end_of(path: Path) -> str:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - LAST_BYTES))
         return file.read(LAST_BYTES).decode(errors="replace")

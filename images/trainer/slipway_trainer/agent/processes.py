@@ -14,8 +14,9 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from slipway.events import own_rank, warn
 from slipway.reporting import numbers
@@ -111,8 +112,9 @@ def main(processes: int, program: list[str]) -> int:
     """Run the program in so many processes and return the exit code for all of them."""
     # The launcher starts in milliseconds, without torch.
     from torch.distributed import run as torchrun  # noqa: PLC0415
-    from torch.distributed.elastic.multiprocessing import api, errors  # noqa: PLC0415
+    from torch.distributed.elastic.multiprocessing import api, errors, tail_log  # noqa: PLC0415
 
+    tail_log.open = in_pieces
     directory = Path(os.environ["SLIPWAY_MESSAGE_DIR"])
     # Standard error goes to a file each and, with its rank in front, to this process' own.
     os.environ.setdefault("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[${rank}] ")
@@ -125,6 +127,13 @@ def main(processes: int, program: list[str]) -> int:
     except api.SignalException as error:
         return 128 + int(error.sigval)
     return 0
+
+
+def in_pieces(path: str, **options: Any) -> IO[Any]:
+    """Open a log for torchrun, which copies it by lines: none that fills the memory."""
+    file: IO[Any] = Path(path).open(**options)  # noqa: SIM115 - its caller closes it
+    file.readline = partial(file.readline, LAST_BYTES)  # type: ignore[method-assign]
+    return file
 
 
 def _replicas() -> list[str]:

@@ -88,6 +88,14 @@ def test_of_a_log_of_any_length_its_end_is_read(tmp_path: Path) -> None:
     assert len(json.dumps(message)) < 2 * processes.LAST_BYTES
 
 
+def test_torchrun_copies_a_line_of_any_length_in_pieces(tmp_path: Path) -> None:
+    (tmp_path / "stderr.log").write_text("one\n" + "w" * (processes.LAST_BYTES + 1))
+    with processes.in_pieces(str(tmp_path / "stderr.log"), errors="replace") as log:
+        assert log.readline() == "one\n"
+        assert len(log.readline()) == processes.LAST_BYTES
+        assert (log.readline(), log.readline()) == ("w", "")
+
+
 _TRACE = 'Traceback (most recent call last):\n  File "/opt/script/train.py", line 40, in f\n'
 _NOISE = {
     "a thread": f"Exception in thread Thread-1 (_pin_memory_loop):\n{_TRACE}",

@@ -215,7 +215,7 @@ def explain(job: str, result: RunResult) -> str:
     """Return the story of a job's run that did not succeed, in several lines."""
     known = FailureDetails() if result.failure is None else result.failure
     lines = [f"job {job} ended {result.state}: {result.reason}"]
-    if known.error:
+    if known.error and known.error not in result.reason:
         lines.append(f"its error: {known.error}")
     if known.memory_limit and known.out_of_memory:
         lines.append(f"its memory limit: {known.memory_limit}")

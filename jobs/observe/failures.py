@@ -1,6 +1,5 @@
 """What ended a run: which of several failures came first, or what its cluster did. Pure."""
 
-import re
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from jobs.observe.exits import SIGNS, Exit
 from jobs.observe.replica import Replica
 
 _BURST = timedelta(seconds=10)  # between failures of one cause; kubelets report full seconds
-_PEER_HAS_GONE = re.compile("|".join(SIGNS["peerHasGone"]), re.IGNORECASE)
 _TERMINATED = 128 + signal.SIGTERM
 _LOST = frozenset({"NodeLost", "NodeShutdown", "Shutdown"})
 """`status.reason` of older clusters, and of nodes that can't set the condition."""
@@ -52,7 +50,7 @@ class Failure:
         self.rank = reported if is_known else topology.first_rank(self.replica.number)
 
     def _origin(self) -> Origin:
-        if _PEER_HAS_GONE.search(self.exit.message) is not None:
+        if self.exit.lost_peer:
             return Origin.PEER
         if self.replica.evicted is not None:
             return Origin.OWN

@@ -1,4 +1,4 @@
-"""Of a DDP training that one rank breaks, that rank is named, whatever it and its peers do.
+"""Of a training that one rank breaks, that rank and its error are named, whatever its peers do.
 
 Real torch in the trainer's image, two or three pods, the real operator.
 """
@@ -20,7 +20,7 @@ from tests.engine.awaiting import await_true
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
 
-_SCRIPT = CHECKOUT / "tests/runs/scripts/broken_ddp.py"
+_SCRIPTS = CHECKOUT / "tests/runs/scripts"
 _AT_ONCE = 3
 """Cases that go on beside each other: they wait most of the time."""
 SAYS = {
@@ -39,6 +39,29 @@ SAYS = {
 """What is reported of the rank that breaks, by how it does."""
 
 
+_RAISING = (_SCRIPTS / "raising.py").read_text().splitlines()
+_LINE, _CONNECTS = (
+    1 + next(number for number, line in enumerate(_RAISING) if line.strip().startswith(begins))
+    for begins in ("raise ValueError", "socket.create_connection")
+)
+_WRONG = f"ValueError: label 11 is out of range, raising.py:{_LINE}"
+ERRORS = {
+    "network": f"ConnectionRefusedError: [Errno 111] Connection refused, raising.py:{_CONNECTS}",
+    **dict.fromkeys(("noise-before", "noise-after", "destructor", "semaphores", "lines"), _WRONG),
+    "text": "no labels in /data, raising.py:",
+    "group": "ExceptionGroup: epoch 1 (1 sub-exception): ValueError: label 11 is out of range",
+    "loader": _WRONG,
+    "loader-killed": "RuntimeError: DataLoader worker",
+    "spawn": _WRONG,
+    "torchrun": _WRONG,
+    "hydra": _WRONG,
+    "nan": "FloatingPointError: the loss is nan in step 7, raising.py:",
+    "port": "DistNetworkError: ",
+    "forgotten": _WRONG,
+}
+"""How a rank's error and its line are reported, by what wraps, follows or hides it."""
+
+
 @dataclass(frozen=True)
 class Broken:
     """One way to break a training."""
@@ -55,17 +78,35 @@ class Broken:
     @property
     def pod(self) -> str:
         """The end of its pod's name."""
-        return f"worker-{self.rank - 1}" if self.rank else "master-0"
+        number = self.rank // self.processes
+        return f"worker-{number - 1}" if number else "master-0"
+
+    @property
+    def processes(self) -> int:
+        """How many ranks are in a pod."""
+        return 2 if self.cause == "torchrun" else 1
+
+    @property
+    def script(self) -> str:
+        """The program that breaks so."""
+        return str(_SCRIPTS / ("raising.py" if self.cause in ERRORS else "broken_ddp.py"))
+
+    @property
+    def says(self) -> str:
+        """What is reported of its rank."""
+        raised = ERRORS.get(self.cause)
+        return SAYS[self.cause] if raised is None else f"exited with code 1: {raised}"
 
     def run(self, runs: Runs, jobs: Jobs) -> str:
         """Train; return what is wrong with the report of it, nothing if all is right."""
         name = f"broken-{secrets.token_hex(3)}"
         declared = {
-            "script": str(_SCRIPT),
+            "script": self.script,
             "args": [self.cause, self.rank, self.peers],
-            "workers": self.world - 1,
+            "workers": self.world // self.processes - 1,
+            "processesPerNode": self.processes,
             "cpu": "100m",
-            "memory": "768Mi",
+            "memory": "1536Mi" if self.processes > 1 else "768Mi",
             "restartPolicy": self.policy,
             "timeout": 300,
         }
@@ -76,7 +117,7 @@ class Broken:
                 await_true(lambda: "is about to break" in _log(jobs, f"{name}-{self.pod}"))
                 _kill(jobs, name, self.pod)
             said = going.end().text
-        expected = f"ended Failed: rank {self.rank} ({name}-{self.pod}) {SAYS[self.cause]}"
+        expected = f"ended Failed: rank {self.rank} ({name}-{self.pod}) {self.says}"
         if expected in said and runs.output(name)["failure"]["rank"] == self.rank:
             return ""
         return f"{self}: expected `{expected}`, found:\n{said}"
@@ -133,6 +174,33 @@ _ALL = {
     **{peers: [Broken(cause, 1, peers) for cause in SAYS if cause not in {"early", "hang"}]
        for peers in ("sleeps", "ignores")},
 }  # fmt: skip
+
+
+def test_a_ranks_own_error_is_named_with_the_users_line_whatever_hides_it(
+    runs: Runs, jobs: Jobs
+) -> None:
+    cases = [
+        *(Broken("network", 1, peers) for peers in ("wait", "work", "alone")),
+        *(Broken(cause, 1, "wait") for cause in ("noise-after", "semaphores", "loader")),
+        *(Broken(cause, 0, "wait") for cause in ("text", "spawn", "hydra")),
+        Broken("torchrun", 3, "wait", world=4),
+    ]
+    mistakes = wrong(cases, runs, jobs)
+    assert not mistakes, "\n\n".join(mistakes)
+
+
+def _raising(peers: str) -> list[Broken]:
+    """Return every cause for rank 0 and the last."""
+    worlds = {"torchrun": 4}
+    return [
+        Broken(cause, rank, peers, world=worlds.get(cause, 2))
+        for cause in ERRORS
+        for rank in (0, worlds.get(cause, 2) - 1)
+    ]
+
+
+_ALL |= {f"an own error, peers {peers}": _raising(peers) for peers in ("wait", "work")}
+_ALL["an own error, no group"] = [Broken("network", rank, "alone") for rank in (0, 1)]
 
 
 @pytest.mark.long

@@ -1,10 +1,14 @@
-"""What every Python of this image does besides: tell where it hangs, and what pictures it reads.
+"""What every Python of this image does besides: tell why it fails, where it hangs, what it reads.
+
+The exception that ends a process is recorded, with the user's line: `slipway.uncaught`. Python
+announces it before it calls sys.excepthook, so a program may have a hook of its own.
 
 With SIGTERM it writes its stack to standard error, so the log of a rank that hangs ends with it,
 where jobs/ finds it. Whoever opens files of what stands in for CIFAR-10 in the image, with
 torchvision, pickle or anything else in Python, has that data set's name in its result.
 """
 
+import builtins
 import faulthandler
 import os
 import signal
@@ -14,20 +18,54 @@ import sys
 faulthandler.register(signal.SIGTERM, file=2, all_threads=True, chain=True)
 
 _CIFAR10 = "/data/cifar10"
+_STANDS_IN = os.path.exists(f"{_CIFAR10}/DATASET")  # noqa: PTH110 - pathlib slows each start
 
 
-def _name_pictures(event: str, arguments: tuple[object, ...]) -> None:
-    """Look at what is opened: https://docs.python.org/3.13/library/audit_events.html."""
-    if event != "open" or "_batch" not in str(arguments[0]):
-        return
+def _record(error: BaseException | None, text: str = "") -> None:
+    """Record what ends this process; whatever goes wrong here is no failure of the program."""
+    try:
+        from slipway import uncaught  # noqa: PLC0415 - a program that succeeds does not need it
+
+        uncaught.record(error, text)
+    except BaseException:  # noqa: BLE001, S110 - it ends already, and its log has the error
+        pass
+
+
+def _exit(status: object = None, /) -> None:
+    """End the program as sys.exit does, of which Python announces nothing.
+
+    A text is its error. So is the exception that its caller handles, as wrappers such as Hydra's
+    do, which print it.
+    """
+    error = sys.exc_info()[1]
+    trace = None if error is None else error.__traceback__
+    handled = error if trace is not None and trace.tb_frame is sys._getframe(1) else None  # noqa: SLF001
+    if status is not None and not isinstance(status, int):
+        _record(handled, str(status))
+    elif handled is not None and 0 < (status or 0) < 128:  # others stand for a signal
+        _record(handled)
+    raise SystemExit(status)
+
+
+sys.exit = builtins.exit = builtins.quit = _exit  # type: ignore[assignment]
+
+
+def _see(event: str, arguments: tuple[object, ...]) -> None:
+    """Look at what happens: https://docs.python.org/3.13/library/audit_events.html."""
+    if event == "sys.excepthook" and isinstance(arguments[2], BaseException):
+        _record(arguments[2])
+    elif event == "open" and _STANDS_IN and "_batch" in str(arguments[0]):
+        _name_pictures(arguments)
+
+
+def _name_pictures(arguments: tuple[object, ...]) -> None:
     if os.path.realpath(str(arguments[0])).startswith(f"{_CIFAR10}/cifar-10-batches-py/"):
         from slipway_trainer.training import report  # noqa: PLC0415 - no other program needs it
 
         report.name_stand_in(_CIFAR10)
 
 
-if os.path.exists(f"{_CIFAR10}/DATASET"):  # noqa: PTH110 - pathlib would take each start longer
-    sys.addaudithook(_name_pictures)
+sys.addaudithook(_see)
 
 # gloo's thread for input polls for a lock. Where it preempts the thread that holds it, as none does
 # in a batch process, the message waits for the scheduler's next tick: 3 ms instead of 0.4.

@@ -52,8 +52,13 @@ def place() -> Path | None:
     """
     if directory := os.environ.get("SLIPWAY_MESSAGE_DIR"):
         return Path(directory, f"{own_rank()}.json")
+    return container_log() if os.environ.get("LOCAL_RANK", "0") == "0" else None
+
+
+def container_log() -> Path | None:
+    """Return the file of the container's message; None outside of a pod."""
     path = Path(os.environ.get("TERMINATION_LOG", "/dev/termination-log"))
-    return path if os.environ.get("LOCAL_RANK", "0") == "0" and path.exists() else None
+    return path if path.exists() else None
 
 
 def read(path: Path | None) -> dict[str, Any]:

@@ -23,12 +23,13 @@ has ten seconds for the rest when the program has ended; the address of the run 
 import argparse
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections import deque
+import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -38,12 +39,13 @@ from slipway import termination
 from slipway.events import Events, own_index, own_rank
 from slipway_trainer.agent import artifacts
 from slipway_trainer.agent.mirror import Mirror
-from slipway_trainer.agent.processes import from_log, merged, with_numbers
+from slipway_trainer.agent.processes import LAST_BYTES, from_log, merged, recorded, with_numbers
 from slipway_trainer.agent.tracking.process import Tracking
 from slipway_trainer.training import report
 
-_LAST_LINES = 100
 _LEFT_OPEN_SECONDS = 1.0
+_BAR_SECONDS = 1.0
+"""How often a progress bar's line is ended: a container's log has nothing of one before."""
 _LOOK_SECONDS = 1.0
 """How often new checkpoints are looked for."""
 _BEFORE, _ENDED = "SLIPWAY_CHECKPOINT_URL_BEFORE", "ended"
@@ -159,19 +161,21 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
         if processes > 1:
             # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
             torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
-            code, _ = _wait_for([*torchrun, *program], scratch)
+            code, *_ = _wait_for([*torchrun, *program], scratch)
             return code, merged(scratch, code, processes)
-        code, last = _wait_for(program, scratch)
+        code, last, pid = _wait_for(program, scratch)
         # It may write the container's message itself.
         left = termination.read(scratch / f"{own_rank()}.json")
-    message = {**termination.read(termination.place()), **left}
-    return code, from_log(last, code) if code != 0 and "error" not in message else message
+        message = {**termination.read(termination.place()), **left}
+        if code == 0 or "error" in message:
+            return code, message
+        return code, recorded(scratch, code, pid) or from_log(last, code)
 
 
-def _wait_for(program: Sequence[str], scratch: Path) -> tuple[int, str]:
+def _wait_for(program: Sequence[str], scratch: Path) -> tuple[int, str, int]:
     """Run `program` with Python and pass signals on to it; its message goes to `scratch`.
 
-    Returns its exit code as a shell would, and the end of its standard error.
+    Returns its exit code as a shell would, the end of its standard error, and its process id.
     """
     early: list[int] = []
     child: subprocess.Popen[bytes] | None = None
@@ -189,21 +193,38 @@ def _wait_for(program: Sequence[str], scratch: Path) -> tuple[int, str]:
     child = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
     for missed in early:
         child.send_signal(missed)
-    last: deque[bytes] = deque(maxlen=_LAST_LINES)
+    last = bytearray()
     passed_on = threading.Thread(target=_pass_on, args=(child.stderr, last), daemon=True)
     passed_on.start()
     # Without a limit: how long a job may take is up to its deadline, not to this process.
     code = child.wait()
     # A process that the program left behind may keep its standard error open.
     passed_on.join(_LEFT_OPEN_SECONDS)
-    return code if code >= 0 else 128 - code, b"".join(last.copy()).decode(errors="replace")
+    text = bytes(last).decode(errors="replace")
+    return code if code >= 0 else 128 - code, text, child.pid
 
 
-def _pass_on(stderr: IO[bytes], last: "deque[bytes]") -> None:
-    for line in stderr:
-        sys.stderr.buffer.write(line)
+def _pass_on(stderr: IO[bytes], last: bytearray) -> None:
+    """Copy what is there, as it comes, and leave its end in `last`.
+
+    A runtime logs lines, and a progress bar draws one again and again: it is ended once a second.
+    """
+    is_bar, ended = False, time.monotonic()
+    while True:
+        left = max(0.0, ended + _BAR_SECONDS - time.monotonic())
+        if select.select([stderr], [], [], left if is_bar else None)[0]:
+            if not (piece := os.read(stderr.fileno(), LAST_BYTES)):
+                return
+            sys.stderr.buffer.write(piece)
+            last += piece
+            del last[:-LAST_BYTES]
+            _, newline, line = piece.rpartition(b"\n")
+            ended = time.monotonic() if newline else ended
+            is_bar = b"\r" in line or (is_bar and not newline)
+        if is_bar and time.monotonic() - ended >= _BAR_SECONDS:
+            sys.stderr.buffer.write(b"\n")
+            is_bar, ended = False, time.monotonic()
         sys.stderr.buffer.flush()
-        last.append(line)
 
 
 def _copy(

@@ -14,17 +14,20 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from slipway.events import json_map, own_rank, warn
 from slipway.reporting import numbers
 from slipway.termination import read
+from slipway.uncaught import PEER, in_text
 
 _SIGNAL_BASE = 128
 FIRST_FAILURE = "first-failure.json"
-_TRACEBACK = "Traceback (most recent call last)"
 _LAST_LINES = 30
+LAST_BYTES = 64 * 1024
+"""Of a process' standard error, so much at its end is kept, however much it prints."""
 NUMBERS = "metrics.json"
 _NUMBERS_BYTES = 2**20
 
@@ -78,15 +81,24 @@ def from_log(text: str, code: int) -> dict[str, Any]:
     """
     if code == 0:
         return {}
-    start = text.rfind(_TRACEBACK)
-    if start < 0 or "was ended by" in ended(code):
-        lines = text.splitlines()[-_LAST_LINES:]
-        return {"error": f"the program {ended(code)}", "traceback": "\n".join(lines)}
-    # torch puts "[rank1]: " in front of each line of it, where there is a process group.
-    prefix = text[text.rfind("\n", 0, start) + 1 : start]
-    lines = [line.removeprefix(prefix).rstrip() for line in text[start:].splitlines()]
-    errors = [line for line in lines if line and not line.startswith(" ")]
-    return {"error": errors[-1], "traceback": "\n".join(lines)}
+    found = None if "was ended by" in ended(code) else in_text(text)
+    if found is not None:
+        return found
+    lines = [line[-LAST_BYTES // _LAST_LINES :] for line in text.splitlines()[-_LAST_LINES:]]
+    return {"error": f"the program {ended(code)}", "traceback": "\n".join(lines)}
+
+
+def recorded(directory: Path, code: int, pid: int, rank: int | str = "*") -> dict[str, Any]:
+    """Return the exception that ended a program, as its processes recorded it; empty without one.
+
+    Of several processes it is that of the first to fail by itself. A helper's that had failed
+    before is none where a signal ended the process `pid`.
+    """
+    left = sorted(directory.glob(f"failed-{rank}.json"), key=lambda path: path.stat().st_mtime_ns)
+    is_signal = "was ended by" in ended(code)
+    own = [each for each in map(read, left) if not is_signal or each.get("pid") == pid]
+    first: dict[str, Any] = min(own, key=lambda each: each.get("from") == PEER, default={})
+    return {name: value for name, value in first.items() if name != "pid"}
 
 
 def ended(code: int) -> str:
@@ -102,8 +114,9 @@ def main(processes: int, program: list[str]) -> int:
     """Run the program in so many processes and return the exit code for all of them."""
     # The launcher starts in milliseconds, without torch.
     from torch.distributed import run as torchrun  # noqa: PLC0415
-    from torch.distributed.elastic.multiprocessing import api, errors  # noqa: PLC0415
+    from torch.distributed.elastic.multiprocessing import api, errors, tail_log  # noqa: PLC0415
 
+    tail_log.open = in_pieces
     directory = Path(os.environ["SLIPWAY_MESSAGE_DIR"])
     # Standard error goes to a file each and, with its rank in front, to this process' own.
     os.environ.setdefault("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[${rank}] ")
@@ -116,6 +129,13 @@ def main(processes: int, program: list[str]) -> int:
     except api.SignalException as error:
         return 128 + int(error.sigval)
     return 0
+
+
+def in_pieces(path: str, **options: Any) -> IO[Any]:
+    """Open a log for torchrun, which copies it by lines: none that fills the memory."""
+    file: IO[Any] = Path(path).open(**options)  # noqa: SIM115 - its caller closes it
+    file.readline = partial(file.readline, LAST_BYTES)  # type: ignore[method-assign]
+    return file
 
 
 def _replicas() -> list[str]:
@@ -135,23 +155,39 @@ def _replicas() -> list[str]:
 def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
     """Note what the rank that failed first has to say, and return its exit code.
 
-    The others fail because of it, so it is the one that wrote its last words first. One that was
-    killed wrote none: its last ones are older still.
+    The others fail because of it: they report a peer, or torchrun ends them. Of those that failed
+    by themselves it is the one that wrote its last words first. One that was killed wrote none: its
+    last ones are older still.
     """
-    left = {rank: directory / f"{rank}.json" for rank in failures}
-    logs: dict[int, Path] = {}
+    found = []
     for rank, failure in failures.items():
-        [logs[rank]] = (directory / "logs").glob(f"*/attempt_0/{failure.local_rank}/stderr.log")
-    last_words = {rank: left[rank] if left[rank].exists() else logs[rank] for rank in failures}
-    rank = min(failures, key=lambda each: last_words[each].stat().st_mtime_ns)
+        words, log = directory / f"{rank}.json", _log(directory, failure.local_rank)
+        if "error" not in (message := read(words)):
+            words = words if words.exists() else log
+            if message := recorded(directory, failure.exitcode, failure.pid, rank):
+                words = directory / f"failed-{rank}.json"
+        message = message or {"rank": rank, **from_log(_end_of(log), failure.exitcode)}
+        # torchrun sends SIGTERM to those that are left.
+        is_left = ended(failure.exitcode) == "was ended by SIGTERM" and "from" not in message
+        follows = is_left or message.get("from") == PEER
+        found.append((follows, words.stat().st_mtime_ns, rank, message))
+    *_, rank, message = min(found, key=lambda each: each[:2])
     code: int = failures[rank].exitcode
-    message = read(left[rank])
-    if "error" not in message:
-        text = logs[rank].read_text(errors="replace")
-        message = {"rank": rank, **from_log(text, code)}
     (directory / FIRST_FAILURE).write_text(json.dumps(message))
     print(f"rank {rank} failed first: it {ended(code)}", file=sys.stderr, flush=True)
     return code if code >= 0 else 128 - code
+
+
+def _end_of(path: Path) -> str:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LAST_BYTES))
+        return file.read(LAST_BYTES).decode(errors="replace")
+
+
+def _log(directory: Path, local_rank: int) -> Path:
+    """Return the file that torchrun put a process' standard error into."""
+    [path] = (directory / "logs").glob(f"*/attempt_0/{local_rank}/stderr.log")
+    return path
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from slipway import termination
+from slipway import termination, uncaught
 from slipway.checkpoints import EXIT_TERMINATED, stopping
 from slipway.events import Events, own_rank
 
@@ -59,9 +59,9 @@ def _fail(events: Events, error: BaseException) -> int:
         return 0  # --help
     trace = "".join(traceback.format_exception(error))
     print(trace, file=sys.stderr, flush=True)
-    text = f"{type(error).__name__}: {error}"
-    events.emit("failed", error=text)
-    termination.leave({"rank": events.rank, "error": text, "traceback": trace})
+    known = uncaught.described(error)
+    events.emit("failed", error=known["error"])
+    termination.leave({"rank": events.rank, **known})
     return EXIT_FAILED
 
 

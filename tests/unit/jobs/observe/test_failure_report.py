@@ -50,19 +50,29 @@ def story(run: RunState, end: End | None = None, **evidence: Any) -> str:
 
 
 def test_the_whole_story_of_a_rank_that_failed() -> None:
-    program_said = {"rank": 1, "error": "ValueError: bad shape", "traceback": "..."}
+    recorded = {"at": "train.py:40", "causes": ["KeyError: 'label'"], "from": "program"}
+    program_said = {"rank": 1, "error": "ValueError: bad shape", "traceback": "...", **recorded}
     log = [f"line {number}" for number in range(40)]
     text = story(failed(ended(3, program_said)), log=log)
-    assert (
-        text.splitlines()[0] == "job mine ended Failed: rank 1 (mine-worker-0) exited with code 3"
+    assert text.splitlines()[0] == (
+        "job mine ended Failed: rank 1 (mine-worker-0) exited with code 3: ValueError: bad shape, "
+        "train.py:40"
     )
-    assert "its error: ValueError: bad shape" in text
+    assert "its error:" not in text, "it stands in the first line"
     assert "the end of rank 1's log:" in text
     assert "line 39" in text
     assert "line 10\n" in text
     assert "line 9\n" not in text
     assert "Pod mine-master-0: Failed: Back-off restarting" in text
     assert "then run `make up` again" in text
+
+
+def test_an_error_is_named_once_with_its_first_line_in_the_reason() -> None:
+    text = story(failed(ended(1, {"error": "ValueError: bad", "at": "train.py:4"})))
+    assert text.count("ValueError: bad") == 1
+    text = story(failed(ended(1, {"error": "ValueError: bad\nin shard 3", "at": "train.py:4"})))
+    assert text.splitlines()[0].endswith("exited with code 1: ValueError: bad, train.py:4")
+    assert "its error: ValueError: bad\nin shard 3" in text
 
 
 def test_out_of_memory_is_named_with_the_limit_and_what_to_raise() -> None:

@@ -40,6 +40,40 @@ def test_what_torch_says_when_a_peer_has_gone_is_known(message: object) -> None:
     assert failure(0, message=message).origin is Origin.PEER
 
 
+_FRAME = 'Traceback (most recent call last):\n  File "{}", line 7, in connect\n'
+_THREADS = f"Exception in thread Thread-1:\n{_FRAME.format('/usr/lib/python3.13/ssl.py')}"
+_REFUSED = "ConnectionRefusedError: [Errno 111] Connection refused\n"
+_TORCHS = _FRAME.format("/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py")
+
+
+@pytest.mark.parametrize(
+    ("message", "origin"),
+    [
+        ({"error": "RuntimeError: the tracker: connection refused", "from": "program"}, Origin.OWN),
+        ({"error": "RuntimeError: in words nobody knows", "from": "peer"}, Origin.PEER),
+        (_FRAME.format("/usr/lib/python3.13/socket.py") + _REFUSED, Origin.OWN),
+        (_FRAME.format("/opt/script/train.py") + _REFUSED, Origin.OWN),
+        ({"error": _REFUSED, "traceback": _FRAME.format("/opt/x.py") + _REFUSED}, Origin.OWN),
+        (f"{_THREADS}{_REFUSED}{_FRAME.format('/opt/x.py')}ValueError: label 11\n", Origin.OWN),
+        (f"{_THREADS}{_REFUSED}", Origin.OWN),
+        (f"{_TORCHS}{RESET}\n", Origin.PEER),
+        (f"{_TORCHS}torch.distributed.DistBackendError: NCCL\nncclRemoteError: it\n", Origin.PEER),
+        ({"error": "the program was ended by SIGABRT", "traceback": f"terminate: {RESET}"},
+         Origin.PEER),
+    ],
+)  # fmt: skip
+def test_where_an_error_was_raised_says_whether_it_is_a_peers(
+    message: object, origin: Origin
+) -> None:
+    assert failure(0, message=message).origin is origin
+
+
+def test_of_a_rank_whose_tracker_refuses_a_connection_and_its_victim_the_first_is_named() -> None:
+    own = {"error": _REFUSED, "at": "train.py:12", "from": "program"}
+    cause = failure(1, message=own, finished=LATER)
+    assert failures.first([failure(0, message={"error": RESET, "from": "peer"}), cause]) is cause
+
+
 def test_a_failure_long_before_another_is_not_its_cause() -> None:
     """The program was started again, and then failed by itself."""
     early = failure(0, message=RESET, finished="2026-01-01T00:00:10Z")

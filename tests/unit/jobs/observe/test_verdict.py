@@ -507,7 +507,7 @@ def test_of_several_processes_the_one_that_told_is_named() -> None:
     assert tracked.status == "4 ranks, 2 in each pod: 1 failed, 1 to be created"
     end = end_of(tracked, 10, LIMITS)
     assert end is not None
-    assert end.reason == "rank 3 (mine-worker-0) exited with code 1"
+    assert end.reason == "rank 3 (mine-worker-0) exited with code 1: ValueError"
 
 
 def elastic(*pods: dict[str, Any], conditions: tuple[str, ...] = ("Running",)) -> RunState:
@@ -621,6 +621,26 @@ def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() 
     assert end.state == "Failed"
 
 
+_TRACE = 'Traceback (most recent call last):\n  File "/opt/script/train.py", line 40, in f\n'
+_THREADS = (
+    f"Exception in thread Thread-1 (_pin_memory_loop):\n{_TRACE}KeyError: 1\n\n"
+    f"During handling of the above exception, another exception occurred:\n\n{_TRACE}"
+    "ConnectionResetError: [Errno 104] Connection reset by peer\n"
+)
+_LEAKED = (
+    "/usr/lib/x.py:254: UserWarning: resource_tracker: 6 leaked semaphores\n  warnings.warn(\n"
+)
+_GROUP = """\
+  + Exception Group Traceback (most recent call last):
+  |   File "/opt/script/train.py", line 2, in <module>
+  |     raise ExceptionGroup("training", found)
+  | ExceptionGroup: training (1 sub-exception)
+  +-+---------------- 1 ----------------
+    | ValueError: label 7
+    +------------------------------------
+"""
+
+
 @pytest.mark.parametrize(
     ("log", "said"),
     [
@@ -628,6 +648,12 @@ def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() 
         ("Traceback …\ntorch.OutOfMemoryError: x\n\n", ": torch.OutOfMemoryError: x"),
         ("Traceback …\nKeyboardInterrupt\n", ": KeyboardInterrupt"),
         ("an Error: this is no exception\n", ""),
+        (f"{_TRACE}ValueError: label 7\nof shard 3\n\n", ": ValueError: label 7, train.py:40"),
+        (f"{_THREADS}{_TRACE}ValueError: label 7\n", ": ValueError: label 7, train.py:40"),
+        (f"{_TRACE}ValueError: label 7\n{_THREADS}", ": ValueError: label 7, train.py:40"),
+        (f"{_TRACE}ValueError: label 7\n{_LEAKED}", ": ValueError: label 7, train.py:40"),
+        (_THREADS, ""),
+        (_GROUP, ": ExceptionGroup: training (1 sub-exception), train.py:2"),
         ("ValueError: long ago\n" + "a line\n" * 10, ""),
     ],
 )

@@ -52,13 +52,14 @@ def test_the_limit_is_of_each_holder_and_not_of_the_queue(
     now = [0.0]
     turns = iter([f"process {number}" for number in range(5)])
 
-    def taken(_descriptor: int) -> bool:
+    def flock(*_arguments: object) -> None:
         now[0] += 90
         turn = next(turns, None)
         file.write_text(turn or "")
-        return turn is None
+        if turn is not None:
+            raise BlockingIOError
 
-    monkeypatch.setattr(files, "_taken", taken)
+    monkeypatch.setattr("fcntl.flock", flock)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(files, "_PAUSE", 0)
     with files.locked(file, limit=100, waiting=waited.append):

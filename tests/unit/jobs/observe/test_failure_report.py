@@ -152,6 +152,7 @@ def test_warnings_are_told_once_and_in_order() -> None:
     ]
 
 
+_TRACE = "Traceback (most recent call last):"
 _ELSEWHERE = "RuntimeError: Attempting to deserialize … but torch.cuda.is_available() is False."
 _CHAINED = "The above exception was the direct cause of the following exception:"
 _KILLED = "RuntimeError: DataLoader worker (pid 23) is killed by signal: "
@@ -184,16 +185,19 @@ _BUS = f"{_KILLED}Bus error. It is possible that dataloader's workers are out of
         ("FileNotFoundError: [Errno 2] No such file or directory: '/opt/script/a'", "`script`"),
         ("python3: can't open file '/work/train.py': [Errno 2] No such file", "`__file__`"),
         ("FileNotFoundError: [Errno 2] No such file or directory: '/mnt/a'", "fix the program"),
-        ("mkdir: Permission denied\nValueError: label 11", "fix the program"),
+        (f"mkdir: Permission denied\n{_TRACE}\nValueError: label 11", "fix the program"),
         (f"PermissionError: Permission denied\n{_CHAINED}\nValueError: no cache", "user 65532"),
-        ("Read-only file system\nModuleNotFoundError: No module named 'x'", "`requirements`"),
+        (
+            f"Read-only file system\n{_TRACE}\nModuleNotFoundError: No module named 'x'",
+            "`requirements`",
+        ),
         ("triton.OutOfResourcesError: out of resource: shared memory", "fix the program"),
         ("ValueError: label 11", "fix the program"),
     ],
 )
 def test_what_to_do_fits_the_error(log: str, words: str) -> None:
     """The exception comes before what caused it, and other lines count for nothing beside it."""
-    run = failed(ended(1, f"Traceback (most recent call last):\n{log}"))
+    run = failed(ended(1, f"{_TRACE}\n{log}"))
     assert words in str(told(End("Failed", "it failed"), run).advice)
 
 

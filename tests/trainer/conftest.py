@@ -3,6 +3,7 @@
 import fcntl
 import json
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,6 +55,13 @@ class Rank:
     signal: int | None = None
     delay: float = 0
     steps: int = 1
+
+
+def free_port() -> int:
+    """Return a port for ranks to meet at: the image's programs share the machine's network."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
 
 
 @dataclass(frozen=True)

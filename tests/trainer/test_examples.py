@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from core.paths import CHECKOUT
-from tests.trainer.conftest import RUNNERS, Opened
+from tests.trainer.conftest import RUNNERS, Opened, free_port
 
 _EXAMPLES = CHECKOUT / "examples/tracked"
 _SAMPLES = 6000
 _ARGUMENTS = ("--limit", str(_SAMPLES), "--epochs", "1")
 _TWO_PLAIN = """
 for rank in 0 1; do
-    RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29400 OMP_NUM_THREADS=1 \
+    RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port OMP_NUM_THREADS=1 \
         TERMINATION_LOG=/out/$rank.message \
         timeout 600 python3 /examples/plain.py "$@" > /out/$rank.out &
     pids="$pids $!"
@@ -31,7 +31,7 @@ def test_the_plain_script_trains_in_two_processes(image: Opened, tmp_path: Path)
         (tmp_path / f"{rank}.message").chmod(0o666)
     mounts = {_EXAMPLES: "/examples", tmp_path: "/out"}
     arguments = (*_ARGUMENTS[:2], "--epochs", "2")
-    image.run("sh", "-c", _TWO_PLAIN, "sh", *arguments, mounts=mounts)
+    image.run("env", f"port={free_port()}", "sh", "-c", _TWO_PLAIN, "sh", *arguments, mounts=mounts)
     for rank in (0, 1):
         events = map(json.loads, (tmp_path / f"{rank}.out").read_text().splitlines())
         losses = [event["metrics"]["loss"] for event in events]

@@ -16,7 +16,7 @@ from jobs.model.names import RUN_LABEL
 from jobs.model.pytorchjob import templates
 from jobs.model.submission import Submission
 from tests import readme
-from tests.trainer.conftest import Opened, installed
+from tests.trainer.conftest import Opened, free_port, installed
 
 _LOCK = Path(__file__).with_name("frameworks.lock")
 _SCRIPTS = Path(__file__).with_name("scripts")
@@ -26,7 +26,7 @@ mkdir /out/outputs
 for rank in 0 1; do
     touch /out/$rank.message
     TERMINATION_LOG=/out/$rank.message \
-        RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=29400 WORLD_SIZE=2 HF_HUB_OFFLINE=1 \
+        RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port WORLD_SIZE=2 HF_HUB_OFFLINE=1 \
         PYTHONPATH=/opt/slipway:/frameworks timeout 300 env "$@" > /out/$rank 2>&1 &
     pids="$pids $!"
 done
@@ -62,7 +62,18 @@ def _run(
         directory: "/out", packages: "/frameworks", _SCRIPTS: "/scripts", _EXAMPLES: "/examples"
     }  # fmt: skip
     outputs = "SLIPWAY_OUTPUT_DIR=/out/outputs"
-    command = ("sh", "-c", _PODS, "sh", *_variables(), outputs, "python3", *program)
+    command = (
+        "env",
+        f"port={free_port()}",
+        "sh",
+        "-c",
+        _PODS,
+        "sh",
+        *_variables(),
+        outputs,
+        "python3",
+        *program,
+    )
     codes = image.run(*command, mounts=mounts).split()
     printed = [(directory / str(rank)).read_text() for rank in (0, 1)]
     assert codes == ["0", "0"], "\n".join(printed)

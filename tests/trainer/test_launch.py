@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.conftest import Opened
+from tests.trainer.conftest import Opened, free_port
 
 _SMALL = ("-m", "slipway_trainer.mnist", "--limit-train", "500", "--limit-test", "200")
 _SECONDS_TO_NOTICE = 60
@@ -86,8 +86,9 @@ class Pods:
             "}",
             "date +%s.%N > /out/begun",
         ]
+        port = free_port()
         for pod in range(pods):
-            job = {"PET_NNODES": pods, "PET_NODE_RANK": pod, "RANK": pod, "MASTER_PORT": 29400}
+            job = {"PET_NNODES": pods, "PET_NODE_RANK": pod, "RANK": pod, "MASTER_PORT": port}
             exports = _exports({**job, "MASTER_ADDR": "127.0.0.1"} if pods > 1 else {})
             script.append(f"({exports} run {pod}) &")
         (self.directory / "pods.sh").write_text("\n".join([*script, "wait"]))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.conftest import Opened
+from tests.trainer.conftest import Opened, free_port
 
 _OWN = Path(__file__).with_name("scripts") / "cifar_ddp.py"
 _SCRIPT = Path(os.environ.get("SLIPWAY_TEST_SCRIPT", _OWN)).absolute()
@@ -25,7 +25,7 @@ _PODS = """
 for rank in 0 1; do
     mkdir -p /out/$rank && cd /out/$rank && touch message
     RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 OMP_NUM_THREADS=1 \
-        MASTER_ADDR=127.0.0.1 MASTER_PORT=29400 TERMINATION_LOG=/out/$rank/message \
+        MASTER_ADDR=127.0.0.1 MASTER_PORT=$port TERMINATION_LOG=/out/$rank/message \
         SLIPWAY_OUTPUT_DIR=/out/$rank/outputs SLIPWAY_OUTPUTS=file:///out/copies \
         python3 -m slipway_trainer.launch -- /script.py --data-dir /data/cifar10 "$@" \
         > log 2>&1 &
@@ -67,7 +67,8 @@ def ran(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("ran")
     directory.chmod(0o777)
     mounts = {directory: "/out", _SCRIPT: "/script.py"}
-    command = ("timeout", str(_LIMIT_SECONDS), "sh", "-c", _PODS, "sh", *_ARGUMENTS)
+    port = f"port={free_port()}"
+    command = ("timeout", str(_LIMIT_SECONDS), "env", port, "sh", "-c", _PODS, "sh", *_ARGUMENTS)
     codes = image.run(*command, mounts=mounts, limit=_LIMIT_SECONDS + 30).split()
     logs = [(directory / f"{rank}/log").read_text() for rank in (0, 1)]
     assert codes == ["0", "0"], "\n".join(logs)

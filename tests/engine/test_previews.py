@@ -42,7 +42,7 @@ def test_of_a_cluster_that_could_not_be_made_its_own_reason_is_told(idle_stack: 
         told = failed.text[failed.text.rindex("Diagnostics:") :]
         first, last = re.findall(r"^ +error: (.*)$", told, re.MULTILINE)
         assert {first, last} == {
-            "kind's cluster kind needs this:",
+            "kind's cluster slipway-kind needs this:",
             "nothing is created in the cluster, because it is not ready",
         }, failed
         assert "docker" in told

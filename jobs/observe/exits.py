@@ -73,7 +73,7 @@ class Exit:
         # Otherwise it is the end of the log, shown as such.
         return self.message.strip() or None if self.reason == "StartError" else None
 
-    @property
+    @cached_property
     def exception(self) -> str | None:
         """The error that ended the program, with the user's line, in one line; None if unknown."""
         if self.code == 0 or self.out_of_memory or self.reason == "StartError":
@@ -89,8 +89,7 @@ class Exit:
         """Whether the program failed for want of a peer: as it recorded, or by the text it left."""
         if (origin := self.report.get("from")) is not None:
             return bool(origin == "peer")
-        trace = _LAST_TRACE.match(self._text)
-        frames = _FRAME.findall(trace[1]) if trace is not None else ()
+        frames = _FRAME.findall(self._trace)
         # A tracker or a database may refuse a connection as well.
         is_torchs = not frames or "/torch/" in frames[-1][0]
         return is_torchs and _PEER_HAS_GONE.search(self._text) is not None
@@ -104,13 +103,19 @@ class Exit:
         text = _BORDER.sub("", text) if "Exception Group Traceback" in text else text
         return _ENDS_NOTHING.sub("", text)
 
+    @cached_property
+    def _trace(self) -> str:
+        """The last traceback in that text; empty without one."""
+        found = _LAST_TRACE.match(self._text)
+        return "" if found is None else found[1]
+
     @property
     def _raised(self) -> tuple[str, str | None]:
         """The error of the traceback at the end of its log, and the user's line; may be empty."""
-        if self.code == 1 and (trace := _LAST_TRACE.match(self._text)) is not None:
-            own = [each for each in _FRAME.findall(trace[1]) if not _LIBRARIES.search(each[0])]
+        if self.code == 1 and self._trace:
+            own = [each for each in _FRAME.findall(self._trace) if not _LIBRARIES.search(each[0])]
             at = f"{PurePosixPath(own[-1][0]).name}:{own[-1][1]}" if own else None
-            return trace[1].splitlines()[-1], at
+            return self._trace.splitlines()[-1], at
         tail = reversed(self._text.splitlines()[-_TAIL_LINES:] if self.code == 1 else [])
         return next((each for each in tail if _EXCEPTION.fullmatch(each.rstrip())), ""), None
 

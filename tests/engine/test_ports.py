@@ -161,6 +161,13 @@ def test_the_rules_stay_while_a_process_of_the_cli_runs_and_no_longer(
         assert tables(inside) == ""
 
 
+def python(inside: tuple[str, ...], script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*inside, sys.executable, "-c", script],
+        cwd=CHECKOUT, capture_output=True, text=True, timeout=LIMIT, check=True,
+    )  # fmt: skip
+
+
 def test_a_command_leaves_no_rules(inside: tuple[str, ...], tmp_path: Path) -> None:
     """`Cli.run` removes them, whatever the CLI's status; it runs in this test's own network."""
     program = tmp_path / "pulumi"
@@ -170,10 +177,7 @@ def test_a_command_leaves_no_rules(inside: tuple[str, ...], tmp_path: Path) -> N
         "from pathlib import Path; from core import toolchain; from scripts.cli.backend import Cli;"
         f"toolchain.path = lambda _name: Path({str(program)!r}); print(Cli('dev').run('up'))"
     )
-    finished = subprocess.run(
-        [*inside, sys.executable, "-c", script],
-        cwd=CHECKOUT, capture_output=True, text=True, timeout=LIMIT, check=True,
-    )  # fmt: skip
+    finished = python(inside, script)
     assert finished.stdout == "7\n"
     assert "table inet slipway-cli-" in finished.stderr
     assert tables(inside) == ""
@@ -184,9 +188,6 @@ def test_rules_without_effect_are_reported(inside: tuple[str, ...]) -> None:
     script = (
         "from scripts import guard; guard._enter = lambda: None; guard.start(['/bin/echo', 'ran'])"
     )
-    finished = subprocess.run(
-        [*inside, sys.executable, "-c", script],
-        cwd=CHECKOUT, capture_output=True, text=True, timeout=LIMIT, check=True,
-    )  # fmt: skip
+    finished = python(inside, script)
     assert finished.stdout == "ran\n"
     assert "rules have no effect" in finished.stderr

@@ -2,13 +2,12 @@
 
 import json
 import shutil
-import socket
 from pathlib import Path
 
 import pytest
 
 from images.datasets.mnist import MNIST
-from tests.trainer.conftest import Ended, Opened, Rank
+from tests.trainer.conftest import Ended, Opened, Rank, free_port
 
 # By name, so that runs that are compared calculate alike.
 _SMALL = ("--limit-train", "2000", "--limit-test", "1000", "--log-interval", "1",
@@ -101,10 +100,8 @@ def test_ranks_of_one_machine_share_its_cores(image: Opened, two: list[Ended]) -
 
 
 def test_a_module_runs_under_torchrun(image: Opened) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     line = image.run(
-        "torchrun", "--nproc-per-node=2", f"--master-port={port}",
+        "torchrun", "--nproc-per-node=2", f"--master-port={free_port()}",
         "-m", "slipway_trainer.mnist", "--limit-train", "256", "--limit-test", "100",
     )  # fmt: skip
     events = [json.loads(text) for text in line.splitlines() if text.startswith("{")]

@@ -115,7 +115,7 @@ def _nft(*arguments: str, text: str = "") -> str:
 
 def _tree() -> Path:
     """Where version 2 of control groups is mounted, alone or beside version 1."""
-    mounts = Path("/proc/self/mounts").read_text()
+    mounts = os.fsdecode(Path("/proc/self/mounts").read_bytes())  # names may be no UTF-8
     if (found := re.search(r"^\S+ (\S+) cgroup2 ", mounts, re.MULTILINE)) is None:
         raise OSError("no control groups of version 2 are mounted")
     return Path(found[1])

@@ -75,7 +75,10 @@ def connect(address: str) -> grpc.Channel:
     """Connect to the engine, and end this process once that is lost or can't be reached.
 
     The engine listens before it starts a plugin: one that can't be reached has been killed since.
+    SIGINT, by which the engine ends a plugin that it needs no more, ends it without a cleanup: one
+    would wait for threads at work, and may for good for the lock of the thread that watches.
     """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Never idle: a training run may have nothing to report for longer than gRPC's 30 minutes,
     # and a channel that fell idle looks the same as an engine that has gone.
     never = ("grpc.client_idle_timeout_ms", 2**31 - 1)
@@ -108,11 +111,8 @@ def serve(
     provider = make(engine_pb2_grpc.EngineStub(channel))
 
     async def run() -> None:
-        loop = asyncio.get_running_loop()
-        # How the engine ends a plugin that it needs no more (its Ctrl-C comes as Cancel); it
-        # would kill it after 5 s. An orderly end would wait for threads at work.
-        loop.add_signal_handler(signal.SIGINT, os._exit, 0)
-        loop.set_default_executor(ThreadPoolExecutor(_PARALLEL_RESOURCES))
+        executor = ThreadPoolExecutor(_PARALLEL_RESOURCES)
+        asyncio.get_running_loop().set_default_executor(executor)
         server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", _MESSAGE_LIMIT),

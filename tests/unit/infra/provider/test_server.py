@@ -1,6 +1,7 @@
 """A plugin ends with its engine, and serves this user and root alone."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -29,9 +30,9 @@ _TABLE = """\
 PEER = "ipv4:127.0.0.1:40312"
 
 
-def plugin(port: int) -> "subprocess.Popen[str]":
+def plugin(port: int, program: str = _PLUGIN) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-c", _PLUGIN, f"127.0.0.1:{port}"],
+        [sys.executable, "-c", program, f"127.0.0.1:{port}"],
         cwd=CHECKOUT,
         stdout=subprocess.PIPE,
         text=True,
@@ -45,6 +46,30 @@ def test_a_plugin_whose_engine_has_gone_before_it_was_ready_ends() -> None:
     with plugin(port) as started:
         assert started.wait(LIMIT) == 1
     assert time.monotonic() - began < LIMIT
+
+
+def test_a_plugin_ends_by_the_engines_signal_while_grpc_holds_its_lock() -> None:
+    """An end in Python's order waited for that lock for good: `make down` reported the process."""
+    holding = """
+def hold():
+    with channel._connectivity_state.lock:
+        print("holding", flush=True)
+        time.sleep(60)
+import threading
+threading.Thread(target=hold, daemon=True).start()
+"""
+    program = _PLUGIN.replace('print("started", flush=True)\n', holding)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as engine,
+        plugin(engine.getsockname()[1], program) as interrupted,
+    ):
+        assert interrupted.stdout is not None
+        assert interrupted.stdout.readline() == "holding\n"
+        interrupted.send_signal(signal.SIGINT)
+        try:
+            assert interrupted.wait(LIMIT) == -signal.SIGINT
+        finally:
+            interrupted.kill()
 
 
 def test_a_plugin_whose_engine_takes_its_time_waits_for_it() -> None:

@@ -98,8 +98,11 @@ def exports(given: Mapping[str, str]) -> dict[str, str]:
     """The variables to set on top of a given environment. Applying them twice changes nothing."""
     own = (given.get("no_proxy") or given.get("NO_PROXY") or "").split(",")
     direct = ",".join(dict.fromkeys([*filter(None, own), *CLUSTER_ADDRESSES]))
+    # The CLI's guard, the environment and the built tools first.
+    ours = [str(CHECKOUT / "scripts/bin"), str(CHECKOUT / ".venv/bin"), str(cache_dir() / "bin")]
+    others = [each for each in os.get_exec_path(given) if each not in ours]
     return {
-        "PATH": _path(given.get("PATH", os.defpath)),
+        "PATH": os.pathsep.join([*ours, *others]),
         "PULUMI_BACKEND_URL": f"file://{quote(str(backend()))}",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase_file()),
         # A job that fails stops neither the other jobs nor the outputs with their results.
@@ -131,10 +134,3 @@ def shell(given: Mapping[str, str]) -> str:
 
 def _unset(given: Mapping[str, str]) -> list[str]:
     return [*UNSET, *sorted(name for name in given if name.startswith(_OTHER_BACKENDS))]
-
-
-def _path(given: str) -> str:
-    """The CLI's guard, the environment and the built tools first."""
-    ours = [str(CHECKOUT / "scripts/bin"), str(CHECKOUT / ".venv/bin"), str(cache_dir() / "bin")]
-    rest = [directory for directory in given.split(os.pathsep) if directory not in ours]
-    return os.pathsep.join([*ours, *rest])

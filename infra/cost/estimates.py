@@ -12,7 +12,7 @@ import pulumi
 from clusters.nodes import NodePool
 from core.context import show_in_summary
 from core.problem import Problem
-from infra.cost.prices import Price, PriceTable, used
+from infra.cost.prices import Price, PriceTable, default
 from jobs.model.job import TrainingJob
 from jobs.plan import TrainingCost, shares
 
@@ -24,7 +24,7 @@ def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
     """Log what the pools that are paid for cost, by the stack's own prices, else by Slipway's."""
     if pools:
         today = datetime.now().astimezone().date()
-        show_in_summary(estimate(pools, used(own), today), pulumi.log.info)
+        show_in_summary(estimate(pools, own or default(), today), pulumi.log.info)
 
 
 def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
@@ -103,9 +103,8 @@ def of_jobs(
     jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
 ) -> Mapping[str, TrainingCost]:
     """Return what each job costs; those without GPUs, or a price of their nodes, are left out."""
-    table = used(own)
     # A job may be on any of them, and each of their nodes has as many GPUs.
-    pools = [each for each in pools if each.gpus]
+    pools, table = [each for each in pools if each.gpus], own or default()
     amounts = [float(price.amount) for each in pools if (price := table.price_in(each))]
     if not pools or len(amounts) < len(pools):
         return {}

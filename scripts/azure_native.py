@@ -1,8 +1,4 @@
-"""A stub of azure-native's plugin that serves previews, for machines that can't download it.
-
-Inputs are shown as they are declared. Everything that needs Azure is refused with its name and with
-what to do: install the plugin.
-"""
+"""A stub of azure-native's plugin that serves previews, for machines that can't download it."""
 
 import re
 from collections.abc import Mapping
@@ -42,7 +38,10 @@ class NeedsPlugin(Exception):
 
 
 class PreviewStub(protocol.Provider):
-    """Serves checks, diffs and previews of every resource type, and refuses everything else."""
+    """Serves checks, diffs and previews of every resource type, and refuses everything else.
+
+    Inputs are shown as they are declared.
+    """
 
     notice = (
         "Azure is not asked: azure-native's plugin is not installed, and Slipway's stub of it "

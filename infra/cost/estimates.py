@@ -35,7 +35,8 @@ def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
     unknown = ", ".join(pool.name for pool, price in prices if price is None)
     lines = ["what the stack requests, and what that costs by the hour:"]
     lines += [f"{_nodes(pool)}: {_amount(pool, price, currency)}" for pool, price in prices]
-    least = sum((_least(*each) for each in known), Decimal(0))
+    sure = (pool.min_nodes * price.amount for pool, price in known if not price.capped)
+    least = sum(sure, Decimal(0))
     if known:
         most = sum((pool.max_nodes * price.amount for pool, price in known), Decimal(0))
         without = f", without {unknown}" if unknown else ""
@@ -80,14 +81,9 @@ def _amount(pool: NodePool, price: Price | None, currency: str) -> str:
         return f"no price for such {'spot nodes' if pool.spot else 'nodes'} of {pool.provider}"
     most = _money(pool.max_nodes * price.amount)
     if not price.capped:
-        return f"{currency} {_range(_money(_least(pool, price)), most)}"
+        return f"{currency} {_range(_money(pool.min_nodes * price.amount), most)}"
     why = f"no price for spot nodes, {price.capped}: {_money(price.amount)}"
     return f"at most {currency} {most} ({why})"
-
-
-def _least(pool: NodePool, price: Price) -> Decimal:
-    """Return what the fewest nodes cost, 0 where that is not known."""
-    return Decimal(0) if price.capped else pool.min_nodes * price.amount
 
 
 def _range(least: str, most: str) -> str:

@@ -23,8 +23,7 @@ from jobs.model.names import GPU
 Object = Mapping[str, Any]
 NODES_SECONDS = 600
 """How long existing nodes may take to offer their GPUs: drivers and images are large."""
-LIMIT_SECONDS = 5
-"""Of a request."""
+LIMIT_SECONDS = 5  # of a request
 _LOG_LINES = 30
 _NO_DRIVER = re.compile(
     r"NVML|ERROR_LIBRARY_NOT_FOUND|ERROR_DRIVER_NOT_LOADED|libnvidia-ml|Incompatible strategy"

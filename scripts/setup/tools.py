@@ -1,8 +1,4 @@
-"""The tools: versions that will do, Go modules, releases; tools.yaml has the table of them.
-
-For each, `resolve` tries in this order: PATH, the distribution's package, the project's own release
-with its publisher's checksum, and a build from its Go module.
-"""
+"""The tools: versions that will do, Go modules, releases; tools.yaml has the table of them."""
 
 import hashlib
 import platform

@@ -61,7 +61,8 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
 
     while True:
         # In this order: what is read of a run that is over is the rest of it.
-        job, current = api.get(), shown_containers(target, api)
+        job, known = api.get(), containers(api.pods(), target.topology, target.run_id)
+        current = [each for each in known if each.replica in target.names]
         if job is None or pytorchjob.has_ended(job) or run_of(job) != target.run_id:
             ended_at = time.monotonic() if ended_at is None else ended_at
         running = [printer.names[each.replica] for each in current if not each.ended]
@@ -136,9 +137,3 @@ def _nothing(
         f"Job {job} has no PyTorchJob any more, and no logs of it were kept on this machine: they "
         f"are where `make up` ran. `make results JOB={job} STACK={stack}` shows its result."
     )
-
-
-def shown_containers(target: Target, api: JobApi) -> list[Container]:
-    """Return the containers of the replicas that are to be shown, in their order."""
-    found = containers(api.pods(), target.topology, target.run_id)
-    return [each for each in found if each.replica in target.names]

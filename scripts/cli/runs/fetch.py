@@ -1,7 +1,4 @@
-"""`make fetch JOB=…`: copies the files of a job's last run from the cluster, and checks each.
-
-None of yours is overwritten.
-"""
+"""`make fetch JOB=…`: copies the files of a job's last run from the cluster, and checks each."""
 
 import json
 import os
@@ -54,7 +51,8 @@ def fetch(stack: str, job: str, to: str = "", run: str = "") -> int:
     """Copy the files of a job's last run into a directory, and check them; exits with 0.
 
     By default that is outputs/<job>/<run id>, so that no run's files are in the way of another
-    one's. With `succeeded` as `run` it is the last one that succeeded, though a later one did not.
+    one's, and none of yours is overwritten. With `succeeded` as `run` it is the last one that
+    succeeded, though a later one did not.
 
     Raises:
         CommandError: the run left none, or not all of them could be had; with what to do.

@@ -11,10 +11,11 @@ import pytest
 from jobs.api.follower import Container
 from jobs.api.lines import Cursor, Line
 from jobs.model.pytorchjob import Topology
+from jobs.observe.replica import containers
 from jobs.records import archive
 from jobs.records.recording import Recording
 from jobs.result import RunResult
-from scripts.cli.runs.cluster_logs import find, shown_containers
+from scripts.cli.runs.cluster_logs import find
 from scripts.cli.runs.log_lines import LogLine, Printer, joined, print_runs
 from scripts.cli.runs.logs import archived, print_logs
 from scripts.cli.state import JobState, StackState
@@ -415,7 +416,8 @@ def test_containers_of_others_and_without_a_replica_are_not_this_runs(api: FakeA
     pods = [other, foreign, odd, *mine]
     api.says("GET", PODS, {"kind": "PodList", "items": pods, "metadata": {}})
     assert target.api is not None
-    assert [each.pod for each in shown_containers(target, target.api)] == ["mine-worker-0"]
+    found = containers(target.api.pods(), target.topology, target.run_id)
+    assert [each.pod for each in found] == ["mine-worker-0"]
 
 
 def test_a_namespace_that_the_stack_has_not_made_is_known_by_the_gate_of_its_operator() -> None:

@@ -38,10 +38,7 @@ class NeedsPlugin(Exception):
 
 
 class PreviewStub(protocol.Provider):
-    """Serves checks, diffs and previews of every resource type, and refuses everything else.
-
-    Inputs are shown as they are declared.
-    """
+    """Serves checks, diffs and previews of every resource type, and refuses everything else."""
 
     notice = (
         "Azure is not asked: azure-native's plugin is not installed, and Slipway's stub of it "

@@ -82,11 +82,10 @@ def prepare() -> None:
 
 
 def _decline_logs(directory: Path) -> None:
-    """Keep Pulumi from logging every command at its highest level.
+    """Keep Pulumi from logging every command at its highest level: up to 500 MB, not all encrypted.
 
-    That is half of its CPU time and up to 500 MB, not all of it encrypted. Pulumi 3.250 has no
-    setting for it, but continues without a log where it can't create the directory. What a user
-    wants to look into is still shown by its own options, -v=9 --logtostderr.
+    Pulumi 3.250 has no setting for it, but continues without a log where it can't create the
+    directory (docs/architecture.md). Its own options, -v=9 --logtostderr, still show one.
     """
     if directory.is_dir():
         shutil.rmtree(directory)

@@ -92,11 +92,10 @@ def read_state(stack: str, *, secrets: bool = False) -> StackState:
 
     Only the CLI can decrypt `secrets`; without them the kubeconfig is None.
     """
-    if not secrets:
-        return StackState.from_export(exported(stack))
-    if not exists(stack):
-        return StackState()
-    return StackState.from_export(json.loads(Cli(stack).query("stack", "export", "--show-secrets")))
+    if secrets and exists(stack):
+        text = Cli(stack).query("stack", "export", "--show-secrets")
+        return StackState.from_export(json.loads(text))
+    return StackState.from_export(exported(stack))
 
 
 def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:

@@ -67,10 +67,7 @@ def version_of(program: Path, *arguments: str) -> str | None:
 
 
 def _programs(name: str) -> Iterator[Path]:
-    """Yield every program of that name: a newer one may stand behind an old one on PATH.
-
-    The directories that set-up itself adds are left out.
-    """
+    """Yield every program of that name but set-up's own: a newer one may be behind an old one."""
     seen, ours = set(), (cache_dir(), CHECKOUT)
     for directory in filter(None, (*os.get_exec_path(), *_SYSTEM)):
         program = shutil.which(name, path=directory)

@@ -100,9 +100,12 @@ def of_jobs(
 ) -> Mapping[str, TrainingCost]:
     """Return what each job costs; those without GPUs, or a price of their nodes, are left out."""
     # A job may be on any of them, and each of their nodes has as many GPUs.
-    pools, table = [each for each in pools if each.gpus], own or default()
+    pools = [each for each in pools if each.gpus]
+    if not pools:
+        return {}
+    table = own or default()
     amounts = [float(price.amount) for each in pools if (price := table.price_in(each))]
-    if not pools or len(amounts) < len(pools):
+    if len(amounts) < len(pools):
         return {}
     per_node, cheapest, hourly = pools[0].gpus, min(amounts), max(amounts)
     return {

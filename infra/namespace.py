@@ -26,8 +26,7 @@ class JobNamespace(pulumi.ComponentResource):
             if cluster.operator is not None:
                 # An existing operator adds an init container without a security context to each
                 # worker, which only this level admits; Slipway's own pods stay the same.
-                enforced = {"pod-security.kubernetes.io/enforce": "baseline"}
-                namespace["metadata"]["labels"] |= enforced
+                namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline"
             made = declare(marked(namespace), inside)
             inside = pulumi.ResourceOptions(parent=self, depends_on=[made])
         known = {} if cluster.identity is None else cluster.identity.annotations

@@ -30,20 +30,13 @@ class RunContext:
     """What all runs of a stack have in common; None is what is not known, or is not there."""
 
     cluster: Cluster
-    needs: Sequence[pulumi.Resource]
-    """What is created before them: their namespace and the operator."""
-    images: TrainerImages
-    """What they run unless they bring their own."""
-    capacity: Capacity | None
-    """What the cluster has for them."""
-    gpus: pulumi.Resource | None = None
-    """What is also created before those that request GPUs."""
-    costs: Mapping[str, TrainingCost] = field(default_factory=dict)
-    """By job, where it is known."""
-    kept: str | None = None
-    """Where jobs without `outputs` keep their files (`jobs.model.places`)."""
-    tracking: Mapping[str, str] | None = None
-    """What runs are sent to (`jobs.model.submission`)."""
+    needs: Sequence[pulumi.Resource]  # what is created before them: their namespace, the operator
+    images: TrainerImages  # what they run unless they bring their own
+    capacity: Capacity | None  # what the cluster has for them
+    gpus: pulumi.Resource | None = None  # what is also created before those that request GPUs
+    costs: Mapping[str, TrainingCost] = field(default_factory=dict)  # by job, where it is known
+    kept: str | None = None  # where jobs without `outputs` keep their files (`jobs.model.places`)
+    tracking: Mapping[str, str] | None = None  # what runs are sent to (`jobs.model.submission`)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Those of the stack's configuration that jobs name, in plain text."""
 

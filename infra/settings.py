@@ -44,14 +44,10 @@ class StackSettings(JobsConfig):
     """A stack's settings: its jobs, of which no problems are left, and all else."""
 
     cluster: ClusterSettings
-    capacity: Capacity | None
-    """What the cluster has for jobs; None when that is not known beforehand."""
-    prices: PriceTable | None
-    """The user's own; None for the repository's."""
-    outputs: KeptOutputs
-    """Where jobs without `outputs` keep their files."""
-    tracking: Tracking | None
-    """Where runs are tracked; None for nowhere."""
+    capacity: Capacity | None  # what it has for jobs; None when that is not known beforehand
+    prices: PriceTable | None  # the user's own; None for the repository's
+    outputs: KeptOutputs  # where jobs without `outputs` keep their files
+    tracking: Tracking | None  # where runs are tracked; None for nowhere
     secrets: Mapping[str, str] = field(repr=False)
     """Values of the configuration's secrets that jobs name, by key without `slipway:`."""
 
@@ -94,7 +90,9 @@ def parse(config: Mapping[str, str], stack: str, secrets: Collection[str] = ()) 
     named = _named_secrets(configured.jobs)
     problems += _misplaced(config, secrets, named.values())
     problems += _not_secret(named, config, secrets, stack)
-    table = _prices(config, problems)
+    table = None
+    if prices.KEY in config:
+        table = _valid(prices.read(_decoded(config[prices.KEY])), problems)
     if not problems:
         problems += estimates.too_dear(configured.jobs, around.pools, table)
     if problems or cluster is None or outputs is None:
@@ -179,18 +177,6 @@ def _valid(read: T | list[Problem], problems: list[Problem]) -> T | None:
         problems += read
         return None
     return read
-
-
-def _prices(config: Mapping[str, str], problems: list[Problem]) -> PriceTable | None:
-    """Return the user's own price table; without one, or with a wrong one, None."""
-    if prices.KEY not in config:
-        return None
-    path = _decoded(config[prices.KEY])
-    if isinstance(path, str) and path:
-        return _valid(prices.read(path), problems)
-    text = f"{quote(path)} is not allowed; it takes the path of a file with prices"
-    problems.append(Problem(prices.KEY, text))
-    return None
 
 
 def _decoded(text: str) -> Any:

@@ -84,7 +84,7 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     """
     parsed = settings.parse({key: json.dumps(value) for key, value in config.items()}, STACK)
     pools = CLUSTERS[parsed.cluster.kind].pools(parsed.cluster.options)
-    table = prices.used(parsed.prices)
+    table = parsed.prices or prices.default()
     hourly = estimates.most(pools, table)
     if hourly is None:
         sizes = ", ".join(f"{each.size} in {each.region}" for each in pools)

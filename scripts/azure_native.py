@@ -1,8 +1,4 @@
-"""A stub of azure-native's plugin that serves previews, for machines that can't download it.
-
-Inputs are shown as they are declared. Everything that needs Azure is refused with its name and with
-what to do: install the plugin.
-"""
+"""A stub of azure-native's plugin that serves previews, for machines that can't download it."""
 
 import re
 from collections.abc import Mapping

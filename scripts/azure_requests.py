@@ -22,8 +22,6 @@ _KEYS = re.compile(
     re.IGNORECASE,
 )
 """Properties whose text is a secret, whether or not the plugin marks it as one."""
-_TEXTS = (str, list, Mapping)
-"""What such a property holds, unless it says whether there is to be a key at all."""
 _PATTERNS = re.compile(
     # A JSON Web Token, a key in PEM, a kubeconfig, and one in base64.
     r"eyJ[\w-]+\.[\w-]+\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----.*|apiVersion: v1\n.*"
@@ -83,9 +81,10 @@ def _clean(value: Any, secrets: Iterable[str]) -> Any:
     if isinstance(value, Mapping):
         if value.get(_SIGNATURE) == _OF_HIDDENS:
             return HIDDEN
+        # What is no text only says whether there is to be a key at all.
         return {
             key: HIDDEN
-            if _KEYS.search(key) and isinstance(inner, _TEXTS)
+            if _KEYS.search(key) and isinstance(inner, str | list | Mapping)
             else _clean(inner, secrets)
             for key, inner in value.items()
         }

@@ -82,11 +82,10 @@ def prepare() -> None:
 
 
 def _decline_logs(directory: Path) -> None:
-    """Keep Pulumi from logging every command at its highest level.
+    """Keep Pulumi from logging every command at its highest level: up to 500 MB, not all encrypted.
 
-    That is half of its CPU time and up to 500 MB, not all of it encrypted. Pulumi 3.250 has no
-    setting for it, but continues without a log where it can't create the directory. What a user
-    wants to look into is still shown by its own options, -v=9 --logtostderr.
+    Pulumi 3.250 has no setting for it, but continues without a log where it can't create the
+    directory (docs/architecture.md). Its own options, -v=9 --logtostderr, still show one.
     """
     if directory.is_dir():
         shutil.rmtree(directory)
@@ -98,8 +97,11 @@ def exports(given: Mapping[str, str]) -> dict[str, str]:
     """The variables to set on top of a given environment. Applying them twice changes nothing."""
     own = (given.get("no_proxy") or given.get("NO_PROXY") or "").split(",")
     direct = ",".join(dict.fromkeys([*filter(None, own), *CLUSTER_ADDRESSES]))
+    # The CLI's guard, the environment and the built tools first.
+    ours = [str(CHECKOUT / "scripts/bin"), str(CHECKOUT / ".venv/bin"), str(cache_dir() / "bin")]
+    others = [each for each in os.get_exec_path(given) if each not in ours]
     return {
-        "PATH": _path(given.get("PATH", os.defpath)),
+        "PATH": os.pathsep.join([*ours, *others]),
         "PULUMI_BACKEND_URL": f"file://{quote(str(backend()))}",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase_file()),
         # A job that fails stops neither the other jobs nor the outputs with their results.
@@ -131,10 +133,3 @@ def shell(given: Mapping[str, str]) -> str:
 
 def _unset(given: Mapping[str, str]) -> list[str]:
     return [*UNSET, *sorted(name for name in given if name.startswith(_OTHER_BACKENDS))]
-
-
-def _path(given: str) -> str:
-    """The CLI's guard, the environment and the built tools first."""
-    ours = [str(CHECKOUT / "scripts/bin"), str(CHECKOUT / ".venv/bin"), str(cache_dir() / "bin")]
-    rest = [directory for directory in given.split(os.pathsep) if directory not in ours]
-    return os.pathsep.join([*ours, *rest])

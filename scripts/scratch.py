@@ -3,8 +3,6 @@
 Commands in it can't affect the user's own stacks: configuration files, Pulumi's state, the
 passphrase and clusters lie in the copy. Only the cache (tools, images) is shared, because it can
 be made again and holds no user's data.
-
-Standard library only: it runs before a Python environment exists.
 """
 
 import os
@@ -60,30 +58,27 @@ class Scratch:
     def copy_of(cls, source: Path) -> Self:
         """Copy what git tracks in `source` and what it doesn't ignore, and commit the copy."""
         scratch = cls(Path(tempfile.mkdtemp(prefix="slw-")))
-        try:
-            scratch._fill(source)
-        except BaseException:
-            scratch.remove()
-            raise
-        return scratch
-
-    def _fill(self, source: Path) -> None:
-        """Copy the files and commit them, so that `git status` shows subsequent changes."""
-        self.state_home.mkdir()
         listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        listed = subprocess.run(listing, cwd=source, check=True, capture_output=True, text=True)
-        for name in set(listed.stdout.split("\0")) - {""}:
-            file, target = source / name, self.checkout / name
-            # A tracked file that the user has deleted is listed, too.
-            if file.is_symlink() or file.is_file():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(file, target, follow_symlinks=False)
+        # So that `git status` shows subsequent changes.
         script = """
             git init --quiet && git add --all
             git config user.name scratch && git config user.email scratch@localhost
             git commit --quiet --no-gpg-sign --message 'A copy to try things in'
         """
-        subprocess.run(["bash", "-e", "-c", script], cwd=self.checkout, check=True)
+        try:
+            scratch.state_home.mkdir()
+            listed = subprocess.run(listing, cwd=source, check=True, capture_output=True, text=True)
+            for name in set(listed.stdout.split("\0")) - {""}:
+                file, target = source / name, scratch.checkout / name
+                # A tracked file that the user has deleted is listed, too.
+                if file.is_symlink() or file.is_file():
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(file, target, follow_symlinks=False)
+            subprocess.run(["bash", "-e", "-c", script], cwd=scratch.checkout, check=True)
+        except BaseException:
+            scratch.remove()
+            raise
+        return scratch
 
     def environment(self) -> dict[str, str]:
         """Return the caller's environment without what points to the caller's own checkout."""

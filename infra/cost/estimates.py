@@ -12,7 +12,7 @@ import pulumi
 from clusters.nodes import NodePool
 from core.context import show_in_summary
 from core.problem import Problem
-from infra.cost.prices import Price, PriceTable, used
+from infra.cost.prices import Price, PriceTable, default
 from jobs.model.job import TrainingJob
 from jobs.plan import TrainingCost, shares
 
@@ -24,7 +24,7 @@ def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
     """Log what the pools that are paid for cost, by the stack's own prices, else by Slipway's."""
     if pools:
         today = datetime.now().astimezone().date()
-        show_in_summary(estimate(pools, used(own), today), pulumi.log.info)
+        show_in_summary(estimate(pools, own or default(), today), pulumi.log.info)
 
 
 def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
@@ -35,7 +35,8 @@ def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
     unknown = ", ".join(pool.name for pool, price in prices if price is None)
     lines = ["what the stack requests, and what that costs by the hour:"]
     lines += [f"{_nodes(pool)}: {_amount(pool, price, currency)}" for pool, price in prices]
-    least = sum((_least(*each) for each in known), Decimal(0))
+    sure = (pool.min_nodes * price.amount for pool, price in known if not price.capped)
+    least = sum(sure, Decimal(0))
     if known:
         most = sum((pool.max_nodes * price.amount for pool, price in known), Decimal(0))
         without = f", without {unknown}" if unknown else ""
@@ -80,14 +81,9 @@ def _amount(pool: NodePool, price: Price | None, currency: str) -> str:
         return f"no price for such {'spot nodes' if pool.spot else 'nodes'} of {pool.provider}"
     most = _money(pool.max_nodes * price.amount)
     if not price.capped:
-        return f"{currency} {_range(_money(_least(pool, price)), most)}"
+        return f"{currency} {_range(_money(pool.min_nodes * price.amount), most)}"
     why = f"no price for spot nodes, {price.capped}: {_money(price.amount)}"
     return f"at most {currency} {most} ({why})"
-
-
-def _least(pool: NodePool, price: Price) -> Decimal:
-    """Return what the fewest nodes cost, 0 where that is not known."""
-    return Decimal(0) if price.capped else pool.min_nodes * price.amount
 
 
 def _range(least: str, most: str) -> str:
@@ -103,11 +99,13 @@ def of_jobs(
     jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
 ) -> Mapping[str, TrainingCost]:
     """Return what each job costs; those without GPUs, or a price of their nodes, are left out."""
-    table = used(own)
     # A job may be on any of them, and each of their nodes has as many GPUs.
     pools = [each for each in pools if each.gpus]
+    if not pools:
+        return {}
+    table = own or default()
     amounts = [float(price.amount) for each in pools if (price := table.price_in(each))]
-    if not pools or len(amounts) < len(pools):
+    if len(amounts) < len(pools):
         return {}
     per_node, cheapest, hourly = pools[0].gpus, min(amounts), max(amounts)
     return {

@@ -55,10 +55,8 @@ class Price:
     """What one node costs by the hour, in the table's currency."""
 
     amount: Amount
-    source: Source | None
-    """None where the amount is a limit that the stack sets itself."""
-    capped: str = ""
-    """Why it may cost less; empty where it costs just that."""
+    source: Source | None  # None where the amount is a limit that the stack sets itself
+    capped: str = ""  # why it may cost less; empty where it costs just that
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -111,8 +109,11 @@ class PriceTable(Consistent):
         return Price(limit, source, "which are given back above maxPrice")
 
 
-def read(path: str) -> PriceTable | list[Problem]:
+def read(path: object) -> PriceTable | list[Problem]:
     """Return the table in a YAML file, by a path from the checkout or `~`, or all that is wrong."""
+    if not isinstance(path, str) or not path:
+        text = f"{quote(path)} is not allowed; it takes the path of a file with prices"
+        return [Problem(KEY, text)]
     try:
         text = (CHECKOUT / Path(path).expanduser()).read_text(encoding="utf-8")
         document = yaml.safe_load(text)
@@ -138,8 +139,3 @@ def default() -> PriceTable:
     if isinstance(table, PriceTable):
         return table
     raise ValueError("; ".join(map(str, table)))
-
-
-def used(own: PriceTable | None) -> PriceTable:
-    """Return a stack's own table where it has one, else the one that comes with Slipway."""
-    return default() if own is None else own

@@ -1,20 +1,40 @@
-"""The resource `slipway:infra:GpuReady`: the cluster's nodes offer their GPUs."""
+"""The resource `slipway:infra:GpuReady`: the nodes offer their GPUs, or why they do not."""
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import urllib3
+from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
+from clusters import cloud_reports
+from clusters.nodes import GpuPool
 from core.context import Context
 from core.handler import Change, Handler, Properties
-from core.kube import api_message, connect
+from core.kube import Request, api_message, ask, connect, send
+from core.manifests import troubles, unready
 from core.wait import NotYet, until
-from infra.gpus.manifests import pool_of
-from infra.gpus.nodes import Object, look, nodes_of, offered, offering, reasons
+from infra.gpus.manifests import NAMESPACE, PLUGIN, pool_of
 from jobs.model.names import GPU
 
+Object = Mapping[str, Any]
 NODES_SECONDS = 600
 """How long existing nodes may take to offer their GPUs: drivers and images are large."""
+LIMIT_SECONDS = 5  # of a request
+_LOG_LINES = 30
+_NO_DRIVER = re.compile(
+    r"NVML|ERROR_LIBRARY_NOT_FOUND|ERROR_DRIVER_NOT_LOADED|libnvidia-ml|Incompatible strategy"
+    r"|version mismatch",
+    re.IGNORECASE,
+)
+"""What the device plugin logs if it finds no driver, or one that its runtime does not pass in:
+https://github.com/NVIDIA/k8s-device-plugin/issues/478 and /issues/856."""
+_COMING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Taints that Kubernetes itself puts on nodes and takes away."""
+_MOST = 5
 
 
 class GpuReadyHandler(Handler):
@@ -66,3 +86,142 @@ class GpuReadyHandler(Handler):
 
 def _ready(reason: str, **known: Any) -> tuple[str, Properties]:
     return "gpus", {"cuda": {"state": "unverified", "reason": reason, **known}}
+
+
+@dataclass
+class Seen:
+    """What a cluster shows of a pool, as far as this account may read it.
+
+    Besides the pool's nodes: the pods of Slipway's own device plugin, the ends of their logs by
+    their names, the warnings in their namespace, and why an autoscaler made no nodes.
+    """
+
+    nodes: Sequence[Object]
+    plugins: Sequence[Object] = ()
+    logs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    setbacks: Sequence[str] = ()
+
+
+def nodes_of(api: ApiClient, pool: GpuPool) -> list[Object]:
+    """Return the nodes that have the pool's labels; `ask` says what it raises."""
+    return _items(api, "/api/v1/nodes", labelSelector=_labels(pool, ","))
+
+
+def offering(nodes: Sequence[Object]) -> list[Object]:
+    """Return the nodes that are Ready and offer a GPU to pods."""
+    return [node for node in nodes if offered(node) > 0 and unready(node) is None]
+
+
+def offered(node: Object) -> int:
+    """Return how many GPUs a node offers to pods."""
+    return int((node["status"].get("allocatable") or {}).get(GPU, 0))
+
+
+def look(api: ApiClient, pool: GpuPool) -> Seen:
+    """Return what explains why nodes of a pool do not offer GPUs; `ask` says what it raises."""
+    seen = Seen(nodes_of(api, pool))
+    # This account may not be allowed to see either of these.
+    if pool.device_plugin:
+        with suppress(ApiException):
+            place = f"/api/v1/namespaces/{NAMESPACE}"
+            name = f"app.kubernetes.io/name={PLUGIN}"
+            seen.plugins = _items(api, f"{place}/pods", labelSelector=name)
+            names = map(_name, seen.plugins)
+            seen.logs = {each: _log(api, f"{place}/pods/{each}") for each in names}
+            warnings = _items(api, f"{place}/events", fieldSelector="type=Warning")
+            seen.warnings = [str(event.get("message", "")) for event in warnings]
+    with suppress(ApiException):
+        place = f"/api/v1/namespaces/{cloud_reports.NAMESPACE}"
+        own = Request("GET", f"{place}/configmaps/{cloud_reports.STATUS}")
+        status = (ask(api, own, limit=LIMIT_SECONDS).get("data") or {}).get("status")
+        about = f"involvedObject.name={cloud_reports.STATUS}"
+        failed = _items(api, f"{place}/events", fieldSelector=about)
+        seen.setbacks = cloud_reports.setbacks(status, failed)
+    return seen
+
+
+def _items(api: ApiClient, path: str, **query: str) -> list[Object]:
+    return [*ask(api, Request("GET", path, query), limit=LIMIT_SECONDS)["items"]]
+
+
+def _log(api: ApiClient, pod: str) -> list[str]:
+    """Return the end of a pod's log, or of that before its restart where it has none yet."""
+    for previous in ("false", "true"):
+        query = {"tailLines": str(_LOG_LINES), "previous": previous}
+        with suppress(ApiException):
+            text = send(api, Request("GET", f"{pod}/log", query), limit=LIMIT_SECONDS).data
+            if lines := text.decode(errors="replace").splitlines():
+                return lines
+    return []
+
+
+def reasons(pool: GpuPool, seen: Seen) -> list[str]:
+    """Return why fewer nodes offer GPUs than the pool has at least, the first of many. Pure."""
+    busy = offering(seen.nodes)
+    found = [
+        f"node {_name(each)} {_reason(each, pool, seen)}" for each in seen.nodes if each not in busy
+    ]
+    if len(seen.nodes) < pool.min_nodes:
+        which = f" with the labels {_labels(pool, ', ')}" if pool.labels else ""
+        found = [
+            f"there are {len(seen.nodes)} of {pool.min_nodes} nodes{which}",
+            *(f"the autoscaler adds none: {each}" for each in seen.setbacks),
+            *found,
+        ]
+    more = [f"and {len(found) - _MOST} more"] if len(found) > _MOST else []
+    return found[:_MOST] + more
+
+
+def _reason(node: Object, pool: GpuPool, seen: Seen) -> str:
+    if (why := unready(node)) is not None:
+        return f"is not Ready: {why}"
+    if node["spec"].get("unschedulable"):
+        return f"is cordoned; `kubectl uncordon {_name(node)}` ends that"
+    if taints := list(_foreign(node, pool)):
+        return (
+            f"has the taint {', '.join(taints)}, which the cluster's settings do not name, so that "
+            "neither the device plugin nor a job runs there; add it to the pool's `taints`, or "
+            "remove it from the node"
+        )
+    if int((node["status"].get("capacity") or {}).get(GPU, 0)) > 0:
+        return "has GPUs that its device plugin calls unhealthy; its log says why"
+    if not pool.device_plugin:
+        return f"offers no {GPU}; driver and device plugin are for {pool.driver} to install"
+    return _of_plugin(node, pool, seen)
+
+
+def _of_plugin(node: Object, pool: GpuPool, seen: Seen) -> str:
+    """Return why Slipway's own device plugin does not advertise a node's GPUs."""
+    plugin = next((pod for pod in seen.plugins if pod["spec"].get("nodeName") == _name(node)), None)
+    if plugin is None:
+        why = f": {seen.warnings[-1]}" if seen.warnings else " yet"
+        return f"has no pod of DaemonSet {NAMESPACE}/{PLUGIN}{why}"
+    log = seen.logs.get(_name(plugin), ())
+    if found := [line for line in log if _NO_DRIVER.search(line)]:
+        return (
+            f"has no NVIDIA driver for containers, says its device plugin: {found[-1]!r}. The "
+            f"driver is for {pool.driver} to install, and NVIDIA's runtime has to be containerd's "
+            "default one"
+        )
+    state = "; ".join(troubles(plugin)) or plugin["status"].get("phase", "")
+    last = f", and says at last {log[-1]!r}" if log else ""
+    return f"offers no {GPU}; its device plugin is {state}{last}"
+
+
+def _foreign(node: Object, pool: GpuPool) -> Iterator[str]:
+    """Yield the taints of a node that keep pods off it and that its pool does not name."""
+    known = [str(each) for each in pool.taints]
+    for taint in node["spec"].get("taints") or []:
+        text = f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
+        hinders = taint["effect"] in {"NoSchedule", "NoExecute"}
+        if hinders and text not in known and not taint["key"].startswith(_COMING):
+            yield text
+
+
+def _labels(pool: GpuPool, between: str) -> str:
+    return between.join(f"{key}={value}" for key, value in pool.labels.items())
+
+
+def _name(found: Object) -> str:
+    return str(found["metadata"]["name"])

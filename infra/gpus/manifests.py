@@ -1,6 +1,7 @@
 """NVIDIA's device plugin, a YAML file filled in for a pool, and a pool as a resource's input."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,7 @@ def device_plugin(pool: GpuPool, image: str, pull_secret: str | None = None) -> 
     """
     namespace, daemon_set = rendered(Path(__file__).with_name("device-plugin.yaml"))
     pod = daemon_set["spec"]["template"]["spec"]
-    tolerations = [
-        {"key": each.key, "operator": "Equal", "value": each.value, "effect": each.effect}
-        for each in pool.taints
-    ]
+    tolerations = [{"operator": "Equal", **asdict(each)} for each in pool.taints]
     placement = {"nodeSelector": dict(pool.labels), "tolerations": tolerations}
     pod |= {key: value for key, value in placement.items() if value}
     if pull_secret is not None:

@@ -22,8 +22,7 @@ class EngineContext:
     urn: str
     cancelled: threading.Event = field(default_factory=threading.Event)
     printed: set[tuple[str, str]] = field(default_factory=set)
-    _shown: str | None = None
-    """The latest `status`, while the row shows it."""
+    _shown: str | None = None  # the latest `status`, while the row shows it
 
     def status(self, message: str) -> None:
         if self._shown != message:

@@ -1,8 +1,6 @@
 """Every resource type of the local provider. A new one is one line here, or its cluster's kind.
 
-    python -m infra.provider.resources ADDRESS
-
-This is what `pulumi-resource-slipway` runs; the engine's address is its argument.
+`pulumi-resource-slipway` runs this module; the engine's address is its argument.
 """
 
 from collections.abc import Callable, Mapping

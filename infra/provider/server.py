@@ -28,8 +28,6 @@ from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2_grpc
 _MESSAGE_LIMIT = 400 << 20
 _PARALLEL_RESOURCES = 64
 _LOST = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
-_WITH_TRACEBACK = "SLIPWAY_TRACEBACK"
-_STRANGER = "this plugin serves the user who started it"
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LOOKS = 3
 _ESTABLISHED = "01"
@@ -53,7 +51,8 @@ class Answers(grpc.aio.ServerInterceptor):
 
         async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
             if not _is_trusted_in(int(time.monotonic()), context.peer()):
-                await context.abort(grpc.StatusCode.PERMISSION_DENIED, _STRANGER)
+                refusal = "this plugin serves the user who started it"
+                await context.abort(grpc.StatusCode.PERMISSION_DENIED, refusal)
             try:
                 return await handler.unary_unary(request, context)
             except grpc.aio.AbortError:
@@ -62,7 +61,7 @@ class Answers(grpc.aio.ServerInterceptor):
                 # The engine asks what a plugin can do by trying; only this code means "no".
                 await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
             except Exception as error:  # noqa: BLE001  # the engine must get an answer
-                if _WITH_TRACEBACK in os.environ:
+                if "SLIPWAY_TRACEBACK" in os.environ:
                     sys.excepthook(type(error), error, error.__traceback__)
                 await context.abort(grpc.StatusCode.UNKNOWN, str(error) or repr(error))
 

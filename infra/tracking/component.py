@@ -1,21 +1,26 @@
 """The tracking server in a Pulumi program: MLflow in the jobs' namespace, where a stack has it."""
 
+import base64
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pulumi
 from pulumi import Output, ResourceOptions
 
-from clusters.cluster import Cluster
+from clusters.cluster import JOB_ACCOUNT, Cluster
 from core import tokens
 from core.declare import declare, declare_all
-from core.manifests import digest
+from core.manifests import MANAGED_BY, Manifest, digest, rendered
 from images.build.trainer import MLFLOW, POSTGRES
 from images.resource import declared
-from infra.tracking import manifests
-from infra.tracking.settings import Tracking
+from infra.tracking.settings import MLFLOW_REQUESTS, NAME, PORT, POSTGRES_REQUESTS, Tracking
+from jobs.model import volumes
 from jobs.run.resource import Claim
 
+_CLAIM, _DATABASE_CLAIM = "slipway-tracking", "slipway-tracking-database"
+_PASSWORD = "mlflow-database"  # noqa: S105 - the Secret's name
 _PASSWORD_BYTES = 24
 
 
@@ -42,22 +47,20 @@ class TrackingServer(pulumi.ComponentResource):
         namespace, target = cluster.namespace, cluster.image_target
         has_database = settings.database == "postgresql"
         kubeconfig: Output[str] = Output.secret(cluster.kubeconfig)
-        claims = manifests.claims(
-            namespace, settings.size, storage_class, has_database=has_database
-        )
         image = declared(MLFLOW, target).reference
-        objects = manifests.server(namespace, image, has_database=has_database)
+        objects = server(namespace, image, has_database=has_database)
         child = ResourceOptions(parent=self, depends_on=[*after])
         needed: list[pulumi.Resource] = [
-            Claim(each, kubeconfig=kubeconfig, after=after) for each in claims
+            Claim(each, kubeconfig=kubeconfig, after=after)
+            for each in claims(namespace, settings.size, storage_class, has_database=has_database)
         ]
         if has_database:
-            database = manifests.database(namespace, declared(POSTGRES, target).reference)
-            objects = [*database, *objects]
+            postgres = declared(POSTGRES, target).reference
+            objects = [*database(namespace, postgres), *objects]
             # The first password stays: no other opens the database. It is encrypted in the state.
             stays = ResourceOptions.merge(child, ResourceOptions(ignore_changes=["data"]))
             generated = secrets.token_hex(_PASSWORD_BYTES)
-            needed.append(declare(manifests.password(namespace, generated), stays))
+            needed.append(declare(password(namespace, generated), stays))
         inside = ResourceOptions.merge(child, ResourceOptions(depends_on=needed))
         made = declare_all(objects, inside)
         properties = {
@@ -98,8 +101,60 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
         return settings.place, []
     if not removed_with_stack:
         pulumi.log.info(
-            f"tracked runs are kept on the claim {manifests.CLAIM} ({settings.size} of "
+            f"tracked runs are kept on the claim {_CLAIM} ({settings.size} of "
             f"{storage_class or 'the default StorageClass'}), which `make down` deletes with them"
         )
-    server = TrackingServer(settings, cluster, storage_class, after=after, opts=opts)
-    return settings.place, [server.ready]
+    tracking = TrackingServer(settings, cluster, storage_class, after=after, opts=opts)
+    return settings.place, [tracking.ready]
+
+
+def server(namespace: str, image: pulumi.Input[str], *, has_database: bool) -> list[Manifest]:
+    """Return the Service and the Deployment of MLflow, with SQLite or with a database beside it.
+
+    Its runs, unless those are in that, and its artifacts are on the claim `_CLAIM`.
+    """
+    port = str(PORT)
+    *objects, databases = _rendered("mlflow", namespace, image, MLFLOW_REQUESTS, port=port)
+    environment = _container(objects)["env"]
+    environment += databases["postgresql" if has_database else "sqlite"]
+    return objects
+
+
+def database(namespace: str, image: pulumi.Input[str]) -> list[Manifest]:
+    """Return the Service and the Deployment of PostgreSQL, whose data are on `_DATABASE_CLAIM`."""
+    return _rendered("postgres", namespace, image, POSTGRES_REQUESTS)
+
+
+def password(namespace: str, value: str) -> Manifest:
+    """Return the Secret with which MLflow gets into its PostgreSQL."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": _PASSWORD, "namespace": namespace, "labels": dict(MANAGED_BY)},
+        # Not `stringData`, which Pulumi's provider would turn into this before it compares.
+        "data": {"password": base64.b64encode(value.encode()).decode()},
+    }
+
+
+def claims(
+    namespace: str, size: str, storage_class: str | None, *, has_database: bool
+) -> Iterator[Manifest]:
+    """Yield the claims of the server's volumes, by the cluster's default class without another."""
+    for name in (_CLAIM, *([_DATABASE_CLAIM] if has_database else [])):
+        yield volumes.claim(name, namespace, size, storage_class=storage_class)
+
+
+def _rendered(
+    name: str, namespace: str, image: pulumi.Input[str], requests: dict[str, str], **more: str
+) -> list[Manifest]:
+    claim = _CLAIM if name == NAME else _DATABASE_CLAIM
+    names = {"namespace": namespace, "account": JOB_ACCOUNT, "claim": claim, "password": _PASSWORD}
+    objects = rendered(Path(__file__).with_name(f"{name}.yaml"), **names, **requests, **more)
+    _container(objects)["image"] = image
+    return objects
+
+
+def _container(objects: Sequence[Manifest]) -> dict[str, Any]:
+    """Return the only container of the Deployment, the second object."""
+    container: dict[str, Any] = objects[1]["spec"]["template"]["spec"]["containers"][0]
+    return container

@@ -10,9 +10,13 @@ from pydantic.dataclasses import dataclass
 from core.fields import CONFIG, Memory
 from core.problem import Contradiction, contradiction
 from core.validation import Consistent
-from infra.tracking.manifests import MLFLOW_REQUESTS, PORT, POSTGRES_REQUESTS, SERVER_URL
 
 KEY = "slipway:tracking"
+NAME, PORT = "mlflow", 5000
+"""Of the Service by which ranks and `make ui` reach the server."""
+SERVER_URL = f"http://{NAME}:{PORT}"
+MLFLOW_REQUESTS = {"cpu": "50m", "memory": "384Mi"}
+POSTGRES_REQUESTS = {"cpu": "20m", "memory": "64Mi"}
 Url = Annotated[
     str,
     Field(

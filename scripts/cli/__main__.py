@@ -10,11 +10,9 @@ from typing import Any
 from core import files, toolchain
 from core.process import CommandFailed
 from scripts.cli.backend import INTERRUPTED
-from scripts.cli.terminal import CommandError
+from scripts.cli.terminal import CommandError, echo
 from scripts.environment import applied, prepare, shell
 
-_EXPECTED = (CommandError, CommandFailed, toolchain.ToolMissing)
-"""What can go wrong without a fault in this program: the text alone is shown."""
 _COMMANDS = {
     "up": ("commands:up",),
     "preview": ("commands:preview",),
@@ -44,13 +42,11 @@ def main() -> int:
         # Whoever read has enough, as `head` has. Python would complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except _EXPECTED as error:
-        print(error, file=sys.stderr, flush=True)
-        return 1
-    except OSError as error:
-        if (text := files.unwritable(error)) is None:
+    except (CommandError, CommandFailed, toolchain.ToolMissing, OSError) as error:
+        text = files.unwritable(error) if isinstance(error, OSError) else str(error)
+        if text is None:
             raise
-        print(text, file=sys.stderr, flush=True)
+        echo(text)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED

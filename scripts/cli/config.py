@@ -61,11 +61,10 @@ def check(stack: str) -> None:
 
 def ensure_own(stack: str) -> Path:
     """The user's file, copied from the committed one unless it exists; Pulumi can read it."""
-    check(stack)
+    settings_of(stack)
     file = own(stack)
     if not file.exists():
         shutil.copyfile(template(stack), file)
-    settings_of(stack)
     return file
 
 

@@ -22,7 +22,6 @@ from scripts.cli.config import check, cluster_of, own, template
 from scripts.cli.recovery import orphans, recover, repair_files
 from scripts.cli.terminal import CommandError, echo
 
-_DESTROY = ("destroy", "--yes", "--skip-preview", backend.QUIET)
 _WAIT_SECONDS = 10.0  # the kernel takes a moment to end a killed process and to close its files
 _POLL_SECONDS = 0.2
 
@@ -75,7 +74,7 @@ def _destroy_resources(cli: backend.Cli) -> int:
     # cluster is unreachable, the state must keep what still runs in it.
     is_own = _own_cluster(cli.stack) is not None
     variables = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"} if is_own else {}
-    return cli.run(*_DESTROY, **variables)
+    return cli.run("destroy", "--yes", "--skip-preview", backend.QUIET, **variables)
 
 
 def _remove_cluster(stack: str, what: str) -> int:

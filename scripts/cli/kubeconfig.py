@@ -23,7 +23,16 @@ def merge(stack: str) -> int:
     if kubeconfig is None:
         raise CommandError(f"Stack {stack} has no cluster yet; `make up STACK={stack}` creates it.")
     name, file = f"slipway-{stack}", own()
-    merged = _merged(named(kubeconfig, name), file)
+    with tempfile.TemporaryDirectory(prefix="slipway-kubeconfig-") as directory:
+        added = Path(directory, "config")
+        files.write(added, named(kubeconfig, name), mode=0o600)
+        # Of two entries by one name kubectl takes the first. Not --flatten: files that the user's
+        # own entries name stay outside of the kubeconfig.
+        command = (str(toolchain.path("kubectl")), "config", "view", "--raw")
+        try:
+            merged = process.run(*command, variables={"KUBECONFIG": f"{added}{os.pathsep}{file}"})
+        except process.CommandFailed as error:
+            raise CommandError(f"kubectl can't merge into {file}: {error}") from error
     place = file.resolve()  # a link stays a link
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     files.write(place, merged, mode=0o600)
@@ -77,20 +86,6 @@ def explanation(name: str, file: Path, current: str = "") -> str:
         f"Try it: kubectl --kubeconfig {file} --context {name} get nodes\n"
         f"Undo it: {undo}"
     )
-
-
-def _merged(added: str, file: Path) -> str:
-    """Return both as kubectl merges them: of two entries by one name the first one counts."""
-    with tempfile.TemporaryDirectory(prefix="slipway-kubeconfig-") as directory:
-        first = Path(directory, "config")
-        files.write(first, added, mode=0o600)
-        paths = f"{first}{os.pathsep}{file}"
-        try:
-            # Not --flatten: files that the user's own entries name stay outside of the kubeconfig.
-            command = (str(toolchain.path("kubectl")), "config", "view", "--raw")
-            return process.run(*command, variables={"KUBECONFIG": paths})
-        except process.CommandFailed as error:
-            raise CommandError(f"kubectl can't merge into {file}: {error}") from error
 
 
 def _part(document: Any, section: str, part: str, name: str) -> dict[str, Any]:

@@ -16,21 +16,15 @@ _NAMESPACE = f"{tokens.JOB_NAMESPACE}$kubernetes:core/v1:Namespace::"
 
 @dataclass(frozen=True)
 class JobState:
-    """One job.
-
-    Args:
-        inputs: Of its run, as it was declared last.
-        result: Of its last run that has ended; None without one.
-        operation: What an update that is on, or was interrupted, does with the run: `creating`,
-            or `replacing` where it ended before the new run had a result.
-        gate: The gate's inputs, where a result passed; None when none did.
-    """
+    """One job."""
 
     name: str
-    inputs: Mapping[str, Any]
-    result: RunResult | None = None
+    inputs: Mapping[str, Any]  # of its run, as it was declared last
+    result: RunResult | None = None  # of its last run that has ended; None without one
     operation: str | None = None
-    gate: Mapping[str, Any] | None = None
+    """What an update that is on, or was interrupted, does with the run: `creating`, or `replacing`
+    where it ended before the new run had a result."""
+    gate: Mapping[str, Any] | None = None  # its inputs, where a result passed; None when none did
 
     @property
     def namespace(self) -> str:
@@ -98,11 +92,10 @@ def read_state(stack: str, *, secrets: bool = False) -> StackState:
 
     Only the CLI can decrypt `secrets`; without them the kubeconfig is None.
     """
-    if not secrets:
-        return StackState.from_export(exported(stack))
-    if not exists(stack):
-        return StackState()
-    return StackState.from_export(json.loads(Cli(stack).query("stack", "export", "--show-secrets")))
+    if secrets and exists(stack):
+        text = Cli(stack).query("stack", "export", "--show-secrets")
+        return StackState.from_export(json.loads(text))
+    return StackState.from_export(exported(stack))
 
 
 def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:

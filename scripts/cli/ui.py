@@ -9,8 +9,7 @@ from contextlib import suppress
 from tempfile import TemporaryFile
 
 from core.validation import check as validate
-from infra.tracking.manifests import NAME, PORT
-from infra.tracking.settings import KEY, Tracking
+from infra.tracking.settings import KEY, NAME, PORT, Tracking
 from scripts.cli.config import own, require_job, settings_of
 from scripts.cli.kubeconfig import kubectl
 from scripts.cli.state import read_state

@@ -38,8 +38,7 @@ def provide(tools: Sequence[Tool], steps: Steps) -> Results:
 def install(packages: Sequence[str], steps: Steps) -> str | None:
     """Install packages from the mirror in the machine's own apt configuration.
 
-    Returns:
-        None, or why they can't be installed; of a failed command the end of its output.
+    Returns None, or why they can't be installed; of a failed command the end of its output.
     """
     if shutil.which("apt-get") is None:
         return "this system has no apt-get"

@@ -1,9 +1,8 @@
 """The first half of `make setup`, with nothing but the system's Python: the Python environments.
 
 Run as `python3 -m scripts.setup.bootstrap`. It makes the cached environment for requirements.lock,
-links `.venv` to it, and starts `scripts.setup` inside it. The checks and tests have another one,
-`.venv-test`, with what requirements-test.lock lists. Older Pythons have to be able to read this
-file, so that they can print what they lack.
+links `.venv` to it, and starts `scripts.setup` inside it. Older Pythons have to be able to read
+this file, so that they can print what they lack.
 """
 
 import importlib.util

@@ -17,17 +17,6 @@ _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
 _SECONDS = 20
 
 
-def search_path() -> str:
-    """Return PATH and the system's own directories, without those that set-up itself adds."""
-    ours = (cache_dir(), CHECKOUT)
-    directories = dict.fromkeys(
-        directory
-        for directory in (*os.get_exec_path(), *_SYSTEM)
-        if directory and not any(Path(directory).is_relative_to(root) for root in ours)
-    )
-    return os.pathsep.join(directories)
-
-
 def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | Problem:
     """Look for a tool, among those `found` before it where it has to lie beside another."""
     if tool.directories:
@@ -78,11 +67,13 @@ def version_of(program: Path, *arguments: str) -> str | None:
 
 
 def _programs(name: str) -> Iterator[Path]:
-    """Yield every program of that name: a newer one may stand behind an old one on PATH."""
-    seen = set()
-    for directory in search_path().split(os.pathsep):
+    """Yield every program of that name but set-up's own: a newer one may be behind an old one."""
+    seen, ours = set(), (cache_dir(), CHECKOUT)
+    for directory in filter(None, (*os.get_exec_path(), *_SYSTEM)):
         program = shutil.which(name, path=directory)
-        if program is not None and (real := os.path.realpath(program)) not in seen:
+        if program is None or any(map(Path(directory).is_relative_to, ours)):
+            continue
+        if (real := os.path.realpath(program)) not in seen:
             seen.add(real)
             yield Path(program)
 

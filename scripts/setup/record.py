@@ -21,21 +21,14 @@ _WRITING = threading.RLock()
 
 @dataclass(frozen=True)
 class Entry:
-    """A tool that was found or made.
+    """A tool that was found or made."""
 
-    Args:
-        path: Absolute; a program or a directory.
-        stamp: The repository's requirements for it.
-        size: Bytes, of the file or directory itself.
-        modified: Its time of change, in nanoseconds since 1970.
-    """
-
-    path: str
+    path: str  # absolute; of a program or a directory
     version: str
     origin: str
-    stamp: str
-    size: int
-    modified: int
+    stamp: str  # the repository's requirements for it
+    size: int  # bytes, of the file or directory itself
+    modified: int  # its time of change, in nanoseconds since 1970
 
     @classmethod
     def from_file(cls, path: Path, version: str, origin: str, stamp: str) -> "Entry":

@@ -87,10 +87,8 @@ def resolve(
     """Find, install or build the tools, and record each as soon as it is available.
 
     A tool that lies beside another comes after it. With `build` what could be downloaded is built.
-
-    Returns:
-        An entry for each available tool, and a problem for each that can't be provided. What only
-        `up` needs is printed instead.
+    Returns an entry for each available tool, and a problem for each other one; of what only `up`
+    needs it prints the problem instead.
     """
     with Steps(console) as steps:
         resolver = _Resolver(tools, steps, build=build)

@@ -1,8 +1,4 @@
-"""The tools: versions that will do, Go modules, releases; tools.yaml has the table of them.
-
-For each, `resolve` tries in this order: PATH, the distribution's package, the project's own release
-with its publisher's checksum, and a build from its Go module.
-"""
+"""The tools: versions that will do, Go modules, releases; tools.yaml has the table of them."""
 
 import hashlib
 import platform
@@ -48,18 +44,14 @@ class Range:
 
 @dataclass(frozen=True)
 class Release:
-    """What a project releases, of the same version as its Go module.
-
-    Args:
-        address: Of a file, with `{version}` such as v1.34.4, `{number}` without the v,
-            `{system}`, `{machine}` such as amd64 or `{cpu}` such as x64, and `{tool}`.
-        checksums: Of the publisher's file with SHA-256 checksums, likewise, and with `{address}`.
-        member: Where in that file a `{tool}` is; None where the file is the tool.
-    """
+    """What a project releases, of the same version as its Go module."""
 
     address: str
+    """Of a file, with `{version}` such as v1.34.4, `{number}` without the v, `{system}`,
+    `{machine}` such as amd64 or `{cpu}` such as x64, and `{tool}`."""
     checksums: str = "{address}.sha256"
-    member: str | None = None
+    """Of the publisher's file with SHA-256 checksums, likewise, and with `{address}`."""
+    member: str | None = None  # where in that file a `{tool}` is; None where the file is the tool
 
     def addresses(self, version: str, tool: str) -> tuple[str, str]:
         """Return where the file is for this machine, and its publisher's checksums."""
@@ -73,28 +65,22 @@ class Release:
 
 @dataclass(frozen=True, eq=False)
 class GoModule:
-    """A directory of `WRAPPERS` and what comes out of it.
-
-    Args:
-        packages: What to build, by the tool's name; `.` is the wrapper itself.
-        estimate: What a first build takes on two cores, downloads included.
-        requires: The module whose version the tools have; None for sources of our own.
-        stamp: Variables that the linker sets, with `{version}`, `{number}` without the v, `{major}`
-            and `{minor}` to fill in.
-        copies: Files and directories of `requires` that are tools as they are, by the tool's name.
-        tag: The version, where go.mod pins an untagged commit or there is nothing to build.
-        unoptimized: Go's pattern for packages that run too seldom for what optimizing them takes.
-    """
+    """A directory of `WRAPPERS` and what comes out of it."""
 
     name: str
-    packages: Mapping[str, str]
-    estimate: str
-    requires: str | None = None
+    packages: Mapping[str, str]  # what to build, by the tool's name; `.` is the wrapper itself
+    estimate: str  # what a first build takes on two cores, downloads included
+    requires: str | None = None  # the module whose version the tools have; None for our own sources
     stamp: Mapping[str, str] = field(default_factory=dict)
+    """Variables that the linker sets, with `{version}`, `{number}` without the v, `{major}` and
+    `{minor}` to fill in."""
     copies: Mapping[str, str] = field(default_factory=dict)
+    """Files and directories of `requires` that are tools as they are, by the tool's name."""
     release: Release | None = None
     tag: str | None = None
+    """The version, where go.mod pins an untagged commit or there is nothing to build."""
     unoptimized: str | None = None
+    """Go's pattern for packages that run too seldom for what optimizing them takes."""
 
     @property
     def directory(self) -> Path:
@@ -142,35 +128,24 @@ class GoModule:
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool and where it may come from.
+    """One tool and where it may come from."""
 
-    Args:
-        name: As in `core.toolchain`, and the program's name unless it is a directory.
-        accepts: Versions that will do; None where the program can't print its own.
-        package: Debian's package of it.
-        unpacked: Debian's packages that are unpacked into a directory of its own, so that nothing
-            else finds it; the first has the program in /usr/bin.
-        directories: For a directory of programs: where distributions put it.
-        holds: For a directory of programs: those that must be in it.
-        beside: Take it from PATH only when it lies beside this other tool.
-        released_with: The module whose release it is in, where that is another than `module`.
-        only_for_up: A preview works without it, so set-up prints what is missing and continues;
-            `up` refuses before it creates anything.
-        hint: What to do when it can't be provided, where that isn't plain from the rest.
-    """
-
-    name: str
-    accepts: Range | None = None
+    name: str  # as in `core.toolchain`, and the program's name unless it is a directory
+    accepts: Range | None = None  # versions that will do; None where it can't print its own
     version_command: tuple[str, ...] = ("--version",)
-    package: str | None = None
+    package: str | None = None  # Debian's
     unpacked: tuple[str, ...] = ()
+    """Debian's packages that are unpacked into a directory of its own, so that nothing else finds
+    it; the first has the program in /usr/bin."""
     module: GoModule | None = None
-    directories: tuple[Path, ...] = ()
-    holds: tuple[str, ...] = ()
-    beside: str | None = None
-    released_with: GoModule | None = None
+    directories: tuple[Path, ...] = ()  # of a directory of programs: where distributions put it
+    holds: tuple[str, ...] = ()  # of a directory of programs: those that must be in it
+    beside: str | None = None  # the tool beside which it has to lie to be taken from PATH
+    released_with: GoModule | None = None  # whose release it is in, where that is not `module`
     only_for_up: bool = False
-    hint: str = ""
+    """A preview works without it, so set-up prints what is missing and continues; `up` refuses
+    before it creates anything."""
+    hint: str = ""  # what to do when it can't be provided, where that isn't plain from the rest
 
     @property
     def stamp(self) -> str:

@@ -15,7 +15,6 @@ import pytest
 
 from jobs.model.job import TrainingJob
 from scripts.cli.runs import fetch
-from scripts.cli.runs.fetch import fetch_files
 from scripts.cli.state import StackState
 from tests.engine.cli_stack import Outcome
 from tests.engine.job_programs import SUMMARY, python
@@ -413,7 +412,8 @@ def test_a_job_that_names_no_place_keeps_its_files_and_they_are_fetched_when_its
     many.jobs.remove(name)
     state = replace(StackState.from_export(third.state), kubeconfig=kubeconfig)
     monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
-    to = fetch_files("test", name, str(tmp_path / "new"))
+    to = tmp_path / "new"
+    assert fetch.fetch("test", name, str(to)) == 0
     assert (to / "net.pt").read_text() == "one"
     for file in ("net.pt", "artifacts.json"):
         assert sha256((to / file).read_bytes()).hexdigest() == left[file]["sha256"]

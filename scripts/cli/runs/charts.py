@@ -25,22 +25,16 @@ _TITLES = read(Path(__file__).with_name("figures.yaml"))["titles"]
 
 @dataclass(frozen=True)
 class Chart:
-    """What report.js draws, and its numbers.
-
-    Args:
-        kind: How it is drawn: report.js has a style for each.
-        axes: The titles of the x and the y axis.
-        data: The `name`, `x`, `y` and perhaps `text` of each of plotly's traces.
-        choices: The ranks of which one may be drawn besides, in the order of the last traces.
-    """
+    """What report.js draws, and its numbers."""
 
     title: str
-    kind: Literal["line", "spread", "bar", "event"]
-    axes: tuple[str, str]
-    data: Sequence[Mapping[str, Any]]
+    kind: Literal["line", "spread", "bar", "event"]  # report.js has a style for each
+    axes: tuple[str, str]  # the titles of x and y
+    data: Sequence[Mapping[str, Any]]  # `name`, `x`, `y`, perhaps `text` of each of plotly's traces
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     choices: Sequence[str] = ()
+    """The ranks of which one may be drawn besides, in the order of the last traces."""
     notes: Sequence[str] = ()
 
 

@@ -1,12 +1,11 @@
 """The logs of a job that are read from its cluster: found, fetched, and followed."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
@@ -62,8 +61,9 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
 
     while True:
         # In this order: what is read of a run that is over is the rest of it.
-        job, current = api.get(), shown_containers(target, api)
-        if has_ended(job) or (job is not None and run_of(job) != target.run_id):
+        job, known = api.get(), containers(api.pods(), target.topology, target.run_id)
+        current = [each for each in known if each.replica in target.names]
+        if job is None or pytorchjob.has_ended(job) or run_of(job) != target.run_id:
             ended_at = time.monotonic() if ended_at is None else ended_at
         running = [printer.names[each.replica] for each in current if not each.ended]
         is_late = ended_at is not None and time.monotonic() - ended_at > _STRAGGLERS_SECONDS
@@ -98,7 +98,11 @@ def find(
 ) -> Target:
     """Return the logs of a job's rank (in an elastic job, the worker's number), or of all."""
     kept = archive.of_job(stack, job).runs() if job else []
-    api = _connect(state, job) if job else None
+    declared, api = state.jobs.get(job), None
+    namespace = state.namespace if declared is None else declared.namespace
+    if job and state.kubeconfig is not None and namespace is not None:
+        with suppress(ConfigException):
+            api = JobApi.connect(state.kubeconfig, namespace, job)
     submitted, trouble = None, ""
     if api is not None:
         try:
@@ -117,15 +121,6 @@ def find(
     return Target(job, topology, kept, names, api, run_id)
 
 
-def _connect(state: StackState, job: str) -> JobApi | None:
-    declared = state.jobs.get(job)
-    namespace = state.namespace if declared is None else declared.namespace
-    if state.kubeconfig is not None and namespace is not None:
-        with suppress(ConfigException):
-            return JobApi.connect(state.kubeconfig, namespace, job)
-    return None
-
-
 def _nothing(
     stack: str, state: StackState, job: str, trouble: str, declared_jobs: Collection[str]
 ) -> str:
@@ -142,14 +137,3 @@ def _nothing(
         f"Job {job} has no PyTorchJob any more, and no logs of it were kept on this machine: they "
         f"are where `make up` ran. `make results JOB={job} STACK={stack}` shows its result."
     )
-
-
-def shown_containers(target: Target, api: JobApi) -> list[Container]:
-    """Return the containers of the replicas that are to be shown, in their order."""
-    found = containers(api.pods(), target.topology, target.run_id)
-    return [each for each in found if each.replica in target.names]
-
-
-def has_ended(job: Mapping[str, Any] | None) -> bool:
-    """Return whether a PyTorchJob is done or gone."""
-    return job is None or pytorchjob.has_ended(job)

@@ -1,7 +1,4 @@
-"""`make fetch JOB=…`: copies the files of a job's last run from the cluster, and checks each.
-
-None of yours is overwritten.
-"""
+"""`make fetch JOB=…`: copies the files of a job's last run from the cluster, and checks each."""
 
 import json
 import os
@@ -50,17 +47,12 @@ class Received:
     bytes: int
 
 
-def fetch(stack: str, job: str, to: str, run: str) -> int:
-    """Copy the files of a job's last run, or of the last one that succeeded; see `fetch_files`."""
-    fetch_files(stack, job, to, succeeded=run == _SUCCEEDED)
-    return 0
-
-
-def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) -> Path:
-    """Copy the files of a job's last run into a directory, check them, and return that.
+def fetch(stack: str, job: str, to: str = "", run: str = "") -> int:
+    """Copy the files of a job's last run into a directory, and check them; exits with 0.
 
     By default that is outputs/<job>/<run id>, so that no run's files are in the way of another
-    one's. With `succeeded` it is the last run that succeeded, though a later one did not.
+    one's, and none of yours is overwritten. With `succeeded` as `run` it is the last one that
+    succeeded, though a later one did not.
 
     Raises:
         CommandError: the run left none, or not all of them could be had; with what to do.
@@ -69,7 +61,7 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
     declared, result = find(stack, state, job)
     known, url = kept_files(declared, result)
     run_id = str(result.run_id)
-    if succeeded:
+    if run == _SUCCEEDED:
         if (place := declared.kept) is None:
             raise CommandError(
                 f"RUN={_SUCCEEDED} is for files that the stack keeps, and those of {job} are not: "
@@ -113,7 +105,7 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
             "written to, name another directory: TO=DIRECTORY."
         ) from error
     _report(found, directory, job, stack)
-    return directory
+    return 0
 
 
 def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:

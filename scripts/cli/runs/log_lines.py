@@ -82,8 +82,7 @@ class Printer:
     out: TextIO = field(default_factory=lambda: sys.stdout)
     err: TextIO = field(default_factory=lambda: sys.stderr)
     _containers: dict[int, str] = field(default_factory=dict)
-    run: str | None = None
-    """Of the latest line; None before the first one."""
+    run: str | None = None  # of the latest line; None before the first one
 
     @cached_property
     def labels(self) -> Mapping[int, str]:

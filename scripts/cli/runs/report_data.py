@@ -59,17 +59,11 @@ class Curve:
 
 @dataclass
 class Series:
-    """All that a run reported.
+    """All that a run reported."""
 
-    Args:
-        curves: By the name of the figure.
-        epochs: See `jobs.records.history.epochs`.
-        is_cut: Whether the beginning of a log was left out, since it is very long.
-    """
-
-    curves: dict[str, Curve] = field(default_factory=dict)
-    epochs: Sequence[Mapping[str, Any]] = ()
-    is_cut: bool = False
+    curves: dict[str, Curve] = field(default_factory=dict)  # by the name of the figure
+    epochs: Sequence[Mapping[str, Any]] = ()  # see `jobs.records.history.epochs`
+    is_cut: bool = False  # whether the beginning of a log was left out, since it is very long
 
     def add(self, name: str, rank: int, x: float, value: object, axis: str = "epoch") -> None:
         """Add a point to a figure's curve if the value is a number.

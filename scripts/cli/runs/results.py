@@ -1,7 +1,4 @@
-"""`make results JOB=…`: how each job has ended last, whatever has become of its cluster.
-
-`outcomes` takes that from the stack's state; the rest prints it.
-"""
+"""`make results JOB=…`: how each job has ended last, whatever has become of its cluster."""
 
 import json
 import sys

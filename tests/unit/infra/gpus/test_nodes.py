@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from infra.gpus.nodes import Seen, offering, reasons
+from infra.gpus.gpu_ready import Seen, offering, reasons
 from tests.unit.gpu_objects import POOL, SKU, node, plugin
 
 CRASHED = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting"}}

@@ -6,14 +6,8 @@ from typing import Any
 import pytest
 
 from core.manifests import MANAGED_BY, Manifest
-from infra.tracking.manifests import (
-    MLFLOW_REQUESTS,
-    POSTGRES_REQUESTS,
-    claims,
-    database,
-    password,
-    server,
-)
+from infra.tracking.component import claims, database, password, server
+from infra.tracking.settings import MLFLOW_REQUESTS, POSTGRES_REQUESTS
 
 
 def deployments() -> list[Manifest]:

@@ -18,7 +18,7 @@ from jobs.model.parts import Volume
 from jobs.model.places import VOLUME_URL
 from jobs.result import RunResult
 from scripts.cli.runs import fetch, reader_pod
-from scripts.cli.runs.fetch import fetch_files, find, kept_files
+from scripts.cli.runs.fetch import find, kept_files
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import remembered
@@ -71,7 +71,7 @@ def test_where_there_is_nothing_to_fetch_the_next_step_is_named(
 ) -> None:
     monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     with pytest.raises(CommandError) as caught:
-        fetch_files("dev", name)
+        fetch.fetch("dev", name)
     assert says in str(caught.value)
 
 
@@ -81,7 +81,7 @@ def test_the_last_success_of_a_job_with_outputs_is_not_confused_with_its_last_ru
     state = StackState("k", jobs={"mine": job({"artifacts": LISTED}, place=None)})
     monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     with pytest.raises(CommandError, match="RUN=succeeded is for files that the stack keeps"):
-        fetch_files("dev", "mine", succeeded=True)
+        fetch.fetch("dev", "mine", run="succeeded")
 
 
 def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
@@ -138,7 +138,7 @@ def test_after_a_failure_the_run_before_it_is_offered(monkeypatch: pytest.Monkey
     state = StackState("k", jobs={"mine": job({"state": "Failed", "run_id": "mine-2"})})
     monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     with pytest.raises(CommandError, match="RUN=succeeded"):
-        fetch_files("dev", "mine")
+        fetch.fetch("dev", "mine")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_the_last_run_that_succeeded_is_the_one_that_was_judged_so(
     monkeypatch.setattr(reader_pod, "running", lambda *_: nullcontext())
     monkeypatch.setattr(reader_pod, "output", output)
     with pytest.raises(CommandError, match="nothing there"):
-        fetch_files("dev", "mine", succeeded=True)
+        fetch.fetch("dev", "mine", run="succeeded")
     assert asked[0][-1] == f"{KEPT}/{run}"
 
 

@@ -11,10 +11,11 @@ import pytest
 from jobs.api.follower import Container
 from jobs.api.lines import Cursor, Line
 from jobs.model.pytorchjob import Topology
+from jobs.observe.replica import containers
 from jobs.records import archive
 from jobs.records.recording import Recording
 from jobs.result import RunResult
-from scripts.cli.runs.cluster_logs import find, has_ended, shown_containers
+from scripts.cli.runs.cluster_logs import find
 from scripts.cli.runs.log_lines import LogLine, Printer, joined, print_runs
 from scripts.cli.runs.logs import archived, print_logs
 from scripts.cli.state import JobState, StackState
@@ -249,21 +250,6 @@ def test_a_stack_that_is_not_there_has_no_logs() -> None:
         print_logs("dev", "mine")
 
 
-@pytest.mark.parametrize(
-    ("there", "over"),
-    [
-        (None, True),
-        (job("Running"), False),
-        (job("Succeeded"), True),
-        (job("Running", "Failed"), True),
-    ],
-)
-def test_a_run_has_ended_when_its_job_says_so_or_is_gone(
-    there: dict[str, Any] | None, over: bool
-) -> None:
-    assert has_ended(there) is over
-
-
 @pytest.mark.parametrize("again", [0, 1, 3])
 def test_what_was_kept_meanwhile_is_shown_once(again: int) -> None:
     everything = [line(second, str(second)) for second in range(4)]
@@ -284,8 +270,9 @@ def test_lines_of_several_logs_are_in_the_order_of_time() -> None:
     assert out.getvalue().splitlines() == ["[rank 1] x", "[rank 0] x", "[rank 0] y", "[rank 1] y"]
 
 
+@pytest.mark.parametrize("end", ["Succeeded", "Failed", "deleted"])
 def test_a_run_is_followed_to_its_end_in_the_order_of_time(
-    api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    end: str, api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rank 1's third line comes in a later round than rank 0's fourth, and is older."""
     monkeypatch.setattr("scripts.cli.runs.cluster_logs._POLL_SECONDS", 0.01)
@@ -306,7 +293,9 @@ def test_a_run_is_followed_to_its_end_in_the_order_of_time(
     def job_now(_body: Any) -> tuple[int, Any]:
         asked.append(len(asked))
         # The first one finds the job.
-        return 200, submitted("Running" if len(asked) < len(rounds) else "Succeeded")
+        if len(asked) < len(rounds):
+            return 200, submitted("Running")
+        return 404 if end == "deleted" else 200, submitted(end)
 
     def pods_now(body: Any) -> tuple[int, Any]:
         items = {"kind": "PodList", "items": running, "metadata": {}}
@@ -428,7 +417,8 @@ def test_containers_of_others_and_without_a_replica_are_not_this_runs(api: FakeA
     pods = [other, foreign, odd, *mine]
     api.says("GET", PODS, {"kind": "PodList", "items": pods, "metadata": {}})
     assert target.api is not None
-    assert [each.pod for each in shown_containers(target, target.api)] == ["mine-worker-0"]
+    found = containers(target.api.pods(), target.topology, target.run_id)
+    assert [each.pod for each in found] == ["mine-worker-0"]
 
 
 def test_a_namespace_that_the_stack_has_not_made_is_known_by_the_gate_of_its_operator() -> None:

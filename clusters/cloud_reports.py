@@ -4,7 +4,7 @@ https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#w
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,18 @@ def setbacks(status: str | None, events: Iterable[Mapping[str, Any]] = ()) -> li
         status: The key `status` of the ConfigMap; None when it is missing or unreadable.
         events: Kubernetes' events about that ConfigMap.
     """
-    found = [*_backing_off(status)]
+    found = []
+    try:
+        document = yaml.safe_load(status or "")
+    except yaml.YAMLError:
+        document = None  # Before 1.30 it was a text for people.
+    groups = document.get("nodeGroups") if isinstance(document, Mapping) else None
+    for group in groups or []:
+        scale_up = group.get("scaleUp") or {}
+        error = scale_up.get("backoffInfo") or {}
+        if scale_up.get("status") == "Backoff":
+            words = ": ".join(filter(None, (error.get("errorCode"), error.get("errorMessage"))))
+            found.append(f"{group.get('name')}: {words or 'in backoff after a failed scale-up'}")
     if failed := [each for each in events if each.get("reason") in _FAILED]:
         found.append(str(max(failed, key=_when).get("message", "")).strip())
     return list(dict.fromkeys(map(explained, found)))
@@ -62,21 +73,6 @@ def explained(words: str) -> str:
     causes = (text for text, pattern in _FACTS["causes"].items() if re.search(pattern, words))
     cause = next(causes, None)
     return words if cause is None else f"{cause} ({words})"
-
-
-def _backing_off(status: str | None) -> Iterator[str]:
-    """Yield the groups that wait after a failure, with the error that they had."""
-    try:
-        document = yaml.safe_load(status or "")
-    except yaml.YAMLError:
-        return  # Before 1.30 it was a text for people.
-    groups = document.get("nodeGroups") if isinstance(document, Mapping) else None
-    for group in groups or []:
-        scale_up = group.get("scaleUp") or {}
-        error = scale_up.get("backoffInfo") or {}
-        if scale_up.get("status") == "Backoff":
-            words = ": ".join(filter(None, (error.get("errorCode"), error.get("errorMessage"))))
-            yield f"{group.get('name')}: {words or 'in backoff after a failed scale-up'}"
 
 
 def _when(event: Mapping[str, Any]) -> str:

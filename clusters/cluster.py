@@ -135,7 +135,6 @@ class OwnCluster:
     remove: Callable[[Path], None]
 
     def directory(self, name: str) -> Path:
-        """Return the directory of the cluster of that name."""
         return state_dir() / self.notes / name
 
 

@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass
 from clusters.cluster import PullSecret
 from core.fields import CONFIG, Image
 from core.manifests import Manifest
-from images.targets.registry_login import DOCKER_HUB, Login, config, host, stored_login
+from images.targets.registry_login import DOCKER_HUB, config, host, stored_login
 from images.targets.target import TargetError
 
 _PATH = "(/[a-z0-9]+([._-]+[a-z0-9]+)*)"
@@ -134,11 +134,7 @@ class Registry:
         """
         if self.credentials is None:
             return None
-        content = json.dumps(config(self.server, self._login(Path(self.credentials).expanduser())))
-        return PullSecret("slipway-registry", content)
-
-    def _login(self, file: Path) -> Login:
-        key = "slipway:cluster.registry.credentials"
+        key, file = "slipway:cluster.registry.credentials", Path(self.credentials).expanduser()
         try:
             # What a helper keeps may hold for an hour, and nodes pull at any time.
             login = stored_login(self.server, file, ask_helpers=False)
@@ -148,9 +144,9 @@ class Registry:
             raise pulumi.RunError(
                 f"{key}: {file} holds no login of {self.server} itself (one that a credential "
                 "helper keeps can't be given to nodes); name the config.json that "
-                f"`docker --config DIR login {host(self.server)}` writes in a new directory DIR"
+                f"`docker --config DIR login {self.host}` writes in a new directory DIR"
             )
-        return login
+        return PullSecret("slipway-registry", json.dumps(config(self.server, login)))
 
 
 def reached_alone(options: Any) -> Registry | None:

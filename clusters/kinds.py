@@ -34,11 +34,6 @@ class ClusterSettings:
     options: Any
 
 
-def closest_kind(name: str) -> str | None:
-    """Return the kind that a wrong name most probably stands for; None when it is like none."""
-    return _ALSO_CALLED.get(name.lower()) or likeliest(name, CLUSTERS.keys())
-
-
 def default_name(kind: str, section: Mapping[str, Any], stack: str) -> str:
     """Return the name of a cluster to which its stack's settings give none: the stack's.
 
@@ -59,7 +54,7 @@ def read_cluster(
 
     named = {name: value for name, value in section.items() if name != "kind"}
     given = section.get("kind", "")
-    kind = closest_kind(str(given))
+    kind = _ALSO_CALLED.get(str(given).lower()) or likeliest(str(given), CLUSTERS.keys())
     problems = list[Problem]()
     if given not in list(CLUSTERS):
         reason = f"{quote(given)} is not a kind of cluster" if given else "is missing"

@@ -56,14 +56,9 @@ def left(
     return Capacity(Decimal(node_cores), node_memory, gpus=0, nodes=nodes).beside(requests)
 
 
-def machine_cores() -> int:
-    """Return how many cores this machine has."""
-    return os.cpu_count() or 1
-
-
-def machine_memory() -> int:
-    """Return how many bytes of memory this machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def of_machine() -> tuple[int, int]:
+    """Return how many cores this machine has, and how many bytes of memory."""
+    return os.cpu_count() or 1, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 @dataclasses.dataclass(frozen=True, config=CONFIG)

@@ -19,10 +19,6 @@ _TOKEN = "token"  # noqa: S105 - a file's name
 _STACK = re.compile(r"[^/\s\0]+/[^/\s\0]+")
 
 
-class NotOurs(RuntimeError):
-    """The cluster is another stack's."""
-
-
 def stack_of(directory: Path) -> str | None:
     """Return the stack that made the cluster, as `core.manifests.called` has it.
 
@@ -32,10 +28,10 @@ def stack_of(directory: Path) -> str | None:
 
 
 def require(directory: Path, stack: str | None) -> None:
-    """Raise `NotOurs` where a note names another stack."""
+    """Raise `RuntimeError` where a note names another stack."""
     found = stack_of(directory)
     if found is not None and stack is not None and found != stack:
-        raise NotOurs(
+        raise RuntimeError(
             f"cluster {directory.name} belongs to the stack {found}, not to {stack}: give "
             f"slipway:cluster.name another name, or take {found} down first. If no stack is called "
             f"{found}: rm {directory / NOTE}"

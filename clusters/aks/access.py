@@ -49,11 +49,9 @@ class Api:
         """Yield what leaves the API server open to all, or closed to those it names."""
         ranges = self.authorized_ranges
         if self.private == bool(ranges):
-            why = "with neither the whole internet would reach the API server"
-            if self.private:
-                why = (
-                    "a private API server has no public address to allow anybody to; leave one out"
-                )
+            neither = "with neither the whole internet would reach the API server"
+            both = "a private API server has no public address to allow anybody to; leave one out"
+            why = both if self.private else neither
             text = f"takes exactly one of authorizedRanges and private: true; {why}"
             yield contradiction(("api",), text)
         for index, each in enumerate(ranges):

@@ -89,10 +89,8 @@ def _admin(settings: AksSettings, user: Mapping[str, str]) -> Iterator[Problem]:
 
 def _registered(settings: AksSettings) -> Iterator[Problem]:
     """Yield the services that the subscription has never used, and so refuses."""
-    states = {
-        each["namespace"].lower(): each["registrationState"]
-        for each in az(settings, "provider", "list")
-    }
+    listed = az(settings, "provider", "list")
+    states = {each["namespace"].lower(): each["registrationState"] for each in listed}
     for name in CONSTANTS["providers"]:
         if (state := states.get(name.lower(), "NotRegistered")) != "Registered":
             text = f"has {name} as {state}; run `az provider register --namespace {name} --wait`"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 from typing import Any
 
-from pulumi import Input, Output, Resource
+from pulumi import CustomResource, Input, Resource
 from pulumi_azure_native import containerservice as aks
 from pulumi_azure_native import network
 
@@ -38,7 +38,7 @@ def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
         # Its subnet is a resource of its own.
         opts=azure.options(ignore_changes=["subnets"]),
     )
-    subnet = network.Subnet(
+    subnet: CustomResource = network.Subnet(
         f"{name}-nodes",
         **CONSTANTS["subnet"],
         virtual_network_name=f"slipway-{name}",
@@ -47,8 +47,7 @@ def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
         network_security_group={"id": guard.id},
         opts=azure.options(around),
     )
-    made: Output[str] = subnet.id
-    return made
+    return subnet.id
 
 
 def managed_cluster(
@@ -59,7 +58,7 @@ def managed_cluster(
     *,
     after: Resource,
 ) -> aks.ManagedCluster:
-    """Declare the cluster with its system pool, which it needs at creation.
+    """Declare the cluster with its system pool, and when nodes may get a new image.
 
     `control` is the ID of the control plane's identity, whose role in the subnet has to exist
     before.
@@ -73,7 +72,8 @@ def managed_cluster(
     groups = list(settings.admins.groups)
     idle = f"{settings.idle_minutes}m"
     falls_back = settings.gpu and settings.gpu.fallback is not None
-    return aks.ManagedCluster(
+    ranges = {"authorized_ip_ranges": list(settings.api.authorized_ranges)}
+    cluster = aks.ManagedCluster(
         azure.cluster_name,
         resource_name_=azure.resource_name,
         **azure.placed,
@@ -86,7 +86,12 @@ def managed_cluster(
         **CONSTANTS["cluster"],
         disable_local_accounts=not settings.admin_kubeconfig,
         aad_profile=CONSTANTS["entra"] | ({"admin_group_object_ids": groups} if groups else {}),
-        api_server_access_profile=_api_server(settings),
+        # AKS itself lets the nodes in, too:
+        # https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges
+        api_server_access_profile={
+            **CONSTANTS["api"],
+            **(CONSTANTS["private_api"] if settings.api.private else ranges),
+        },
         network_profile={
             **CONSTANTS["network"],
             "pod_cidr": settings.network.pods,
@@ -103,14 +108,11 @@ def managed_cluster(
             # when the expander is left out later was not checked.
             **({"expander": "priority"} if falls_back else {}),
         },
+        # AKS makes no cluster without one.
         agent_pool_profiles=[system],
         # After a refresh it lists all pools, in any order: an update would send one of them alone.
         opts=azure.options(after, ignore_changes=["agentPoolProfiles"]),
     )
-
-
-def maintenance(azure: AzureCluster, cluster: aks.ManagedCluster) -> None:
-    """Declare when nodes may be replaced by ones with a new image."""
     aks.MaintenanceConfiguration(
         f"{azure.cluster_name}-node-images",
         config_name="aksManagedNodeOSUpgradeSchedule",
@@ -119,6 +121,7 @@ def maintenance(azure: AzureCluster, cluster: aks.ManagedCluster) -> None:
         maintenance_window=CONSTANTS["maintenance"],
         opts=azure.options(cluster),
     )
+    return cluster
 
 
 def agent_pools(
@@ -139,7 +142,6 @@ def agent_pools(
             mode="User",
             tags=azure.tags,
             **_pool(pool, subnet),
-            **(_with_gpus(pool) if isinstance(pool, AksGpuNodes) else {}),
             # The autoscaler changes it. AKS accepts a number that is not within bounds:
             # https://github.com/Azure/AKS/issues/1758
             opts=azure.options(cluster, fixed=CONSTANTS["fixed"], ignore_changes=["count"]),
@@ -147,7 +149,7 @@ def agent_pools(
 
 
 def _pool(pool: SystemPool | AksGpuNodes, subnet: Input[str]) -> dict[str, Any]:
-    return {
+    properties = {
         **CONSTANTS["pool"],
         "vm_size": pool.size,
         "min_count": pool.min_nodes,
@@ -159,26 +161,15 @@ def _pool(pool: SystemPool | AksGpuNodes, subnet: Input[str]) -> dict[str, Any]:
         "os_disk_size_gb": pool.os_disk.gib,
         "vnet_subnet_id": subnet,
     }
-
-
-def _with_gpus(gpu: AksGpuNodes) -> dict[str, Any]:
-    spot = gpu.spot
-    return {
+    if not isinstance(pool, AksGpuNodes):
+        return properties
+    spot = pool.spot
+    return properties | {
         # https://learn.microsoft.com/azure/aks/use-nvidia-gpu
-        "gpu_profile": {"driver": "Install" if gpu.driver == "aks" else "None"},
+        "gpu_profile": {"driver": "Install" if pool.driver == "aks" else "None"},
         "scale_set_priority": "Regular" if spot is None else "Spot",
         "scale_set_eviction_policy": None if spot is None else spot.eviction_policy,
         "spot_max_price": None if spot is None else spot.max_price,
-        "node_labels": gpu.all_labels,
-        "node_taints": [*map(str, gpu.all_taints)],
+        "node_labels": pool.all_labels,
+        "node_taints": [*map(str, pool.all_taints)],
     }
-
-
-def _api_server(settings: AksSettings) -> dict[str, Any]:
-    """Return who reaches the API server, besides the nodes, which AKS itself lets in.
-
-    https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges
-    """
-    if settings.api.private:
-        return {**CONSTANTS["api"], **CONSTANTS["private_api"]}
-    return {**CONSTANTS["api"], "authorized_ip_ranges": list(settings.api.authorized_ranges)}

@@ -190,19 +190,15 @@ class AksGpuNodes(GpuNodes):
                 "machine; take Delete, or a Managed disk"
             )
             yield contradiction(("gpu", "spot", "evictionPolicy"), text, "gpu.osDisk")
-        yield from self._of_fallback()
-
-    def _of_fallback(self) -> Iterator[Contradiction]:
-        """Yield what is wrong with the nodes that take over from spot nodes, and not with these."""
         if (fallback := self.fallback) is None:
             return
-        place = ("gpu", "spot", "fallback")
-        yield from bounds(place, fallback.min_nodes, fallback.max_nodes)
+        where = ("gpu", "spot", "fallback")
+        yield from bounds(where, fallback.min_nodes, fallback.max_nodes)
         known, wanted = GPUS.get(self.size, self.gpus_per_node), GPUS.get(fallback.size)
         if fallback.size != self.size and known is not None and known != wanted:
             alike = ", ".join(size for size, gpus in GPUS.items() if gpus == known)
             yield contradiction(
-                (*place, "size"),
+                (*where, "size"),
                 f"{quote(fallback.size)} is not allowed; replicas of a job may be on either, so a "
                 f"node must have as many GPUs as one of {self.size}: {known}. Known to have as "
                 f"many: {alike}",

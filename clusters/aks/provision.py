@@ -40,7 +40,6 @@ def provision(settings: AksSettings) -> Cluster:
     control, jobs = (_identity(azure, part) for part in ("control", "jobs"))
     may_join = _grant(azure, "control-network", "Network Contributor", subnet, control.principal_id)
     cluster = nodes.managed_cluster(azure, settings, subnet, control.id, after=may_join)
-    nodes.maintenance(azure, cluster)
     ready = [*nodes.agent_pools(azure, pools, cluster, subnet)]
 
     registry = services.registry(azure, settings)

@@ -141,17 +141,14 @@ class AksSettings(AzureSettings):
 
     @property
     def own_groups(self) -> tuple[str, ...]:
-        """The resource groups that are the stack's own."""
         return (self.group, self.node_group)
 
     @property
     def registry_name(self) -> str:
-        """The name of the container registry, unique in all of Azure."""
         return self._unique(50) if self.registry.name is None else self.registry.name
 
     @property
     def storage_name(self) -> str:
-        """The name of the storage account, unique in all of Azure."""
         return self._unique(24) if self.storage.name is None else self.storage.name
 
     @property

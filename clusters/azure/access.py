@@ -28,10 +28,7 @@ class AccessHandler(Handler):
     """
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Say in words what of a change replaces the cluster, and what an update leaves as it is.
-
-        A state of an earlier version has neither.
-        """
+        """Say what of a change replaces the cluster, and what an update leaves as it is."""
         if changed := _changed(state, inputs, "fixed"):
             context.info(
                 f"the cluster is deleted and made anew: {changed}. What runs in it ends, its "

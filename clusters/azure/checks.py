@@ -40,12 +40,9 @@ def before_update(
 ) -> None:
     """Warn in a preview of everything that an update refuses, and refuse it in an update.
 
-    Args:
-        settings: Of a cluster that is about to be declared.
-        template: The stack in stacks/ that such settings begin from.
-        pushes: Whether images go to a registry that is logged in to with Azure's CLI.
-        account: Returns the problems of the account that is logged in with it, by what
-            `az account show` prints; called where there are no others.
+    The settings begin from the stack `template` in stacks/. With `pushes`, images go to a registry
+    that is logged in to with Azure's CLI. `account` returns the problems of the account that is
+    logged in with it, by what `az account show` prints, and is called where there are no others.
 
     Raises:
         pulumi.RunError: with all of it.
@@ -53,16 +50,17 @@ def before_update(
     problems = [*placeholders(settings, template), *missing(settings, pushes=pushes)]
     if not problems and settings.login == "azurecli" and not settings.admin_kubeconfig:
         problems = [*login(settings, account)]
+    if not problems:
+        return
     lines = "".join(f"\n  {each}" for each in problems)
-    if problems and not pulumi.runtime.is_dry_run():
+    if not pulumi.runtime.is_dry_run():
         raise pulumi.RunError(
             f"nothing was changed, because this is missing for a cluster on Azure:{lines}\n"
             f"Correct Pulumi.{pulumi.get_stack()}.yaml, install what is missing, and run the "
             "command again."
         )
-    if problems:
-        text = f"`up` will refuse this, which a preview can do without:{lines}"
-        show_in_summary(text, pulumi.log.warn)
+    text = f"`up` will refuse this, which a preview can do without:{lines}"
+    show_in_summary(text, pulumi.log.warn)
 
 
 def login(

@@ -31,7 +31,7 @@ class AzureCluster(pulumi.ComponentResource):
         self.resource_name = settings.resource_name
         self.group_name = settings.group
         self.subscription = f"/subscriptions/{settings.subscription}"
-        self.tags = settings.all_tags
+        self.tags = {"managed-by": "slipway", "slipway-cluster": settings.name, **settings.tags}
         self.placed: dict[str, Any] = {
             "resource_group_name": settings.group,
             "location": settings.location,
@@ -106,18 +106,11 @@ def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it
     lasting: Mapping[str, Any],
     **facts: Any,
 ) -> Cluster:
-    """Return the cluster, once it answers and lets this account in.
+    """Return the cluster, with these `facts`, once it answers and lets this account in.
 
-    Args:
-        azure: The parent of what it takes.
-        settings: How to log in to it.
-        listed: The kubeconfig that Azure lists: the administrator's with `adminKubeconfig`.
-        target: How images get in.
-        identifier: Of the cluster, whatever its kubeconfig is.
-        advice: What to do when it does not: one sentence.
-        after: What has to exist before.
-        lasting: What a preview says of changes, as `access` takes it.
-        **facts: What else `Cluster` has.
+    `listed` is the kubeconfig that Azure lists: the administrator's with `adminKubeconfig`. The
+    `identifier` is the cluster's whatever its kubeconfig is; `lasting` and `advice` are inputs of
+    `AccessHandler`.
     """
     text = listed
     if not settings.admin_kubeconfig:

@@ -185,7 +185,6 @@ class AzureSettings(Consistent):
 
     @property
     def group(self) -> str:
-        """The name of the resource group."""
         return f"slipway-{self.name}" if self.resource_group is None else self.resource_group
 
     @property
@@ -197,8 +196,3 @@ class AzureSettings(Consistent):
     def metadata_host(self) -> str | None:
         """The host that has all other addresses of Azure; None for Azure's own."""
         return None
-
-    @property
-    def all_tags(self) -> dict[str, str]:
-        """The tags of every resource that can have some."""
-        return {"managed-by": "slipway", "slipway-cluster": self.name, **self.tags}

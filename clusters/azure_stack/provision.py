@@ -65,7 +65,7 @@ def _network(
         "route_table": {"routes": [{"name": "default", **out}]},
         "vlan": settings.vlan,
     }
-    network = azurestackhci.LogicalNetwork(
+    network: pulumi.CustomResource = azurestackhci.LogicalNetwork(
         azure.cluster_name,
         logical_network_name=f"{azure.cluster_name}-nodes",
         **azure.placed,
@@ -75,8 +75,7 @@ def _network(
         subnets=[subnet],
         opts=azure.options(fixed=_FIXED["network"]),
     )
-    made: pulumi.Output[str] = network.id
-    return made
+    return network.id
 
 
 def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.ConnectedCluster:
@@ -116,13 +115,33 @@ def _instance(
         "resource_group_name": azure.group_name,
         "extended_location": {"type": "CustomLocation", "name": settings.custom_location},
     }
+    plane, system = settings.control_plane, settings.system
+    optional: dict[str, Any] = {}
+    endpoint = {} if plane.address is None else {"controlPlaneEndpoint": {"hostIP": plane.address}}
+    if settings.kubernetes_version is not None:
+        optional["kubernetesVersion"] = settings.kubernetes_version
+    if settings.ssh_from:
+        optional["clusterVMAccessProfile"] = {"authorizedIPRanges": ",".join(settings.ssh_from)}
+    properties = {
+        "controlPlane": {"count": plane.nodes, "vmSize": plane.size, **endpoint},
+        "networkProfile": {"networkPolicy": "calico", "podCidr": settings.pods},
+        # A cluster has one from the start. That of the GPUs is a resource of its own, so that
+        # a change of it is none of the cluster.
+        "agentPoolProfiles": [
+            {"name": "system", **_CONSTANTS["pool"], "vmSize": system.size, "count": system.nodes}
+        ],
+        "cloudProviderProfile": {"infraNetworkProfile": {"vnetSubnetIds": [network]}},
+        "linuxProfile": {"ssh": {"publicKeys": [{"keyData": settings.ssh_key}]}},
+        **_CONSTANTS["instance"],
+        **optional,
+    }
     instance = resources.Resource(
         azure.cluster_name,
         **common,
         parent_resource_path=own,
         resource_type="provisionedClusterInstances",
         resource_name_="default",
-        properties=_instance_properties(settings, network),
+        properties=properties,
         opts=azure.options(cluster, fixed=_FIXED["instance"], timeout="2h"),
     )
     if (gpu := settings.gpu) is None:
@@ -148,31 +167,6 @@ def _instance(
         opts=azure.options(instance, fixed=_FIXED["pool"], timeout="1h", ignore_changes=ignored),
     )
     return [instance, pool]
-
-
-def _instance_properties(
-    settings: AzureStackSettings, network: pulumi.Input[str]
-) -> dict[str, Any]:
-    plane, system = settings.control_plane, settings.system
-    optional: dict[str, Any] = {}
-    endpoint = {} if plane.address is None else {"controlPlaneEndpoint": {"hostIP": plane.address}}
-    if settings.kubernetes_version is not None:
-        optional["kubernetesVersion"] = settings.kubernetes_version
-    if settings.ssh_from:
-        optional["clusterVMAccessProfile"] = {"authorizedIPRanges": ",".join(settings.ssh_from)}
-    return {
-        "controlPlane": {"count": plane.nodes, "vmSize": plane.size, **endpoint},
-        "networkProfile": {"networkPolicy": "calico", "podCidr": settings.pods},
-        # A cluster has one from the start. That of the GPUs is a resource of its own, so that
-        # a change of it is none of the cluster.
-        "agentPoolProfiles": [
-            {"name": "system", **_CONSTANTS["pool"], "vmSize": system.size, "count": system.nodes}
-        ],
-        "cloudProviderProfile": {"infraNetworkProfile": {"vnetSubnetIds": [network]}},
-        "linuxProfile": {"ssh": {"publicKeys": [{"keyData": settings.ssh_key}]}},
-        **_CONSTANTS["instance"],
-        **optional,
-    }
 
 
 class _Kubeconfig(pulumi.CustomResource):

@@ -1,7 +1,6 @@
 """The settings of the kind `azure-stack` below `slipway:cluster`. In a YAML keys are camelCase."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from ipaddress import IPv4Address
 from typing import Annotated, Any
 
@@ -102,14 +101,11 @@ class AzureStackSettings(AzureSettings):
         yield from without_gpus("system", self.system.size)
         yield from without_gpus("controlPlane", self.control_plane.size)
         if self.disconnected is None and self.entra is None:
-            text = (
-                "is missing; it has adminGroups, with a group that whoever runs pulumi up is in: "
-            )
-            text += "az ad group show --group NAME --query id"
+            text = "is missing; it has adminGroups, with a group that whoever runs pulumi up is in"
+            text += ": az ad group show --group NAME --query id"
             yield contradiction(("entra",), text, "disconnected")
         elif self.disconnected is not None:
             yield from self._disconnected()
-            yield from self._unreached()
         if self.gpu is not None:
             yield from self.gpu.contradictions()
         if isinstance(network, LogicalNetwork):
@@ -118,7 +114,7 @@ class AzureStackSettings(AzureSettings):
             yield from network.too_small(self.control_plane.nodes + workers, address)
 
     def _disconnected(self) -> Iterator[Contradiction]:
-        """Yield what Azure Local can't do without the internet.
+        """Yield what Azure Local can't do without the internet, and images that are out of reach.
 
         https://learn.microsoft.com/azure/azure-local/manage/disconnected-operations-aks
         (limitations)
@@ -140,9 +136,6 @@ class AzureStackSettings(AzureSettings):
             if not IPv4Address(server).is_private:
                 text = f"{quote(server)} is a public address; with disconnected none can be reached"
                 yield contradiction(("logicalNetwork", "dnsServers", index), text, "disconnected")
-
-    def _unreached(self) -> Iterator[Contradiction]:
-        """Yield images that are not in the one registry that is reached without the internet."""
         reached = self.registry
         unreached = f"is not in the registry, {reached.host}, the only one reached"
         for public, private in reached.mirrors.items():
@@ -156,19 +149,17 @@ class AzureStackSettings(AzureSettings):
 
     @property
     def own_groups(self) -> tuple[str, ...]:
-        """The resource group, if the stack makes it."""
         return (self.group,) if self.resource_group is None else ()
 
     @property
     def metadata_host(self) -> str | None:
-        """The host of its own control plane."""
         return None if self.disconnected is None else self.disconnected.control_plane
 
     @property
     def lasting(self) -> Mapping[str, Any]:
         """Each setting of which another value makes the cluster anew, by its key."""
         network = self.logical_network
-        made = {} if isinstance(network, str) else asdict(network)
+        made = {} if isinstance(network, str) else vars(network)
         values = {
             "name": self.resource_name,
             "resourceGroup": self.group,

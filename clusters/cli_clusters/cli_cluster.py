@@ -159,10 +159,7 @@ class ToolHandler(Handler):
 
 @dataclass(frozen=True)
 class NodeImages(Target):
-    """A target whose images are those that every node of a tool's cluster has.
-
-    The tool itself brings them in.
-    """
+    """The images that every node of a tool's cluster has; the tool itself brings them in."""
 
     tool: Tool
 

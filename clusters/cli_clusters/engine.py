@@ -31,7 +31,6 @@ class Engine:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is a podman of our own."""
         return self.path is not None
 
     @property

@@ -34,13 +34,11 @@ class Tool(ABC):
     inputs: Mapping[str, Any]
 
     program: ClassVar[str]
-    """What it is called."""
     removal: ClassVar[str]
     """Its command that removes a cluster, up to the cluster's name."""
 
     @property
     def name(self) -> str:
-        """What it calls the cluster."""
         return str(self.inputs["name"])
 
     @property

@@ -16,7 +16,7 @@ from clusters.cluster import Cluster, Remains
 from clusters.embedded import isolation
 from clusters.embedded.host import COREDNS_REQUESTS, KEPT_FREE, SYSTEM_RESERVED, image_reference
 from clusters.embedded.layout import Layout
-from clusters.nodes import Capacity, left, machine_cores, machine_memory
+from clusters.nodes import Capacity, left, of_machine
 from clusters.operator import releases
 from core import manifests, tokens
 from core.fields import CONFIG, size
@@ -53,8 +53,9 @@ class Embedded(pulumi.CustomResource):
 
 def capacity(settings: EmbeddedSettings) -> Capacity:  # noqa: ARG001 (every kind's shape)
     """Return this machine's cores and memory, less what the kubelet and other pods have of it."""
-    memory = machine_memory() - size(SYSTEM_RESERVED) - size(KEPT_FREE)
-    return left(machine_cores(), memory, (COREDNS_REQUESTS, releases.REQUESTS))
+    cores, memory = of_machine()
+    memory -= size(SYSTEM_RESERVED) + size(KEPT_FREE)
+    return left(cores, memory, (COREDNS_REQUESTS, releases.REQUESTS))
 
 
 def provision(settings: EmbeddedSettings) -> Cluster:

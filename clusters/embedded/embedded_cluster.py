@@ -32,17 +32,20 @@ class EmbeddedHandler(Handler):
         return [Change(part, drift=True) for part in dict.fromkeys(parts)]
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        return inputs["directory"], self._bring_up(inputs, context)
+        layout = _layout(inputs)
+        require(layout)
+        owner.claim(layout.directory, inputs["owner"])
+        lifecycle.bring_up(layout, context.status)
+        return inputs["directory"], _outputs(layout)
 
     def read(self, state: Properties, context: Context) -> Properties | None:
         layout = _layout(state)
         return _outputs(layout) if layout.certificate("admin").exists() else None
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
-        layout = _layout(inputs)
-        for problem in health.problems(layout):
+        for problem in health.problems(_layout(inputs)):
             context.info(f"heals {problem}")
-        return self._bring_up(inputs, context)
+        return super().update(state, inputs, context)
 
     def delete(self, state: Properties, context: Context) -> None:
         """Remove the cluster, unless it is another stack's."""
@@ -53,13 +56,6 @@ class EmbeddedHandler(Handler):
         owner.require(layout.directory, state.get("owner"))
         context.status("ends processes, removes network and data")
         lifecycle.remove(layout)
-
-    def _bring_up(self, inputs: Properties, context: Context) -> Properties:
-        layout = _layout(inputs)
-        require(layout)
-        owner.claim(layout.directory, inputs["owner"])
-        lifecycle.bring_up(layout, context.status)
-        return _outputs(layout)
 
 
 def remove(directory: Path) -> None:

@@ -19,7 +19,6 @@ KEPT_FREE = "100Mi"
 """Memory below which pods are evicted."""
 COREDNS_REQUESTS = {"cpu": "10m", "memory": "32Mi"}
 _UNSTACKABLE = frozenset({"overlay", "nfs", "nfs4", "ecryptfs", "fuse"})
-"""File systems on which directories can't be stacked."""
 _IMAGE_BUILDERS = frozenset({"buildah", "mmdebstrap"})
 """Not needed to run the cluster."""
 _NEEDED_DISK = 2 * 2**30
@@ -28,10 +27,6 @@ _NEEDED_DISK = 2 * 2**30
 _NEEDED_INSTANCES = 25
 """Of inotify; 21 of them are the kubelet's, the controllers' and the API server's."""
 _INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
-
-
-class Unsuitable(RuntimeError):
-    """This machine can't run the cluster as it is; names everything that is in the way."""
 
 
 def path(tool: str) -> str:
@@ -53,7 +48,7 @@ def snapshotter(layout: Layout) -> str:
 def filesystem(path: Path, mountinfo: bytes | None = None) -> str:
     """The type of the file system that holds a path, such as ext4 (proc_pid_mountinfo(5))."""
     best, found = -1, ""
-    for point, kind in isolation.mounts(mountinfo):
+    for point, kind, _ in isolation.mounts(mountinfo):
         # Each is mounted over the ones before it.
         if path.is_relative_to(point) and len(point.parts) >= best:
             best, found = len(point.parts), kind
@@ -61,10 +56,10 @@ def filesystem(path: Path, mountinfo: bytes | None = None) -> str:
 
 
 def require(layout: Layout) -> None:
-    """Raise `Unsuitable`, with every reason, where the cluster can't run; nothing is changed."""
+    """Raise `RuntimeError`, with every reason, where the cluster can't run."""
     if problems := list(_problems(layout)):
         listed = "".join(f"\n  {problem}" for problem in problems)
-        raise Unsuitable(f"the embedded cluster can't run here:{listed}")
+        raise RuntimeError(f"the embedded cluster can't run here:{listed}")
 
 
 def _problems(layout: Layout) -> Iterator[str]:

@@ -47,21 +47,16 @@ def ensure(layout: Layout) -> list[str]:
     node = Node(str(layout.containerd_socket), NAMESPACE, host.snapshotter(layout))
     absent = missing(layout)
     for name in absent:
-        _bring_in(node, layout, name)
+        tool, reference, entry = toolchain.tool(name), host.image_reference(name), _PROGRAMS[name]
+        content = Program.from_tool(tool, entry).content_hash
+        digest = hashlib.sha256(f"{reference} {content}".encode()).hexdigest()
+        kept = cache_dir() / "images" / f"{name}-{digest[:_DIGITS]}{SUFFIX}"
+        if node.link(kept):
+            continue
+        # On disk and not in memory: it may be 100 MB.
+        with tempfile.NamedTemporaryFile(dir=layout.directory) as file:
+            write_archive(file, reference, tool.path, entry)
+            file.flush()
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            node.unpack(Path(file.name), reference, kept)
     return absent
-
-
-def _bring_in(node: Node, layout: Layout, name: str) -> None:
-    """Link what the image was once unpacked to, or else make, unpack and keep it."""
-    tool, reference, entrypoint = toolchain.tool(name), host.image_reference(name), _PROGRAMS[name]
-    content = Program.from_tool(tool, entrypoint).content_hash
-    digest = hashlib.sha256(f"{reference} {content}".encode()).hexdigest()
-    kept = cache_dir() / "images" / f"{name}-{digest[:_DIGITS]}{SUFFIX}"
-    if node.link(kept):
-        return
-    # On disk and not in memory: it may be 100 MB.
-    with tempfile.NamedTemporaryFile(dir=layout.directory) as file:
-        write_archive(file, reference, tool.path, entrypoint)
-        file.flush()
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        node.unpack(Path(file.name), reference, kept)

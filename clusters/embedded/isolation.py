@@ -9,8 +9,6 @@ Some programs have paths built in, and the kubelet sets parameters of the machin
 node's mount namespace such a path leads to the cluster's own directory, and such a parameter to a
 plain file that already has what the kubelet needs. All mounts of the node, the containers' too, are
 in it, so they are gone with its last process.
-
-`supervisor.start` runs this module inside the node's namespaces: it becomes supervisord there.
 """
 
 import os
@@ -18,9 +16,9 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from string import Template
+from typing import NamedTuple
 
 from clusters.embedded.layout import DNS_SERVICE, Layout
 from core import files
@@ -34,47 +32,40 @@ KERNEL: Mapping[str, str] = _MOUNTS["kernel"]
 RESOLVER = f"nameserver {DNS_SERVICE}\noptions timeout:2 attempts:1\n"
 
 
-@dataclass(frozen=True)
-class Hierarchy:
-    """One mounted cgroup tree; the mount options of version 1 name its controllers."""
+class Mount(NamedTuple):
+    """A mounted file system; the options of a cgroup tree of version 1 name its controllers."""
 
-    root: Path
+    point: Path
+    kind: str
     options: frozenset[str]
-    version: int
 
 
-def hierarchies(table: str | None = None) -> list[Hierarchy]:
-    """Every cgroup tree of this machine, as /proc/self/mounts or a text like it has them."""
-    text = os.fsdecode(Path("/proc/self/mounts").read_bytes()) if table is None else table
-    versions = {"cgroup": 1, "cgroup2": 2}
-    return [
-        Hierarchy(Path(root), frozenset(options.split(",")), versions[kind])
-        for _, root, kind, options, *_ in (line.split(" ") for line in text.strip("\n").split("\n"))
-        if kind in versions
-    ]
+def hierarchies(mountinfo: bytes | None = None) -> list[Mount]:
+    """Every cgroup tree of this machine; the text is as for `mounts`."""
+    return [each for each in mounts(mountinfo) if each.kind in {"cgroup", "cgroup2"}]
 
 
-def tracking(trees: Iterable[Hierarchy]) -> Hierarchy:
+def tracking(trees: Iterable[Mount]) -> Mount:
     """The tree in which the components are put: version 1's `pids`, or version 2 where it is alone.
 
     Raises `RuntimeError` where the machine has neither.
     """
-    suitable = [tree for tree in trees if tree.version == 2 or "pids" in tree.options]
+    suitable = [tree for tree in trees if tree.kind == "cgroup2" or "pids" in tree.options]
     if not suitable:
         raise RuntimeError(
-            "no cgroup tree that can hold the cluster: /proc/self/mounts names neither version 2 "
+            "no cgroup tree that can hold the cluster: /proc/self/mountinfo has neither version 2 "
             "nor version 1's pids controller. In a container, share the host's cgroups with it."
         )
-    return min(suitable, key=lambda tree: tree.version)
+    return min(suitable, key=lambda tree: tree.kind)
 
 
 def ensure(layout: Layout) -> None:
     """Make the cluster's groups in every tree; the kubelet wants its root to exist in each."""
     for tree in hierarchies():
-        group = tree.root / layout.node
+        group = tree.point / layout.node
         group.mkdir(exist_ok=True)
-        if tree.version == 2:
-            _delegate(tree.root)
+        if tree.kind == "cgroup2":
+            _delegate(tree.point)
             _delegate(group)
     for group in _system(layout):
         group.mkdir(exist_ok=True)
@@ -88,7 +79,7 @@ def join(layout: Layout) -> None:
 
 def groups(layout: Layout) -> list[Path]:
     """The cluster's groups in every tree, parents first."""
-    tops = [tree.root / layout.node for tree in hierarchies()]
+    tops = [tree.point / layout.node for tree in hierarchies()]
     return [Path(group) for top in tops for group, _, _ in os.walk(top)]
 
 
@@ -115,8 +106,8 @@ def _system(layout: Layout) -> list[Path]:
     There they would stay in the group of the command that started them (scripts/guard.py).
     """
     trees = hierarchies()
-    used = [tree for tree in trees if tree == tracking(trees) or tree.version == 2]
-    return [tree.root / layout.node / "system" for tree in used]
+    used = [tree for tree in trees if tree == tracking(trees) or tree.kind == "cgroup2"]
+    return [tree.point / layout.node / "system" for tree in used]
 
 
 def _delegate(group: Path) -> None:
@@ -163,8 +154,8 @@ def establish(layout: Layout) -> None:
         run("mount", "--bind", str(source), name)
 
 
-def mounts(mountinfo: bytes | None = None) -> Iterator[tuple[Path, str]]:
-    """Yield each mount's point and type, as /proc/self/mountinfo has them, or a text like it."""
+def mounts(mountinfo: bytes | None = None) -> Iterator[Mount]:
+    """Yield each mount that /proc/self/mountinfo has, or a text like it."""
     text = Path("/proc/self/mountinfo").read_bytes() if mountinfo is None else mountinfo
     for line in text.strip(b"\n").split(b"\n"):
         mount, _, source = line.partition(b" - ")
@@ -173,21 +164,22 @@ def mounts(mountinfo: bytes | None = None) -> Iterator[tuple[Path, str]]:
         point = re.sub(
             rb"\\([0-3][0-7]{2})", lambda each: bytes([int(each[1], 8)]), mount.split(b" ")[4]
         )
-        yield Path(os.fsdecode(point)), source.split(b" ")[0].decode()
+        kind, *_, options = source.decode(errors="replace").split(" ")
+        yield Mount(Path(os.fsdecode(point)), kind, frozenset(options.split(",")))
 
 
 def inside(layout: Layout, mountinfo: bytes | None = None) -> list[str]:
     """Return the host's mount points in the cluster's directories, in a form to be printed."""
     ours = (layout.directory.resolve(), layout.runtime)
     return [
-        os.fsencode(point).decode(errors="backslashreplace")
-        for point, _ in mounts(mountinfo)
-        if any(map(point.is_relative_to, ours))
+        os.fsencode(each.point).decode(errors="backslashreplace")
+        for each in mounts(mountinfo)
+        if any(map(each.point.is_relative_to, ours))
     ]
 
 
 def main() -> None:
-    """Join the control group, mount what is private, and give way to supervisord."""
+    """Join the control group, mount what is private, and become supervisord."""
     layout = Layout(Path(sys.argv[1]))
     join(layout)
     establish(layout)

@@ -45,7 +45,6 @@ class Layout:
         self.uplink = IPv4Network((UPLINKS[slot * 4], 30))
         """The /30 between the host and the node."""
         self.host_address = self.uplink[1]
-        """The host's end of the veth pair."""
         self.node_address = self.uplink[2]
         """The node's end, where the API server listens."""
         self.host_interface = f"slw{self.id}"
@@ -56,28 +55,23 @@ class Layout:
         # Survives a reboot
         self.directory = directory
         self.pki = directory / "pki"
-        """Keys and certificates."""
         self.config = directory / "config"
-        """Rendered configuration of every component."""
         self.cni = self.config / "cni"
         """Where containerd looks for the pods' network."""
         self.logs = directory / "logs"
         """One log a component, and the pods' logs."""
         self.volumes = directory / "volumes"
-        """One directory for each persistent volume."""
 
         # Gone with a reboot
         self.runtime = RUNTIME_ROOT / self.id
         """Sockets and what only matters while the cluster runs."""
         self.supervisor_socket = self.runtime / "supervisor.sock"
-        """Where supervisord answers."""
         self.containerd_socket = self.runtime / "containerd.sock"
         """Where containerd answers, from the host too."""
         self.containerd_state = self.runtime / "containerd"
         """Seen as /run/containerd from inside."""
 
     def log(self, component: str) -> Path:
-        """The log of one component."""
         return self.logs / f"{component}.log"
 
     def certificate(self, name: str) -> Path:

@@ -33,19 +33,16 @@ _APPLY_LIMIT = 20
 _KILL_LIMIT = 20
 """Seconds for the kernel to end processes that have been killed."""
 
-Report = Callable[[str], None]
-"""Takes a line about what has been reached."""
-
 
 def _alone(layout: Layout) -> AbstractContextManager[None]:
     """Keep others away: a program that was left behind may still be at work on the cluster."""
     return files.locked(layout.directory / "lock", limit=_LOCK_LIMIT)
 
 
-def bring_up(layout: Layout, report: Report) -> None:
+def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
     """Make the cluster work: a new one, a half-made one, a stopped one, a broken one.
 
-    What works already is left alone, so running pods go on.
+    What works already is left alone, so running pods go on. `report` takes a line for each step.
     """
     files.private_directory(layout.directory)
     started = time.monotonic()
@@ -69,9 +66,10 @@ def bring_up(layout: Layout, report: Report) -> None:
         reached("components are started")
         with ThreadPoolExecutor() as pool:
             # Both wait for what has just been started, so they wait side by side.
-            waits = [pool.submit(wait, layout, reached) for wait in (_load_images, _start_clients)]
-            for wait in waits:
-                wait.result()
+            clients = pool.submit(_start_clients, layout, reached)
+            if made := images.ensure(layout):
+                reached(f"images are in: {', '.join(made)}")
+            clients.result()
         pods = layout.logs / "pods"
         _until_well(lambda: health.dns_problem(layout), what="coredns answering", log=pods)
         reached("coredns answers")
@@ -140,12 +138,7 @@ def remove_groups(layout: Layout) -> None:
     until_well(partial(raised, remove_all, OSError), what="end of its control groups", limit=1)
 
 
-def _load_images(layout: Layout, reached: Report) -> None:
-    if made := images.ensure(layout):
-        reached(f"images are in: {', '.join(made)}")
-
-
-def _start_clients(layout: Layout, reached: Report) -> None:
+def _start_clients(layout: Layout, reached: Callable[[str], None]) -> None:
     connection = health.connect(layout)
     log = layout.log("kube-apiserver")
     _until_well(lambda: health.readiness_problem(connection), what="API server ready", log=log)

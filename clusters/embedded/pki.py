@@ -113,10 +113,8 @@ def encryption_config(layout: Layout) -> Path:
 
 def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
     """A kubeconfig with the user's key in it, a secret; or `by_path`, which names the files."""
-    authority, certificate, key = map(
-        str, (layout.certificate("ca"), layout.certificate(user), layout.key(user))
-    )
-    cluster = {"server": layout.api_url, "certificate-authority": authority}
+    certificate, key = str(layout.certificate(user)), str(layout.key(user))
+    cluster = {"server": layout.api_url, "certificate-authority": str(layout.certificate("ca"))}
     login = {"client-certificate": certificate, "client-key": key}
     if not by_path:
         cluster, login = kube.self_contained(cluster), kube.self_contained(login)

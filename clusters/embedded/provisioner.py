@@ -23,6 +23,7 @@ from kubernetes.watch import Watch
 from clusters.embedded.layout import API_LIMIT, PROVISIONER
 from core import kube
 from core.kube import Request
+from core.manifests import Manifest
 
 RETRY = 1
 WATCH = 300
@@ -30,8 +31,6 @@ WATCH = 300
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 _CLAIMS, _VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
-
-Object = dict[str, Any]
 
 log = logging.getLogger("provisioner")
 
@@ -49,7 +48,7 @@ class Provisioner:
         threading.Thread(target=self._follow, args=(_VOLUMES, self.remove), daemon=True).start()
         self._follow(_CLAIMS, self.provide)
 
-    def provide(self, claim: Object) -> None:
+    def provide(self, claim: Manifest) -> None:
         """Make the volume of a claim that waits for one of this class; may be repeated."""
         if not is_waiting(claim):
             return
@@ -64,7 +63,7 @@ class Provisioner:
         self._send(Request("POST", _VOLUMES, body=body), 409)
         log.info("%s/%s: %s", claim["metadata"]["namespace"], claim["metadata"]["name"], path)
 
-    def remove(self, found: Object) -> None:
+    def remove(self, found: Manifest) -> None:
         """Remove a volume that was made here, with its data, once it is done; may be repeated."""
         if not is_done(found):
             return
@@ -78,7 +77,7 @@ class Provisioner:
         self._send(Request("DELETE", f"{_VOLUMES}/{name}"), 404)
         log.info("%s: removed", path)
 
-    def _follow(self, path: str, act: Callable[[Object], None]) -> None:
+    def _follow(self, path: str, act: Callable[[Manifest], None]) -> None:
         # Without a version, a watch begins with the objects that exist:
         # https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-watch
         request = Request("GET", path, {"watch": "true", "timeoutSeconds": str(WATCH)})
@@ -105,7 +104,7 @@ class Provisioner:
             return None
 
 
-def volume(claim: Object, reclaim: str, path: Path, node: str) -> Object:
+def volume(claim: Manifest, reclaim: str, path: Path, node: str) -> Manifest:
     """The PersistentVolume of a claim."""
     meta, spec = claim["metadata"], claim["spec"]
     here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
@@ -127,17 +126,15 @@ def volume(claim: Object, reclaim: str, path: Path, node: str) -> Object:
     }
 
 
-def is_waiting(claim: Object) -> bool:
+def is_waiting(claim: Manifest) -> bool:
     """Whether a claim of a class waits for a volume that starts empty, as all do here."""
     spec = claim["spec"]
     # The API server writes a `dataSource` here, too.
-    settled = {"volumeName", "dataSourceRef"} & spec.keys() or "deletionTimestamp" in claim[
-        "metadata"
-    ]
+    settled = {"volumeName", "dataSourceRef", "deletionTimestamp"} & {*spec, *claim["metadata"]}
     return bool(spec.get("storageClassName")) and not settled
 
 
-def is_done(found: Object) -> bool:
+def is_done(found: Manifest) -> bool:
     """Whether a volume was made here and nothing will use it or its data again."""
     ours = found["metadata"].get("annotations", {}).get(PROVISIONED_BY) == PROVISIONER
     deletes = found["spec"]["persistentVolumeReclaimPolicy"] == "Delete"

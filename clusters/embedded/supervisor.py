@@ -36,8 +36,7 @@ def states(layout: Layout) -> dict[str, str]:
 
 def pid(layout: Layout) -> int:
     """The process of supervisord."""
-    found: int = _ask(layout, "getPID")
-    return found
+    return int(_ask(layout, "getPID"))
 
 
 def problem(layout: Layout) -> str | None:

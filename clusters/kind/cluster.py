@@ -1,9 +1,5 @@
-"""A cluster whose nodes are containers on this machine, made by kind.
+"""A cluster whose nodes are containers here, made by kind (https://kind.sigs.k8s.io)."""
 
-https://kind.sigs.k8s.io
-"""
-
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,7 +10,7 @@ from pydantic.dataclasses import dataclass
 from clusters.cli_clusters import cluster as machine
 from clusters.cli_clusters.cluster import ClusterName, Mount, PortMapping
 from clusters.cluster import Cluster
-from clusters.nodes import Capacity, left, machine_cores, machine_memory
+from clusters.nodes import Capacity, left, of_machine
 from clusters.operator import releases
 from core import tokens
 from core.fields import CONFIG, Cpu, Image, Memory
@@ -81,7 +77,8 @@ def capacity(settings: KindSettings) -> Capacity:
     if not settings.workers:
         requests += [_REQUESTS["control_plane"], _REQUESTS["dns"]]
     nodes = settings.workers or settings.control_planes
-    return left(machine_cores(), machine_memory() // nodes, requests, nodes=nodes)
+    cores, memory = of_machine()
+    return left(cores, memory // nodes, requests, nodes=nodes)
 
 
 def config(settings: KindSettings) -> dict[str, Any]:
@@ -125,5 +122,5 @@ def provision(settings: KindSettings) -> Cluster:
 
 def _kept(settings: KindSettings) -> dict[str, str]:
     """Return what each node keeps free, by the names of Kubernetes' resources."""
-    amounts = asdict(settings.reserved or Reserved())
+    amounts = vars(settings.reserved or Reserved())
     return {name: amount for name, amount in amounts.items() if amount is not None}

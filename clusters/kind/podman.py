@@ -10,16 +10,15 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from clusters.cli_clusters.engine import Engine
 from core import files, toolchain
 from core.paths import state_dir
+from core.problem import raised
 from core.process import run
 
 TOOL = "podman-files"
@@ -48,9 +47,7 @@ _TEMPLATES = Path(__file__).with_name("podman-files")
 
 def is_provided() -> bool:
     """Whether set-up has unpacked it."""
-    with suppress(toolchain.ToolMissing):
-        return toolchain.path(TOOL).is_dir()
-    return False
+    return raised(partial(toolchain.path, TOOL), toolchain.ToolMissing) is None
 
 
 def directory() -> Path:
@@ -81,7 +78,9 @@ def prepare() -> None:
     files.private_directory(_note().parent)
     with files.locked(_note().with_suffix(".lock")):
         if not _note().exists():
-            _note().write_text(json.dumps(_machine()))
+            parameters = {name: file.read_text().strip() for name, file in _PARAMETERS.items()}
+            before = {**parameters, "modules": _MODULES.exists(), "rules": _rules()}
+            _note().write_text(json.dumps(before))
         _MODULES.mkdir(parents=True, exist_ok=True)
         instances = _PARAMETERS["instances"]
         if int(instances.read_text()) < _ENOUGH_INSTANCES:
@@ -103,21 +102,17 @@ def restore() -> None:
         if not _note().exists():  # restored before; since then only queries have run
             return
         before = json.loads(_note().read_text())
-        for rule in _rules():
-            if rule not in before["rules"]:
-                run(*_removal(rule))
+        for table, line in _rules():
+            if [table, line] not in before["rules"]:
+                kind, *words = shlex.split(line)
+                action = "--delete-chain" if kind == "-N" else "--delete"
+                run("iptables", "--table", table, action, *words)
         for name, parameter in _PARAMETERS.items():
             parameter.write_text(before[name])
         if not before["modules"]:
             with suppress(OSError):  # another program has put something there since
                 _MODULES.rmdir()
         _note().unlink()
-
-
-def _machine() -> dict[str, Any]:
-    """Return what of the machine podman and kind change."""
-    parameters = {name: file.read_text().strip() for name, file in _PARAMETERS.items()}
-    return {**parameters, "modules": _MODULES.exists(), "rules": _rules()}
 
 
 def _rules() -> list[list[str]]:
@@ -129,12 +124,6 @@ def _rules() -> list[list[str]]:
         [table, line] for table, text in lines for line in text.splitlines() if _CHAINS in line
     ]
     return sorted(rules, key=lambda rule: rule[1].startswith("-N"))  # a chain after its rules
-
-
-def _removal(rule: Sequence[str]) -> tuple[str, ...]:
-    """Return the command that removes one of `_rules`."""
-    table, (kind, *words) = rule[0], shlex.split(rule[1])
-    return ("iptables", "--table", table, {"-N": "--delete-chain"}.get(kind, "--delete"), *words)
 
 
 def _storage() -> Path:

@@ -63,8 +63,12 @@ class KindTool(Tool):
             for node in config["nodes"]
         ]
         if KindNode.is_provided() and any("image" not in node for node in config["nodes"]):
-            image = self._node_image(context)
-            config["nodes"] = [{"image": image, **node} for node in config["nodes"]]
+            image = KindNode()
+            if not self._engine.run("images", "--quiet", image.reference).strip():
+                archive = image.build(context)
+                context.status(f"loading {image.reference} into {self._engine.program}")
+                self._engine.run("load", "--input", str(archive), limit=_LOAD_SECONDS)
+            config["nodes"] = [{"image": image.reference, **node} for node in config["nodes"]]
         self.run(
             *("create", "cluster", "--name", self.name, "--config", "-"),
             text=yaml.safe_dump(config, sort_keys=False),
@@ -116,15 +120,6 @@ class KindTool(Tool):
         if found is None:
             raise RuntimeError(_NO_ENGINE)
         return found
-
-    def _node_image(self, context: Context) -> str:
-        """Return what the engine calls the image of our own for nodes, after loading it."""
-        image = KindNode()
-        if not self._engine.run("images", "--quiet", image.reference).strip():
-            archive = image.build(context)
-            context.status(f"loading {image.reference} into {self._engine.program}")
-            self._engine.run("load", "--input", str(archive), limit=_LOAD_SECONDS)
-        return image.reference
 
     def _containers(self) -> list[str]:
         """Return the containers of the cluster: its nodes, and what stands before them."""

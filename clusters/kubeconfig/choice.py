@@ -79,6 +79,10 @@ def choose(path: str | None, context: str | None) -> Choice:
         raise Absent("context", f"{quote(name)}{where} is not in {shown}; {choices(name, names)}")
     document = _view(shown, "--raw", "--minify", "--flatten", f"--context={name}")
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]
+    # Some change by themselves, such as minikube's time stamps.
+    extensions = cluster.pop("extensions", None) or ()
+    if kept := [each for each in extensions if each["name"] == _FOR_EXEC]:
+        cluster["extensions"] = kept
     credentials = _portable(user["user"] or {}, _folder_of(user["name"], files))
     if "auth-provider" in credentials:
         provider = quote(credentials["auth-provider"].get("name"))
@@ -88,7 +92,10 @@ def choose(path: str | None, context: str | None) -> Choice:
             "Kubernetes' clients have dropped; make a kubeconfig whose user has an `exec` command "
             "instead (for Azure: `kubelogin convert-kubeconfig`)",
         )
-    content = _document(document, cluster, credentials)
+    called = document["contexts"][0]["context"]
+    content = kube.kubeconfig(
+        name, cluster, credentials, cluster_name=called["cluster"], user_name=called["user"]
+    )
     return Choice(name, cluster["server"], shown, content, path)
 
 
@@ -121,22 +128,6 @@ def _folder_of(user: str, files: Sequence[Path]) -> Path:
         if any(each["name"] == user for each in users):
             return file.parent
     return Path()
-
-
-def _document(
-    found: Mapping[str, Any], cluster: Mapping[str, Any], credentials: Mapping[str, Any]
-) -> str:
-    """Return the kubeconfig without what changes by itself, such as minikube's time stamps."""
-    context = found["contexts"][0]
-    kept = [each for each in cluster.get("extensions") or () if each["name"] == _FOR_EXEC]
-    plain = {key: value for key, value in cluster.items() if key != "extensions"}
-    return kube.kubeconfig(
-        context["name"],
-        plain | ({"extensions": kept} if kept else {}),
-        credentials,
-        cluster_name=context["context"]["cluster"],
-        user_name=context["context"]["user"],
-    )
 
 
 def _portable(user: Mapping[str, Any], folder: Path) -> dict[str, Any]:

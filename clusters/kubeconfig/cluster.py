@@ -35,7 +35,15 @@ def provision(settings: KubeconfigSettings) -> Cluster:
     choice = choose(settings.path, settings.context)
     namespace = JOBS if settings.namespace is None else settings.namespace
     found = look(choice, namespace)
-    operator = _operator(settings, found, namespace)
+    own = stack()
+    require_alone(found, namespace, own)
+    require_namespace(found, namespace, own, named=settings.namespace is not None)
+    try:
+        operator = decide(settings.operator, found, stack=own, namespace=namespace)
+    except Unfit as error:
+        raise Unusable("operator", str(error)) from None
+    if operator is None:
+        require_home(found, own)
     _report(settings, choice, operator)
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(choice.kubeconfig)
     registry, prebuilt = settings.registry, settings.images or Images()
@@ -74,22 +82,6 @@ def _no_volume(found: Found) -> str:
     if found.nodes is None:
         return f"this account may not list nodes, which may be several, and {ONE_AT_A_TIME}"
     return "" if found.nodes == 1 else f"jobs may run on {found.nodes} nodes, and {ONE_AT_A_TIME}"
-
-
-def _operator(
-    settings: KubeconfigSettings, found: Found, namespace: str
-) -> ExistingOperator | None:
-    """Return the operator to use, None to install one; whatever is in the way is refused."""
-    own = stack()
-    require_alone(found, namespace, own)
-    require_namespace(found, namespace, own, named=settings.namespace is not None)
-    try:
-        operator = decide(settings.operator, found, stack=own, namespace=namespace)
-    except Unfit as error:
-        raise Unusable("operator", str(error)) from None
-    if operator is None:
-        require_home(found, own)
-    return operator
 
 
 def require_alone(found: Found, namespace: str, stack: str) -> None:

@@ -65,13 +65,11 @@ def look(choice: Choice, namespace: str) -> Found:
         return _found(api, namespace, _groups(api))
     except ConfigException as error:
         raise Unusable("context", str(error)) from error
-    except urllib3.exceptions.HTTPError as error:
-        raise Unusable("", _unreachable(choice, error)) from error
-    except ApiException as error:
-        if silence(error) is not None:
-            raise Unusable("", _unreachable(choice, error)) from error
+    except (urllib3.exceptions.HTTPError, ApiException) as error:
+        if (why := silence(error)) is not None:
+            raise Unusable("", _unreachable(choice, why)) from error
         text = f"{choice.server} lets this account do nothing: {api_message(error)}"
-        if error.status == HTTPStatus.UNAUTHORIZED:
+        if isinstance(error, ApiException) and error.status == HTTPStatus.UNAUTHORIZED:
             text += "; its credentials have expired or are not known there, log in anew"
         raise Unusable("", text) from error
 
@@ -97,8 +95,8 @@ def silence(error: Exception) -> str | None:
     return None
 
 
-def _unreachable(choice: Choice, error: Exception) -> str:
-    why, see = silence(error) or "", f"`{kubectl(choice.path, choice.context)} get --raw /version`"
+def _unreachable(choice: Choice, why: str) -> str:
+    see = f"`{kubectl(choice.path, choice.context)} get --raw /version`"
     if "certificate verify failed" in why:
         return (
             f"{choice.server} does not answer as that cluster: {why}. Its certificate is not one "
@@ -164,21 +162,18 @@ def _deployed(api: client.ApiClient) -> tuple[Deployed, ...] | None:
     every = get(api, "/apis/apps/v1/deployments", labelSelector=_LABEL)
     if every is None and usual is None:
         return None
-    found = [usual, *(every or {"items": ()})["items"]]
-    by_uid = {each["metadata"]["uid"]: each for each in found if each is not None}
-    return tuple(map(_plain, by_uid.values()))
-
-
-def _plain(deployment: Mapping[str, Any]) -> Deployed:
-    metadata = deployment["metadata"]
-    container = deployment["spec"]["template"]["spec"]["containers"][0]
-    return Deployed(
-        metadata["namespace"],
-        metadata["name"],
-        container["image"],
-        tuple(container.get("args") or ()),
-        _made_by(deployment),
-    )
+    found: dict[str, Deployed] = {}
+    for each in filter(None, [usual, *(every or {"items": ()})["items"]]):
+        metadata = each["metadata"]
+        container = each["spec"]["template"]["spec"]["containers"][0]
+        found[metadata["uid"]] = Deployed(
+            metadata["namespace"],
+            metadata["name"],
+            container["image"],
+            tuple(container.get("args") or ()),
+            _made_by(each),
+        )
+    return tuple(found.values())
 
 
 def _judged(api: client.ApiClient, namespace: str) -> bool | None:

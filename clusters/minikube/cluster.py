@@ -1,7 +1,4 @@
-"""A cluster on this machine in a virtual machine or a container, made by minikube.
-
-https://minikube.sigs.k8s.io
-"""
+"""A cluster in machines or containers here, made by minikube (https://minikube.sigs.k8s.io)."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal

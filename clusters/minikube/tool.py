@@ -157,11 +157,8 @@ def create_flags(inputs: Mapping[str, Any]) -> list[str]:
     https://minikube.sigs.k8s.io/docs/commands/start/, at second hand: quoted elsewhere, and
     tried on a double of minikube alone.
     """
-    flags = [
-        f"--{to_snake(key).replace('_', '-')}={inputs[key]}"
-        for key in _SHAPE
-        if inputs.get(key) is not None
-    ]
+    given = [key for key in _SHAPE if inputs.get(key) is not None]
+    flags = [f"--{to_snake(key).replace('_', '-')}={inputs[key]}" for key in given]
     if ports := inputs.get("ports"):
         flags.append(f"--ports={','.join(ports)}")
     return [*flags, f"--container-runtime={_RUNTIME}", *_start_flags(inputs)]

@@ -13,6 +13,9 @@ Requested = Literal["auto", "install", "existing"]
 class Unfit(Exception):
     """The cluster has no training operator as requested; the text has why, and what to do."""
 
+    def __init__(self, requested: Requested, why: str) -> None:
+        super().__init__(f"{requested}: {why}; allowed: auto, existing, install")
+
 
 @dataclass(frozen=True)
 class ExistingOperator:
@@ -63,10 +66,6 @@ class SeenOperators:
     judged: bool | None = None
 
 
-_Decided = ExistingOperator | str | None
-"""As `decide` returns; or why the request can't be met."""
-
-
 def decide(
     requested: Requested, found: SeenOperators, *, stack: str, namespace: str
 ) -> ExistingOperator | None:
@@ -74,64 +73,59 @@ def decide(
 
     What was found is none of another stack's. Raises `Unfit`.
     """
-    decided: _Decided = None
     if found.made_by == stack:
         if requested == "existing":
-            decided = (
+            raise Unfit(
+                requested,
                 "this stack has installed the operator itself, and would remove it; say auto, or "
-                "`make down` and begin anew once another party has installed one"
+                "`make down` and begin anew once another party has installed one",
             )
-    elif not found.serves:
-        decided = _absent(requested, found)
-    elif found.deployed or found.judged is True:
-        decided = _others(requested, found, namespace)
-    else:
-        decided = _unseen(requested, found)
-    if isinstance(decided, str):
-        text = f"{requested}: {decided}; allowed: auto, existing, install"
-        raise Unfit(text)
-    return decided
-
-
-def _absent(requested: Requested, found: SeenOperators) -> _Decided:
-    """Decide for a cluster without PyTorchJobs."""
-    if found.trainer and requested != "install":
-        return (
+        return None
+    if found.serves and (found.deployed or found.judged is True):
+        return _others(requested, found, namespace)
+    if requested == "install":
+        return None
+    if found.serves:
+        return _unseen(requested, found)
+    if found.trainer:
+        raise Unfit(
+            requested,
             "the cluster has Kubeflow Trainer 2 (trainer.kubeflow.org), which runs TrainJobs and "
             f"no PyTorchJobs; Slipway needs the training operator {releases.ACCEPTED}. Say "
-            "install to have it installed beside it"
+            "install to have it installed beside it",
         )
     if requested == "existing":
-        return (
+        raise Unfit(
+            requested,
             "the cluster has no PyTorchJobs (kubeflow.org/v1), so no training operator is "
-            "installed; say install or auto, or have whoever looks after the cluster install it"
+            "installed; say install or auto, or have whoever looks after the cluster install it",
         )
     return None
 
 
-def _unseen(requested: Requested, found: SeenOperators) -> _Decided:
+def _unseen(requested: Requested, found: SeenOperators) -> ExistingOperator:
     """Decide for a cluster with PyTorchJobs, and no operator that was seen."""
-    if requested == "install":
-        return None
     if found.deployed is None and found.judged is None:
         # It may exist unseen; the gate finds out whether it answers.
         return ExistingOperator()
-    return (
+    raise Unfit(
+        requested,
         "there are PyTorchJobs, but no operator that runs them: neither a Deployment with its "
         "label, as far as this account may look, nor a webhook that judges them. Say install to "
         "have it installed; or let the account get Deployments in the operator's namespace, if "
-        "it is older than 1.8 and has no webhook"
+        "it is older than 1.8 and has no webhook",
     )
 
 
-def _others(requested: Requested, found: SeenOperators, namespace: str) -> _Decided:
+def _others(requested: Requested, found: SeenOperators, namespace: str) -> ExistingOperator:
     """Decide for a cluster with operators: the first one that runs jobs of the namespace."""
     operators = found.deployed or ()
     if requested == "install":
         named = ", ".join(f"{each.namespace}/{each.name}" for each in operators)
-        return (
+        raise Unfit(
+            requested,
             f"there is a training operator already{f', {named}' if named else ''}, and two would "
-            "both act on every job; say existing, or auto, which finds it"
+            "both act on every job; say existing, or auto, which finds it",
         )
     if not operators:
         return ExistingOperator()
@@ -143,7 +137,8 @@ def _others(requested: Requested, found: SeenOperators, namespace: str) -> _Deci
             continue
         judging = found.judged is not False if version is None else releases.has_webhook(version)
         return ExistingOperator(version, each.namespace, each.name, judges=judging)
-    return f"no training operator here can run the stack's jobs: {'; '.join(refused)}"
+    why = f"no training operator here can run the stack's jobs: {'; '.join(refused)}"
+    raise Unfit(requested, why)
 
 
 def _against(

@@ -89,13 +89,18 @@ def foundations(source: Path, job_namespace: str, wait_image: str) -> list[Manif
     base, placed = source / "base", {"namespace": NAMESPACE}
     # Pulumi would wait for pods of a Deployment that is declared after it.
     not_awaited = {"pulumi.com/skipAwait": "true"}
+    # Of the release's webhooks the one for PyTorchJobs alone, with name and service as its overlay
+    # patches them. The operator adds the CA to it.
+    webhooks = read(base / "webhook" / "manifests.yaml")
+    (webhook,) = (each for each in webhooks["webhooks"] if "pytorchjob" in each["name"].split("."))
+    webhook["clientConfig"]["service"] |= {"name": NAME, "namespace": NAMESPACE}
     return [
         restricted_namespace(NAMESPACE),
         read(base / "crds" / "kubeflow.org_pytorchjobs.yaml"),
         _merged(read(base / "rbac" / "service-account.yaml"), {"metadata": placed}),
         *rendered(_HERE / "additions.yaml", jobs=job_namespace, wait_image=wait_image),
         _merged(read(base / "service.yaml"), {"metadata": {**placed, "annotations": not_awaited}}),
-        _webhook(read(base / "webhook" / "manifests.yaml")),
+        webhooks | {"metadata": {"name": _WEBHOOK}, "webhooks": [webhook]},
     ]
 
 
@@ -119,13 +124,3 @@ def _merged(base: Any, different: Any) -> Any:
         changed = {each["name"]: _merged(named.get(each["name"]), each) for each in different}
         return [*(named | changed).values()]
     return different
-
-
-def _webhook(manifest: Manifest) -> Manifest:
-    """Return the release's webhooks with the one for PyTorchJobs alone.
-
-    Name and service as its overlay patches them. The operator adds the CA to it.
-    """
-    (webhook,) = (hook for hook in manifest["webhooks"] if "pytorchjob" in hook["name"].split("."))
-    webhook["clientConfig"]["service"] |= {"name": NAME, "namespace": NAMESPACE}
-    return manifest | {"metadata": {"name": _WEBHOOK}, "webhooks": [webhook]}

@@ -24,8 +24,8 @@ def test_nothing_is_found_of_a_cluster_that_never_was(layout: Layout) -> None:
 def test_whatever_is_left_is_found_with_how_to_remove_it(
     layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tree = isolation.Hierarchy(tmp_path / "cgroup", frozenset(), 2)
-    group = tree.root / layout.node
+    tree = isolation.Mount(tmp_path / "cgroup", "cgroup2", frozenset())
+    group = tree.point / layout.node
     (group / "system").mkdir(parents=True)
     (group / "system" / "cgroup.procs").write_text("4711\n")
     monkeypatch.setattr(isolation, "hierarchies", lambda: [tree])

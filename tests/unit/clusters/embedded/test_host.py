@@ -11,35 +11,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.embedded import host, isolation, network
-from clusters.embedded.host import Unsuitable, filesystem, require
+from clusters.embedded.host import filesystem, require
 from clusters.embedded.layout import Layout
 from core.toolchain import ToolMissing
 
 LAYOUT = Layout(Path("/state/dev"))
 
-VERSION_1 = """\
-tmpfs /sys/fs/cgroup tmpfs rw,relatime,mode=755 0 0
-cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0
-cgroup /sys/fs/cgroup/pids cgroup rw,relatime,pids 0 0
-cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0
+VERSION_1 = b"""\
+31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct
+39 31 0:36 / /sys/fs/cgroup/pids rw,relatime shared:10 - cgroup cgroup rw,pids
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
 """
-VERSION_2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec,relatime,nsdelegate 0 0\n"
+VERSION_2 = b"30 23 0:26 / /sys/fs/cgroup rw,nosuid,relatime - cgroup2 cgroup2 rw,nsdelegate\n"
 
 
 def test_components_are_tracked_by_version_1s_pids_controller_where_there_is_one() -> None:
     trees = isolation.hierarchies(VERSION_1)
     assert len(trees) == 3
-    assert isolation.tracking(trees).root == Path("/sys/fs/cgroup/pids")
+    assert isolation.tracking(trees).point == Path("/sys/fs/cgroup/pids")
 
 
 def test_components_are_tracked_by_version_2_where_it_is_alone() -> None:
     tree = isolation.tracking(isolation.hierarchies(VERSION_2))
-    assert (tree.root, tree.version) == (Path("/sys/fs/cgroup"), 2)
+    assert (tree.point, tree.kind) == (Path("/sys/fs/cgroup"), "cgroup2")
 
 
 def test_a_machine_without_control_groups_is_told_what_to_do() -> None:
     with pytest.raises(RuntimeError, match="share the host's cgroups"):
-        isolation.tracking(isolation.hierarchies("tmpfs /run tmpfs rw 0 0\n"))
+        isolation.tracking(isolation.hierarchies(b"25 1 0:22 / /run rw - tmpfs tmpfs rw\n"))
 
 
 def test_supervisord_leaves_the_group_of_its_command_in_version_2_also_beside_version_1(
@@ -47,12 +47,12 @@ def test_supervisord_leaves_the_group_of_its_command_in_version_2_also_beside_ve
 ) -> None:
     """That group is the CLI's, and its rules stay while a process is in it: scripts/guard.py."""
     trees = [
-        isolation.Hierarchy(tmp_path / "pids", frozenset({"pids"}), 1),
-        isolation.Hierarchy(tmp_path / "cpu", frozenset({"cpu"}), 1),
-        isolation.Hierarchy(tmp_path / "unified", frozenset(), 2),
+        isolation.Mount(tmp_path / "pids", "cgroup", frozenset({"pids"})),
+        isolation.Mount(tmp_path / "cpu", "cgroup", frozenset({"cpu"})),
+        isolation.Mount(tmp_path / "unified", "cgroup2", frozenset()),
     ]
     for tree in trees:
-        (tree.root / LAYOUT.node / "system").mkdir(parents=True)
+        (tree.point / LAYOUT.node / "system").mkdir(parents=True)
     monkeypatch.setattr(isolation, "hierarchies", lambda: trees)
     isolation.join(LAYOUT)
     assert sorted(file.relative_to(tmp_path).parts[0] for file in tmp_path.rglob("*.procs")) == [
@@ -91,8 +91,8 @@ def test_mounts_count_behind_a_link_and_below_a_directory_with_umlauts(tmp_path:
 
 @pytest.mark.parametrize("name", [b"\xff", "\x85\u2028".encode(), b"\r"])
 def test_a_mount_of_any_name_anywhere_hides_no_control_group(name: bytes) -> None:
-    text = os.fsdecode(b"tmpfs /mnt/%s tmpfs rw 0 0\n" % name) + VERSION_2
-    assert len(isolation.hierarchies(text)) == 1
+    text = b"30 1 0:26 / /mnt/%s rw - tmpfs tmpfs rw\n" % name
+    assert len(isolation.hierarchies(text + VERSION_2)) == 1
 
 
 def test_the_file_system_of_a_path_is_that_of_the_nearest_mount() -> None:
@@ -134,7 +134,7 @@ def test_everything_that_is_in_the_way_is_said_at_once(
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("core.toolchain.path", _unequipped)
     monkeypatch.setattr(host, "_free_instances", lambda: 3)
-    with pytest.raises(Unsuitable) as raised:
+    with pytest.raises(RuntimeError) as raised:
         require(Layout(tmp_path / "new"))
     text = str(raised.value)
     assert "has 0.5 GiB free, it needs 2 GiB" in text
@@ -147,5 +147,5 @@ def test_without_root_there_are_other_kinds(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(Unsuitable, match="use kind or minikube"):
+    with pytest.raises(RuntimeError, match="use kind or minikube"):
         require(Layout(tmp_path))

@@ -24,9 +24,9 @@ from typing import BinaryIO, Literal
 from core.files import write
 from core.fitting import fitting
 from core.paths import state_dir
-from core.process import json_map
 from jobs.api.lines import LONGEST, NEVER, Cursor, Line, moment
 from jobs.model.pytorchjob import Topology
+from slipway.events import json_map
 
 ABOUT = "run.json"
 COMPLETE = "complete"

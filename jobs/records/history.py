@@ -16,11 +16,12 @@ from typing import Any
 from core.files import private_directory, write
 from core.fitting import fitting
 from core.paths import CHECKOUT
-from core.process import CommandFailed, json_map, run
+from core.process import CommandFailed, run
 from jobs.api.lines import seconds_between
 from jobs.records.archive import Archive, Run
 from jobs.records.events import Event, events_of, figure, numbers
 from jobs.result import RunResult
+from slipway.events import json_map
 
 MOST = 200
 """Runs of a job that are remembered: the latest."""

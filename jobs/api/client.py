@@ -174,12 +174,9 @@ class JobApi:
         return map(self._owned, watch(self.client, self._pods, self._labelled))
 
     def _owned(self, pods: list[Object]) -> list[Object]:
-        def is_mine(owner: Object) -> bool:
-            return (owner["kind"], owner["name"]) == ("PyTorchJob", self.name)
-
-        return [
-            pod for pod in pods if any(map(is_mine, pod["metadata"].get("ownerReferences") or ()))
-        ]
+        owners = ((pod, pod["metadata"].get("ownerReferences") or ()) for pod in pods)
+        mine = ("PyTorchJob", self.name)
+        return [pod for pod, of in owners if mine in {(each["kind"], each["name"]) for each in of}]
 
     @property
     def _jobs(self) -> str:

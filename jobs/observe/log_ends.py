@@ -83,8 +83,7 @@ class LogEnds:
 
     def _now(self, replica: Replica) -> list[str]:
         """Return the log of a replica's latest container, to its present end."""
-        log = self.kept.log(replica.number, replica.container_id)
-        return [line.text for line in log.lines()]
+        return [line.text for line in self.kept.log(replica.number, replica.container_id).lines()]
 
     def _of(self, failed: Failure) -> list[str]:
         """Return a container's log, or the end of it, where its termination message is that."""

@@ -47,14 +47,13 @@ def result(
     """
     job, topology, replicas = run.job, run.topology, run.replicas
     # Also in pods that others have replaced since.
-    failed = {each.replica.number: each.exit for each in run.failures}
+    failed = {each.replica.number: [each.exit] for each in run.failures}
     ends: dict[int, Exit] = {}
     for number, replica in replicas.items():
         # Where the run failed, the first failure of a replica counts, not what followed.
         own = [each for each in replica.exits if each.code != 0 and end.state != "Succeeded"]
-        exits = own or replica.exits[-1:]
-        if exits or number in failed:
-            ends[number] = exits[0] if exits else failed[number]
+        if exits := own or replica.exits[-1:] or failed.get(number):
+            ends[number] = exits[0]
     summaries = {number: ended.report for number, ended in ends.items() if ended.code == 0}
     # In an elastic job any replica may have been rank 0 at last.
     ranks_0 = (number for number, each in summaries.items() if each.get("rank") == 0)
@@ -139,13 +138,6 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
         if isinstance(each, dict) and all(isinstance(each.get(k), str) for k in ("url", "sha256"))
     }
     return found or None
-
-
-def refused(reason: str, world_size: int) -> RunResult:
-    """Return the result of a job that the API server or the operator's webhook did not admit."""
-    return RunResult(
-        state="CannotStart", reason=f"refused: {reason}", world_size=world_size, exit_codes={}
-    )
 
 
 def details(

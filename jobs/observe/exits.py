@@ -101,7 +101,6 @@ class Exit:
         return self._raised or {"error": next(errors, "")}
 
     def __str__(self) -> str:
-        """Describe it in a few words."""
         if self.out_of_memory:
             return "was killed: out of memory"
         if self.reason == "StartError":

@@ -118,7 +118,6 @@ def _metrics(message: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _histories(message: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Return the figures of each epoch, by their names."""
     own = message.get("epoch_metrics")
     every = {"accuracy": message.get("epoch_accuracies"), **(own if isinstance(own, dict) else {})}
     found = {

@@ -117,7 +117,6 @@ class Progress:
         return f"about {duration((1 - done) / pace)} left"
 
     def _done(self, point: Point) -> float | None:
-        """Return which part of all epochs is done."""
         if not self._epochs or point.share is None:
             return None
         return (point.epoch - 1 + point.share) / self._epochs

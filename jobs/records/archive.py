@@ -137,7 +137,6 @@ class Archive:
     directory: Path
 
     def run(self, run_id: str) -> Run:
-        """Return the run of this id."""
         return Run(self.directory / run_id)
 
     def runs(self) -> list[Run]:

@@ -184,7 +184,6 @@ class RunResult(TrainingReport):
 
     @property
     def succeeded(self) -> bool:
-        """Whether the run came to a good end."""
         return self.state == "Succeeded"
 
     @property

@@ -81,7 +81,6 @@ class Topology:
         return self.replicas * self.processes
 
     def first_rank(self, replica: int) -> int:
-        """Return the lowest rank of a replica."""
         return replica * self.processes
 
     def span(self, replica: int) -> str:

@@ -53,7 +53,6 @@ class Progress:
 
     @property
     def epochs_done(self) -> int:
-        """How many epochs have come to their end."""
         return 0 if self._ended is None else self._ended.epoch
 
     def see(self, line: str) -> None:

@@ -12,6 +12,7 @@ from jobs.api.client import JobApi, Object
 from jobs.model.job import declaration
 from jobs.model.pytorchjob import Topology, run_of
 from jobs.model.submission import Submission
+from jobs.observe.outcome import refused
 from jobs.observe.verdict import Limits
 from jobs.observe.wait import Wait
 from jobs.records.archive import Archive
@@ -56,12 +57,8 @@ class Training:
             except ApiException as error:
                 if error.status not in _REFUSALS:
                     raise
-                result = RunResult(
-                    state="CannotStart",
-                    reason=f"refused: {api_message(error)}",
-                    world_size=Topology.of_declared(declaration(job)).world_size,
-                    exit_codes={},
-                )
+                topology = Topology.of_declared(declaration(job))
+                result = refused(api_message(error), topology.world_size)
                 return retry.complete(result, before, self.submission.succeeded)
             before = retry.earlier(live)
             attempt = retry.named(len(before) + 1, job.retries)

@@ -124,11 +124,6 @@ def size(text: str) -> int:
     return int(text.removesuffix(unit)) * _UNITS[unit]
 
 
-def mebibytes(amount: int) -> str:
-    """Return an amount of bytes in Mi, rounded down, at least one."""
-    return f"{max(1, amount // _UNITS['Mi'])}Mi"
-
-
 def gibibytes(amount: int) -> str:
     """Return an amount of bytes in readable form, rounded down so as not to overstate it."""
     return f"{amount * 10 // _UNITS['Gi'] / 10:g} GiB"

@@ -16,7 +16,7 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "slipway"}
 KEPT = "slipway.dev/kept"
 """The annotation of a claim that stays when its job goes."""
 KEPT_CLAIM = "slipway-kept"
-"""The claim of the volume on which a stack's jobs keep their files."""
+"""The claim of the volume on which a stack's jobs keep their files, and what a pod calls that."""
 KEPT_DIRECTORY = "/opt/kept"
 """Where pods find that volume."""
 MADE_BY = "slipway.dev/stack"

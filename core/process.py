@@ -1,6 +1,5 @@
 """Runs other programs: never through a shell, always with a limit."""
 
-import json
 import os
 import signal
 import subprocess
@@ -15,8 +14,6 @@ ANSWER_LIMIT = 30.0
 """Seconds for a command that only asks."""
 _PAUSE = 0.1
 _LONGEST = 4000
-_DEEPEST = 32
-_JSON = json.JSONDecoder(parse_int=lambda each: int(each) if len(each) < 16 else float(each))
 
 
 class CommandFailed(RuntimeError):
@@ -127,30 +124,3 @@ def tail(log: Path, *, lines: int, start: int = 0) -> list[str]:
 def utf8(text: str) -> str:
     """Return a text that can be encoded: lone surrogates, as names of files have, are escaped."""
     return text.encode(errors="backslashreplace").decode()
-
-
-def json_map(text: str) -> dict[str, Any]:
-    """Return the map that a text of JSON holds; an empty one for any other text, whatever it is.
-
-    Integers of more than 15 digits are floats, perhaps infinite ones. A map that is nested too
-    deeply for those who write it again is none.
-    """
-    # Most lines of a log are plain text, and most events are flat and have nothing escaped.
-    if not text.lstrip().startswith("{"):
-        return {}
-    is_plain = "\\u" not in text and text.count("{") + text.count("[") < _DEEPEST
-    try:
-        found: dict[str, Any] = _JSON.decode(text)
-        return found if is_plain else _plain(found, _DEEPEST)
-    except (ValueError, RecursionError):
-        return {}
-
-
-def _plain(value: Any, depth: int) -> Any:
-    if depth == 0:
-        raise ValueError("nested too deeply")
-    if isinstance(value, list):
-        return [_plain(each, depth - 1) for each in value]
-    if isinstance(value, dict):
-        return {utf8(key): _plain(each, depth - 1) for key, each in value.items()}
-    return utf8(value) if isinstance(value, str) else value

@@ -1,10 +1,10 @@
 """Waits that have an end, and end with what was seen."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-import tenacity
 import urllib3
 
 from core.context import Context, Silence
@@ -27,51 +27,34 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
     what: str,
     context: Context,
     *,
-    every: float | None = None,
+    every: float = POLL_SECONDS,
     overdue: Callable[[str], str] | None = None,
 ) -> T:
     """Return what `look` returns once it no longer raises `NotYet`, or finds no API server.
 
     `context` shows what is missing in `what` each time that it changes. Between two polls are
-    `NotYet.after`, else `every`, by default `POLL_SECONDS`.
+    `NotYet.after` seconds, else `every`.
 
     Raises:
         TimeoutError: after `seconds`, with what `overdue` makes of what was missing last.
         InterruptedError: the user pressed Ctrl-C.
     """
-    shown = ""
-
-    def show(state: tenacity.RetryCallState) -> None:
-        nonlocal shown
-        missing = str(state.outcome.exception()) if state.outcome is not None else ""
+    deadline, shown = time.monotonic() + seconds, ""
+    while True:
+        try:
+            return look()
+        except (NotYet, urllib3.exceptions.HTTPError) as error:
+            missing, after = str(error), error.after if isinstance(error, NotYet) else None
+            if context.cancelled.is_set():
+                raise InterruptedError(f"interrupted while waiting for {what}") from error
+            if time.monotonic() >= deadline:
+                message = f"after {seconds:g} s of waiting for {what}: {missing}"
+                raise TimeoutError(message if overdue is None else overdue(missing)) from error
         if missing != shown:
             # A row has room for one line.
             context.status(f"waiting for {what}: {' '.join(missing.split())}")
             shown = missing
-
-    def pause(state: tenacity.RetryCallState) -> float:
-        seen = None if state.outcome is None else state.outcome.exception()
-        if isinstance(seen, NotYet) and seen.after is not None:
-            return seen.after
-        return POLL_SECONDS if every is None else every
-
-    attempts = tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type((NotYet, urllib3.exceptions.HTTPError)),
-        stop=tenacity.stop_any(
-            tenacity.stop_after_delay(seconds), tenacity.stop_when_event_set(context.cancelled)
-        ),
-        wait=pause,
-        sleep=tenacity.sleep_using_event(context.cancelled),
-        before_sleep=show,
-        reraise=True,
-    )
-    try:
-        return attempts(look)
-    except (NotYet, urllib3.exceptions.HTTPError) as error:
-        if context.cancelled.is_set():
-            raise InterruptedError(f"interrupted while waiting for {what}") from error
-        message = f"after {seconds:g} s of waiting for {what}: {error}"
-        raise TimeoutError(message if overdue is None else overdue(str(error))) from error
+        context.cancelled.wait(every if after is None else after)
 
 
 def until_well(

@@ -20,7 +20,7 @@ from jobs.model.places import VOLUME_URL, checkpoints_url
 from jobs.model.submission import Submission
 from jobs.model.volumes import Script
 from jobs.plan import TrainingCost
-from jobs.result import RunResult
+from jobs.result import RunResult, only_known
 from jobs.run.resource import Claim, Gate, PyTorchJob
 from jobs.sources import declare_images
 
@@ -75,7 +75,7 @@ def train(
             kubeconfig=once_ended(
                 [runs[name].result for name in schedule.waits[job.name]], context.cluster.kubeconfig
             ),
-            cost=_only_known(asdict(costs[job.name])) if job.name in costs else None,
+            cost=asdict(costs[job.name], dict_factory=only_known) if job.name in costs else None,
             pulls=context.cluster.refused_pulls,
             opts=ResourceOptions(depends_on=[*made, *(each.gate for each in before.values())]),
         )
@@ -157,11 +157,7 @@ def results(runs: Mapping[str, Run]) -> pulumi.Input[Mapping[str, Any]]:
     if pulumi.runtime.is_dry_run():
         return found  # Those that are known are shown beside those to come.
 
-    return Output.all(**found).apply(_only_known) if found else {}
-
-
-def _only_known(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+    return Output.all(**found).apply(lambda known: only_known(known.items())) if found else {}
 
 
 def _short(result: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -189,7 +189,6 @@ class TrainingCost:
         return f"{self.currency} {least:,.2f} to {self.most(seconds):,.2f} ({self._nodes})"
 
     def most_in_words(self, seconds: float) -> str:
-        """Describe the most that it costs."""
         return f"at most {self.currency} {self.most(seconds):,.2f} ({self._nodes})"
 
     def of_nodes(self, nodes: float, seconds: float) -> str:

@@ -184,7 +184,6 @@ class RunResult(TrainingReport):
 
     @property
     def succeeded(self) -> bool:
-        """Whether the run came to a good end."""
         return self.state == "Succeeded"
 
     @property
@@ -197,7 +196,6 @@ class RunResult(TrainingReport):
         return asdict(self, dict_factory=only_known)
 
     def __str__(self) -> str:
-        """Describe it in one line."""
         if not self.succeeded:
             return f"{self.state}: {self.reason}"
         figures = {"accuracy": self.accuracy, **(self.metrics or {})}

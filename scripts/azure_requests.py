@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from core.process import json_map
+from slipway.events import json_map
 
 HIDDEN = "[secret]"  # what stands in a report in place of a secret
 CHANGES = frozenset({"Create", "Update", "Delete"})  # methods that change something in Azure

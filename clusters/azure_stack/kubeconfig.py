@@ -17,8 +17,8 @@ import urllib3
 from core import http
 from core.context import Context
 from core.handler import Change, Handler, Properties
-from core.process import json_map
 from core.wait import NotYet, until
+from slipway.events import json_map
 
 LIMIT_SECONDS = 600
 _POLL_SECONDS = 5.0

@@ -56,7 +56,6 @@ class JobApi:
         return cls(kube.connect(kubeconfig), namespace, name)
 
     def retrying(self, seconds: float) -> "JobApi":
-        """Return the same with other `retry_seconds`."""
         return replace(self, retry_seconds=seconds)
 
     def names(self) -> list[str]:
@@ -119,7 +118,6 @@ class JobApi:
         return [event for event in events if event["involvedObject"].get("uid") in uids]
 
     def nodes(self) -> list[Object]:
-        """Return the cluster's nodes."""
         return self._items("/api/v1/nodes")
 
     def workloads(self) -> list[Object]:
@@ -166,7 +164,6 @@ class JobApi:
         return log_lines(self.client, f"{self._path(pod)}/log", options)
 
     def watch_job(self) -> Iterator[list[Object]]:
-        """See `jobs.api.streams.watch`."""
         return watch(self.client, self._jobs, {"fieldSelector": f"metadata.name={self.name}"})
 
     def watch_pods(self) -> Iterator[list[Object]]:
@@ -174,12 +171,9 @@ class JobApi:
         return map(self._owned, watch(self.client, self._pods, self._labelled))
 
     def _owned(self, pods: list[Object]) -> list[Object]:
-        def is_mine(owner: Object) -> bool:
-            return (owner["kind"], owner["name"]) == ("PyTorchJob", self.name)
-
-        return [
-            pod for pod in pods if any(map(is_mine, pod["metadata"].get("ownerReferences") or ()))
-        ]
+        owners = ((pod, pod["metadata"].get("ownerReferences") or ()) for pod in pods)
+        mine = ("PyTorchJob", self.name)
+        return [pod for pod, of in owners if mine in {(each["kind"], each["name"]) for each in of}]
 
     @property
     def _jobs(self) -> str:

@@ -199,9 +199,7 @@ WholeSeconds = Annotated[
     ),
     BeforeValidator(_seconds),
 ]
-Retriable = Annotated[
-    Literal["lostNode", "ownFailure"], Field(description="one of lostNode, ownFailure")
-]
+Retriable = Literal["lostNode", "ownFailure"]
 Interval = Annotated[str, Field(description=_INTERVAL), AfterValidator(_interval)]
 Replicas = Annotated[int, Field(ge=1, le=999), BeforeValidator(integer)]
 Workers = Annotated[int, Field(ge=0, le=999), BeforeValidator(integer)]

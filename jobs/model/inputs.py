@@ -14,11 +14,11 @@ from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from jobs.model.names import CACHED_DATA, DATA_CACHE, INPUT_DIR, KEPT, KEPT_VOLUME, OTHER_VOLUMES
+from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY, Manifest
+from jobs.model.names import CACHED_DATA, DATA_CACHE, INPUT_DIR, OTHER_VOLUMES
 from jobs.model.volumes import claim, claim_name, of_claim
 
 if TYPE_CHECKING:
-    from core.manifests import Manifest
     from jobs.model.job_fields import JobFields
 
 InputVolumes = Mapping[str, Mapping[str, str]]
@@ -116,7 +116,7 @@ def other_volumes(
 def _output_volume(job: JobFields, has_volume: bool) -> dict[str, str] | None:
     """Return the volume that a job's files are copied to; None when that is another store."""
     if job.outputs is None:
-        return {"claim": KEPT_VOLUME, "mountPath": KEPT} if has_volume else None
+        return {"claim": KEPT_CLAIM, "mountPath": KEPT_DIRECTORY} if has_volume else None
     url = urlsplit(job.outputs)
     if url.scheme not in {"file", "local"}:
         return None
@@ -170,7 +170,7 @@ def _cache(job: JobFields) -> str:
 
 def _volume_names(job: JobFields, others: InputVolumes) -> dict[str, str]:
     """Return the names of the pod's volumes with inputs, by claim: the job's own, if any."""
-    own = {KEPT_VOLUME: KEPT_VOLUME} | {
+    own = {KEPT_CLAIM: KEPT_CLAIM} | {
         claim_name(job.name, name, volume): name
         for name, volume in job.volumes.items()
         if volume.empty_dir is None

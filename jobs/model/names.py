@@ -1,7 +1,5 @@
 """What things of a job are called: in its manifest, and inside its containers."""
 
-from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
-
 CONTAINER = "pytorch"
 """The name by which the training operator finds a replica's container."""
 INPUTS_CONTAINER = "inputs"
@@ -17,8 +15,6 @@ TMP, SHARED_MEMORY, WORK, SCRIPT = "/tmp", "/dev/shm", "/work", "/opt/script"  #
 DATA, PACKAGES = "/data", "/opt/slipway"
 """Where the trainer's image has its data sets and slipway_trainer."""
 OUTPUT_DIR, INPUT_DIR = f"{WORK}/outputs", f"{WORK}/inputs"
-KEPT, KEPT_VOLUME = KEPT_DIRECTORY, KEPT_CLAIM
-"""Where a pod finds the volume on which the stack keeps its jobs' files, and what it calls it."""
 OTHER_VOLUMES = "/opt/inputs"
 """Where the container that fetches inputs finds volumes of other jobs."""
 DATA_CACHE, CACHED_DATA = "slipway-data", "/opt/data"

@@ -28,7 +28,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from jobs.model.names import KEPT, KEPT_VOLUME, WORK, outputs_url
+from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
+from jobs.model.names import WORK, outputs_url
 from jobs.model.volumes import of_claim
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from jobs.model.submission import Submission
 
 Map = Mapping[str, Any]
-VOLUME_URL = f"file://{KEPT}"
+VOLUME_URL = f"file://{KEPT_DIRECTORY}"
 SECONDS_TO_STOP = 10
 """Between SIGTERM and SIGKILL."""
 _SECONDS_TO_COPY_OUT = 60
@@ -72,7 +73,7 @@ def prepare(
         folder, is_store = f"checkpoints/{job.name}/{key}", url != VOLUME_URL
         stack = None if job.checkpoint.url is None else submission.stack
         variables |= {
-            "SLIPWAY_CHECKPOINT_DIR": f"{WORK if is_store else KEPT}/{folder}",
+            "SLIPWAY_CHECKPOINT_DIR": f"{WORK if is_store else KEPT_DIRECTORY}/{folder}",
             "SLIPWAY_CHECKPOINT_EVERY": job.checkpoint.every,
             "SLIPWAY_CHECKPOINT_KEEP": str(job.checkpoint.keep),
         }
@@ -102,15 +103,15 @@ def prepare(
 
 def mount(pod: Map) -> None:
     """Give a pod's containers the volume, unless they have it."""
-    source = of_claim(KEPT_VOLUME)
+    source = of_claim(KEPT_CLAIM)
     # No pod has a claim by two names: its containers would not start.
     names = [each["name"] for each in pod["volumes"] if source.items() <= each.items()]
     if not names:
-        names = [KEPT_VOLUME]
-        pod["volumes"].append({"name": KEPT_VOLUME, **source})
+        names = [KEPT_CLAIM]
+        pod["volumes"].append({"name": KEPT_CLAIM, **source})
     for container in pod["containers"]:
-        if all(each["mountPath"] != KEPT for each in container["volumeMounts"]):
-            container["volumeMounts"].append({"name": names[0], "mountPath": KEPT})
+        if all(each["mountPath"] != KEPT_DIRECTORY for each in container["volumeMounts"]):
+            container["volumeMounts"].append({"name": names[0], "mountPath": KEPT_DIRECTORY})
 
 
 def tracking_variables(tracking: Mapping[str, str] | None, facts: Map | None) -> dict[str, str]:

@@ -81,22 +81,17 @@ class Topology:
         return self.replicas * self.processes
 
     def first_rank(self, replica: int) -> int:
-        """Return the lowest rank of a replica."""
         return replica * self.processes
 
     def span(self, replica: int) -> str:
         """Return the numbers of a replica's ranks: "1", or "2-3"."""
-        first, last = self._ends(replica)
-        return f"{first}" if first == last else f"{first}-{last}"
+        first = self.first_rank(replica)
+        return f"{first}" if self.processes == 1 else f"{first}-{first + self.processes - 1}"
 
     def ranks(self, replica: int) -> str:
         """Return which ranks a replica has: "rank 1", or "ranks 2 to 3"."""
-        first, last = self._ends(replica)
-        return f"rank {first}" if first == last else f"ranks {first} to {last}"
-
-    def _ends(self, replica: int) -> tuple[int, int]:
-        first = self.first_rank(replica)
-        return first, first + self.processes - 1
+        span = self.span(replica)
+        return f"rank {span}" if self.processes == 1 else f"ranks {span.replace('-', ' to ')}"
 
 
 def document(

@@ -29,17 +29,14 @@ class Share:
 
     @property
     def cores(self) -> Decimal:
-        """The cores that it requests."""
         return cores(self.cpu)
 
     @property
     def bytes(self) -> int:
-        """The memory that it requests."""
         return size(self.memory)
 
     @property
     def memory_limit(self) -> str:
-        """The most memory that it may use."""
         return self.memory if self.limits.memory is None else self.limits.memory
 
     def threads(self, processes: int) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from core import manifests
-from core.fields import mebibytes, size
+from core.fields import size
 from core.manifests import KEPT, MANAGED_BY, Manifest
 from jobs.model.names import OWN_VOLUMES
 from jobs.model.parts import Volume
@@ -110,8 +110,8 @@ def claim_name(job: str, name: str, volume: Volume) -> str:
 
 def pod_volumes(job: JobFields, share: Share, script: MountedScript | None) -> list[dict[str, Any]]:
     """Return a pod's volumes."""
-    half = mebibytes(size(share.memory_limit) // 2)
-    shared = half if job.shared_memory is None else job.shared_memory
+    half = size(share.memory_limit) // 2
+    shared = job.shared_memory or f"{max(1, half // 2**20)}Mi"
     own: dict[str, dict[str, Any]] = {
         "tmp": {"emptyDir": {}},
         "shm": {"emptyDir": {"medium": "Memory", "sizeLimit": shared}},

@@ -58,7 +58,6 @@ class Failure:
         return Origin.STOPPED if stopped else Origin.OWN
 
     def __str__(self) -> str:
-        """Name the rank and what happened to it."""
         who = f"rank {self.rank} ({self.replica.name})"
         if self.replica.evicted is not None:
             return f"{who} was evicted by its node: {self.replica.evicted}"

@@ -11,7 +11,7 @@ from kubernetes.client.exceptions import ApiException
 
 from core import kube
 from core.kube import Request, api_message
-from jobs.api.client import JobApi, Object, Unreachable
+from jobs.api.client import JobApi, Unreachable
 
 IDLE_SECONDS = 600.0
 """So long a program may load data or evaluate, for example."""
@@ -33,6 +33,9 @@ _EXPORTERS = ("app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter"
 https://github.com/NVIDIA/dcgm-exporter/blob/main/deployment/templates/_helpers.tpl and
 https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-dcgm-exporter/0800_daemonset.yaml
 """
+# Of the first port that a pod declares: ResourceLocation in
+# https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/registry/core/pod/strategy.go
+_METRICS = "/api/v1/namespaces/{namespace}/pods/{name}/proxy/metrics"
 _MOST_BYTES = 1 << 24  # an exporter of eight GPUs reports a hundredth of that
 _ANSWER_SECONDS = 5  # nothing is tried again before the next look
 LOOK_SECONDS = 30.0
@@ -166,7 +169,8 @@ class GpuMeter:
                 silent[node] = f"did not answer within {_MOST_SECONDS:g} s"
                 continue
             try:
-                measured |= utilization(self._metrics(exporter["metadata"]), self.api.namespace)
+                metrics = self._answer(_METRICS.format_map(exporter["metadata"]))
+                measured |= utilization(metrics, self.api.namespace)
             except (ApiException, Unreachable) as error:
                 silent[node] = f"does not answer ({api_message(error)})"
         seen = {pod for pod, _ in measured}
@@ -176,15 +180,6 @@ class GpuMeter:
                 lacks = lacks if node in exporters else "has no pod that runs"
                 return at, measured, f"NVIDIA's DCGM exporter {lacks} on node {node}"
         return at, measured, None
-
-    def _metrics(self, metadata: Object) -> str:
-        """Return what a pod answers at /metrics of the first port that it declares.
-
-        https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/registry/core/pod/strategy.go,
-        ResourceLocation
-        """
-        namespace, name = metadata["namespace"], metadata["name"]
-        return self._answer(f"/api/v1/namespaces/{namespace}/pods/{name}/proxy/metrics")
 
     def _answer(self, path: str, **query: str) -> str:
         request = Request("GET", path, query)

@@ -9,9 +9,8 @@ from jobs.observe.failures import Failure
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
-from jobs.records.events import event_in
+from jobs.records.events import Event, events_of
 
-_SUMMARY = "summary"
 _STACKS = 20  # of so many ranks: when all of 1,000 hang, the rest are alike
 _FRAMES = 6
 # https://docs.python.org/3/library/faulthandler.html
@@ -59,10 +58,10 @@ class LogEnds:
 
         Its termination message has 4 KB alone.
         """
-        lines = self._now(self.run.replicas[number])
-        events = (event_in(line) for line in reversed(lines) if _SUMMARY in line)
-        found = (each.get(_SUMMARY) for each in events if each.get("event") == _SUMMARY)
-        return next((each for each in found if isinstance(each, dict)), {})
+        log = self.kept.log(number, self.run.replicas[number].container_id)
+        events = events_of(log, ["summary"])
+        found: list[Event] = [each["summary"] for each in events if "summary" in each]
+        return found[-1] if found else {}
 
     def silent(self) -> list[Replica]:
         """Return who did not answer its peers.
@@ -83,8 +82,7 @@ class LogEnds:
 
     def _now(self, replica: Replica) -> list[str]:
         """Return the log of a replica's latest container, to its present end."""
-        log = self.kept.log(replica.number, replica.container_id)
-        return [line.text for line in log.lines()]
+        return [line.text for line in self.kept.log(replica.number, replica.container_id).lines()]
 
     def _of(self, failed: Failure) -> list[str]:
         """Return a container's log, or the end of it, where its termination message is that."""

@@ -47,14 +47,13 @@ def result(
     """
     job, topology, replicas = run.job, run.topology, run.replicas
     # Also in pods that others have replaced since.
-    failed = {each.replica.number: each.exit for each in run.failures}
+    failed = {each.replica.number: [each.exit] for each in run.failures}
     ends: dict[int, Exit] = {}
     for number, replica in replicas.items():
         # Where the run failed, the first failure of a replica counts, not what followed.
         own = [each for each in replica.exits if each.code != 0 and end.state != "Succeeded"]
-        exits = own or replica.exits[-1:]
-        if exits or number in failed:
-            ends[number] = exits[0] if exits else failed[number]
+        if exits := own or replica.exits[-1:] or failed.get(number):
+            ends[number] = exits[0]
     summaries = {number: ended.report for number, ended in ends.items() if ended.code == 0}
     # In an elastic job any replica may have been rank 0 at last.
     ranks_0 = (number for number, each in summaries.items() if each.get("rank") == 0)
@@ -119,7 +118,6 @@ def _metrics(message: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _histories(message: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Return the figures of each epoch, by their names."""
     own = message.get("epoch_metrics")
     every = {"accuracy": message.get("epoch_accuracies"), **(own if isinstance(own, dict) else {})}
     found = {

@@ -53,7 +53,6 @@ class Progress:
 
     @property
     def epochs_done(self) -> int:
-        """How many epochs have come to their end."""
         return 0 if self._ended is None else self._ended.epoch
 
     def see(self, line: str) -> None:
@@ -117,7 +116,6 @@ class Progress:
         return f"about {duration((1 - done) / pace)} left"
 
     def _done(self, point: Point) -> float | None:
-        """Return which part of all epochs is done."""
         if not self._epochs or point.share is None:
             return None
         return (point.epoch - 1 + point.share) / self._epochs

@@ -71,7 +71,6 @@ class Replica:
         self.memory_limit: str | None = limits.get(CONTAINER, {}).get("memory")
 
     def __str__(self) -> str:
-        """Name it by its ranks and its pod."""
         return f"{self.ranks} ({self.name})"
 
     @property

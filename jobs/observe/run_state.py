@@ -189,7 +189,6 @@ class RunState:
                 del self._failed_inits[number]
 
     def see_nodes(self, nodes: Iterable[Mapping[str, Any]]) -> None:
-        """Take in the cluster's nodes."""
         left = (each.pod for each in self.replicas.values() if each.active)
         self.lost_node = failures.lost_node(left, nodes)
 

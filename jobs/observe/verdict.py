@@ -198,18 +198,17 @@ def _abandoned(run: RunState, elapsed: float) -> End | None:
 
 
 def _overdue(run: RunState, elapsed: float, limits: Limits) -> End | None:
-    """Return the end of a run that took too long in total, or to start."""
     since = resumed(run.job)
     if elapsed - since > limits.total:
         reason = f"not done after {limits.total:g} s; {run.status}"
         return End("TimedOut", reason, _RAISE_TIMEOUT)
     if elapsed - max(run.refused_until, since) <= limits.start or run.all_started:
         return None
-    waiting = {replica.unschedulable for replica in run.replicas.values()} - {None}
+    waiting = {each.unschedulable for each in run.replicas.values() if each.unschedulable}
     reason = f"not all ranks started within {limits.start:g} s; {run.status}"
     growth = [] if run.growth is None else [str(run.growth)]
-    others = sorted(str(each) for each in waiting)
-    return End("CannotStart", "; ".join([reason, *growth, *run.setbacks, *others]), _ASK_LESS)
+    reasons = [reason, *growth, *run.setbacks, *sorted(waiting)]
+    return End("CannotStart", "; ".join(reasons), _ASK_LESS)
 
 
 def _idle(run: RunState, limits: Limits) -> End | None:

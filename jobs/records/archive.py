@@ -24,9 +24,10 @@ from typing import BinaryIO, Literal
 from core.files import write
 from core.fitting import fitting
 from core.paths import state_dir
-from core.process import json_map
 from jobs.api.lines import LONGEST, NEVER, Cursor, Line, moment
 from jobs.model.pytorchjob import Topology
+from slipway.events import json_map
+from slipway.termination import read
 
 ABOUT = "run.json"
 COMPLETE = "complete"
@@ -100,9 +101,8 @@ class Run:
     def topology(self) -> Topology | None:
         """What the run consists of; None when that was not written."""
         try:
-            text = (self.directory / ABOUT).read_text(errors="replace")
-            known = Topology(**fitting(Topology, json_map(text))[0])
-        except (OSError, TypeError):
+            known = Topology(**fitting(Topology, read(self.directory / ABOUT))[0])
+        except TypeError:
             return None
         return known if min(known.replicas, known.processes) > 0 else None
 
@@ -137,7 +137,6 @@ class Archive:
     directory: Path
 
     def run(self, run_id: str) -> Run:
-        """Return the run of this id."""
         return Run(self.directory / run_id)
 
     def runs(self) -> list[Run]:
@@ -191,8 +190,8 @@ def entries(file: Path) -> list[Entry]:
     except OSError:
         return []
     # A kill may have left one half-written.
-    read = map(json_map, lines)
-    found = [each for each in read if all(isinstance(each.get(name), str) for name in _FIELDS)]
+    maps = map(json_map, lines)
+    found = [each for each in maps if all(isinstance(each.get(name), str) for name in _FIELDS)]
     return sorted(found, key=lambda each: each["time"])
 
 

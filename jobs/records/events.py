@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from core.process import json_map
 from jobs.records.archive import Log
+from slipway.events import reported
 
 Event = dict[str, Any]
-_BEGINS = '{"event": '
 _TYPES = {
     **dict.fromkeys(("event", "time"), (str,)),
     **dict.fromkeys(("rank", "epochs", "steps", "samples"), (int,)),
@@ -19,12 +18,10 @@ _TYPES = {
 def event_in(line: str) -> dict[str, Any]:
     """Return the event that a line of a log ends with; an empty map for any other line.
 
-    A progress bar leaves its line open, and what is printed next continues it. Any program may
-    print JSON: a field of another type than an event's is left out.
+    Any program may print JSON: a field of another type than an event's is left out.
     """
-    begins = line.find(_BEGINS)
-    found = json_map(line) or (json_map(line[begins:]) if begins > 0 else {})
-    return {key: v for key, v in found.items() if type(v) in _TYPES.get(key, (type(v),))}
+    found = reported(line).items()
+    return {key: value for key, value in found if type(value) in _TYPES.get(key, (type(value),))}
 
 
 def events_of(log: Log, kinds: Sequence[str] = (), tail: int | None = None) -> Iterator[Event]:

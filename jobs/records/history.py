@@ -16,11 +16,12 @@ from typing import Any
 from core.files import private_directory, write
 from core.fitting import fitting
 from core.paths import CHECKOUT
-from core.process import CommandFailed, json_map, run
+from core.process import CommandFailed, run
 from jobs.api.lines import seconds_between
 from jobs.records.archive import Archive, Run
 from jobs.records.events import Event, events_of, figure, numbers
 from jobs.result import RunResult
+from slipway.termination import read
 
 MOST = 200
 """Runs of a job that are remembered: the latest."""
@@ -58,7 +59,6 @@ class Record:
 
     @property
     def run_result(self) -> RunResult | None:
-        """Its result; None without one."""
         return None if self.result is None else RunResult.from_map(self.result)
 
 
@@ -107,10 +107,7 @@ class History:
 
 def _read(file: Path) -> Record | None:
     """Return the record in a file, as far as it is one; None where it has none."""
-    try:
-        document = json_map(file.read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        return None
+    document = read(file)
     curve = document.pop("epochs", None)
     kept, _ = fitting(Record, document)
     if not kept.keys() >= {"run_id", "submitted"}:
@@ -119,8 +116,8 @@ def _read(file: Path) -> Record | None:
         kept.pop("result", None)
     if not isinstance(kept.get("provenance", {}).get("settings", {}), dict):
         del kept["provenance"]["settings"]
-    read = curve if isinstance(curve, list) else ()
-    return Record(**kept, epochs=[_figures(each) for each in read if isinstance(each, dict)])
+    every = curve if isinstance(curve, list) else ()
+    return Record(**kept, epochs=[_figures(each) for each in every if isinstance(each, dict)])
 
 
 def _figures(epoch: Mapping[str, Any]) -> dict[str, Any]:

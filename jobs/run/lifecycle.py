@@ -43,10 +43,8 @@ class PyTorchJobHandler(Handler):
         """Train again for what can alter the result, and after a run that did not succeed."""
         # The object itself is not looked at: a result stays true when its job was cleaned away.
         state = upgraded(state)
-        changes, succeeded = (
-            self._changes(state, inputs, context),
-            state["result"]["state"] == "Succeeded",
-        )
+        changes = self._changes(state, inputs, context)
+        succeeded = state["result"]["state"] == "Succeeded"
         if not succeeded:
             changes.append(Change("result", replace=True, drift=True))
         if (meaning := describe(changes, state, inputs)) is not None:

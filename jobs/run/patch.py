@@ -42,7 +42,6 @@ def _split(value: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
 
 
 def _patch(old: Mapping[str, Any], new: Mapping[str, Any], *, removing: bool) -> dict[str, Any]:
-    """Return the JSON merge patch from `old` to `new`."""
     # https://www.rfc-editor.org/rfc/rfc7386: what is gone becomes null.
     change: dict[str, Any] = {}
     for key in old.keys() | new.keys():

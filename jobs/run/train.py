@@ -29,21 +29,12 @@ _REFUSALS = frozenset({400, 403, 404, 413, 422})
 
 @dataclass(frozen=True)
 class Training:
-    """All attempts at one run.
-
-    Args:
-        api: The job on its cluster.
-        submission: What is submitted.
-        facts: What trains it (`jobs.records.history.provenance`).
-        limits: What an attempt may take.
-        logs: Where its logs and its history are kept.
-        context: The row of the run.
-    """
+    """All attempts at one run."""
 
     api: JobApi
     submission: Submission
-    facts: Mapping[str, Any]
-    limits: Limits
+    facts: Mapping[str, Any]  # what trains it (`jobs.records.history.provenance`)
+    limits: Limits  # of an attempt
     logs: Archive
     context: Context
 

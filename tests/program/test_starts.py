@@ -38,7 +38,7 @@ NEVER = re.compile(
     # Half a second and more, each: the API's classes, and those of the objects of a group.
     r"kubernetes\.client\.(api|models)\.|pulumi_kubernetes\.[a-z]\w*\."
 )
-OURS = {"clusters", "core", "images", "infra", "jobs", "scripts", "tests"}
+OURS = {"clusters", "core", "images", "infra", "jobs", "scripts", "slipway", "tests"}
 LINE = re.compile(r"import time: +\d+ \| +\d+ \| ( *)(\S+)")
 
 DECLARES_DEV = """

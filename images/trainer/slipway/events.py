@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 SPOOL_BYTES = 256 * 2**20
 """Of events that are not tracked yet: a pod whose disk is full would be evicted."""
 _EVENT = '{"event": '
-_DEEPEST = 31
+_DEEPEST = 32
 _JSON = json.JSONDecoder(parse_int=lambda each: int(each) if len(each) < 16 else float(each))
 Work = TypeVar("Work", bound=Callable[..., None])
 
@@ -64,19 +64,31 @@ def reported(line: str) -> dict[str, Any]:
 def json_map(text: str) -> dict[str, Any]:
     """Return the map that a text of JSON holds; an empty one for any other text, whatever it is.
 
-    Integers of more than 15 digits are floats, perhaps infinite ones. A map that is nested too
-    deeply for those who write it again is none.
+    Integers of more than 15 digits are floats, perhaps infinite ones, and lone surrogates, as names
+    of files have, are escaped. A map that is nested too deeply for those who write it again is
+    none.
     """
+    # Most lines of a log are plain text, and most events are flat and have nothing escaped.
+    if not text.lstrip().startswith("{"):
+        return {}
+    is_plain = "\\u" not in text and text.count("{") + text.count("[") < _DEEPEST
     try:
-        found = _JSON.decode(text)
-        return found if isinstance(found, dict) and _depth(found) <= _DEEPEST else {}
+        found: dict[str, Any] = _JSON.decode(text)
+        return found if is_plain else _plain(found, _DEEPEST)
     except (ValueError, RecursionError):
         return {}
 
 
-def _depth(value: Any) -> int:
-    inner = value.values() if isinstance(value, dict) else value
-    return 1 + max(map(_depth, inner), default=0) if isinstance(value, (dict, list)) else 0
+def _plain(value: Any, depth: int) -> Any:
+    if depth == 0:
+        raise ValueError("nested too deeply")
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, list):
+        return [_plain(each, depth - 1) for each in value]
+    if isinstance(value, dict):
+        return {_plain(key, depth): _plain(each, depth - 1) for key, each in value.items()}
+    return value
 
 
 def append(spool: str | os.PathLike[str], line: str) -> None:

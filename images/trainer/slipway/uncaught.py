@@ -32,7 +32,7 @@ _ENDS_NOTHING = re.compile(
 )
 _RANK, _BORDER = re.compile(r"(?m)^\[rank\d+\]: ?"), re.compile(r"(?m)^ +[|+] ?")
 """Before the lines of a traceback: by torch, and of an exception group."""
-_FRAME = re.compile(r'(?m)^\s+File "(.+)", line (\d+)')
+FRAME = re.compile(r'(?m)^\s+File "(.+)", line (\d+)')
 # Types of torch.distributed, gloo's source in an error that it throws, and what its Python calls
 # report as a plain RuntimeError, as they do a call with wrong arguments.
 _OF_TORCH = re.compile(r"torch\.distributed\.([\w.]+\.)?(Dist|Rendezvous)\w*Error")
@@ -44,7 +44,8 @@ _OWN = re.compile(
 )
 _ON_BEHALF = re.compile("CalledProcessError|ChildFailedError|Process(Exited|Raised)Exception")
 """What a process raises because another one failed, whose own record says more."""
-_LIBRARIES = re.compile(r"^<|/(site|dist)-packages/|/torch/")
+# Also in a traceback from a container, as another machine reads it.
+_LIBRARIES = re.compile(r"^<|/(site|dist)-packages/|/lib/python3[.\d]*/|/torch/|^/opt/slipway/")
 _OURS = (f"{Path(os.__file__).parent}/", f"{Path(__file__).resolve().parents[1]}/")
 
 
@@ -103,14 +104,19 @@ def described(error: BaseException | None, text: str = "") -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def in_text(text: str) -> dict[str, Any] | None:
-    """Return the last traceback in what a process printed, as `described`; None without one."""
+def relevant(text: str) -> str:
+    """Return what a process printed last, without tracebacks that ended nothing, nor borders."""
     text = _RANK.sub("", text[-_LONGEST_TRACE:])
     text = _BORDER.sub("", text) if "Exception Group Traceback" in text else text
-    if (trace := _LAST_TRACE.match(_ENDS_NOTHING.sub("", text))) is None:
+    return _ENDS_NOTHING.sub("", text)
+
+
+def in_text(text: str) -> dict[str, Any] | None:
+    """Return the last traceback in what a process printed, as `described`; None without one."""
+    if (trace := _LAST_TRACE.match(relevant(text))) is None:
         return None
     error = trace[1].splitlines()[-1].rstrip()
-    frames = [(file, int(line)) for file, line in _FRAME.findall(trace[1])]
+    frames = [(file, int(line)) for file, line in FRAME.findall(trace[1])]
     is_peers = _reports_a_peer([error.partition(":")[0]], error, frames)
     at = _own_line(reversed(frames))
     found = {"error": error, "from": PEER if is_peers else PROGRAM, "traceback": trace[1].rstrip()}

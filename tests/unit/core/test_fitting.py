@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.fitting import fitting
-from core.process import json_map
-from tests.unit.anything import EVENTS, ODD, VALUES, text
+from tests.unit.anything import VALUES
 
 
 @dataclass
@@ -66,20 +65,3 @@ def test_what_a_field_cannot_hold_is_named_by_its_place(
     document: dict[str, Any], kept: dict[str, Any], lost: dict[str, str]
 ) -> None:
     assert fitting(Kind, document) == (kept, lost)
-
-
-@given(EVENTS.map(text) | VALUES.map(text) | st.sampled_from(ODD) | st.text())
-def test_any_text_is_read_and_what_it_holds_can_be_written_again(written: str) -> None:
-    json.dumps(json_map(written), ensure_ascii=False).encode()
-
-
-@pytest.mark.parametrize("written", [*ODD[:3], "[1]", "1", '{"a"'], ids=range(6))
-def test_what_is_no_map_or_too_deep_is_an_empty_one(written: str) -> None:
-    assert json_map(written) == {}
-
-
-def test_an_integer_of_any_length_is_a_number() -> None:
-    digits = "9" * 5000
-    assert json_map(f'{{"a": {digits}, "b": -{digits}, "c": 12, "d": 1234567890123456789}}') == {
-        "a": float("inf"), "b": -float("inf"), "c": 12, "d": 1234567890123456789.0
-    }  # fmt: skip

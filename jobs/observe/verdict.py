@@ -118,10 +118,16 @@ def _outlasted(run: RunState, elapsed: float) -> End | None:
     is_over = bool(left) and (run.all_succeeded or (bool(failed) and not run.topology.elastic))
     if run.lasted("an outlasting container", elapsed, holds=is_over) < _OUTLASTED_SECONDS:
         return None
-    names = ", ".join(sorted({name for each in left for name in each.outlasting}))
-    stays = f"container {names} did not end in {counted(len(left), 'pod')}, which was stopped"
     what = run.failure if failed else "every rank exited with 0"
-    return End("Failed" if failed else "Succeeded", f"{what}; {stays}")
+    return End("Failed" if failed else "Succeeded", f"{what}; {outlasting(run)}")
+
+
+def outlasting(run: RunState) -> str:
+    """Describe the containers that did not end with the programs in their pods; empty without."""
+    left = [each.outlasting for each in run.replicas.values() if each.outlasting]
+    names = ", ".join(sorted({name for each in left for name in each}))
+    where = f"in {counted(len(left), 'pod')}, which was stopped"
+    return f"container {names} did not end {where}" if left else ""
 
 
 def _repeats(run: RunState) -> End | None:

@@ -18,7 +18,7 @@ from jobs.observe.outcome import details, result
 from jobs.observe.progress import Progress
 from jobs.observe.pytorchjob import conditions
 from jobs.observe.run_state import RunState
-from jobs.observe.verdict import Limits, end_of, is_stuck
+from jobs.observe.verdict import Limits, end_of, is_stuck, outlasting
 from jobs.records.archive import Entry, Kind, Run, Timeline, entry
 from jobs.result import End, RunResult
 
@@ -158,6 +158,8 @@ class Wait:
             if end.state == "TimedOut" and len(silent) == 1:
                 end = replace(end, reason=f"{end.reason}; the others waited for {silent[0]}")
             failure = details(end, self._run, self._logs, events)
+        elif stays := outlasting(self._run):
+            self._warn_once(stays)
         self._stop_survivors(end)
         found = result(end, self._run, now, failure, self._full_message)
         if found.left_out:

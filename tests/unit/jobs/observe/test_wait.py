@@ -107,11 +107,12 @@ class Outlasted(Running):
 def test_pods_that_another_container_keeps_running_are_read_and_then_stopped(
     tmp_path: Path,
 ) -> None:
-    api = Outlasted()
+    api, row = Outlasted(), Listener()
     limits, kept = Limits(3600, start=300), Run(tmp_path)
-    waiting = Wait(cast("JobApi", api), job("Running"), limits, 0, Quiet(), "keep", kept)
+    waiting = Wait(cast("JobApi", api), job("Running"), limits, 0, row, "keep", kept)
     result = waiting.to_the_end()
     assert (result.state, result.accuracy) == ("Succeeded", 0.97)
     assert "proxy" in str(result.reason)
+    assert any("container proxy did not end in 2 pods" in each for each in row.lines)
     assert api.deleted
     assert api.read

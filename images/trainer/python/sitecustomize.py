@@ -60,9 +60,9 @@ def _see(event: str, arguments: tuple[object, ...]) -> None:
 
 def _name_pictures(arguments: tuple[object, ...]) -> None:
     if os.path.realpath(str(arguments[0])).startswith(f"{_CIFAR10}/cifar-10-batches-py/"):
-        from slipway_trainer.training import report  # noqa: PLC0415 - no other program needs it
+        from slipway import termination  # noqa: PLC0415 - no other program needs it
 
-        report.name_stand_in(_CIFAR10)
+        termination.name_stand_in(_CIFAR10)
 
 
 sys.addaudithook(_see)

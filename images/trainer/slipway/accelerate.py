@@ -34,9 +34,8 @@ class SlipwayTracker(GeneralTracker):  # type: ignore[misc]  # it is in the prog
 
     @on_main_process  # type: ignore[untyped-decorator]
     def log(self, values: dict[str, Any], step: int | None = None, **kwargs: Any) -> None:
-        known = {name: values[name] for name in values if name not in {"epoch", "step"}}
         epoch = values.get("epoch")
-        slipway.log(None if epoch is None else int(epoch), step, **known)
+        slipway.log(**{**values, "epoch": None if epoch is None else int(epoch), "step": step})
 
     @on_main_process  # type: ignore[untyped-decorator]
     def finish(self) -> None:

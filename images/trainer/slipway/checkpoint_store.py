@@ -64,7 +64,7 @@ class Store:
                 "a checkpoint takes tensors, numbers, text, and lists and maps of them, as what "
                 f"is read from a file must not bring code with it: {error}"
             ) from error
-        path = part.replace(self.directory / f"step-{step:09}.{_digest(part)}.pt")
+        path = part.replace(self.directory / f"step-{step:09}.{sha256_of(part)[:_DIGITS]}.pt")
         # A new name lasts when its directory is on the disk, too: fsync(2).
         descriptor = os.open(self.directory, os.O_RDONLY)
         os.fsync(descriptor)
@@ -86,7 +86,7 @@ class Store:
 
         files = self.files()
         for path in reversed(files):
-            if path.name.split(".")[1] == _digest(path):
+            if path.name.split(".")[1] == sha256_of(path)[:_DIGITS]:
                 state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
                 return state
             warning = f"{path} is not as it was written, so the checkpoint before it is used"
@@ -105,10 +105,7 @@ class Store:
         return time.monotonic() >= self.written + self.every
 
     def write_if_due(self, state: Callable[[], Mapping[str, Any]], step: int) -> None:
-        """Write what `state` returns, if that is due after `step` steps and none is being written.
-
-        It is copied before this returns.
-        """
+        """Write what `state` returns, if that is due after `step` steps and none is being saved."""
         is_busy = self._thread is not None and self._thread.is_alive()
         if not is_busy and self.due(step):
             self.written = time.monotonic()
@@ -146,9 +143,10 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def _digest(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Return a file's sha256 in hexadecimal digits."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
-    return digest.hexdigest()[:_DIGITS]
+    return digest.hexdigest()

@@ -62,11 +62,10 @@ def reported(line: str) -> dict[str, Any]:
 
 
 def json_map(text: str) -> dict[str, Any]:
-    """Return the map that a text of JSON holds; an empty one for any other text, whatever it is.
+    """Return the map that a text of JSON holds; an empty one for any other, or one too deep.
 
     Integers of more than 15 digits are floats, perhaps infinite ones, and lone surrogates, as names
-    of files have, are escaped. A map that is nested too deeply for those who write it again is
-    none.
+    of files have, are escaped.
     """
     # Most lines of a log are plain text, and most events are flat and have nothing escaped.
     if not text.lstrip().startswith("{"):
@@ -92,10 +91,7 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 def append(spool: str | os.PathLike[str], line: str) -> None:
-    """Append a line to the file that a pod's tracking reads; without room for it, it is left out.
-
-    Tracking must not fail a job: a file that is missing, or a full disk, is no error.
-    """
+    """Append a line to the file that a pod's tracking reads; where that fails, it is left out."""
     with suppress(OSError):
         # Without O_CREAT, and in one write: several ranks append to the same file.
         descriptor = os.open(spool, os.O_WRONLY | os.O_APPEND)

@@ -13,8 +13,6 @@ from slipway.events import Events, harmless, own_rank, warn
 
 MOST_EPOCHS = 1000
 """Of each number the latest are kept."""
-
-
 _latest: dict[str, float] = {}
 """Each number's latest value, by name."""
 _epochs: dict[str, dict[int, float]] = {}

@@ -47,8 +47,7 @@ def place() -> Path | None:
     """Return the file for this process' message; None without one, as outside of a pod.
 
     A process that `slipway_trainer.launch` waits for has a file of its own in SLIPWAY_MESSAGE_DIR,
-    of any length. Otherwise it is the container's, which the kubelet makes beforehand; of several
-    processes that share it, it is the first one's. TERMINATION_LOG names another one.
+    of any length. Otherwise it is the container's, for the first of several processes.
     """
     if directory := os.environ.get("SLIPWAY_MESSAGE_DIR"):
         return Path(directory, f"{own_rank()}.json")
@@ -73,9 +72,8 @@ def fit(message: dict[str, Any]) -> dict[str, Any]:
     """Return `message`, or as much of it as is JSON of at most LIMIT_BYTES.
 
     Then `cut` lists the fields of which something is missing: whatever is longest, a tenth at a
-    time. What goes first matters least: the outer lines of a traceback, numbers of early epochs,
-    and artifacts that artifacts.json lists as well, which comes first. Of a failure there is no
-    `cut`: its traceback is in the log by itself.
+    time. What goes first matters least: outer lines of a traceback, numbers of early epochs, and
+    artifacts after artifacts.json. Of a failure there is no `cut`: its traceback is in the log.
     """
     left, cut = dict(message), set[str]()
 
@@ -108,16 +106,16 @@ def _shorter(value: Any, *, keeps_end: bool) -> Any:
     return dict(list(value.items())[:most])
 
 
-def name_dataset(name: str, note: str) -> None:
-    """Have the message name the data set that was really read, whatever the program says.
+def name_stand_in(root: str | Path) -> None:
+    """Have any message name what `root` has in CIFAR-10's place, if it has, by its file DATASET.
 
-    That goes for a program, too, that writes the message itself, or none. The first time, `note`
-    goes to standard error.
+    The first time, standard error names it, too.
     """
-    if not _stand_in:
-        print(note, file=sys.stderr, flush=True)
+    name = json.loads(Path(root, "DATASET").read_text())["name"]
+    if name != "cifar10" and not _stand_in:
+        print(f"{root} has no CIFAR-10 but {name} in its format", file=sys.stderr, flush=True)
         atexit.register(_correct)
-    _stand_in["dataset"] = name
+        _stand_in["dataset"] = name
 
 
 def _correct() -> None:

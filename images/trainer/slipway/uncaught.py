@@ -91,9 +91,7 @@ def described(error: BaseException | None, text: str = "") -> dict[str, Any]:
     frames = [line for each in chain for line in reversed(_frames(each))]
     here = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(None)]
     at = remote.get("at") or _own_line([*frames, *here])
-    trace = []
-    if error is not None:
-        trace = traceback.format_exception(type(error), error, error.__traceback__)
+    trace = () if error is None else traceback.TracebackException.from_exception(error).format()
     found = {
         "error": (text or shown)[:_LONGEST_ERROR],
         "at": at,

@@ -1,7 +1,5 @@
 """Copies what a program left in its output directory to an fsspec URL, and proves that it arrived.
 
-    python3 -m slipway_trainer.artifacts outputs file:///results/mine
-
 Any URL that fsspec knows will do: file:///results (a mounted volume), abfs://container/folder with
 adlfs and its AZURE_STORAGE_* variables, s3://bucket/folder and gs://bucket/folder with obstore and
 its AWS_* and GOOGLE_* variables. Repeating what fails for a moment is left to the store's own
@@ -18,14 +16,14 @@ it that succeeded. Whether one did, no pod knows: the next run's pods get its id
 import json
 import re
 import signal
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slipway.checkpoint_store import sha256_of
 from slipway.events import Events
 
 if TYPE_CHECKING:
@@ -73,8 +71,7 @@ def sync(
     """Copy all files in `directory` to `url` and return {path: {url, sha256, bytes}}.
 
     A list of them, `LIST`, is written beside them as the last one: where it is, everything is. It
-    comes first in what is returned. Without a file nothing is copied and nothing returned. Those
-    in `sent` are there already, and only compared.
+    comes first in what is returned. Those in `sent` are there already, and only compared.
 
     Raises:
         TimeoutError: it took longer than `LIMIT_SECONDS`.
@@ -90,9 +87,7 @@ def sync(
         names = ", ".join(map(ascii, others))
         events.emit("warning", warning=f"of {directory} not copied: {names:.500}; {_COPIED}")
     for name, path in paths.items():
-        with path.open("rb") as file:
-            digest = file_digest(file, "sha256").hexdigest()
-        files[name] = _entry(url, name, digest, path.stat().st_size)
+        files[name] = _entry(url, name, sha256_of(path), path.stat().st_size)
     if not files:
         return {}
     with time_limit(LIMIT_SECONDS, f"copying {len(files)} files to {url}"):
@@ -197,8 +192,8 @@ def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> 
     """Remove what runs before the one just copied to `url` left, and return their ids.
 
     What the run that `succeeded` last left stays; where None is known, what any run left whose
-    program ended well. Ids have the time of submission: what later runs left stays, too, however
-    late this one ends. It raises whatever the store's client does.
+    program ended well. Ids have the time of submission, so what later runs left stays, too. It
+    raises whatever the store's client does.
     """
     store, root = store_of(url)
     if is_success:
@@ -241,7 +236,3 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-if __name__ == "__main__":
-    sync(Path(sys.argv[1]), sys.argv[2], Events(rank=0))

@@ -205,10 +205,7 @@ def _wait_for(program: Sequence[str], scratch: Path) -> tuple[int, str, int]:
 
 
 def _pass_on(stderr: IO[bytes], last: bytearray) -> None:
-    """Copy what is there, as it comes, and leave its end in `last`.
-
-    A runtime logs lines, and a progress bar draws one again and again: it is ended once a second.
-    """
+    """Copy what is there, as it comes; leave its end in `last`. A bar's line ends each second."""
     is_bar, ended = False, time.monotonic()
     while True:
         left = max(0.0, ended + _BAR_SECONDS - time.monotonic())
@@ -230,10 +227,7 @@ def _pass_on(stderr: IO[bytes], last: bytearray) -> None:
 def _copy(
     directory: Path, url: str, code: int, message: dict[str, Any], sent: Mirror
 ) -> tuple[int, dict[str, Any]]:
-    """Copy the program's files out; return the exit code and the message that this leads to.
-
-    `sent` knows what was copied while the program ran.
-    """
+    """Copy the program's files out, but those `sent`; return the exit code and the message then."""
     rank = message.get("rank", own_rank())
     is_demanded = "SLIPWAY_OUTPUTS" in os.environ
     try:

@@ -1,8 +1,7 @@
 """Copies what a program writes into a directory to an fsspec URL, while the program runs.
 
-The launcher does so with a job's files every so often, and with its checkpoints as soon as they are
-written. What the program removes is removed at the URL, too. No training ends because a store does
-not answer: what one round could not copy, the next one tries again.
+What the program removes is removed at the URL, too. No training ends because a store does not
+answer: what one round could not copy, the next one tries again.
 """
 
 import time

@@ -4,8 +4,7 @@
 
 `slipway_trainer.launch` runs this; the exit code is the one of the rank that failed first, and its
 message goes to SLIPWAY_MESSAGE_DIR. torchrun itself always ends with 1, and notes times in whole
-seconds, in which all others have failed too: their connections closed. Making messages takes no
-torch: the launcher does so for a single process as well.
+seconds, in which all others have failed too: their connections closed.
 """
 
 import json
@@ -18,12 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from slipway.events import json_map, own_rank, warn
+from slipway.events import own_rank, warn
 from slipway.reporting import numbers
 from slipway.termination import read
 from slipway.uncaught import PEER, in_text
 
-_SIGNAL_BASE = 128
 FIRST_FAILURE = "first-failure.json"
 _LAST_LINES = 30
 LAST_BYTES = 64 * 1024
@@ -52,18 +50,11 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
 
 
 def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
-    """Return `message` with the numbers that a program wrote into `NUMBERS`, a map of them.
-
-    What it left in its message itself comes before them. A file that is no such map is passed over.
-    """
+    """Return `message` with the numbers in `NUMBERS`, which do not replace those it has itself."""
     path = directory / NUMBERS
     if not path.is_file():
         return message
-    try:
-        is_short = path.stat().st_size <= _NUMBERS_BYTES
-        found = json_map(path.read_text(errors="replace")) if is_short else {}
-    except OSError:
-        found = {}
+    found = read(path) if path.stat().st_size <= _NUMBERS_BYTES else {}
     if not found:
         warn(f"{path} is left out: it is no map of numbers in JSON, of at most 1 MiB")
         return message
@@ -103,7 +94,7 @@ def recorded(directory: Path, code: int, pid: int, rank: int | str = "*") -> dic
 
 def ended(code: int) -> str:
     """Say in a few words how a process ended, by its exit code as a shell has it, or Python."""
-    number = -code if code < 0 else code - _SIGNAL_BASE
+    number = -code if code < 0 else code - 128
     try:
         return f"was ended by {signal.Signals(number).name}"
     except ValueError:
@@ -112,7 +103,7 @@ def ended(code: int) -> str:
 
 def main(processes: int, program: list[str]) -> int:
     """Run the program in so many processes and return the exit code for all of them."""
-    # The launcher starts in milliseconds, without torch.
+    # Making messages takes no torch: the launcher does so for a single process as well.
     from torch.distributed import run as torchrun  # noqa: PLC0415
     from torch.distributed.elastic.multiprocessing import api, errors, tail_log  # noqa: PLC0415
 

@@ -1,10 +1,8 @@
 """Data sets, of which batches are read: in memory as two tensors, or (`pictures`) from files.
 
-torchvision's own classes read the files. None is fetched from here, where every rank would fetch
-it again: they are in the trainer's image.
+torchvision's own classes read the files, which are in the trainer's image.
 """
 
-import hashlib
 import json
 import signal
 from abc import ABC, abstractmethod
@@ -20,7 +18,8 @@ from torch.utils.data import DataLoader
 from torchvision import datasets
 from torchvision.datasets import MNIST
 
-from slipway_trainer.training import report
+from slipway import termination
+from slipway.checkpoint_store import sha256_of
 
 MNIST_SHA256 = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -105,12 +104,8 @@ class Samples(Data):
         return len(self.labels)
 
     def __getitem__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """Return pictures and labels.
-
-        The pictures' bytes stay in the order of the data set, where a pixel's colors are side by
-        side: that is the memory format channels_last, in which convolutions are fastest.
-        """
         indices = indices.to(self.labels.device)
+        # A pixel's colors stay side by side, as in channels_last: convolutions are fastest with it.
         images = self.images.index_select(0, indices).permute(0, 3, 1, 2).float()
         images = images.sub_(255 * self.mean).div_(255 * self.deviation)
         return images, self.labels.index_select(0, indices)
@@ -126,8 +121,7 @@ class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # torchvision is inside 
     """torchvision's CIFAR10, which also takes the pictures that stand in for CIFAR-10 in the image.
 
     `root`/DATASET says what the pictures are, as {"name", "classes", "md5"}; without that file they
-    are CIFAR-10. torchvision's own class refuses others. Where they are, standard error and this
-    job's result name them, whatever the program reports.
+    are CIFAR-10. Standard error and this job's result name others, whatever the program reports.
     """
 
     train_list: Any
@@ -144,7 +138,7 @@ class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # torchvision is inside 
             self.train_list = [[name, sums[name]] for name, _ in self.train_list]
             self.test_list = [[name, sums[name]] for name, _ in self.test_list]
             self.meta = {**self.meta, "md5": sums[self.meta["filename"]]}
-            report.name_stand_in(described.parent)
+            termination.name_stand_in(described.parent)
         super().__init__(root, *args, **options)
         self.classes = list(about.get("classes", self.classes))
 
@@ -155,7 +149,13 @@ def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -
     It raises `RuntimeError` where the files are missing, or are others than those published.
     """
     dataset = MNIST(root, train=train, download=False)
-    _verify(Path(dataset.raw_folder), "train" if train else "t10k")
+    folder, prefix = Path(dataset.raw_folder), "train" if train else "t10k"
+    for name, published in MNIST_SHA256.items():
+        if name.startswith(prefix) and (found := sha256_of(folder / name)) != published:
+            raise RuntimeError(
+                f"{folder / name} is not MNIST's: its sha256 is {found}, published is "
+                f"{published}. Get the file anew"
+            )
     return Samples(
         "mnist",
         tuple(str(digit) for digit in range(10)),
@@ -180,18 +180,6 @@ def cifar10(root: Path, *, train: bool, limit: int | None, device: torch.device)
         mean=0.5,  # together they bring 0..1 to -1..1
         deviation=0.5,
     )
-
-
-def _verify(folder: Path, prefix: str) -> None:
-    for name, published in MNIST_SHA256.items():
-        if name.startswith(prefix):
-            with (folder / name).open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != published:
-                raise RuntimeError(
-                    f"{folder / name} is not MNIST's: its sha256 is {found}, published is "
-                    f"{published}. Get the file anew"
-                )
 
 
 def _end_on_sigterm(_worker: int) -> None:

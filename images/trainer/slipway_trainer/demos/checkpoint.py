@@ -8,33 +8,20 @@ import random
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F  # noqa: N812 - its usual name
-from torch import Tensor, nn
 
 from slipway.checkpoint_store import Store
 from slipway.checkpoints import stopping
 from slipway_trainer.training import report
 from slipway_trainer.training.distributed import World, total
-from slipway_trainer.training.tracker import Tracker, regrouped
+from slipway_trainer.training.tracker import regrouped
 
-
-class Training(Protocol):
-    """What of a training (`demos.loop`) is saved, and what it goes on with."""
-
-    net: nn.Module
-    optimizer: torch.optim.Optimizer
-    tracker: Tracker
-    dtype: Any
-    steps: int
-    position: int
-
-    def first(self, count: int) -> tuple[Tensor, Tensor]: ...
-
-    def forward(self, images: Tensor) -> Tensor: ...
+if TYPE_CHECKING:
+    from slipway_trainer.demos.loop import Training
 
 
 @dataclass
@@ -47,7 +34,7 @@ class Checkpoints:
     is_last: bool = False
     """Whether a rank got SIGTERM, and ends with the next one."""
 
-    def begin(self, training: Training, state: Mapping[str, Any] | None) -> None:
+    def begin(self, training: "Training", state: Mapping[str, Any] | None) -> None:
         """Count time from now on, and go on from `state` where there is one."""
         self.store.written = time.monotonic()
         report.await_checkpoint()
@@ -61,7 +48,7 @@ class Checkpoints:
         self.is_last = stopped > 0
         return due + stopped > 0
 
-    def save(self, training: Training) -> None:
+    def save(self, training: "Training") -> None:
         """Write the state after the last step; a rank that got SIGTERM ends with it."""
         training.tracker.validation()  # It trains no further meanwhile.
         ranks: list[Any] = [None] * self.world.size
@@ -92,11 +79,10 @@ class Checkpoints:
         dist.broadcast_object_list(read)
         return read[0]
 
-    def _resume(self, training: Training, state: Mapping[str, Any]) -> None:
+    def _resume(self, training: "Training", state: Mapping[str, Any]) -> None:
         """Bring the model, the optimizer, random numbers and this rank's progress to `state`.
 
-        Where another number of ranks goes on, each has the learning rate and the random numbers
-        that it began with, and rank 0 what all of the former ranks had counted.
+        With another number of ranks, learning rate and random numbers are those it began with.
         """
         # After two steps DistributedDataParallel puts gradients together in another way, which of
         # three ranks and more adds them up in another order: that decides on a sum's last bit.

@@ -10,12 +10,11 @@ containers run the same line as alone.
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
 
-
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 
 from slipway_trainer.data import datasets
-from slipway_trainer.demos import options, outputs, task
+from slipway_trainer.demos import loop, options, outputs
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
@@ -48,4 +47,4 @@ PARSER = options.parser(
 TASK = outputs.Task(net=Net, load=datasets.cifar10, model_file="cifar_net.pt", by_class=True)
 
 if __name__ == "__main__":
-    task.main(PARSER, lambda _: TASK)
+    loop.main(PARSER, lambda _: TASK)

@@ -20,9 +20,8 @@ from torch import Tensor, nn
 from torchvision import models
 
 from slipway_trainer.data import pictures
-from slipway_trainer.demos import options
+from slipway_trainer.demos import loop, options
 from slipway_trainer.demos.outputs import Task
-from slipway_trainer.demos.task import main
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
@@ -62,4 +61,4 @@ def task(args: argparse.Namespace) -> Task:
 
 
 if __name__ == "__main__":
-    main(PARSER, task)
+    loop.main(PARSER, task)

@@ -1,14 +1,16 @@
 """What the demos have in common: joining the other ranks, the training loop, and what is left.
 
-`Training.run` reads from top to bottom as a training program does, and `Training.epoch` is its
-loop. `mnist_elastic` uses both, for workers that come and go: its world is another one.
+`main` joins them, `Training.run` reads from top to bottom as a training program does, and
+`Training.epoch` is its loop. `mnist_elastic` uses both of these, for workers that come and go.
 """
 
 import argparse
 import math
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
@@ -22,13 +24,30 @@ from slipway_trainer.data.ledger import batches
 from slipway_trainer.demos import outputs
 from slipway_trainer.demos.checkpoint import Checkpoints
 from slipway_trainer.demos.precision import DTYPES, PROBED, choose
-from slipway_trainer.training import distributed
+from slipway_trainer.training import distributed, report
 from slipway_trainer.training.distributed import World
 from slipway_trainer.training.metrics import ClassAccuracy, Metric, TopKAccuracy
 from slipway_trainer.training.tracker import Tracker
 from slipway_trainer.training.validation import evaluate
 
 Result = TypeVar("Result")
+
+
+def main(
+    parser: argparse.ArgumentParser, task: Callable[[argparse.Namespace], outputs.Task]
+) -> None:
+    """Train on a fixed world as the command line says, leave the result behind, and end."""
+
+    def train(events: Events) -> dict[str, Any]:
+        started, args = time.monotonic(), parser.parse_args()
+        # Join before anything else can fail: then the other ranks notice at once if this one does.
+        use_cuda = not args.no_cuda
+        args.backend = args.backend or distributed.default_backend(use_cuda)
+        world = distributed.join(args.backend, timedelta(minutes=args.timeout), use_cuda)
+        summary = Training(task(args), args, events, world).run()
+        return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
+
+    report.run(train)
 
 
 class Training:

@@ -32,7 +32,6 @@ from slipway.events import Events
 
 Result = TypeVar("Result")
 
-
 PARSER = options.parser(
     "slipway_trainer.mnist_elastic", __doc__, data="/data/mnist", lr=0.01, log_interval=50,
     epochs=1, batch_size=64, backend="gloo",

@@ -12,9 +12,7 @@ from slipway_trainer.training import goals
 def _import_torch() -> None:
     """Import torch and torchvision, which takes two thirds of the time without garbage collection.
 
-    They make some 100,000 objects that stay, and while they do Python's garbage collector goes over
-    them again and again, for nothing. With the ranks of a job on one machine that is a second of
-    its start. Afterwards the collector works as ever, and leaves those objects aside.
+    It would go over some 100,000 objects that stay, again and again, for a second of a job's start.
     """
     gc.disable()
     # Every torch.optim imports _dynamo, then with the collector on.
@@ -29,11 +27,7 @@ _import_torch()
 
 
 def parser(program: str, documentation: str | None, **defaults: Any) -> argparse.ArgumentParser:
-    """Return a parser with the options of every demo; it raises for an argument that is wrong.
-
-    `program` is the module, as `python3 -m` takes it, with its documentation, and `defaults` are
-    its own, of options and of what it adds.
-    """
+    """Return a parser with the options of every demo; it raises for an argument that is wrong."""
     made = argparse.ArgumentParser(
         prog=f"python3 -m {program}",
         description=documentation,

@@ -1,8 +1,7 @@
 """The files that a run leaves: its model, how good that is, its predictions, and torch's profile.
 
-The page of predictions has a confusion matrix, and some of the pictures. It comes out of the last
-validation itself: no rank evaluates a picture for it. The matrix is of the complete test set, the
-pictures are of the share of the rank that writes the page.
+The page of predictions has a confusion matrix of the complete test set, by the last validation, and
+some of the pictures that the rank had in it that writes the page.
 """
 
 import base64
@@ -75,10 +74,7 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def profiled(directory: Path | None, rank: int) -> AbstractContextManager[profile | None]:
-    """Return what writes a trace of this rank's first steps into `directory`, when there is one.
-
-    The trace opens in https://ui.perfetto.dev, chrome://tracing and TensorBoard.
-    """
+    """Return what writes a trace of this rank's first steps into `directory`, when there is one."""
     if directory is None:
         return nullcontext()
     running: AbstractContextManager[profile] = profile(

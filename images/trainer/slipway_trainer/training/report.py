@@ -1,10 +1,6 @@
-"""What a rank of the trainer's programs leaves behind when it ends: its message and its exit code.
-
-The message is the one of `slipway.termination`.
-"""
+"""What a rank of the trainer's programs leaves behind when it ends: its message, its exit code."""
 
 import faulthandler
-import json
 import os
 import signal
 import sys
@@ -12,7 +8,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NoReturn
 
 from slipway import termination, uncaught
@@ -28,8 +23,7 @@ _saves = threading.Event()
 def run(work: Callable[[Events], dict[str, Any]]) -> None:
     """Do the work of this rank, leave its summary or its failure behind, and end the process.
 
-    The process ends at once, without Python's own tear-down: that could wait for ranks that
-    are gone. Their connections to this one close with it, so they end within seconds, too.
+    It ends at once: Python's own tear-down could wait for ranks that are gone.
     """
     events = Events(own_rank())
     _end_on_sigterm(events)
@@ -43,14 +37,6 @@ def run(work: Callable[[Events], dict[str, Any]]) -> None:
         termination.leave(summary)
         code = 0
     end(code)
-
-
-def name_stand_in(root: str | Path) -> None:
-    """Name what `root` has in CIFAR-10's place, if it has, by the file DATASET in it."""
-    about = json.loads(Path(root, "DATASET").read_text())
-    if about["name"] != "cifar10":
-        note = f"{root} has no CIFAR-10 but {about['name']} in its format"
-        termination.name_dataset(about["name"], note)
 
 
 def _fail(events: Events, error: BaseException) -> int:

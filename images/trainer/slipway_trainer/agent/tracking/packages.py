@@ -5,8 +5,7 @@ distributed training: https://docs.wandb.ai/guides/track/log/distributed-trainin
 WANDB_API_KEY and WANDB_MODE are the job's variables.
 
 TensorBoard's event files are in the directory `tensorboard` of the program's files. tensorboardX
-writes them: torch's own writer would import torch, and needs TensorBoard besides.
-https://github.com/lanpa/tensorboardX
+writes them, which needs no torch: https://github.com/lanpa/tensorboardX
 """
 
 import os

@@ -59,10 +59,7 @@ class Tracking:
             return None
 
     def end(self, code: int, message: dict[str, Any]) -> dict[str, Any]:
-        """Let it send the rest in bounded time; return the message with the address of the run.
-
-        `code` is the program's, as a shell has it, `message` its termination message so far.
-        """
+        """Let it send the rest in bounded time; return the message with the address of the run."""
         seconds = _SECONDS_WHEN_STOPPED if code == EXIT_TERMINATED else _SECONDS
         limit = seconds + _MARGIN_SECONDS
         ended = json.dumps({"code": code, "message": message, "seconds": seconds})

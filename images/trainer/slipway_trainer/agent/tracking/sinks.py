@@ -3,12 +3,13 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol
 
+from slipway.checkpoint_store import sha256_of
 from slipway.events import json_map, own_rank
 from slipway_trainer.agent.tracking.figures import Point
 
@@ -137,17 +138,12 @@ def dataset_in_directory(started: Mapping[str, Any]) -> Dataset | None:
 
 
 def _digest(directory: Path) -> str:
-    """Return the sha256 of the lines that `sha256sum` prints of the files, in their names' order.
-
-    Empty for a directory that is too large for that.
-    """
+    """Return the sha256 of `sha256sum`'s lines of the files, sorted by name; empty for too many."""
     files = (path for path in directory.rglob("*") if path.is_file())
     found = list(islice(files, _MOST_FILES + 1))
     if len(found) > _MOST_FILES or sum(path.stat().st_size for path in found) > _MOST_BYTES:
         return ""
     lines = sha256()
     for name, path in sorted((path.relative_to(directory).as_posix(), path) for path in found):
-        with path.open("rb") as file:
-            digest = file_digest(file, "sha256").hexdigest()
-        lines.update(f"{digest}  {name}\n".encode())
+        lines.update(f"{sha256_of(path)}  {name}\n".encode())
     return lines.hexdigest()

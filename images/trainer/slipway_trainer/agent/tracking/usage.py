@@ -15,13 +15,11 @@ _MIB = 2**20
 _GPU_SECONDS = 5.0
 _QUERY = "--query-gpu=index,utilization.gpu,memory.used"
 ROOT = Path("/sys/fs/cgroup")
+"""Where the container's cgroup is mounted: version 2, or 1 with its controllers as directories."""
 
 
 class Usage:
-    """The use of the container of a job's pod, by its number, between one look and the next.
-
-    At `root` its cgroup is mounted: version 2, or 1 with its controllers as directories.
-    """
+    """The use of the container of a job's pod, by its number, between one look and the next."""
 
     def __init__(self, pod: int, root: Path = ROOT) -> None:
         self._prefix, self._root = f"system/pod_{pod}", root

@@ -15,8 +15,8 @@ _READS = """
 import json, os, sys
 from slipway import termination
 from slipway_trainer.training import report
-termination.name_dataset("shirts", "these are shirts")
-termination.name_dataset("shirts", "these are shirts")
+termination.name_stand_in(".")
+termination.name_stand_in(".")
 """
 _SAYS = {"rank": 3, "accuracy": 0.5, "dataset": "cifar10"}
 
@@ -25,6 +25,7 @@ def _ran(directory: Path, program: str) -> tuple[dict[str, Any], subprocess.Comp
     """Return the message and the process of a program that reads a stand-in and goes on so."""
     message = directory / "message"
     message.touch()
+    (directory / "DATASET").write_text('{"name": "shirts"}')
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(CHECKOUT / "images/trainer"),
@@ -33,7 +34,7 @@ def _ran(directory: Path, program: str) -> tuple[dict[str, Any], subprocess.Comp
     }
     done = subprocess.run(
         [sys.executable, "-c", _READS + program],
-        env=environment, capture_output=True, text=True, timeout=20, check=False,
+        env=environment, cwd=directory, capture_output=True, text=True, timeout=20, check=False,
     )  # fmt: skip
     return json.loads(message.read_text() or "{}"), done
 
@@ -51,7 +52,7 @@ def test_what_a_program_says_is_corrected(tmp_path: Path, program: str) -> None:
     message, done = _ran(tmp_path, program)
     assert done.returncode == 0, done.stderr
     assert message == {**_SAYS, "dataset": "shirts"}
-    assert done.stderr.count("these are shirts") == 1
+    assert done.stderr.count("no CIFAR-10 but shirts in its format") == 1
     for line in done.stdout.splitlines():
         assert json.loads(line)["dataset"] == "shirts"
 

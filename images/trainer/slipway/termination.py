@@ -19,6 +19,8 @@ from typing import Any
 from slipway.events import Events, json_map, own_rank
 
 LIMIT_BYTES = 4096
+_LARGEST = 4 * 2**20
+"""Of the messages that are read: a rank's memory is its program's."""
 _MOST_NAMES, _LONGEST_NAME = 10, 30
 """Of those that `cut` lists: twelve bytes a character fit the limit."""
 _stand_in: dict[str, str] = {}
@@ -60,10 +62,13 @@ def container_log() -> Path | None:
     return path if path.exists() else None
 
 
-def read(path: Path | None) -> dict[str, Any]:
-    """Return the message in `path`, empty when there is none or it is no JSON object."""
+def read(path: Path | None, limit: int = _LARGEST) -> dict[str, Any]:
+    """Return the message in `path`; empty without one of at most `limit` bytes, a JSON object."""
+    if path is None:
+        return {}
     try:
-        return {} if path is None else json_map(path.read_text(errors="replace"))
+        with path.open("rb") as file:
+            return json_map(file.read(limit).decode(errors="replace"))
     except OSError:
         return {}
 

@@ -54,8 +54,7 @@ def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
     path = directory / NUMBERS
     if not path.is_file():
         return message
-    found = read(path) if path.stat().st_size <= _NUMBERS_BYTES else {}
-    if not found:
+    if not (found := read(path, _NUMBERS_BYTES)):
         warn(f"{path} is left out: it is no map of numbers in JSON, of at most 1 MiB")
         return message
     told = message.get("metrics")

@@ -129,3 +129,8 @@ def test_a_message_keeps_what_is_right_beside_what_is_odd(tmp_path: Path) -> Non
     (tmp_path / "message").write_bytes(b'{"accuracy": 0.9, "a": "\xff", "b": ' + digits + b"}")
     read = termination.read(tmp_path / "message")
     assert read == {"accuracy": 0.9, "a": "\ufffd", "b": float("inf")}
+
+
+def test_a_message_that_would_take_the_ranks_memory_is_none(tmp_path: Path) -> None:
+    (tmp_path / "message").write_text(json.dumps({"text": "x" * 5 * 2**20}))
+    assert termination.read(tmp_path / "message") == {}

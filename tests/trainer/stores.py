@@ -19,6 +19,8 @@ _PROGRAM = Path(__file__).with_name("stores_program.py")
 _INSTALL_LIMIT_SECONDS = 300
 _LISTENS = r"listening on (http://\S+)"
 BUCKET = "results"
+ODD_NAMES = ("epoch=1-acc=[0.9].ckpt", "größe 🚀.json", "a b+c&d#e?f*g%20h.txt")
+"""Names of files that a store may take for a pattern, or for an address that is quoted."""
 
 
 def _installed() -> Path:

@@ -17,6 +17,7 @@ from core.paths import CHECKOUT
 from tests.trainer import azurite
 from tests.trainer.azurite import Storage
 from tests.trainer.conftest import Opened
+from tests.trainer.stores import ODD_NAMES
 
 _LIMIT_SECONDS = 300
 # More than one block of an upload.
@@ -107,6 +108,8 @@ class Python:
         (self.directory / "outputs/logs").mkdir(parents=True)
         (self.directory / "outputs/model.pt").write_bytes(_MODEL)
         (self.directory / "outputs/logs/0.txt").write_text("trained")
+        for name in ODD_NAMES:
+            (self.directory / "outputs" / name).write_text(name)
         program = self.directory / "program.py"
         program.write_text("print('done')")
         launch = ("-m", "slipway_trainer.launch", "--", str(program))
@@ -128,7 +131,7 @@ def test_what_arrives_in_blob_storage_is_what_was_sent(storage: Storage, tmp_pat
     assert read == {
         entry["url"].removeprefix("abfs://"): entry["sha256"] for entry in sent.values()
     }
-    assert sorted(sent) == ["artifacts.json", "logs/0.txt", "model.pt"]
+    assert set(sent) == {"artifacts.json", "logs/0.txt", "model.pt", *ODD_NAMES}
 
 
 def test_of_a_jobs_runs_the_last_and_the_last_that_succeeded_stay_and_can_be_read(

@@ -14,11 +14,12 @@ from tests.trainer.conftest import Opened
 # More than one part of an upload.
 _MODEL = bytes(range(256)) * 2**16
 _LEAVES = """
-import os, pathlib
+import os, pathlib, sys
 outputs = pathlib.Path(os.environ["SLIPWAY_OUTPUT_DIR"])
 (outputs / "logs").mkdir()
 (outputs / "logs/0.txt").write_text("trained")
 (outputs / "model.pt").write_bytes(bytes(range(256)) * 2**16)
+for name in sys.argv[1:]: (outputs / name).write_text(name)
 """
 _STEPS = """
 import os, pathlib, sys
@@ -156,11 +157,11 @@ def store(
 
 def test_what_arrives_is_what_was_sent(store: Store) -> None:
     said = store.launch(
-        _LEAVES, SLIPWAY_OUTPUTS=f"{store.url}/jobs", SLIPWAY_RUN_ID=f"run-{store.url[:2]}"
+        _LEAVES, *stores.ODD_NAMES, SLIPWAY_OUTPUTS=f"{store.url}/jobs", SLIPWAY_RUN_ID=f"run-{store.url[:2]}"
     )
     assert said.splitlines()[-1] == "ended 0", said
     sent = store.message["artifacts"]
-    assert sorted(sent) == ["artifacts.json", "logs/0.txt", "model.pt"]
+    assert set(sent) == {"artifacts.json", "logs/0.txt", "model.pt", *stores.ODD_NAMES}
     read = store.files(f"jobs/run-{store.url[:2]}")
     scheme = store.url.partition("://")[0]
     assert read == {

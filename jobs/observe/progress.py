@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.api.lines import seconds_between
@@ -11,7 +11,8 @@ from jobs.records.events import event_in, figure, numbers
 _LONGEST_LINE = 80
 _TRAINS = frozenset({"step", "epoch", "metrics"})  # events of a training that goes on
 _SHOWN = 3  # of figures of other names
-_CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+_MOST_WARNINGS = 10
+CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 """What moves a terminal's cursor or colors its text: ECMA-48, 5.4, and single characters."""
 
 
@@ -44,6 +45,7 @@ class Progress:
 
     world_size: int
     has_stepped: bool = False  # whether it has trained at all
+    warnings: list[str] = field(default_factory=list)
     _epochs: int | None = None
     _first: Point | None = None  # of the run: the pace is measured from it
     _begun: Point | None = None  # of the epoch
@@ -66,9 +68,11 @@ class Progress:
             self._see(Point(event, epoch))
         elif event.get("event") == "metrics":
             self._line = ", ".join(_shown(numbers(event.get("metrics")))) or self._line
+        elif event.get("event") == "warning" and len(self.warnings) < _MOST_WARNINGS:
+            self.warnings.append(CONTROLS.sub("", str(event.get("warning"))))
         elif "event" not in event:
             # A progress bar draws itself again after a carriage return.
-            drawn = (_CONTROLS.sub("", each).strip() for each in reversed(line.split("\r")))
+            drawn = (CONTROLS.sub("", each).strip() for each in reversed(line.split("\r")))
             self._line = next(filter(None, drawn), self._line)
 
     def _see(self, point: Point) -> None:
@@ -123,7 +127,7 @@ class Progress:
 
 def _shown(figures: Mapping[str, float]) -> list[str]:
     return [
-        f"{_cut(_CONTROLS.sub('', name))} {value:.6g}"
+        f"{_cut(CONTROLS.sub('', name))} {value:.6g}"
         for name, value in list(figures.items())[:_SHOWN]
     ]
 

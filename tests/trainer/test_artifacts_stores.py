@@ -157,7 +157,10 @@ def store(
 
 def test_what_arrives_is_what_was_sent(store: Store) -> None:
     said = store.launch(
-        _LEAVES, *stores.ODD_NAMES, SLIPWAY_OUTPUTS=f"{store.url}/jobs", SLIPWAY_RUN_ID=f"run-{store.url[:2]}"
+        _LEAVES,
+        *stores.ODD_NAMES,
+        SLIPWAY_OUTPUTS=f"{store.url}/jobs",
+        SLIPWAY_RUN_ID=f"run-{store.url[:2]}",
     )
     assert said.splitlines()[-1] == "ended 0", said
     sent = store.message["artifacts"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import math
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +19,9 @@ _epochs: dict[str, dict[int, float]] = {}
 
 
 def numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    """Return those of `values` that are finite numbers, as Python's; warn of the others.
+    """Return those of `values` that are numbers, as Python's; warn of the others.
+
+    NaN and infinite ones count: a result can't hold them, but has to say so, and a gate misses.
 
     What has an `item`, as tensors and numpy's arrays of a single element, is what that returns.
     """
@@ -28,7 +29,7 @@ def numbers(values: Mapping[str, Any]) -> dict[str, float]:
     for name, value in values.items():
         number = _number(value)
         if number is None:
-            warn(f"{name}={value!r:.60} is left out: it is no finite number")
+            warn(f"{name}={value!r:.60} is left out: it is no number")
         else:
             found[str(name)] = number
     return found
@@ -102,7 +103,6 @@ def _given(**values: Any) -> dict[str, Any]:
 def _number(value: Any) -> float | None:
     try:
         plain = value.item() if hasattr(value, "item") else value
-        is_number = isinstance(plain, (int, float)) and not isinstance(plain, bool)
-        return plain if is_number and math.isfinite(plain) else None
     except Exception:  # noqa: BLE001 - a tensor of several elements, or what only looks like one
         return None
+    return plain if isinstance(plain, (int, float)) and not isinstance(plain, bool) else None

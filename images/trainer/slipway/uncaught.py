@@ -15,6 +15,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ _OF_ITS_CALLS = re.compile(r"(?i)monitoredBarrier|tim(ed|e)[ -]?out|connection|s
 _OWN = re.compile(
     r"EADDRINUSE|EADDRNOTAVAIL|EACCES|failed to (listen|bind)|ncclInvalid|ncclUnhandledCudaError"
 )
+_OF_A_CHILD = re.compile(r"\s*(Caught \w+ in .+\nOriginal Traceback|-- Process \d+ terminated)")
 _ON_BEHALF = re.compile("CalledProcessError|ChildFailedError|Process(Exited|Raised)Exception")
 """What a process raises because another one failed, whose own record says more."""
 # Also in a traceback from a container, as another machine reads it.
@@ -60,9 +62,10 @@ def record(error: BaseException | None, text: str = "") -> None:
     found = described(error, text)
     # https://docs.pytorch.org/docs/2.6/elastic/errors.html
     if (torchs := os.environ.get("TORCHELASTIC_ERROR_FILE")) and not Path(torchs).exists():
-        more = {"py_callstack": found["traceback"], "timestamp": str(int(time.time()))}
+        more = {"py_callstack": found.get("traceback", ""), "timestamp": str(int(time.time()))}
         told = {"message": {"message": found["error"], "extraInfo": more}}
-        Path(torchs).write_text(json.dumps(told))
+        with suppress(OSError):
+            Path(torchs).write_text(json.dumps(told))
     directory = os.environ.get("SLIPWAY_MESSAGE_DIR")
     path = Path(directory, f"failed-{own_rank()}.json") if directory else container_log()
     if path is None:
@@ -72,8 +75,9 @@ def record(error: BaseException | None, text: str = "") -> None:
         known = read(path)
         follows = found["from"] == PEER or _ON_BEHALF.fullmatch(type(error).__name__)
         if known.get("from") != PROGRAM or not follows:
-            whole = {**known, "rank": own_rank(), **found}
-            path.write_text(json.dumps({**whole, "pid": os.getpid()} if directory else fit(whole)))
+            own = {"pid": os.getpid()} if directory else {"rank": own_rank()}
+            whole = {**known, **own, **found}
+            path.write_text(json.dumps(whole if directory else fit(whole)))
 
 
 def described(error: BaseException | None, text: str = "") -> dict[str, Any]:
@@ -83,14 +87,20 @@ def described(error: BaseException | None, text: str = "") -> dict[str, Any]:
     led to it, and `from` whether it reports a lost peer or comes from the program.
     """
     chain = _chain(error)
-    # DataLoader, mp.spawn and pools raise what a child of theirs left: its traceback, as text.
-    texts = [in_text(_text(each)) for each in chain]
+    texts = [in_text(_text(each)) if _carries(each) else None for each in chain]
     remote = next(filter(None, texts), {"from": PROGRAM})
-    count = 2 if error is not None and _grouped(error) else 1
-    shown = remote["error"] if texts and texts[0] else ": ".join(map(_named, chain[:count]))
-    frames = [line for each in chain for line in reversed(_frames(each))]
+    grouped = error is not None and len(_grouped(error)) > 0
+    shown = ": ".join(map(_named, chain[: 2 if grouped else 1]))
+    name = remote.get("error", "").partition(":")[0].rpartition(".")[2]
+    if texts and (
+        texts[0] or name == type(error).__name__
+    ):  # as its child has it, not formatted again
+        shown = remote["error"]
+    # A group's own line is where it waited for what failed.
+    raised = chain[1:] + chain[:1] if grouped else chain
+    frames = [line for each in raised for line in reversed(_frames(each))]
     here = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(None)]
-    at = remote.get("at") or _own_line([*frames, *here])
+    at = remote.get("at") or _own_line([*here, *frames] if text else [*frames, *here])
     trace = () if error is None else traceback.TracebackException.from_exception(error).format()
     found = {
         "error": (text or shown)[:_LONGEST_ERROR],
@@ -161,6 +171,12 @@ def _before(error: BaseException) -> BaseException | None:
     return error.__cause__ if error.__suppress_context__ else error.__context__
 
 
+def _carries(error: BaseException) -> bool:
+    """Return whether its text is a child's traceback: of a DataLoader, mp.spawn or a pool."""
+    is_pools = type(error).__name__.endswith("RemoteTraceback")
+    return is_pools or _OF_A_CHILD.match(_text(error)) is not None
+
+
 def _named(error: BaseException) -> str:
     return ": ".join(filter(None, (type(error).__name__, _text(error).strip())))
 
@@ -174,7 +190,10 @@ def _text(error: BaseException) -> str:
 
 def _frames(error: BaseException) -> list[tuple[str, int]]:
     walked = traceback.walk_tb(error.__traceback__)
-    return [(frame.f_code.co_filename, line) for frame, line in walked]
+    found = [(frame.f_code.co_filename, line) for frame, line in walked]
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        found.append((error.filename, error.lineno or 1))
+    return found
 
 
 def _own_line(frames: Iterable[tuple[str, int]]) -> str | None:

@@ -77,8 +77,9 @@ def fetch(stack: str, job: str, to: str = "", run: str = "") -> int:
         other = f" Or fetch those of the last run that succeeded: RUN={_SUCCEEDED}."
         raise CommandError(
             f"The last run of {job} left no files that were kept. Its program has to write them "
-            f"into SLIPWAY_OUTPUT_DIR (docs/files.md); `make rerun JOB={job} STACK={stack}` trains "
-            f"it again.{'' if result.succeeded else other}"
+            "into SLIPWAY_OUTPUT_DIR (docs/files.md); if it did, its log says why they were not. "
+            f"`make rerun JOB={job} STACK={stack}` trains it again."
+            f"{'' if result.succeeded else other}"
         )
     directory = Path(to or f"outputs/{job}/{run_id}")
     echo(f"Copying the files of {job}'s run {run_id} from {url}.")

@@ -14,6 +14,7 @@ it that succeeded. Whether one did, no pod knows: the next run's pods get its id
 """
 
 import json
+import os
 import re
 import signal
 import time
@@ -38,7 +39,10 @@ _READ_BACK_BYTES = 64 * 2**20
 _CHUNK_BYTES = 8 * 2**20
 _ODD = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 """Control characters, and what Python has for bytes that are no UTF-8: few stores take them."""
-_COPIED = "only files with names in UTF-8 without control characters are, and no links to folders"
+_COPIED = (
+    "only files that can be read are, with names in UTF-8 without control characters, and no links "
+    f"to folders; {LIST} is the list of the copies"
+)
 _DUMP = "\n\nDebug source:"
 _REACH_SECONDS = 30
 """A store's client may try for many minutes, which no run that has ended is held up for."""
@@ -76,11 +80,9 @@ def sync(
     Raises:
         TimeoutError: it took longer than `LIMIT_SECONDS`.
         NotArrivedError: a copy differs from its file.
-        ValueError: the program used the name of the list, or the URL is none that fsspec knows.
+        ValueError: the URL is none that fsspec knows.
         Exception: whatever the store's client raises; a copy may then be incomplete.
     """
-    if (directory / LIST).is_file():
-        raise ValueError(f"{directory / LIST} has the name of the list of artifacts; rename it")
     begun, files = time.monotonic(), dict[str, dict[str, Any]]()
     paths, others = sort(directory)
     if others:
@@ -118,7 +120,8 @@ def sort(directory: Path) -> tuple[dict[str, Path], list[str]]:
     files, others = dict[str, Path](), list[str]()
     for path in sorted(directory.rglob("*")):
         name = str(path.relative_to(directory))
-        if path.is_file() and _ODD.search(name) is None:
+        is_readable = path.is_file() and os.access(path, os.R_OK)
+        if is_readable and name != LIST and _ODD.search(name) is None:
             files[name] = path
         elif path.is_symlink() or (path.exists() and not path.is_dir()):
             others.append(name)

@@ -135,9 +135,9 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
 
 
 def _failed(what: str, error: Exception) -> str:
-    """Print what failed and why to standard error, and return it."""
+    """Report what failed and why as an event, and return it."""
     text = f"{what}: {artifacts.described(error)}"
-    print(text, file=sys.stderr, flush=True)
+    Events(own_rank()).emit("warning", warning=text)
     return text
 
 
@@ -169,7 +169,7 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
         message = {**termination.read(termination.place()), **left}
         if code == 0 or "error" in message:
             return code, message
-        return code, recorded(scratch, code, pid) or from_log(last, code)
+        return code, {"rank": own_rank(), **(recorded(scratch, code, pid) or from_log(last, code))}
 
 
 def _wait_for(program: Sequence[str], scratch: Path) -> tuple[int, str, int]:

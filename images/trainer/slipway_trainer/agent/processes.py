@@ -9,6 +9,7 @@ seconds, in which all others have failed too: their connections closed.
 
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -23,6 +24,7 @@ from slipway.termination import read
 from slipway.uncaught import PEER, in_text
 
 FIRST_FAILURE = "first-failure.json"
+_USAGE, _REFUSAL = 2, re.compile(r"(?m)^(.+: error: .+)\s*\Z")
 _LAST_LINES = 30
 LAST_BYTES = 64 * 1024
 """Of a process' standard error, so much at its end is kept, however much it prints."""
@@ -71,9 +73,11 @@ def from_log(text: str, code: int) -> dict[str, Any]:
     """
     if code == 0:
         return {}
-    found = None if "was ended by" in ended(code) else in_text(text)
-    if found is not None:
+    # Python ends with 1 by an exception, argparse with 2. With others a program ends by itself.
+    if code == 1 and (found := in_text(text)) is not None:
         return found
+    if code == _USAGE and (refusal := _REFUSAL.search(text)):
+        return {"error": refusal[1]}
     lines = [line[-LAST_BYTES // _LAST_LINES :] for line in text.splitlines()[-_LAST_LINES:]]
     return {"error": f"the program {ended(code)}", "traceback": "\n".join(lines)}
 
@@ -81,12 +85,11 @@ def from_log(text: str, code: int) -> dict[str, Any]:
 def recorded(directory: Path, code: int, pid: int, rank: int | str = "*") -> dict[str, Any]:
     """Return the exception that ended a program, as its processes recorded it; empty without one.
 
-    Of several processes it is that of the first to fail by itself. A helper's that had failed
-    before is none where a signal ended the process `pid`.
+    Of several processes it is that of the first to fail by itself. A helper's may have been handled
+    where the process `pid` ended in another way than by an exception.
     """
     left = sorted(directory.glob(f"failed-{rank}.json"), key=lambda path: path.stat().st_mtime_ns)
-    is_signal = "was ended by" in ended(code)
-    own = [each for each in map(read, left) if not is_signal or each.get("pid") == pid]
+    own = [each for each in map(read, left) if code == 1 or each.get("pid") == pid]
     first: dict[str, Any] = min(own, key=lambda each: each.get("from") == PEER, default={})
     return {name: value for name, value in first.items() if name != "pid"}
 
@@ -156,7 +159,7 @@ def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
             words = words if words.exists() else log
             if message := recorded(directory, failure.exitcode, failure.pid, rank):
                 words = directory / f"failed-{rank}.json"
-        message = message or {"rank": rank, **from_log(_end_of(log), failure.exitcode)}
+        message = {"rank": rank, **(message or from_log(_end_of(log), failure.exitcode))}
         # torchrun sends SIGTERM to those that are left.
         is_left = ended(failure.exitcode) == "was ended by SIGTERM" and "from" not in message
         follows = is_left or message.get("from") == PEER

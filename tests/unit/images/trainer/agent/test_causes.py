@@ -91,6 +91,7 @@ class Program:
     def run(self, text: str, *, launched: bool = True) -> subprocess.CompletedProcess[str]:
         """Run it to its end, beside the launcher or as the container's only process."""
         (self.directory / "train.py").write_text(text)
+        self.message_file.write_text("")
         before = ["-m", "slipway_trainer.launch", "--"] if launched else []
         return subprocess.run(
             [sys.executable, *before, str(self.directory / "train.py")],
@@ -156,6 +157,14 @@ _CAUSES = {
     "a helper failed before": (
         ("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import nothing'])\n"
         f"{_RAISE}"), 3),
+    "a message that quotes a traceback": (
+        ("quoted = 'Traceback (most recent call last):\\n  File \"a.py\", line 1\\nKeyError: 1'\n"
+        "raise ValueError('label 11 is out of range\\nin the report:\\n' + quoted)"), 2),
+    "an error that writes its message": (
+        ("import multiprocessing\nclass Bad(ValueError):\n"
+        "    def __init__(self, label): super().__init__(f'label {label} is out of range')\n"
+        "Bad.__qualname__ = Bad.__name__ = 'ValueError'\nValueError = Bad\ndef item(_):\n"
+        "    raise Bad(11)\nmultiprocessing.get_context('fork').Pool(1).map(item, [1])"), 7),
     "torchrun's child": (
         ("import os\nos.environ['TORCHELASTIC_ERROR_FILE'] = os.environ['TERMINATION_LOG'] + '.e'\n"
         f"{_RAISE}"), 3),
@@ -190,6 +199,26 @@ def test_a_text_that_ends_a_program_is_its_error(program: Program) -> None:
     assert (done.returncode, done.stderr) == (1, "no data in /data\n")
     assert program.message["error"] == "no data in /data"
     assert program.message["at"] == "train.py:3"
+    program.run(
+        "import os, sys\nos.environ['TORCHELASTIC_ERROR_FILE'] = 'nowhere/e'\ntry:\n    int('x')\n"
+        "except ValueError:\n    sys.exit('no number')"
+    )
+    assert (program.message["error"], program.message["at"]) == ("no number", "train.py:6")
+
+
+def test_a_syntax_error_has_the_line_that_is_wrong(program: Program) -> None:
+    (program.directory / "model.py").write_text("layers = 3\nwidth = = 4\n")
+    program.run("import model")
+    assert program.message["at"] == "model.py:2"
+
+
+def test_what_argparse_refuses_is_the_error(program: Program) -> None:
+    program.run(
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--lr', required=True)\nparser.parse_args()"
+    )
+    expected = "train.py: error: the following arguments are required: --lr"
+    assert program.message["error"] == expected
 
 
 def test_what_led_to_an_error_is_recorded_with_it(program: Program) -> None:
@@ -209,6 +238,12 @@ def test_of_a_group_the_exception_that_comes_from_the_program_is_named(program: 
     error = "ExceptionGroup: training (2 sub-exceptions): ValueError: label 11"
     assert program.message["error"] == error
     assert program.message["from"] == "program"
+    program.run(
+        "import asyncio\nasync def fetch():\n    raise ValueError('checksum')\nasync def main():\n"
+        "    async with asyncio.TaskGroup() as group:\n        group.create_task(fetch())\n"
+        "asyncio.run(main())"
+    )
+    assert program.message["at"] == "train.py:3"
 
 
 def test_torchrun_gets_the_error_in_its_own_file(program: Program) -> None:
@@ -236,6 +271,11 @@ def test_a_helper_that_failed_is_no_error_of_a_program_that_succeeds_or_is_kille
     assert "error" not in program.message
     program.run(helper + "os.kill(os.getpid(), 9)")
     assert "was ended by SIGKILL" in program.message["error"]
+    program.run(
+        f"{helper}import traceback\n"
+        "try: {}[1]\nexcept KeyError: traceback.print_exc()\nsys.exit(4)"
+    )
+    assert program.message["error"] == "the program exited with code 4"
 
 
 _GLOO = "[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]"
@@ -296,3 +336,5 @@ def test_of_spawned_ranks_the_one_that_failed_by_itself_is_named(program: Progra
     )
     assert program.message["error"] == "ValueError: label 11 is out of range"
     assert program.message["rank"] == 0
+    program.run("import os\nos.environ['RANK'] = '5'  # as a torchrun of its own\nraise ValueError")
+    assert program.message["rank"] == 0, "the pod's, whose logs there are"

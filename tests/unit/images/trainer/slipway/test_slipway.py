@@ -2,6 +2,7 @@
 
 import ast
 import json
+import math
 import os
 import subprocess
 import sys
@@ -72,6 +73,15 @@ def test_without_finish_what_was_logged_is_the_result(message: Path) -> None:
     assert json.loads(message.read_text())["metrics"] == {"f1": 1}
 
 
+def test_a_last_figure_that_is_no_number_hides_behind_none_before_it(message: Path) -> None:
+    """A gate on it has to miss: the training diverged."""
+    logs = "slipway.log(epoch=1, loss=0.3); slipway.log(epoch=2, loss=float('nan'))"
+    ran(f"import slipway; {logs}", TERMINATION_LOG=str(message))
+    left = json.loads(message.read_text())
+    assert math.isnan(left["metrics"]["loss"])
+    assert math.isnan(left["epoch_metrics"]["loss"][-1])
+
+
 def test_a_program_that_failed_without_finish_leaves_no_result(message: Path) -> None:
     program = "import slipway; slipway.log(epoch=1, val_loss=0.3); raise ValueError"
     assert ran(program, TERMINATION_LOG=str(message)).returncode == 1
@@ -104,7 +114,6 @@ def test_of_many_epochs_the_latest_are_kept() -> None:
     [
         ("slipway.log(epoch=1, a='text', b=1)", "a='text' is left out"),
         ("slipway.log(epoch='x', b=1)", "log failed with ValueError"),
-        ("slipway.log(epoch=1, b=1, c=float('nan'))", "c=nan is left out"),
         ("slipway.log(epoch=1, b=1, c=True, d=None)", "d=None is left out"),
         ("class Two:\n  def item(self): raise RuntimeError\nslipway.log(b=1, two=Two())", "two="),
         ("slipway.finish(b=1, dataset=object())", "finish failed with TypeError"),

@@ -120,13 +120,14 @@ class JobApi:
     def nodes(self) -> list[Object]:
         return self._items("/api/v1/nodes")
 
-    def workloads(self) -> list[Object]:
-        """Return Kueue's Workloads of the namespace; none in a cluster without Kueue."""
+    def workloads(self, uid: str) -> list[Object]:
+        """Return Kueue's Workloads of the job of that uid; none in a cluster without Kueue."""
         group = self._unless_gone(Request("GET", "/apis/kueue.x-k8s.io"))
         if group is None:
             return []
         version = group["preferredVersion"]["groupVersion"]
-        return self._items(f"/apis/{version}/namespaces/{self.namespace}/workloads")
+        own = {"labelSelector": f"kueue.x-k8s.io/job-uid={uid}"}
+        return self._items(f"/apis/{version}/namespaces/{self.namespace}/workloads", own)
 
     def autoscaler_report(self) -> tuple[str, list[Object]] | None:
         """Return an autoscaler's own status, and the events that report what it could not do.

@@ -51,10 +51,10 @@ class Obstacles:
         """Show what is in the way, and let the run judge whether that is the end."""
         now, run = time.monotonic(), self.run
         if is_suspended(run.job):
-            if now - self._room_at >= _ROOM_SECONDS:
-                self._room_at = now
+            if now - self._events_at >= _EVENTS_SECONDS:
+                self._events_at = now
                 with suppress(ApiException, Unreachable):
-                    run.queued = queued(run.uid, self.api.workloads())
+                    run.queued = queued(run.uid, self.api.workloads(run.uid))
             return
         if now - self._nodes_at >= _NODES_SECONDS:
             self._nodes_at = now

@@ -18,10 +18,10 @@ from jobs.api.client import JobApi, Object, Unreachable
 from jobs.api.lines import moment
 from jobs.model.manifest import manifest
 from jobs.model.names import RUN_LABEL
-from jobs.model.pytorchjob import Topology, run_of
+from jobs.model.pytorchjob import QUEUE_LABEL, Topology, run_of
 from jobs.model.submission import Submission
 from jobs.observe.failures import on_lost_nodes
-from jobs.observe.pytorchjob import has_ended, message_of
+from jobs.observe.pytorchjob import has_ended, is_suspended, message_of
 from jobs.run import retry
 from jobs.run.patch import patch_in_place
 from jobs.run.retry import Attempt
@@ -69,7 +69,7 @@ def submit(
                 # Another process was quicker, or a first answer got lost: read the present one.
                 continue
         _refuse_foreign(api, existing)
-        if _adoptable(existing, digest, pods=len(api.pods())):
+        if _adoptable(existing, digest, plain, pods=len(api.pods())):
             context.info(f"PyTorchJob {api.name} is there already: waiting for it")
             patch_in_place(api, existing, plain, removing=False)
             return existing
@@ -177,9 +177,13 @@ def _refuse_foreign(api: JobApi, job: Object) -> None:
         )
 
 
-def _adoptable(job: Object, digest: str, pods: int) -> bool:
+def _adoptable(job: Object, digest: str, wanted: Object, pods: int) -> bool:
     metadata = job["metadata"]
     if metadata.get("deletionTimestamp") or metadata["labels"].get(HASH_LABEL) != digest:
+        return False
+    queue, other = (each["metadata"]["labels"].get(QUEUE_LABEL) for each in (job, wanted))
+    if other not in {None, queue} and is_suspended(job):
+        # Nothing of it runs, and its queue may not even exist. Kueue itself may add a default one.
         return False
     if run_of(job) in {each.get("run_id") for each in retry.earlier(job)}:
         # It is one of the attempts that are over, although the operator, which judges by the

@@ -95,9 +95,13 @@ class TestCluster:
 
     def add_kubectl_image(self) -> None:
         """A static program that can write and read a file and ask the API server."""
-        archive = self.layout.directory.parent / "kubectl.tar"
+        self.add_image(KUBECTL_IMAGE, toolchain.path("kubectl"), "/kubectl")
+
+    def add_image(self, name: str, binary: Path, entrypoint: str) -> None:
+        """Bring in an image with one static program."""
+        archive = self.layout.directory.parent / f"{binary.name}.tar"
         with archive.open("w+b") as file:
-            program.write_archive(file, KUBECTL_IMAGE, toolchain.path("kubectl"), "/kubectl")
+            program.write_archive(file, name, binary, entrypoint)
         address = f"--address={self.layout.containerd_socket}"
         subprocess.run(
             [toolchain.path("ctr"), address, "--namespace=k8s.io", "images", "import", archive],

@@ -3,20 +3,16 @@
 import base64
 import json
 import os
-import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
-from core.paths import cache_dir
+from tests import go_programs
 from tests.trainer import listening
 
 _SOURCE = Path(__file__).parent / "registry_program"
-_BUILD_LIMIT_SECONDS = 900
 _LISTENS = r"listening on (127\.0\.0\.1:\d+)"
 USER, PASSWORD = "slipway", "a password with: a colon"
 _USERS = "slipway:$2b$04$2jPwHw0SRSxC5..bZXQqM.2ylWDwAch2BS.etuuTSEzFhnkPy8WZW"
@@ -39,32 +35,8 @@ class RunningRegistry:
 
 
 def installed() -> Path:
-    """Return the registry's program; Go builds it when it is not in the cache yet."""
-    version = re.search(r"distribution/v3 (\S+)", (_SOURCE / "go.mod").read_text())
-    assert version is not None
-    program = cache_dir() / "test-tools" / f"registry@{version.group(1)}"
-    if program.exists():
-        return program
-    program.parent.mkdir(parents=True, exist_ok=True)
-    fresh = program.with_suffix(".unfinished")
-    command = ("go", "build", "-trimpath", "-buildvcs=false", "-o", str(fresh), ".")
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
-    try:
-        said = subprocess.run(
-            command,
-            cwd=_SOURCE,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=_BUILD_LIMIT_SECONDS,
-            check=False,
-        )
-    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
-        pytest.fail(f"{error}; the test of registries needs Go, see README.md", pytrace=False)
-    if said.returncode != 0:
-        pytest.fail(f"`{' '.join(command)}` failed: {said.stderr[-2000:]}", pytrace=False)
-    fresh.rename(program)
-    return program
+    """Return the registry's program."""
+    return go_programs.built("registry", _SOURCE, "github.com/distribution/distribution/v3", ".")
 
 
 @contextmanager

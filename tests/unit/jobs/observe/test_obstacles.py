@@ -231,3 +231,5 @@ def test_the_row_of_a_suspended_run_shows_kueues_reason(
         "until its `runPolicy.suspend` is unset" if reason is None else f"in Kueue's queue {reason}"
     )
     assert run.status == f"2 ranks: suspended, {why}"
+    lists = [path for _, path, _ in api.asked if path.startswith(WORKLOADS)]
+    assert all("job-uid%3Djob-uid" in path for path in lists)

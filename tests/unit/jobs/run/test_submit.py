@@ -1,10 +1,15 @@
 """What a job is submitted with, besides what its declaration renders."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
+import pytest
+
 from jobs.api.client import JobApi
+from jobs.model.manifest import manifest
 from jobs.model.names import RUN_LABEL
+from jobs.model.pytorchjob import QUEUE_LABEL
 from jobs.run.submit import HASH_LABEL, remove, submit
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs.run.test_lifecycle import SUBMISSION, Quiet
@@ -15,11 +20,29 @@ class Empty:
 
     name, namespace = "mnist-gloo", "slipway-jobs"
 
-    def get(self) -> None:
+    def get(self) -> dict[str, Any] | None:
         return None
 
     def create(self, submitted: dict[str, Any]) -> dict[str, Any]:
         return submitted
+
+
+class There(Empty):
+    """A cluster that has a job without pods, until it is deleted."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.job: dict[str, Any] | None = job
+
+    def get(self) -> dict[str, Any] | None:
+        return self.job
+
+    def pods(self) -> list[dict[str, Any]]:
+        return []
+
+    def patch(self, change: dict[str, Any]) -> None: ...
+
+    def delete(self) -> None:
+        self.job = None
 
 
 def submitted() -> dict[str, Any]:
@@ -38,6 +61,31 @@ def test_a_job_and_its_pods_have_the_same_run_id_and_every_submission_another() 
 
 def test_its_label_has_the_hash_of_what_can_alter_the_result() -> None:
     assert submitted()["metadata"]["labels"][HASH_LABEL] == SUBMISSION.digest()
+
+
+@pytest.mark.parametrize(
+    ("suspended", "queue", "wanted", "stays"),
+    [
+        (True, "reserch", "research", False),
+        (False, "reserch", "research", True),
+        (True, "research", "research", True),
+        (True, "default", None, True),
+    ],
+    ids=["waits in another queue", "runs", "waits in this queue", "waits in Kueue's default"],
+)
+def test_a_job_that_waits_in_another_queue_is_submitted_anew(
+    suspended: bool, queue: str, wanted: str | None, stays: bool
+) -> None:
+    """One whose queue does not exist would be waited for without end."""
+    there, now = (
+        replace(SUBMISSION, job=replace(SUBMISSION.job, queue=each)) for each in (queue, wanted)
+    )
+    labels = {HASH_LABEL: there.digest(), RUN_LABEL: "earlier"}
+    existing = manifest(there, labels=labels)
+    existing["spec"]["runPolicy"]["suspend"] = suspended
+    job = submit(cast("JobApi", There(existing)), now, {}, Quiet())
+    assert (job["metadata"]["labels"][RUN_LABEL] == "earlier") == stays
+    assert job["metadata"]["labels"][QUEUE_LABEL] == (queue if stays else wanted)
 
 
 def test_a_jobs_age_is_by_the_api_servers_clock_which_may_be_another() -> None:

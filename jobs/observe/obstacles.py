@@ -19,7 +19,7 @@ from core.kube import api_message
 from core.manifests import condition
 from jobs.api.client import JobApi, Object, Unreachable
 from jobs.observe.outcome import warnings
-from jobs.observe.pytorchjob import is_of, is_suspended
+from jobs.observe.pytorchjob import is_suspended
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 
@@ -54,7 +54,7 @@ class Obstacles:
             if now - self._events_at >= _EVENTS_SECONDS:
                 self._events_at = now
                 with suppress(ApiException, Unreachable):
-                    run.queued = queued(run.uid, self.api.workloads(run.uid))
+                    run.queued = queued(self.api.workloads(run.uid))
             return
         if now - self._nodes_at >= _NODES_SECONDS:
             self._nodes_at = now
@@ -134,14 +134,13 @@ def see_events(run: RunState, events: Sequence[Object]) -> None:
                 run.refusal = message
 
 
-def queued(uid: str, workloads: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return where, and why, the job of that uid waits in Kueue; None where it does not."""
+def queued(workloads: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return where, and why, a job waits in Kueue, by its Workload; None without one."""
     for workload in workloads:
-        if is_of(workload, uid):
-            queue = workload["spec"].get("queueName", "")
-            found = (condition(workload, each) for each in ("QuotaReserved", "Admitted"))
-            lacks = (each.get("message", "") for each in found if each.get("status") == "False")
-            return ": ".join(filter(None, (f"in Kueue's queue {queue}", next(lacks, ""))))
+        queue = workload["spec"].get("queueName", "")
+        found = (condition(workload, each) for each in ("QuotaReserved", "Admitted"))
+        lacks = (each.get("message", "") for each in found if each.get("status") == "False")
+        return ": ".join(filter(None, (f"in Kueue's queue {queue}", next(lacks, ""))))
     return None
 
 

@@ -19,9 +19,7 @@ _epochs: dict[str, dict[int, float]] = {}
 
 
 def numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    """Return those of `values` that are numbers, as Python's; warn of the others.
-
-    NaN and infinite ones count: a result can't hold them, but has to say so, and a gate misses.
+    """Return those of `values` that are numbers, NaN too, as Python's; warn of the others.
 
     What has an `item`, as tensors and numpy's arrays of a single element, is what that returns.
     """

@@ -43,7 +43,10 @@ _OF_ITS_CALLS = re.compile(r"(?i)monitoredBarrier|tim(ed|e)[ -]?out|connection|s
 _OWN = re.compile(
     r"EADDRINUSE|EADDRNOTAVAIL|EACCES|failed to (listen|bind)|ncclInvalid|ncclUnhandledCudaError"
 )
-_OF_A_CHILD = re.compile(r"\s*(Caught \w+ in .+\nOriginal Traceback|-- Process \d+ terminated)")
+_OF_A_CHILD = re.compile(
+    r"\w*(RemoteTraceback:|: Caught \w+ in .+\nOriginal Traceback|: -- Process \d+ terminated)"
+)
+"""Of a pool, a DataLoader and mp.spawn, whose text is a child's traceback."""
 _ON_BEHALF = re.compile("CalledProcessError|ChildFailedError|Process(Exited|Raised)Exception")
 """What a process raises because another one failed, whose own record says more."""
 # Also in a traceback from a container, as another machine reads it.
@@ -87,7 +90,7 @@ def described(error: BaseException | None, text: str = "") -> dict[str, Any]:
     led to it, and `from` whether it reports a lost peer or comes from the program.
     """
     chain = _chain(error)
-    texts = [in_text(_text(each)) if _carries(each) else None for each in chain]
+    texts = [in_text(_text(each)) if _OF_A_CHILD.match(_named(each)) else None for each in chain]
     remote = next(filter(None, texts), {"from": PROGRAM})
     grouped = error is not None and len(_grouped(error)) > 0
     shown = ": ".join(map(_named, chain[: 2 if grouped else 1]))
@@ -169,12 +172,6 @@ def _grouped(error: BaseException) -> list[BaseException]:
 
 def _before(error: BaseException) -> BaseException | None:
     return error.__cause__ if error.__suppress_context__ else error.__context__
-
-
-def _carries(error: BaseException) -> bool:
-    """Return whether its text is a child's traceback: of a DataLoader, mp.spawn or a pool."""
-    is_pools = type(error).__name__.endswith("RemoteTraceback")
-    return is_pools or _OF_A_CHILD.match(_text(error)) is not None
 
 
 def _named(error: BaseException) -> str:

@@ -262,9 +262,9 @@ def test_it_ends_at_once_when_the_engine_is_gone(plugin: Plugin) -> None:
     assert plugin.process.wait(_EXIT_LIMIT) == 1
 
 
-def test_it_ends_cleanly_when_the_engine_needs_it_no_more(plugin: Plugin) -> None:
+def test_it_ends_by_the_signal_of_an_engine_that_needs_it_no_more(plugin: Plugin) -> None:
     plugin.process.send_signal(signal.SIGINT)
-    assert plugin.process.wait(_EXIT_LIMIT) == 0
+    assert plugin.process.wait(_EXIT_LIMIT) == -signal.SIGINT
 
 
 def test_another_user_of_the_machine_is_refused(stranger: str) -> None:

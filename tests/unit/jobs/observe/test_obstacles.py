@@ -210,10 +210,10 @@ def workload(owner: str, *conditions: tuple[str, str, str]) -> dict[str, Any]:
             "research: wait for nodes",
         ),
         ([workload("job-uid")], "research"),
-        ([workload("another", ("QuotaReserved", "False", FULL))], None),
+        ([], None),
         (None, None),
     ],
-    ids=["no quota", "an admission check", "not looked at yet", "another job's", "no Kueue"],
+    ids=["no quota", "an admission check", "not looked at yet", "no Workload yet", "no Kueue"],
 )
 def test_the_row_of_a_suspended_run_shows_kueues_reason(
     workloads: list[dict[str, Any]] | None, reason: str | None

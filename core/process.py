@@ -1,6 +1,7 @@
 """Runs other programs: never through a shell, always with a limit."""
 
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -14,6 +15,7 @@ ANSWER_LIMIT = 30.0
 """Seconds for a command that only asks."""
 _PAUSE = 0.1
 _LONGEST = 4000
+_CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class CommandFailed(RuntimeError):
@@ -119,6 +121,11 @@ def tail(log: Path, *, lines: int, start: int = 0) -> list[str]:
     with log.open("rb") as file:
         file.seek(max(start, log.stat().st_size - 16384))
         return [f"  {line}" for line in file.read().decode(errors="replace").splitlines()[-lines:]]
+
+
+def printable(text: str) -> str:
+    """Return lines without what moves a terminal's cursor or colors it (ECMA-48, 5.4), as UTF-8."""
+    return _CONTROLS.sub("", utf8(text))
 
 
 def utf8(text: str) -> str:

@@ -11,7 +11,7 @@ from pulumi.runtime import rpc
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 
 from core.handler import SECRET, UNKNOWN
-from core.process import utf8
+from core.process import printable, utf8
 
 
 @dataclass
@@ -46,7 +46,7 @@ class EngineContext:
     ) -> None:
         self.engine.Log(
             engine_pb2.LogRequest(
-                severity=severity, message=message, urn=self.urn, ephemeral=ephemeral
+                severity=severity, message=printable(message), urn=self.urn, ephemeral=ephemeral
             )
         )
 

@@ -24,6 +24,8 @@ from pulumi.provider.experimental.provider import Provider
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2_grpc
 
+from core.process import printable
+
 # A message holds a complete resource; the engine sends up to this many bytes and so do we.
 _MESSAGE_LIMIT = 400 << 20
 _PARALLEL_RESOURCES = 64
@@ -63,7 +65,7 @@ class Answers(grpc.aio.ServerInterceptor):
             except Exception as error:  # noqa: BLE001  # the engine must get an answer
                 if "SLIPWAY_TRACEBACK" in os.environ:
                     sys.excepthook(type(error), error, error.__traceback__)
-                await context.abort(grpc.StatusCode.UNKNOWN, str(error) or repr(error))
+                await context.abort(grpc.StatusCode.UNKNOWN, printable(str(error) or repr(error)))
 
         return grpc.unary_unary_rpc_method_handler(
             answer, handler.request_deserializer, handler.response_serializer

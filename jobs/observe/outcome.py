@@ -13,7 +13,6 @@ from jobs.api.lines import moment
 from jobs.model.pytorchjob import Topology, run_of
 from jobs.observe import pytorchjob
 from jobs.observe.exits import SIGNS, Exit
-from jobs.observe.progress import CONTROLS
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 from jobs.records.events import figure, numbers
@@ -159,16 +158,11 @@ def details(
         disruption=disruption if is_news else None,
         stacks=logs.stacks() or None,
         followers=run.followers or None,
-        previous_log=_tail(logs.before()) or None,
-        log=_tail(logs.relevant()),
+        previous_log=logs.before()[-_LOG_LINES:] or None,
+        log=logs.relevant()[-_LOG_LINES:],
         events=warnings(events)[-_EVENTS:],
         advice=_advice(end, run, silent),
     )
-
-
-def _tail(log: Sequence[str]) -> list[str]:
-    """Return the end of a log, without what would move a terminal's cursor."""
-    return [CONTROLS.sub("", line) for line in log[-_LOG_LINES:]]
 
 
 def warnings(events: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -1,10 +1,10 @@
 """How far a run is, as rank 0 reports in its log. Pure."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.process import printable
 from jobs.api.lines import seconds_between
 from jobs.records.events import event_in, figure, numbers
 
@@ -12,8 +12,6 @@ _LONGEST_LINE = 80
 _TRAINS = frozenset({"step", "epoch", "metrics"})  # events of a training that goes on
 _SHOWN = 3  # of figures of other names
 _MOST_WARNINGS = 10
-CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f]")
-"""What moves a terminal's cursor or colors its text: ECMA-48, 5.4, and single characters."""
 
 
 @dataclass
@@ -69,10 +67,10 @@ class Progress:
         elif event.get("event") == "metrics":
             self._line = ", ".join(_shown(numbers(event.get("metrics")))) or self._line
         elif event.get("event") == "warning" and len(self.warnings) < _MOST_WARNINGS:
-            self.warnings.append(CONTROLS.sub("", str(event.get("warning"))))
+            self.warnings.append(str(event.get("warning")))
         elif "event" not in event:
             # A progress bar draws itself again after a carriage return.
-            drawn = (CONTROLS.sub("", each).strip() for each in reversed(line.split("\r")))
+            drawn = (printable(each).strip() for each in reversed(line.split("\r")))
             self._line = next(filter(None, drawn), self._line)
 
     def _see(self, point: Point) -> None:
@@ -127,7 +125,7 @@ class Progress:
 
 def _shown(figures: Mapping[str, float]) -> list[str]:
     return [
-        f"{_cut(CONTROLS.sub('', name))} {value:.6g}"
+        f"{_cut(' '.join(printable(name).split()))} {value:.6g}"
         for name, value in list(figures.items())[:_SHOWN]
     ]
 

@@ -1,15 +1,18 @@
 """Plain Python values travel to the engine and back unchanged."""
 
 import json
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given, strategies
 from pulumi import FileAsset
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime import rpc
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 
 from core.handler import SECRET, UNKNOWN
-from infra.provider.engine import plain, plain_map, wrap, wrap_map
+from infra.provider.engine import EngineContext, plain, plain_map, wrap, wrap_map
 from tests.unit.anything import TEXTS, VALUES
 
 # What JSON has, less integers that a 64-bit float cannot hold.
@@ -93,3 +96,10 @@ def test_what_the_engine_does_not_know_yet_is_unknown() -> None:
 def test_a_file_is_refused() -> None:
     with pytest.raises(TypeError, match="not supported"):
         plain(PropertyValue(FileAsset("somewhere")))
+
+
+def test_no_text_of_a_program_moves_a_terminals_cursor() -> None:
+    logged: list[engine_pb2.LogRequest] = []
+    engine = cast("engine_pb2_grpc.EngineStub", SimpleNamespace(Log=logged.append))
+    EngineContext(engine, "urn").warn("\x1b[31mred\x1b[0m\x00, \x1b[2Jgone\r\n\ttab, caf\udce9")
+    assert logged[0].message == "red, gone\n\ttab, caf\\udce9"

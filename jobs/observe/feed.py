@@ -85,6 +85,9 @@ class Feed:
         else:
             reason = f": {self.follower.last_error}" if self.follower.last_error else ""
             self.warn(f"not all logs were read within {limit_seconds:g} s{reason}")
+        for see, what in self._take(0):
+            if see == self.run.progress.see:
+                see(what)
 
     def _take(self, wait_seconds: float) -> list[tuple[See, Any]]:
         seen: list[tuple[See, Any]] = []

@@ -39,10 +39,7 @@ _READ_BACK_BYTES = 64 * 2**20
 _CHUNK_BYTES = 8 * 2**20
 _ODD = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 """Control characters, and what Python has for bytes that are no UTF-8: few stores take them."""
-_COPIED = (
-    "only files that can be read are, with names in UTF-8 without control characters, and no links "
-    f"to folders; {LIST} is the list of the copies"
-)
+_COPIED = f"only readable files with plain names in UTF-8 are, no links to folders, and no {LIST}"
 _DUMP = "\n\nDebug source:"
 _REACH_SECONDS = 30
 """A store's client may try for many minutes, which no run that has ended is held up for."""

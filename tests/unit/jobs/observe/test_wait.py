@@ -81,6 +81,24 @@ def test_what_was_seen_of_a_run_is_kept_with_its_end(tmp_path: Path) -> None:
     assert found[-1] == ("end", "Succeeded")
 
 
+class Warned(Running):
+    """A job whose rank 0 reports that a file of its outputs is not copied."""
+
+    def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
+        event = '{"event": "warning", "warning": "not copied: \'noread\'"}'
+        yield [Line("2026-01-01T00:00:01.000000000Z", event)]
+
+    def get(self, pod: str) -> dict[str, Any]:
+        return next(each for each in self.pods() if each["metadata"]["name"] == pod)
+
+
+def test_what_the_image_warns_of_is_shown_with_the_success(tmp_path: Path) -> None:
+    api, row = cast("JobApi", Warned()), Listener()
+    limits, kept = Limits(3600, start=300), Run(tmp_path)
+    assert Wait(api, job("Running"), limits, 0, row, "keep", kept).to_the_end().succeeded
+    assert "not copied: 'noread'" in row.lines
+
+
 class Outlasted(Running):
     """A job whose ranks end while a container that a webhook added to their pods does not."""
 

@@ -107,7 +107,7 @@ class History:
 
 def _read(file: Path) -> Record | None:
     """Return the record in a file, as far as it is one; None where it has none."""
-    document = read(file)
+    document = read(file, limit=-1)  # whole: a thousand epochs are no program's message
     curve = document.pop("epochs", None)
     kept, _ = fitting(Record, document)
     if not kept.keys() >= {"run_id", "submitted"}:

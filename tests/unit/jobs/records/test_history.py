@@ -95,6 +95,14 @@ def test_a_result_is_remembered_whatever_its_programs_printed() -> None:
     assert (record.result, record.epochs) == (SUCCEEDED, [{"epoch": 1, "loss": float("inf")}])
 
 
+def test_a_long_result_is_read_whole() -> None:
+    """A rank's message has a limit; what is kept of a run has none."""
+    long = {"reason": "x" * 5 * 2**20, **SUCCEEDED}
+    remembered(FIRST, long)
+    [record] = History(mine()).records()
+    assert record.result == long
+
+
 def test_of_a_damaged_record_what_is_right_is_left() -> None:
     file = remembered(FIRST, SUCCEEDED, settings={"epochs": 1})
     odd = {"provenance": {"settings": 5, "revision": COMMIT}, "result": {"accuracy": 1}}

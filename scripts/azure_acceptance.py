@@ -84,7 +84,7 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     """
     parsed = settings.parse({key: json.dumps(value) for key, value in config.items()}, STACK)
     pools = CLUSTERS[parsed.cluster.kind].pools(parsed.cluster.options)
-    table = parsed.prices or prices.default()
+    table = prices.used(parsed.prices)
     hourly = estimates.most(pools, table)
     if hourly is None:
         sizes = ", ".join(f"{each.size} in {each.region}" for each in pools)

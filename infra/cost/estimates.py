@@ -12,7 +12,7 @@ import pulumi
 from clusters.nodes import NodePool
 from core.context import show_in_summary
 from core.problem import Problem
-from infra.cost.prices import Price, PriceTable, default
+from infra.cost.prices import Price, PriceTable, used
 from jobs.model.job import TrainingJob
 from jobs.plan import TrainingCost, shares
 
@@ -24,7 +24,7 @@ def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
     """Log what the pools that are paid for cost, by the stack's own prices, else by Slipway's."""
     if pools:
         today = datetime.now().astimezone().date()
-        show_in_summary(estimate(pools, own or default(), today), pulumi.log.info)
+        show_in_summary(estimate(pools, used(own), today), pulumi.log.info)
 
 
 def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
@@ -103,7 +103,7 @@ def of_jobs(
     pools = [each for each in pools if each.gpus]
     if not pools:
         return {}
-    table = own or default()
+    table = used(own)
     amounts = [float(price.amount) for each in pools if (price := table.price_in(each))]
     if len(amounts) < len(pools):
         return {}

@@ -139,3 +139,8 @@ def default() -> PriceTable:
     if isinstance(table, PriceTable):
         return table
     raise ValueError("; ".join(map(str, table)))
+
+
+def used(own: PriceTable | None) -> PriceTable:
+    """Return a stack's own table where it has one, else the one that comes with Slipway."""
+    return default() if own is None else own

@@ -110,8 +110,8 @@ def claim_name(job: str, name: str, volume: Volume) -> str:
 
 def pod_volumes(job: JobFields, share: Share, script: MountedScript | None) -> list[dict[str, Any]]:
     """Return a pod's volumes."""
-    half = size(share.memory_limit) // 2
-    shared = job.shared_memory or f"{max(1, half // 2**20)}Mi"
+    half = f"{max(1, size(share.memory_limit) // 2**21)}Mi"
+    shared = half if job.shared_memory is None else job.shared_memory
     own: dict[str, dict[str, Any]] = {
         "tmp": {"emptyDir": {}},
         "shm": {"emptyDir": {"medium": "Memory", "sizeLimit": shared}},

@@ -65,7 +65,7 @@ class Exit:
         """The error that ended the program, with the user's line, in one line; None if unknown."""
         if self.code == 0 or self.out_of_memory or self.reason == "StartError":
             return None
-        known = self.report or (self._unrecorded if self.code == 1 else {})
+        known = self.report or (self._raised if self.code == 1 else {})
         line = next(filter(None, map(str.strip, str(known.get("error", "")).splitlines())), "")
         if not line or line.startswith("the program "):  # the launcher's, of its exit code
             return None
@@ -90,15 +90,10 @@ class Exit:
 
     @cached_property
     def _raised(self) -> dict[str, Any]:
-        """The last traceback in that text, as a program records it; empty without one."""
-        return in_text(self._text) or {}
-
-    @property
-    def _unrecorded(self) -> dict[str, Any]:
-        """The error at the end of its log, and the user's line; may be empty."""
+        """The last traceback in that text, as a program records it; else an error at its end."""
         tail = reversed(self._text.splitlines()[-_TAIL_LINES:])
         errors = (each for each in tail if _EXCEPTION.fullmatch(each.rstrip()))
-        return self._raised or {"error": next(errors, "")}
+        return in_text(self._text) or {"error": next(errors, "")}
 
     def __str__(self) -> str:
         if self.out_of_memory:

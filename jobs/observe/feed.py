@@ -85,6 +85,7 @@ class Feed:
         else:
             reason = f": {self.follower.last_error}" if self.follower.last_error else ""
             self.warn(f"not all logs were read within {limit_seconds:g} s{reason}")
+        # Of what came meanwhile the lines alone: pods that are stopped now change no verdict.
         for see, what in self._take(0):
             if see == self.run.progress.see:
                 see(what)

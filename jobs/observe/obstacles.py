@@ -134,14 +134,14 @@ def see_events(run: RunState, events: Sequence[Object]) -> None:
                 run.refusal = message
 
 
-def queued(workloads: Iterable[Mapping[str, Any]]) -> str | None:
+def queued(workloads: Sequence[Mapping[str, Any]]) -> str | None:
     """Return where, and why, a job waits in Kueue, by its Workload; None without one."""
-    for workload in workloads:
-        queue = workload["spec"].get("queueName", "")
-        found = (condition(workload, each) for each in ("QuotaReserved", "Admitted"))
-        lacks = (each.get("message", "") for each in found if each.get("status") == "False")
-        return ": ".join(filter(None, (f"in Kueue's queue {queue}", next(lacks, ""))))
-    return None
+    if not workloads:
+        return None
+    queue = workloads[0]["spec"].get("queueName", "")
+    found = (condition(workloads[0], each) for each in ("QuotaReserved", "Admitted"))
+    lacks = (each.get("message", "") for each in found if each.get("status") == "False")
+    return ": ".join(filter(None, (f"in Kueue's queue {queue}", next(lacks, ""))))
 
 
 def never_fits(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str | None:

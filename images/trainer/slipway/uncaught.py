@@ -95,9 +95,8 @@ def described(error: BaseException | None, text: str = "") -> dict[str, Any]:
     grouped = error is not None and len(_grouped(error)) > 0
     shown = ": ".join(map(_named, chain[: 2 if grouped else 1]))
     name = remote.get("error", "").partition(":")[0].rpartition(".")[2]
-    if texts and (
-        texts[0] or name == type(error).__name__
-    ):  # as its child has it, not formatted again
+    # As its child has it: an error that formats its message would do so twice.
+    if any(texts[:1]) or name == type(error).__name__:
         shown = remote["error"]
     # A group's own line is where it waited for what failed.
     raised = chain[1:] + chain[:1] if grouped else chain

@@ -207,7 +207,7 @@ def test_where_nobody_is_paid_nothing_is_said_and_no_table_read(
         raise AssertionError("nothing should be said or read")
 
     monkeypatch.setattr("pulumi.log.info", unwanted)
-    monkeypatch.setattr(estimates, "default", unwanted)
+    monkeypatch.setattr("infra.cost.prices.default", unwanted)
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
     estimates.announce([], None)
     assert estimates.of_jobs([job()], [], None) == {}

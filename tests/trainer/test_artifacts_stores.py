@@ -90,7 +90,8 @@ for attempt in ("save", "load"):
     pods = []
     for rank in "01":
         own = {"RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
-               "SLIPWAY_CHECKPOINT_DIR": f"/out/{attempt}-{rank}"}
+               "SLIPWAY_CHECKPOINT_DIR": f"/out/{attempt}-{rank}",
+               "TERMINATION_LOG": f"/out/log-{attempt}-{rank}"}  # a pod's own
         command = (sys.executable, "-m", "slipway_trainer.launch", "--", "/out/sharded.py", attempt)
         pods.append(subprocess.Popen(command, env={**os.environ, **own}))
     print("ended", *[pod.wait(timeout=120) for pod in pods], flush=True)

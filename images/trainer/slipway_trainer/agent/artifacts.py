@@ -212,8 +212,12 @@ def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> 
 def remove_folders(url: str, is_old: Callable[[str], bool]) -> list[str]:
     """Remove the folders right below `url` whose names are old, and return these."""
     store, root = store_of(url)
-    removed = []
-    for entry in store.ls(root, detail=True) if store.exists(root) else ():
+    removed: list[str] = []
+    try:
+        entries = store.ls(root, detail=True)
+    except FileNotFoundError:  # not asked beforehand: another worker may remove what is last there
+        return removed
+    for entry in entries:
         name = entry["name"].rstrip("/").rpartition("/")[2]
         if entry["type"] == "directory" and is_old(name):
             with suppress(FileNotFoundError):  # another worker of an elastic job was quicker

@@ -286,6 +286,17 @@ def test_a_store_that_cannot_say_which_run_ended_well_loses_nothing() -> None:
     assert MemoryFileSystem().exists("/failing/run-0/model.pt")
 
 
+def test_a_place_that_another_worker_empties_at_that_moment_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def emptied(_self: object, path: str, **_: Any) -> None:
+        raise FileNotFoundError(path)
+
+    MemoryFileSystem().pipe_file("/emptied/run-0/model.pt", b"weights")
+    monkeypatch.setattr(MemoryFileSystem, "ls", emptied)
+    assert artifacts.remove_folders("memory://emptied", lambda _: True) == []
+
+
 def test_what_else_lies_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "run-0").mkdir()

@@ -9,6 +9,7 @@ from typing import Literal, Self
 from pydantic import dataclasses
 
 from core.fields import CONFIG, LabelValue, NodeKey, cores, gibibytes, size
+from images.build.releases import Card
 
 DEVICE_PLUGIN = (
     "nvcr.io/nvidia/k8s-device-plugin:v0.17.0"
@@ -95,6 +96,7 @@ class GpuPool:
             does.
         driver: Who installs NVIDIA's driver, in words, for messages.
         fallback: Whether some of them are made only after others could not be had.
+        cards: The kinds of their GPUs, as far as they are known.
     """
 
     per_node: int
@@ -106,6 +108,7 @@ class GpuPool:
     device_plugin: bool = True
     driver: str = "whoever made the nodes"
     fallback: bool = False
+    cards: tuple[Card, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, config=CONFIG)

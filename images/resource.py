@@ -20,7 +20,7 @@ from core import toolchain
 from images.build.job import JobImageSpec
 from images.build.program import ENTRYPOINTS, Program
 from images.build.spec import Spec
-from images.build.trainer import TRAINER, TRAINER_CIFAR, TRAINER_CUDA, ImageSpec
+from images.build.trainer import ImageSpec, trainer
 from images.targets.target import name_in
 
 KIND = "there"
@@ -106,16 +106,16 @@ class TrainerImages:
 
     target: Mapping[str, Any]
     """How they get in: `Cluster.image_target`."""
+    torch: str | None = None
+    """The version of torch for jobs that ask for none; None for the default."""
 
     _declared: dict[str, Trainer] = field(default_factory=dict, init=False)
 
-    def for_job(self, *, gpus: bool = False, cifar: bool = False) -> Trainer:
-        """Return the one for a job that gets GPUs or none, and reads CIFAR-10 or does not.
-
-        The one for GPUs has torch for CUDA and both data sets; the others have Debian's torch and
-        MNIST. That with CIFAR-10 besides is an image of its own, so that no other job trains again.
-        """
-        spec = TRAINER_CUDA if gpus else TRAINER_CIFAR if cifar else TRAINER
+    def for_job(
+        self, torch: str | None = None, *, gpus: bool = False, cifar: bool = False
+    ) -> Trainer:
+        """Return the one for a job; see `images.build.trainer.trainer`."""
+        spec = trainer(torch or self.torch, gpus=gpus, cifar=cifar)
         if spec.name not in self._declared:
             self._declared[spec.name] = declared(spec, self.target)
         return self._declared[spec.name]

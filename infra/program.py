@@ -32,7 +32,7 @@ def main() -> None:
     inside = pulumi.ResourceOptions(provider=provider, depends_on=ready)
     own = declare_all(cluster.objects, inside)
 
-    images = TrainerImages(cluster.image_target)
+    images = TrainerImages(cluster.image_target, configured.torch)
     namespace = JobNamespace("jobs", cluster=cluster, opts=on_cluster)
     operator = TrainingOperator(
         "training-operator", cluster=cluster, after=[namespace], opts=on_cluster

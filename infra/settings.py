@@ -5,6 +5,7 @@
       mnist-gloo: {epochs: 2}               an entry of jobs/catalog.yaml, or one's own
     slipway:outputs: {size: 20Gi}           where jobs keep their files
     slipway:tracking: {kind: mlflow}        where runs are tracked; nowhere without it
+    slipway:torch: "2.14"                   the version of torch for jobs that ask for none
     slipway:prices: prices.yaml             a table of one's own, instead of the repository's
     slipway:hfToken: {secure: …}            a secret that a job's `env` names as {config: hfToken}
 
@@ -13,7 +14,7 @@ All problems are found before the first resource is declared, and reported in on
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import pulumi
@@ -24,6 +25,7 @@ from clusters.nodes import Capacity
 from core.paths import CHECKOUT
 from core.problem import Problem, choices, located, quote
 from core.validation import check
+from images.build.releases import RELEASES
 from infra import kept
 from infra.cost import estimates, prices
 from infra.cost.prices import PriceTable
@@ -31,12 +33,14 @@ from infra.kept import KeptOutputs
 from infra.tracking import settings as trackers
 from infra.tracking.settings import Tracking
 from jobs.config import JobsConfig, lost_inputs, read
+from jobs.model.fields import TORCH
 from jobs.model.job import TrainingJob
 from jobs.model.parts import SecretKey
 from jobs.rules.rule import Surroundings
 
 T = TypeVar("T")
-_KEYS = ("cluster", "jobs", "outputs", "prices", "tracking")
+_TORCH = "slipway:torch"
+_KEYS = ("cluster", "jobs", "outputs", "prices", "torch", "tracking")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +51,7 @@ class StackSettings(JobsConfig):
     capacity: Capacity | None  # what it has for jobs; None when that is not known beforehand
     prices: PriceTable | None  # the user's own; None for the repository's
     outputs: KeptOutputs  # where jobs without `outputs` keep their files
+    torch: str | None  # which version of it jobs have that ask for none; None for the default
     tracking: Tracking | None  # where runs are tracked; None for nowhere
     secrets: Mapping[str, str] = field(repr=False)
     """Values of the configuration's secrets that jobs name, by key without `slipway:`."""
@@ -81,7 +86,11 @@ def parse(config: Mapping[str, str], stack: str, secrets: Collection[str] = ()) 
     cluster, tracking = _cluster(config, stack, problems), None
     if trackers.KEY in config:
         tracking = _checked(config, trackers.KEY, Tracking, problems)
+    torch = config.get(_TORCH)  # not as JSON, in which 2.10 would be 2.1
+    if torch is not None and torch not in RELEASES:
+        problems.append(Problem(_TORCH, f"{quote(torch)} is not allowed; it takes {TORCH}"))
     around = _surroundings(cluster, () if tracking is None else tracking.requests)
+    around = replace(around, torch=torch if torch in RELEASES else None)
     configured = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
     problems += configured.problems
     outputs = _checked(config, kept.KEY, KeptOutputs, problems)
@@ -103,6 +112,7 @@ def parse(config: Mapping[str, str], stack: str, secrets: Collection[str] = ()) 
         capacity=around.capacity,
         prices=table,
         outputs=outputs,
+        torch=torch,
         tracking=tracking,
         secrets={name: config[f"slipway:{name}"] for name in named.values()},
     )
@@ -213,6 +223,8 @@ def _surroundings(
         return Surroundings()
     kind, options = CLUSTERS[cluster.kind], cluster.options
     gpus, capacity = kind.gpus(options), kind.capacity(options)
+    if gpus is not None and getattr(getattr(options, "images", None), "trainer_cuda", None):
+        gpus = replace(gpus, cards=())  # what the image has kernels for is its maker's business
     return Surroundings(
         gpus_per_node=0 if gpus is None else gpus.per_node,
         capacity=None if capacity is None else capacity.beside(others),

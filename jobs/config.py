@@ -126,6 +126,8 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
         wrong = image.problems()
         place = key if job.build is None else f"{key}.build"
         config.problems.extend(Problem(f"{place}.{name}", text) for name, text in wrong.items())
+        if not wrong and not image.wants_trainer and job.build is not None:
+            around = replace(around, has_trainer=False)
         # Only the rules for elastic jobs look into a build, and a context may be large.
         if not wrong and job.elastic is not None and job.build is not None:
             around = replace(around, files=sources.read_build(image))

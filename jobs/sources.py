@@ -120,7 +120,7 @@ def declare_images(
 
     def trainer() -> Trainer:
         has_gpus = cluster.gpus is not None and wants_gpus(job)
-        return images.for_job(gpus=has_gpus, cifar=_uses_cifar10(job, script))
+        return images.for_job(job.torch, gpus=has_gpus, cifar=_uses_cifar10(job, script))
 
     image: Input[str]
     if own is not None:

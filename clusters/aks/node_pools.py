@@ -7,7 +7,7 @@ import yaml
 
 from clusters.aks.pools import AksGpuNodes, SystemPool
 from clusters.aks.settings import AksSettings
-from clusters.azure.facts import cores_for_pods, network
+from clusters.azure.facts import cards, cores_for_pods, network
 from clusters.cloud_reports import NAMESPACE
 from clusters.nodes import GpuPool, NodePool
 from core.manifests import MANAGED_BY, Manifest
@@ -38,7 +38,11 @@ def gpus(settings: AksSettings) -> GpuPool | None:
     # The GPU operator brings its own device plugin; two would fight over the same GPUs.
     by_aks = settings.gpu.driver == "aks"
     driver = "AKS" if by_aks else "NVIDIA's GPU operator"
+    known = [card for each in gpu_pools(settings).values() for card in cards(each.size)]
+    # Of a driver that the user chooses it is not known which CUDA it runs.
+    used = known if by_aks else (replace(card, cuda=None) for card in known)
     pool = settings.gpu.pool(driver=driver, device_plugin=by_aks)
+    pool = replace(pool, cards=tuple(used))
     if (fallback := settings.gpu.fallback) is None:
         return pool
     return replace(

@@ -8,6 +8,7 @@ from pathlib import Path
 from core.manifests import read
 from core.problem import Contradiction, contradiction, dotted, quote
 from core.problem import Path as Place
+from images.build.releases import Card
 
 _SIZES = read(Path(__file__).with_name("sizes.yaml"))
 _NAMES = read(Path(__file__).with_name("names.yaml"))
@@ -44,6 +45,12 @@ def cores_for_pods(size: str) -> Decimal | None:
         return None
     reserved = [kept for least, kept in _SIZES["reserved"].items() if least <= every]
     return every - Decimal(max(reserved, default=0)) / 1000
+
+
+def cards(size: str) -> tuple[Card, ...]:
+    """Return the kind of a size's GPUs, with Azure's driver; empty where it is not known."""
+    known = (of for pattern, of in _SIZES["cards"].items() if re.search(pattern, size))
+    return tuple(Card(**of) for of in known)
 
 
 def unfit(size: str) -> str | None:

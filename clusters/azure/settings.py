@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from clusters import image_registry
-from clusters.azure.facts import TEXTS, bounds, is_reserved, reserved, unfit
+from clusters.azure.facts import TEXTS, bounds, cards, is_reserved, reserved, unfit
 from clusters.nodes import GpuPool, Taint
 from core.fields import CONFIG, LabelValue, NodeKey
 from core.problem import Contradiction, contradiction, quote
@@ -135,6 +135,7 @@ class GpuNodes:
             taints=self.all_taints,
             device_plugin=device_plugin,
             driver=driver,
+            cards=cards(self.size),
         )
 
 

@@ -8,36 +8,36 @@ import platform
 import shlex
 import shutil
 import tempfile
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from urllib.request import ProxyHandler, Request, build_opener
 
 from core import toolchain
 from core.problem import raised
 from core.process import CommandFailed, run
 from images.build.engines import Engine, Plan, answer
+from images.build.releases import SNAPSHOTS
 from images.build.runner import BuildFailed, Runner
 
-SUITE = "trixie"
-PYTHON = "3.13"
-"""The version that `SUITE` has."""
-PUBLISHED = "docker.io/library/debian:trixie-slim"
-"""What the trainers' Dockerfiles start from."""
+PUBLISHED = "docker.io/library/debian:{}-slim"
+"""What Dockerfiles start from, but for the suite's name."""
 PULL_LIMIT = 180.0
 _DOCKERFILE = 'FROM scratch\nADD base.tar /\nCMD ["bash"]\n'
 _POCKETS = ("", "-updates", "-security")
 _UNPACK_LIMIT = 300.0
+_SNAPSHOT_SECONDS = 10.0
 _FRESHNESS = ("Acquire::Check-Valid-Until", "Acquire::Check-Date")
 """apt's settings on a machine that takes package lists from a mirror that stands still."""
 # What Debian's own slim images leave out, too.
 _LEFT_OUT = ("man", "info", "locale", "lintian", "doc")
 
 
-def base_image(engine: Engine, runner: Runner, work: Path, suite: str = SUITE) -> str:
+def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
     """Return the reference of a Debian that `engine` has, after printing which it is.
 
     It raises `BuildFailed`, or `ToolMissing` where mmdebstrap has to make it and is missing.
     """
-    published = PUBLISHED.replace(SUITE, suite)
+    published = PUBLISHED.format(suite)
     try:
         runner.run(f"pulling {published}", engine.pull(published), PULL_LIMIT)
     except BuildFailed:
@@ -51,10 +51,28 @@ def base_image(engine: Engine, runner: Runner, work: Path, suite: str = SUITE) -
     return published
 
 
+@cache
+def snapshot(suite: str) -> str | None:
+    """Return the line of sources for the state of a suite that is used of one that Debian changes.
+
+    None for another suite, and where that state is not to be had from here.
+    """
+    if suite not in SNAPSHOTS:
+        return None
+    url = f"http://snapshot.debian.org/archive/debian/{SNAPSHOTS[suite]}"
+    http = ProxyHandler({name.removesuffix("_proxy"): each for name, each in proxies().items()})
+    asked = Request(f"{url}/dists/{suite}/InRelease", method="HEAD")  # noqa: S310  # http, as above
+    try:
+        build_opener(http).open(asked, timeout=_SNAPSHOT_SECONDS).close()
+    except OSError:
+        return None
+    return f"deb [check-valid-until=no] {url} {suite} main"
+
+
 def _make_base(engine: Engine, runner: Runner, work: Path, suite: str, name: str) -> str:
     mirrors = sources(suite)
     origin = " and ".join(mirrors) or "Debian's own mirror"
-    published = PUBLISHED.replace(SUITE, suite)
+    published = PUBLISHED.format(suite)
     runner.reporter.info(
         f"base image {published} can't be pulled; made of Debian's packages: {origin}"
     )
@@ -72,8 +90,11 @@ def _make_base(engine: Engine, runner: Runner, work: Path, suite: str, name: str
 def sources(suite: str) -> list[str]:
     """Return the lines of sources for a Debian on the mirrors that this machine uses for its own.
 
-    apt itself has read the machine's sources, of both formats. None where it is no Debian.
+    apt itself has read the machine's sources, of both formats. None where it is no Debian. Of a
+    suite that Debian still changes it is `snapshot`, where that can be had.
     """
+    if (pinned := snapshot(suite)) is not None:
+        return [pinned]
     try:
         release = platform.freedesktop_os_release()
     except OSError:

@@ -31,9 +31,9 @@ _ANOTHER_FILE = re.compile(
 """https://pip.pypa.io/en/stable/reference/requirements-file-format/"""
 _REASON = re.compile(r"^ *ERROR: (.+)$", re.MULTILINE)
 _HOW = (
-    "Correct the file and run `make up` again. The trainer's torch and torchvision stay as they "
-    "are, and the image has no compiler: for others, or for packages without a wheel, use a "
-    "`build` or an `image` (docs/own-job.md#build)"
+    "Correct the file and run `make up` again. torch and torchvision stay as they are: for others, "
+    "set the job's `torch` (docs/install.md#versions-of-torch). The image has no compiler: for "
+    "packages without a wheel, use a `build` or an `image` (docs/own-job.md#build)"
 )
 
 

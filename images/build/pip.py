@@ -15,38 +15,32 @@ from pathlib import Path
 from platform import machine
 
 from core.paths import cache_dir
-from images.build import debian
 from images.build.engines import answer
 from images.build.runner import Runner
 
 LIMIT = 1200.0
 _MACHINE = machine().replace("arm64", "aarch64")
-_PYTHON = (
-    f"--python-version={debian.PYTHON}",
-    "--implementation=cp",
-    *(f"--abi={abi}" for abi in (f"cp{debian.PYTHON.replace('.', '')}", "abi3", "none")),
-    *(f"--platform=manylinux{each}_{_MACHINE}" for each in ("1", "2014", "_2_24", "_2_28")),
-)
-"""The image's Python, whatever this machine has."""
+_PLATFORMS = ("1", "2014", *(f"_2_{minor}" for minor in range(17, 42)))
+"""That wheels are made for: 2.41 is the C library of the oldest suite in releases.yaml."""
 _KEPT = ("index-url", "extra-index-url", "trusted-host", "default-timeout", "timeout")
 _CERTIFICATES = "/run/slipway-certificates.crt"
 _SETTINGS = "/etc/pip.conf"
 """Where pip looks first of all, on any Linux."""
 
 
-def install(lock: Path, target: Path, runner: Runner) -> None:
-    """Put the packages of `lock` into `target`, as Python's `site-packages` has them.
+def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
+    """Put the packages of `lock` into `target`, as a Python such as 3.14 has `site-packages`.
 
     The file has versions and hashes of all of them: pip resolves nothing. The directory does not
     exist yet, and is on the cache's file system. Raises `BuildFailed`.
     """
     version = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
-    kept = cache_dir() / "packages" / lock.stem / version
+    kept = cache_dir() / "packages" / f"{lock.stem}-{python}" / version
     if not kept.is_dir():
         unfinished = kept.with_suffix(".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
-        runner.run("fetching Python packages", _command(lock, unfinished), LIMIT)
+        runner.run("fetching Python packages", _command(lock, unfinished, python), LIMIT)
         unfinished.rename(kept)
         for other in kept.parent.iterdir():
             if other != kept:
@@ -55,11 +49,18 @@ def install(lock: Path, target: Path, runner: Runner) -> None:
     shutil.copytree(kept, target, copy_function=os.link)
 
 
-def _command(lock: Path, target: Path) -> tuple[str, ...]:
+def _command(lock: Path, target: Path, python: str) -> tuple[str, ...]:
+    # The image's Python, whatever this machine has.
+    made_for = (
+        f"--python-version={python}",
+        "--implementation=cp",
+        *(f"--abi={abi}" for abi in (f"cp{python.replace('.', '')}", "abi3", "none")),
+        *(f"--platform=manylinux{each}_{_MACHINE}" for each in _PLATFORMS),
+    )
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input")
     exact = ("--no-deps", "--require-hashes", "--only-binary=:all:")
     place = ("--target", str(target), "--no-compile", "--requirement", str(lock))
-    return (*pip, "install", "--root-user-action=ignore", *exact, *_PYTHON, *place)
+    return (*pip, "install", "--root-user-action=ignore", *exact, *made_for, *place)
 
 
 def mounts(work: Path) -> Mapping[str, Path]:

@@ -13,6 +13,7 @@ from core.context import Context
 from core.paths import CHECKOUT
 from images.build import debian, pip
 from images.build.engines import Engine, Plan
+from images.build.releases import PYTHONS, RELEASES, SNAPSHOTS, STABLE, usable
 from images.build.runner import Runner
 from images.build.spec import DIGITS, BuildSpec, digest_of, files_of
 from images.datasets import DATASETS
@@ -27,15 +28,17 @@ class ImageSpec(BuildSpec):
     """An image to build out of a folder of this checkout.
 
     `context` has a Dockerfile and the files that it copies. Python packages that its
-    `requirements.lock` lists are put beside them as `site-packages`.
+    `requirements.lock` lists are put beside them as `site-packages`, of a variant
+    `Dockerfile.cuda` those of `requirements.cuda.lock`, too, as `site-packages.cuda`; a lock file
+    may be of one version of torch: `requirements.cuda-2.14.lock`. Other variants' files are not in
+    its context.
     """
 
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
     """They are put into the context as `data/<name>`."""
     dockerfile: str = DOCKERFILE
-    """With another name than `Dockerfile` the image is a variant, which may have packages besides:
-    those that `requirements.cuda.lock` lists are put beside a `Dockerfile.cuda` as
-    `site-packages.cuda`. Other variants' files are not in its context."""
+    torch: str | None = None
+    """One of `RELEASES`; None for an image without."""
     type: ClassVar[str] = tokens.IMAGE
     estimate: str = "about 3 minutes at first, 30 s when only its own files have changed, and 2 GB"
 
@@ -43,18 +46,21 @@ class ImageSpec(BuildSpec):
     def from_inputs(cls, inputs: Mapping[str, Any]) -> "ImageSpec":
         """Return what the resource with these inputs is made of."""
         datasets = {name: DATASETS[name] for name in inputs["datasets"]}
-        name, dockerfile = inputs["name"], inputs.get("dockerfile", DOCKERFILE)
-        estimate = next((each.estimate for each in IMAGES if each.name == name), cls.estimate)
-        return cls(name, Path(inputs["context"]), datasets, dockerfile, estimate)
+        name, context = inputs["name"], Path(inputs["context"])
+        dockerfile, torch = inputs.get("dockerfile", DOCKERFILE), inputs.get("torch")
+        like = (each.estimate for each in IMAGES if each.dockerfile == dockerfile)
+        estimate = next(like, cls.estimate)
+        return cls(name, context, datasets, dockerfile, torch, estimate)
 
     @property
     def inputs(self) -> dict[str, Any]:
         more = {"dockerfile": self.dockerfile, "datasets": sorted(self.datasets)}
-        return {**super().inputs, **more}
+        return {**super().inputs, **more, **({"torch": self.torch} if self.torch else {})}
 
     @cached_property
     def content_hash(self) -> str:
-        digest = hashlib.sha256(debian.PUBLISHED.encode())
+        versions = (self._suite, *self._content, SNAPSHOTS.get(self._suite))
+        digest = hashlib.sha256(repr(versions).encode())
         digest.update(digest_of(self.context, self._others))
         for name, dataset in sorted(self.datasets.items()):
             may_be = ";".join(each.fingerprint for each in dataset.alternatives)
@@ -86,12 +92,13 @@ class ImageSpec(BuildSpec):
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
         """Fetch the data sets and packages, see to the base image, and copy all into one folder."""
         datasets = {name: each.provide(runner.reporter) for name, each in self.datasets.items()}
-        arguments = (f"BASE={debian.base_image(engine, runner, work)}",)
+        arguments = [f"BASE={debian.base_image(engine, runner, work, self._suite)}"]
+        if (pinned := debian.snapshot(self._suite)) is not None:
+            arguments.append(f"SOURCES={pinned}")
         context = work / "context"
-        for variant in self._variants:
-            lock = self.context / f"requirements{variant}.lock"
-            if lock.is_file():
-                pip.install(lock, context / f"site-packages{variant}", runner)
+        for variant, lock in self._locks.items():
+            packages = context / f"site-packages{variant}"
+            pip.install(self.context / lock, packages, runner, PYTHONS[self._suite])
         for path in files_of(self.context, self._others):
             target = context / path.relative_to(self.context)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -99,32 +106,52 @@ class ImageSpec(BuildSpec):
         for name, taken in datasets.items():
             taken.copy_to(context / "data" / name)
         _let_everybody_read(context)
-        return Plan(context, context / self.dockerfile, arguments)
+        return Plan(context, context / self.dockerfile, (*arguments, *self._content))
 
     @property
-    def _variants(self) -> tuple[str, ...]:
-        """Itself and what it is a variant of, by what their files have in their names."""
-        return tuple(dict.fromkeys(("", self.dockerfile.removeprefix(DOCKERFILE))))
+    def _suite(self) -> str:
+        return STABLE if self.torch is None else RELEASES[self.torch].suite
+
+    @property
+    def _content(self) -> tuple[str, ...]:
+        """What its build is told of the versions that it has to have."""
+        if self.torch is None:
+            return ()
+        release = RELEASES[self.torch]
+        kernels = f"KERNELS={' '.join(release.architectures)}"
+        return (f"PYTHON={PYTHONS[self._suite]}", f"TORCH={self.torch}", kernels)
+
+    @cached_property
+    def _locks(self) -> dict[str, str]:
+        """Its lock files, by what it and what it is a variant of have in their names."""
+        variants = dict.fromkeys(("", self.dockerfile.removeprefix(DOCKERFILE)))
+        named = [
+            (variant, f"requirements{variant}{version}.lock")
+            for variant in variants
+            for version in ("", f"-{self.torch}")
+        ]
+        return {variant: lock for variant, lock in named if (self.context / lock).is_file()}
 
     @property
     def _others(self) -> frozenset[str]:
         """The files that are of other images out of the same directory."""
         patterns = (f"{DOCKERFILE}*", "requirements*.lock")
         all_of_them = {path.name for each in patterns for path in self.context.glob(each)}
-        ours = {self.dockerfile, *(f"requirements{each}.lock" for each in self._variants)}
-        return frozenset(all_of_them - ours)
+        return frozenset(all_of_them - {self.dockerfile, *self._locks.values()})
 
 
 TRAINER = ImageSpec(
     name="slipway-trainer",
     context=CHECKOUT / "images" / "trainer",
     datasets={"mnist": DATASETS["mnist"]},
+    torch=next(usable(None)).torch,
 )
 TRAINER_CIFAR = replace(TRAINER, name="slipway-trainer-cifar", datasets=DATASETS)
 TRAINER_CUDA = replace(
     TRAINER_CIFAR,
     name="slipway-trainer-cuda",
     dockerfile="Dockerfile.cuda",
+    torch=next(usable(())).torch,
     estimate="about 10 minutes at first, and 16 GB",
 )
 MLFLOW = ImageSpec(
@@ -141,10 +168,26 @@ POSTGRES = replace(
 IMAGES = (TRAINER, TRAINER_CIFAR, TRAINER_CUDA, MLFLOW, POSTGRES)
 
 
+def trainer(torch: str | None = None, *, gpus: bool = False, cifar: bool = False) -> ImageSpec:
+    """Return the trainer's image for a job that gets GPUs or none, and reads CIFAR-10 or does not.
+
+    The one for GPUs has torch for CUDA and both data sets; the others have Debian's torch and
+    MNIST. That with CIFAR-10 besides is an image of its own, so that no other job trains again. One
+    with another version of torch than the default has that in its name.
+    """
+    default = TRAINER_CUDA if gpus else TRAINER_CIFAR if cifar else TRAINER
+    if torch in {None, default.torch}:
+        return default
+    return replace(default, name=f"{default.name}-{torch}", torch=torch)
+
+
 def trainer_of(reference: str | None) -> ImageSpec | None:
     """Return which of them is called that where it is built, of whatever content; None if none."""
-    known = {f"localhost/{each.name}": each for each in (TRAINER, TRAINER_CIFAR, TRAINER_CUDA)}
-    return None if reference is None else known.get(repository(reference))
+    if reference is None:
+        return None
+    kinds = ((False, False), (False, True), (True, True))
+    every = (trainer(torch, gpus=gpus, cifar=cifar) for torch in RELEASES for gpus, cifar in kinds)
+    return next((each for each in every if f"localhost/{each.name}" == repository(reference)), None)
 
 
 def _let_everybody_read(directory: Path) -> None:

@@ -38,7 +38,7 @@ def device_plugin(pool: GpuPool, image: str, pull_secret: str | None = None) -> 
 
 def facts(pool: GpuPool) -> dict[str, Any]:
     """Return a pool as the inputs of `slipway:infra:GpuReady`; empty values are left out."""
-    of_jobs = {"interface", "fallback"}
+    of_jobs = {"interface", "fallback", "cards"}
     found = _POOL.dump_python(pool, mode="json", by_alias=True, exclude=of_jobs)
     return {key: value for key, value in found.items() if value not in (None, {}, [])}
 

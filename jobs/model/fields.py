@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from core.fields import also, exact, integer, number
+from images.build.releases import RELEASES
 from jobs.model.names import DATA_CACHE, OWN_VOLUMES
 
 T = TypeVar("T")
@@ -45,6 +46,7 @@ _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _DURATIONS = "a duration such as 90s, 5m or 1h30m"
 _INTERVAL = "a number of steps such as 500 steps, or a time such as 10 min, 90s or 1h30m"
 _URL = "a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder"
+TORCH = f"one of {', '.join(map(json.dumps, RELEASES))}, in quotes"
 _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
 
 
@@ -101,6 +103,14 @@ def _input(name: str) -> str:
     return name
 
 
+def _torch(value: object) -> object:
+    """Let a number stand for its text, as YAML reads 2.14 without quotes, and find it."""
+    name = str(value) if isinstance(value, float) else value
+    if name not in RELEASES:
+        raise ValueError(TORCH)
+    return name
+
+
 def _volume(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?", name):
         raise ValueError("at most 30 of a-z, 0-9 and -, and no - first or last")
@@ -132,6 +142,7 @@ Word = Annotated[
     BeforeValidator(_word),
     Field(description="text", json_schema_extra=also("number", "boolean")),
 ]
+Torch = Annotated[str, BeforeValidator(_torch), Field(json_schema_extra={"enum": [*RELEASES]})]
 ArtifactPath = Annotated[str, Field(description=_ARTIFACT), AfterValidator(_artifact)]
 InputName = Annotated[str, AfterValidator(_input)]
 VolumeName = Annotated[str, AfterValidator(_volume)]

@@ -26,6 +26,8 @@ class JobFields:
         script_entry: Which file of a folder is started; `train.py` unless said.
         requirements: A file that lists the script's Python packages, as pip reads it; they are
             built into a layer over the trainer's image.
+        torch: Which version of torch the trainer's image has; the stack's, or the newest that
+            passed the tests, unless said.
         build: An image to build and run.
         image: An image that is there.
         command: What to run in it; `{hosts}`, `{rank}` and `{run_id}` are filled in, in `args` too.
@@ -100,6 +102,7 @@ class JobFields:
     script: Content[fields.FilePath | None] = None
     script_entry: Content[fields.InnerPath | None] = None
     requirements: Content[fields.FilePath | None] = None
+    torch: Content[fields.Torch | None] = None
     build: Content[parts.Build | None] = None
     image: Content[Image | None] = None
     command: Trains[Annotated[tuple[fields.Word, ...], Field(min_length=1)] | None] = None

@@ -5,6 +5,8 @@ from posixpath import normpath
 from urllib.parse import urlsplit
 
 from core.problem import quote
+from images.build.releases import RELEASES, usable
+from jobs.adapt import wants_gpus
 from jobs.model.job import TrainingJob
 from jobs.rules.rule import Finding, Findings, Surroundings, rule
 
@@ -48,6 +50,23 @@ def _exit_code_with_backoff(job: TrainingJob, _: Surroundings) -> Findings:
             'containers, and with the restart policy "ExitCode" it makes new pods instead',
             'leave `backoffLimit` out, so that `timeout` ends the run, or use "OnFailure"',
         )
+
+
+@rule("docs/install.md#versions-of-torch")
+def _torch_that_cannot_run(job: TrainingJob, around: Surroundings) -> Findings:
+    if job.image is not None or not around.has_trainer:
+        if job.torch is not None:
+            remedy = "leave it out, or start its Dockerfile from the trainer's image"
+            yield Finding(("torch",), "the job's own image has a torch of its own", remedy)
+        return
+    gpus = None if around.pool is None or not wants_gpus(job) else around.pool.cards
+    asked = job.torch or around.torch
+    chosen = RELEASES[asked or next(usable(None if gpus is None else ())).torch]
+    if (why := chosen.unfit(gpus)) is not None:
+        others = " or ".join(quote(each.torch) for each in usable(gpus))
+        remedy = f"take {others}" if others else "give the job an `image` that can"
+        is_default = "" if asked else ", the default,"
+        yield Finding(("torch",), f"torch {chosen.torch}{is_default} {why}", remedy)
 
 
 @rule("docs/files.md#outputs")

@@ -20,6 +20,8 @@ class Surroundings:
         pools: All pools whose nodes are paid for; empty where they are not known.
         files: Texts that the job's program is made of, by path: of a `script` its Python files,
             of an elastic `build` those of its context, and the Dockerfile.
+        torch: The version that jobs have which ask for none; None for the default.
+        has_trainer: Whether the job runs the trainer's image, or one that is built from it.
     """
 
     gpus_per_node: int | None = None
@@ -28,6 +30,8 @@ class Surroundings:
     reach: Registry | None = None
     pools: tuple[NodePool, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    torch: str | None = None
+    has_trainer: bool = True
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from core import toolchain
 from core.context import Silence
 from core.paths import CHECKOUT, cache_dir
 from images.build import pip
+from images.build.releases import PYTHONS, RELEASES
 from images.build.runner import BuildFailed, Runner
-from images.build.trainer import TRAINER_CIFAR, TRAINER_CUDA
+from images.build.trainer import TRAINER_CIFAR
 
 LIMIT_SECONDS = 3600
 BENCH = "tests/trainer/bench"
@@ -68,8 +69,10 @@ def _pypi(storage: Path) -> Path | None:
     target = storage / "pypi"
     print("PyPI's torch: 3 GB to fetch, unless it is in the cache", file=sys.stderr)
     try:
-        lock = TRAINER_CUDA.context / "requirements.cuda.lock"
-        pip.install(lock, target, Runner(storage / "pip.log", Silence()))
+        torch = str(TRAINER_CIFAR.torch)
+        lock = TRAINER_CIFAR.context / f"requirements.cuda-{torch}.lock"
+        python = PYTHONS[RELEASES[torch].suite]
+        pip.install(lock, target, Runner(storage / "pip.log", Silence()), python)
     except BuildFailed as error:
         print(f"PyPI's torch can't be had, it is left out: {error}", flush=True)
         return None

@@ -16,6 +16,7 @@ from pydantic.alias_generators import to_camel
 
 from clusters.kinds import CLUSTERS
 from core.paths import CHECKOUT
+from images.build.releases import RELEASES
 from infra.kept import KeptOutputs
 from infra.tracking.settings import Tracking
 from jobs.config import CATALOG
@@ -70,6 +71,10 @@ def stack() -> str:
         "slipway:jobs": jobs,
         "slipway:outputs": {"$ref": "#/$defs/outputs"},
         "slipway:tracking": {"$ref": "#/$defs/tracking"},
+        "slipway:torch": {
+            "description": "The version of torch for jobs that ask for none.",
+            "enum": [*RELEASES],
+        },
         "slipway:prices": {"description": "A file with your own prices.", "type": "string"},
     }
     secret = {

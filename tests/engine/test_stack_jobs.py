@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from core.paths import CHECKOUT
+from images.build.trainer import TRAINER
 from jobs.config import CATALOG
 from jobs.model.job import declaration
 from jobs.model.pytorchjob import Topology
@@ -312,7 +313,7 @@ def test_a_secret_is_in_no_state(own: LiveStack) -> None:
 def test_a_build_runs_by_its_digest(own: LiveStack) -> None:
     assert own.job("built")["state"] == "Succeeded"
     first, second = _log(own, "built-master-0").splitlines()
-    assert first.startswith("built with einops 0.8.1 torch 2.6")
+    assert first.startswith(f"built with einops 0.8.1 torch {TRAINER.torch}")
     assert first.endswith("--epochs 3")
     assert second == "its files stay"
     pod = json.loads(own.kubectl("--namespace slipway-jobs get pod built-master-0 --output json"))

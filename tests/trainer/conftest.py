@@ -141,10 +141,12 @@ def installed(lock: Path) -> Path:
     with directory.with_suffix(".lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         if not (directory / "done").exists():
-            platforms = [f"--platform=manylinux{each}_x86_64" for each in ("2014", "_2_28")]
+            platforms = [
+                f"--platform=manylinux{each}_x86_64" for each in ("2014", "_2_27", "_2_28")
+            ]
             command = [
                 sys.executable, "-m", "pip", "install", "--quiet", f"--target={directory}",
-                "--no-deps", "--only-binary=:all:", "--python-version=3.13", *platforms,
+                "--no-deps", "--only-binary=:all:", "--python-version=3.14", *platforms,
                 "--require-hashes", f"--requirement={lock}", "--root-user-action=ignore",
             ]  # fmt: skip
             subprocess.run(command, check=True, timeout=600)

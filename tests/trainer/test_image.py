@@ -11,11 +11,14 @@ import pytest
 
 from core.context import Silence
 from images.build.job import RequirementsSpec
+from images.build.releases import PYTHONS, RELEASES
 from images.build.runner import Runner
 from images.build.trainer import TRAINER_CIFAR
 from images.datasets.cifar10 import CIFAR10
 from images.datasets.mnist import MNIST
 from tests.trainer.conftest import Opened
+
+_PYTHON = PYTHONS[RELEASES[str(TRAINER_CIFAR.torch)].suite]
 
 # Digits 0 to 9, as counted in the set that LeCun, Cortes and Burges published.
 _TRAIN = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
@@ -160,14 +163,14 @@ def test_results_can_go_to_azure_blob_storage(image: Opened) -> None:
 
 
 def test_programs_keep_their_licenses(image: Opened) -> None:
-    assert image.run("ls", "/usr/share/doc/libtorch2.6/copyright").strip()
+    assert image.run("ls", f"/usr/share/doc/libtorch{TRAINER_CIFAR.torch}/copyright").strip()
 
 
 def test_a_build_from_it_installs_with_this_machines_pip_settings_and_keeps_none(
     image: Opened, tmp_path: Path
 ) -> None:
     """Through whatever stands between this machine and the index, with its certificates."""
-    built = _with_packages(image, tmp_path, "torchmetrics==1.8.2\nsix==1.17.0\n")
+    built = _with_packages(image, tmp_path, "torchmetrics==1.9.0\nsix==1.17.0\n")
     container = image.buildah("from", built).strip()
     look = (
         "import importlib.metadata as m, os, torch, torchmetrics; print(torchmetrics.__file__, "
@@ -178,9 +181,9 @@ def test_a_build_from_it_installs_with_this_machines_pip_settings_and_keeps_none
     options = ("--isolation=chroot", container, "--", "sh", "-c", asked)
     found = image.buildah("run", *options)
     assert found.split() == [
-        "/usr/local/lib/python3.13/dist-packages/torchmetrics/__init__.py",
+        f"/usr/local/lib/python{_PYTHON}/dist-packages/torchmetrics/__init__.py",
         "/usr/lib/python3/dist-packages/torch/__init__.py",
-        *("2.6.", "False", "65532"),
+        *(str(TRAINER_CIFAR.torch), "False", "65532"),
     ], found
 
 
@@ -188,7 +191,7 @@ def test_a_build_from_it_installs_with_this_machines_pip_settings_and_keeps_none
     ("listed", "reason"),
     [
         (f"six==1.17.0 --hash=sha256:{'0' * 64}\n", "DO NOT MATCH THE HASHES"),
-        ("torch==2.9.1\n", r"The user requested \(constraint\) torch==2\.6"),
+        ("torch==2.9.1\n", r"The user requested \(constraint\) torch==2\.14"),
     ],
 )
 def test_pip_says_why_a_package_cannot_be_had(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from images.build import pip
+from images.build.releases import RELEASES
 from images.build.runner import BuildFailed, Runner
 from images.build.trainer import TRAINER
 from tests.unit.images.objects import Listener
@@ -28,7 +29,7 @@ def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
     monkeypatch.setattr(
         pip,
         "_command",
-        lambda lock, target: (sys.executable, "-c", _FETCH, str(lock), str(target)),
+        lambda lock, target, _: (sys.executable, "-c", _FETCH, str(lock), str(target)),
     )
     return Runner(tmp_path / "log", Listener())
 
@@ -36,7 +37,7 @@ def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
 def _install(folder: Path, name: str, text: str, runner: Runner) -> Path:
     lock, target = folder / "requirements.lock", folder / name
     lock.write_text(text)
-    pip.install(lock, target, runner)
+    pip.install(lock, target, runner, "3.14")
     return target
 
 
@@ -53,7 +54,7 @@ def test_another_lock_file_fetches_again_and_forgets_the_old(
 ) -> None:
     _install(tmp_path, "first", "a==1", runner)
     assert (_install(tmp_path, "second", "a==2", runner) / "package.py").read_text() == "a==2"
-    kept = tmp_path / "cache" / "slipway" / "packages" / "requirements"
+    kept = tmp_path / "cache" / "slipway" / "packages" / "requirements-3.14"
     assert len(list(kept.iterdir())) == 1
 
 
@@ -61,7 +62,7 @@ def test_each_images_packages_are_kept_beside_the_others(tmp_path: Path, runner:
     _install(tmp_path, "first", "a==1", runner)
     cuda = tmp_path / "requirements.cuda.lock"
     cuda.write_text("torch==1")
-    pip.install(cuda, tmp_path / "cuda", runner)
+    pip.install(cuda, tmp_path / "cuda", runner, "3.14")
     assert (tmp_path / "cuda" / "package.py").read_text() == "torch==1"
     fetched = runner.log.read_bytes()
     _install(tmp_path, "second", "a==1", runner)
@@ -71,8 +72,8 @@ def test_each_images_packages_are_kept_beside_the_others(tmp_path: Path, runner:
 def test_compiled_packages_are_taken_for_the_images_python_on_this_kind_of_machine(
     tmp_path: Path,
 ) -> None:
-    command = {*pip._command(tmp_path / "requirements.lock", tmp_path / "target")}
-    assert {"--python-version=3.13", "--abi=cp313", "--abi=abi3", "--no-deps"} <= command
+    command = {*pip._command(tmp_path / "requirements.lock", tmp_path / "target", "3.14")}
+    assert {"--python-version=3.14", "--abi=cp314", "--abi=abi3", "--no-deps"} <= command
     platforms = {word for word in command if word.startswith("--platform=")}
     assert f"--platform=manylinux2014_{platform.machine()}" in platforms
     assert all(word.endswith(f"_{platform.machine()}") for word in platforms)
@@ -86,7 +87,7 @@ def test_what_a_failed_fetch_left_is_not_taken(tmp_path: Path, runner: Runner) -
 
 
 def test_pip_may_take_nothing_but_what_the_lock_file_names(tmp_path: Path) -> None:
-    command = pip._command(tmp_path / "lock", tmp_path / "target")
+    command = pip._command(tmp_path / "lock", tmp_path / "target", "3.14")
     assert {"--no-deps", "--require-hashes", "--only-binary=:all:"} <= set(command)
     assert not [word for word in command if "index" in word]
 
@@ -96,7 +97,7 @@ def test_pip_may_take_nothing_but_what_the_lock_file_names(tmp_path: Path) -> No
     [
         ("requirements.lock", "adlfs"),
         ("requirements.lock", "obstore"),
-        ("requirements.cuda.lock", "torch"),
+        *((f"requirements.cuda-{version}.lock", "torch") for version in RELEASES),
     ],
 )
 def test_a_lock_file_pins_every_package_by_hash_and_names_no_index(

@@ -15,6 +15,7 @@ from clusters.image_registry import Registry
 from clusters.nodes import Capacity, GpuPool, NodePool
 from core.fields import size
 from core.problem import Problem
+from images.build.releases import Card
 from jobs.config import RULES, JobsConfig, read
 from jobs.rules.rule import Surroundings
 
@@ -25,7 +26,9 @@ KEY = "slipway:jobs"
 def site(cluster: dict[str, Any]) -> Surroundings:
     """Return what is known of a cluster; one that a fixture leaves out has room for all."""
     if "pool" in cluster:
-        pool = GpuPool(cluster["pool"]["perNode"], max_nodes=cluster["pool"]["maxNodes"])
+        said = cluster["pool"]
+        cards = tuple(Card(**each) for each in said.get("cards", ()))
+        pool = GpuPool(said["perNode"], max_nodes=said["maxNodes"], cards=cards)
         return Surroundings(pool.per_node, None, pool)
     if "pools" in cluster:
         return Surroundings(pools=tuple(map(node_pool, cluster["pools"])))

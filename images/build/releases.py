@@ -1,0 +1,76 @@
+"""What the trainer's images are made of, by the version of torch in them: releases.yaml."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.manifests import read
+
+_FILE = read(Path(__file__).with_name("releases.yaml"))
+STABLE = "trixie"
+"""The suite of images without torch."""
+PYTHONS: Mapping[str, str] = {suite: of["python"] for suite, of in _FILE["suites"].items()}
+SNAPSHOTS: Mapping[str, str] = {
+    suite: of["snapshot"] for suite, of in _FILE["suites"].items() if "snapshot" in of
+}
+"""A suite that Debian still changes, and the state of it that is used."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A kind of GPU, as torch has to know it.
+
+    Args:
+        architecture: Its compute capability, 9.0 as sm_90.
+        cuda: The newest CUDA, by its first number, that its driver runs; None where any will do.
+            https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
+    """
+
+    architecture: str
+    cuda: int | None = None
+
+    def runs(self, kernel: str) -> bool:
+        """Return whether it runs kernels for an architecture: those of its own first number."""
+        made, own = (int(each.removeprefix("sm_")) for each in (kernel, self.architecture))
+        return made // 10 == own // 10 and made <= own
+
+
+@dataclass(frozen=True)
+class Release:
+    """A version of torch, such as 2.14.
+
+    Args:
+        suite: Debian's, which the images are made from.
+        debian: The version that this suite has, for CPUs; None where it has another.
+        cuda: With which PyPI has it for GPUs; None where no image is made of that.
+        architectures: Of the GPUs that it has kernels for, as `torch.cuda.get_arch_list()`.
+    """
+
+    torch: str
+    suite: str
+    debian: str | None = None
+    cuda: str = ""
+    architectures: tuple[str, ...] = ()
+
+    def unfit(self, cards: Iterable[Card] | None) -> str | None:
+        """Return why a job on these GPUs, or with None on none, can't have it; None if it can."""
+        if cards is None:
+            return None if self.debian else "is there for GPUs alone"
+        for card in cards:
+            if card.cuda is not None and card.cuda < int(self.cuda.partition(".")[0]):
+                return f"comes with CUDA {self.cuda}, and the GPUs' driver runs CUDA {card.cuda}"
+            if not any(map(card.runs, self.architectures)):
+                return f"has no kernels for {card.architecture}, which the cluster's GPUs are"
+        return None
+
+
+RELEASES: Mapping[str, Release] = {
+    torch: Release(torch, **{**of, "architectures": tuple(of.get("architectures", ()))})
+    for torch, of in _FILE["torch"].items()
+}
+"""The newest first."""
+
+
+def usable(cards: Iterable[Card] | None) -> Iterator[Release]:
+    """Yield those that a job on these GPUs, or with None on none, can have; the default first."""
+    return (each for each in RELEASES.values() if each.unfit(cards) is None)

@@ -10,7 +10,8 @@ import shutil
 import tempfile
 from functools import cache, partial
 from pathlib import Path
-from urllib.request import ProxyHandler, Request, build_opener
+
+import requests
 
 from core import toolchain
 from core.problem import raised
@@ -60,13 +61,15 @@ def snapshot(suite: str) -> str | None:
     if suite not in SNAPSHOTS:
         return None
     url = f"http://snapshot.debian.org/archive/debian/{SNAPSHOTS[suite]}"
-    http = ProxyHandler({name.removesuffix("_proxy"): each for name, each in proxies().items()})
-    asked = Request(f"{url}/dists/{suite}/InRelease", method="HEAD")  # noqa: S310  # http, as above
+    by = {name.removesuffix("_proxy"): each for name, each in proxies().items()}
     try:
-        build_opener(http).open(asked, timeout=_SNAPSHOT_SECONDS).close()
-    except OSError:
+        asked = requests.head(
+            f"{url}/dists/{suite}/InRelease", timeout=_SNAPSHOT_SECONDS, proxies=by
+        )
+    except requests.RequestException:
         return None
-    return f"deb [check-valid-until=no] {url} {suite} main"
+    # A moment between two states leads to the one before it.
+    return f"deb [check-valid-until=no] {url} {suite} main" if asked.ok else None
 
 
 def _make_base(engine: Engine, runner: Runner, work: Path, suite: str, name: str) -> str:

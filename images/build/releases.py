@@ -56,6 +56,8 @@ class Release:
         """Return why a job on these GPUs, or with None on none, can't have it; None if it can."""
         if cards is None:
             return None if self.debian else "is there for GPUs alone"
+        if not self.cuda:
+            return "is there for CPUs alone"
         for card in cards:
             if card.cuda is not None and card.cuda < int(self.cuda.partition(".")[0]):
                 return f"comes with CUDA {self.cuda}, and the GPUs' driver runs CUDA {card.cuda}"

@@ -8,8 +8,8 @@ from jobs.model.parts import MODULES
 from jobs.model.program import RANK_PLACEHOLDER
 from jobs.rules.rule import NO_GPUS_REMEDY, Finding, Findings, Surroundings, rule
 
-_TORCH = "https://docs.pytorch.org/docs/2.6/distributed.html"
-_TORCHRUN = "https://docs.pytorch.org/docs/2.6/elastic/run.html"
+_TORCH = "https://docs.pytorch.org/docs/2.14/distributed.html"
+_TORCHRUN = "https://docs.pytorch.org/docs/2.14/elastic/run.html"
 _GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"
 _SIGNS = re.compile(
     r"torchrun|torch\.distributed\.(run|launch)"

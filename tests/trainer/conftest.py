@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -19,8 +20,9 @@ from core import toolchain
 from core.context import Silence
 from core.paths import cache_dir
 from images.build.engines import Engine, with_storage
+from images.build.releases import PYTHONS, RELEASES
 from images.build.runner import ATTEMPTS, BUSY
-from images.build.trainer import TRAINER_CIFAR
+from images.build.trainer import TRAINER_CIFAR, ImageSpec
 
 _LIMIT_SECONDS = 630
 RUNNERS: Mapping[Path, str] = {
@@ -69,10 +71,11 @@ class Opened:
     """A container of the image, on a storage of the test's own."""
 
     engine: Engine
+    reference: str
 
     @cached_property
     def _container(self) -> str:
-        return self.buildah("from", TRAINER_CIFAR.reference).strip()
+        return self.buildah("from", self.reference).strip()
 
     def run(
         self,
@@ -126,18 +129,27 @@ class Opened:
 @pytest.fixture(scope="session")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     """The image with both data sets; built unless it was."""
-    archive = TRAINER_CIFAR.build(Silence())
-    buildah, storage = str(toolchain.path("buildah")), tmp_path_factory.mktemp("storage")
-    opened = Opened(with_storage("buildah", buildah, storage / "images", storage / "run"))
-    opened.buildah("pull", "--quiet", f"oci-archive:{archive}")
-    yield opened
-    opened.buildah("rm", "--all")
-    opened.buildah("rmi", "--all")
+    with opened(TRAINER_CIFAR, tmp_path_factory.mktemp("storage")) as found:
+        yield found
+
+
+@contextmanager
+def opened(spec: ImageSpec, storage: Path) -> Iterator[Opened]:
+    """Build an image, unless it was, and open it on a storage in that directory."""
+    archive, buildah = spec.build(Silence()), str(toolchain.path("buildah"))
+    engine = with_storage("buildah", buildah, storage / "images", storage / "run")
+    found = Opened(engine, spec.reference)
+    found.buildah("pull", "--quiet", f"oci-archive:{archive}")
+    yield found
+    found.buildah("rm", "--all")
+    found.buildah("rmi", "--all")
 
 
 def installed(lock: Path) -> Path:
     """Return a directory with the packages of a lock file, for the image's Python."""
-    directory = cache_dir() / f"{lock.stem}-{sha256(lock.read_bytes()).hexdigest()[:12]}"
+    python = PYTHONS[RELEASES[str(TRAINER_CIFAR.torch)].suite]
+    digest = sha256(python.encode() + lock.read_bytes()).hexdigest()
+    directory = cache_dir() / f"{lock.stem}-{digest[:12]}"
     with directory.with_suffix(".lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         if not (directory / "done").exists():
@@ -146,7 +158,7 @@ def installed(lock: Path) -> Path:
             ]
             command = [
                 sys.executable, "-m", "pip", "install", "--quiet", f"--target={directory}",
-                "--no-deps", "--only-binary=:all:", "--python-version=3.14", *platforms,
+                "--no-deps", "--only-binary=:all:", f"--python-version={python}", *platforms,
                 "--require-hashes", f"--requirement={lock}", "--root-user-action=ignore",
             ]  # fmt: skip
             subprocess.run(command, check=True, timeout=600)

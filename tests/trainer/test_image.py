@@ -181,7 +181,7 @@ def test_a_build_from_it_installs_with_this_machines_pip_settings_and_keeps_none
     options = ("--isolation=chroot", container, "--", "sh", "-c", asked)
     found = image.buildah("run", *options)
     assert found.split() == [
-        f"/usr/local/lib/python{_PYTHON}/dist-packages/torchmetrics/__init__.py",
+        f"/opt/venv/lib/python{_PYTHON}/site-packages/torchmetrics/__init__.py",
         "/usr/lib/python3/dist-packages/torch/__init__.py",
         *(str(TRAINER_CIFAR.torch), "False", "65532"),
     ], found

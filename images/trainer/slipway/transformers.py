@@ -4,8 +4,8 @@
 
 What the Trainer logs, the result has: `loss` of the training, `eval_loss` and, by
 `compute_metrics`, `eval_accuracy` and others; the last value of each name, and the values by epoch.
-Made for Transformers 4.56.
-https://huggingface.co/docs/transformers/v4.56.1/main_classes/callback
+Made for Transformers 4.56 to 5.24.
+https://huggingface.co/docs/transformers/v5.24.0/main_classes/callback
 """
 
 from __future__ import annotations

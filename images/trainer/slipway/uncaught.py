@@ -63,7 +63,7 @@ def record(error: BaseException | None, text: str = "") -> None:
     if is_agent or threading.current_thread() is not threading.main_thread():
         return
     found = described(error, text)
-    # https://docs.pytorch.org/docs/2.6/elastic/errors.html
+    # https://docs.pytorch.org/docs/2.14/elastic/errors.html
     if (torchs := os.environ.get("TORCHELASTIC_ERROR_FILE")) and not Path(torchs).exists():
         more = {"py_callstack": found.get("traceback", ""), "timestamp": str(int(time.time()))}
         told = {"message": {"message": found["error"], "extraInfo": more}}

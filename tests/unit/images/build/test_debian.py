@@ -1,6 +1,9 @@
-"""One package of Debian is unpacked without being installed."""
+"""Debian's packages: those of one day, and one that is unpacked without being installed."""
 
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -60,3 +63,49 @@ def test_what_apt_said_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "bin" / "apt-get").write_text("#!/bin/sh\necho no such package >&2\nexit 100\n")
     with pytest.raises(CommandFailed, match="failed with 100: no such package"):
         debian.unpack("numbers", tmp_path / "unpacked")
+
+
+_DAY = "http://snapshot.debian.org/archive/debian/20261123T000000Z"
+
+
+@pytest.fixture
+def asked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Let a proxy stand for the internet: all that is asked of it, answered with one status."""
+    lines: list[str] = []
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            lines.append(self.path)
+            self.send_response(request.param)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    debian.snapshot.cache_clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
+        Thread(target=server.serve_forever).start()
+        yield lines
+        server.shutdown()
+    debian.snapshot.cache_clear()
+
+
+@pytest.mark.parametrize("asked", [200], indirect=True)
+def test_a_suite_that_debian_changes_is_taken_as_it_was_on_one_day(asked: list[str]) -> None:
+    assert debian.sources("forky") == [f"deb [check-valid-until=no] {_DAY} forky main"]
+    assert debian.sources("forky") == debian.sources("forky")
+    assert asked == [f"{_DAY}/dists/forky/InRelease"]
+
+
+@pytest.mark.parametrize("asked", [404], indirect=True)
+def test_where_that_day_cannot_be_had_the_machines_own_mirror_serves(asked: list[str]) -> None:
+    assert debian.snapshot("forky") is None
+    assert not [line for line in debian.sources("forky") if "snapshot" in line]
+    assert asked
+
+
+@pytest.mark.parametrize("asked", [200], indirect=True)
+def test_a_released_suite_comes_from_its_mirror(asked: list[str]) -> None:
+    assert debian.snapshot("trixie") is None
+    assert asked == []

@@ -1,0 +1,55 @@
+"""Which version of torch a job gets, and which it can't have."""
+
+import pytest
+
+from clusters.azure.facts import GPUS, LOCAL_GPUS, cards
+from images.build.releases import RELEASES, Card, Release, usable
+from images.build.trainer import TRAINER, TRAINER_CIFAR, TRAINER_CUDA, trainer, trainer_of
+
+
+def test_the_newest_that_can_be_had_is_the_default() -> None:
+    assert (TRAINER.torch, TRAINER_CIFAR.torch, TRAINER_CUDA.torch) == ("2.14", "2.14", "2.15")
+    assert trainer("2.14", cifar=True) is TRAINER_CIFAR
+    assert trainer("2.15", gpus=True) is TRAINER_CUDA
+
+
+def test_another_version_is_another_image_beside_the_default() -> None:
+    other = trainer("2.6")
+    assert other.name == "slipway-trainer-2.6"
+    assert other.content_hash != TRAINER.content_hash
+    assert trainer_of(f"localhost/{other.name}:1") == other
+    assert trainer_of("localhost/slipway-trainer-cuda-2.10:1") == trainer("2.10", gpus=True)
+
+
+@pytest.mark.parametrize(
+    ("card", "wanted"),
+    [
+        (Card("sm_120"), ["2.15", "2.14", "2.10"]),
+        (Card("sm_70"), ["2.10", "2.6"]),
+        (Card("sm_86", cuda=12), ["2.10", "2.6"]),
+        (Card("sm_89"), ["2.15", "2.14", "2.10", "2.6"]),  # by the kernels for sm_86 and sm_80
+        (Card("sm_37"), []),
+    ],
+    ids=str,
+)
+def test_a_gpu_takes_the_versions_with_kernels_for_it_and_a_cuda_of_its_driver(
+    card: Card, wanted: list[str]
+) -> None:
+    assert [each.torch for each in usable([card])] == wanted
+
+
+def test_of_a_pool_with_two_kinds_both_count() -> None:
+    pool = [Card("sm_70"), Card("sm_90")]
+    assert [each.torch for each in usable(pool)] == ["2.10", "2.6"]
+
+
+def test_some_are_for_gpus_alone() -> None:
+    assert [each.torch for each in usable(None)] == ["2.14", "2.6"]
+    assert RELEASES["2.15"].unfit(None) == "is there for GPUs alone"
+    assert Release("1.0", "trixie", debian="1.0.0").unfit(()) == "is there for CPUs alone"
+
+
+@pytest.mark.parametrize("size", [*GPUS, *LOCAL_GPUS])
+def test_of_each_size_the_gpu_is_known_and_a_version_runs_on_it(size: str) -> None:
+    assert len(cards(size)) == 1
+    assert next(usable(cards(size)), None) is not None

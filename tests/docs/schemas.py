@@ -7,7 +7,7 @@ Only docs/schemas/events.schema.json is written by hand.
 import inspect
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from typing import Any, cast, get_args, get_type_hints
 
@@ -27,6 +27,9 @@ STACK = CHECKOUT / "docs/schemas/stack.schema.json"
 RESULTS = CHECKOUT / "docs/schemas/results.schema.json"
 _ARGUMENTS = re.compile(r"^Args:\n(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _ARGUMENT = re.compile(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
+_ROW = re.compile(r"^\| `(?P<field>\w+)` \|[^|]*\|[^|]*\| (?P<text>.*) \|$", re.MULTILINE)
+_ASIDE = re.compile(r" \(\[[^]]*\]\([^)]*\)\)")
+_LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 _PROGRAMS = (["script"], ["build"], ["image", "command"])
 """A job that is not in the catalogue has exactly one of these."""
 _PULUMI = ("secretsprovider", "encryptedkey", "encryptionsalt", "environment")
@@ -40,7 +43,7 @@ def stack() -> str:
         settings["properties"]["kind"] = {"const": kind, "description": "The kind of cluster."}
         # A cluster without a name is called after its stack.
         settings["required"] = ["kind", *sorted({*settings.get("required", ())} - {"name"})]
-    job = _define("job", TrainingJob, definitions)
+    job = _define("job", TrainingJob, definitions, _of_the_page())
     name = job["properties"].pop("name")
     del job["properties"]["module"], job["required"]
     jobs = {
@@ -49,7 +52,7 @@ def stack() -> str:
         "propertyNames": name,
         "properties": {
             demo: {
-                "description": f"A demo: {each.module} with {each.backend}; {{}} changes nothing.",
+                "description": f"A demo: {each.module or each.script} with {each.backend}; {{}} changes nothing.",
                 "anyOf": [{"$ref": "#/$defs/job"}, {"type": "null"}],
             }
             for demo, each in CATALOG.items()
@@ -111,8 +114,23 @@ def _document(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
+def _of_the_page() -> dict[str, str]:
+    """Return what docs/jobs.md says of each field of a job, without its links."""
+    rows = _ROW.finditer((CHECKOUT / "docs/jobs.md").read_text())
+    texts = {row["field"]: _LINK.sub(r"\1", _ASIDE.sub("", row["text"])) for row in rows}
+    return {
+        "name": "The PyTorchJob's name.",
+        **{name: f"{it[0].upper()}{it[1:]}." for name, it in texts.items()},
+    }
+
+
 def _define(
-    name: str, kind: type[Any], definitions: dict[str, Any], *, as_text: bool = True
+    name: str,
+    kind: type[Any],
+    definitions: dict[str, Any],
+    texts: Mapping[str, str] | None = None,
+    *,
+    as_text: bool = True,
 ) -> dict[str, Any]:
     """Add a class and those that it refers to, and return its definition.
 
@@ -120,13 +138,14 @@ def _define(
         name: What the definition is called, and those of the others begin with.
         kind: A dataclass, of pydantic or of the standard library.
         definitions: Takes them.
+        texts: What its fields are, where its docstring does not say so.
         as_text: Whether a number may be text: `pulumi config set` writes 0.1 so.
     """
     schema = TypeAdapter(kind).json_schema(ref_template=f"#/$defs/{name}.{{model}}")
     classes = {each.__name__: each for each in _classes(kind)}
     for other, each in schema.pop("$defs", {}).items():
-        definitions[f"{name}.{other}"] = _explained(each, _documentation(classes[other]), as_text)
-    definitions[name] = explained = _explained(schema, _documentation(kind), as_text)
+        definitions[f"{name}.{other}"] = _explained(each, _told(classes[other]), as_text)
+    definitions[name] = explained = _explained(schema, texts or _told(kind), as_text)
     return explained
 
 
@@ -141,15 +160,15 @@ def _classes(kind: Any) -> Iterator[type[Any]]:
         yield from _classes(each)
 
 
-def _documentation(kind: type[Any]) -> str:
-    """Return the docstrings of a class and its bases, its own last."""
-    return "\n\n".join(inspect.getdoc(each) or "" for each in reversed(kind.__mro__[:-1]))
+def _told(kind: type[Any]) -> dict[str, str]:
+    """Return each field's description by the docstrings of a class and its bases, its own last."""
+    docs = "\n\n".join(inspect.getdoc(each) or "" for each in reversed(kind.__mro__[:-1]))
+    sections = "\n".join(_ARGUMENTS.findall(docs))
+    return {to_camel(name): " ".join(text.split()) for name, text in _ARGUMENT.findall(sections)}
 
 
-def _explained(schema: dict[str, Any], documentation: str, as_text: bool) -> dict[str, Any]:
-    """Return a class's schema with each field's description from its and its bases' docstrings."""
-    sections = "\n".join(_ARGUMENTS.findall(documentation))
-    texts = {to_camel(name): " ".join(text.split()) for name, text in _ARGUMENT.findall(sections)}
+def _explained(schema: dict[str, Any], texts: Mapping[str, str], as_text: bool) -> dict[str, Any]:
+    """Return a class's schema with each field's description."""
     fields = {name: _converted(each, as_text) for name, each in schema["properties"].items()}
     for name, field in fields.items():
         takes = f"It takes {field['description']}." if "description" in field else ""

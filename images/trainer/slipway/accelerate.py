@@ -5,7 +5,7 @@
     accelerator.log({"epoch": 1, "val_loss": 0.31}, step=100)
     accelerator.end_training()
 
-Numbers that come with an `epoch` are in the result's history. Made for Accelerate 1.10.
+Numbers that come with an `epoch` are in the result's history. Made for Accelerate 1.10 to 1.15.
 https://huggingface.co/docs/accelerate/v1.10.0/usage_guides/tracking#implementing-custom-trackers
 """
 

@@ -1,0 +1,222 @@
+"""The example with FSDP2 and sharded checkpoints, run as real processes in the image."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from core.paths import CHECKOUT
+from tests.trainer.conftest import Opened, free_port
+
+_EXAMPLE = CHECKOUT / "examples/lm-fsdp"
+_EVERY, _STEPS, _STARTS = 4, 16, 100
+_SMALL = (
+    "--width", "32", "--layers", "1", "--context", "16", "--batch-size", "12",
+    "--log-every", "1", "--save-every", str(_EVERY),
+)  # fmt: skip
+_KEEP_ALL = {"SLIPWAY_CHECKPOINT_KEEP": "9"}
+_RANKS = """
+rank=0
+while [ $rank -lt $WORLD_SIZE ]; do
+    RANK=$rank LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+        OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo TERMINATION_LOG=/out/$rank.message \
+        timeout 120 python3 "$@" > /out/$rank.out 2> /out/$rank.err &
+    pids="$pids $!"
+    rank=$((rank + 1))
+done
+for pid in $pids; do wait $pid; echo $?; done
+"""
+# It writes what it has loaded; with KILL_AT it dies while it writes the checkpoint of that step.
+_DISTURBED = """
+import os, runpy, signal, sys, time
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint import state_dict
+
+set_state_dict, write_data = state_dict.set_state_dict, dcp.FileSystemWriter.write_data
+
+def set_and_write(model, optimizer, **states):
+    set_state_dict(model, optimizer, **states)
+    model, optimizer = state_dict.get_state_dict(model, optimizer)
+    dcp.save({"model": model, "optimizer": optimizer}, checkpoint_id="/out/loaded")
+
+def write_and_die(self, plan, planner):
+    written = write_data(self, plan, planner)
+    if self.path.name == os.environ.get("KILL_AT"):
+        time.sleep(1)  # until the other rank has written, too
+        os.kill(os.getpid(), signal.SIGKILL)
+    return written
+
+state_dict.set_state_dict, dcp.FileSystemWriter.write_data = set_and_write, write_and_die
+sys.argv = ["train.py", *sys.argv[1:]]
+runpy.run_path("/example/train.py", run_name="__main__")
+"""
+# Parameters and optimizer state, whole, by name: a line for each checkpoint.
+_DIGESTS = """
+import hashlib, sys
+import torch
+from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+
+def lines(name, value):
+    if isinstance(value, list):
+        value = dict(enumerate(value))
+    if isinstance(value, dict):
+        return [each for key in sorted(value) for each in lines(f"{name}.{key}", value[key])]
+    if isinstance(value, torch.Tensor):
+        value = hashlib.sha256(value.contiguous().numpy().tobytes()).hexdigest()
+    return [f"{name} {value}"]
+
+for path in sys.argv[1:]:
+    dcp_to_torch_save(path, "/tmp/whole.pt")
+    whole = lines("", torch.load("/tmp/whole.pt"))
+    assert any("exp_avg_sq" in line for line in whole) and len(whole) > 60, whole
+    print(hashlib.sha256(chr(10).join(whole).encode()).hexdigest())
+"""
+# For how long the training stands still: for a save that is waited for, and for one beside it.
+_BLOCKED = """
+import argparse, json, os, shutil, statistics, sys, time
+from pathlib import Path
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+sys.path.insert(0, "/example")
+import train
+
+def backward():
+    train.loss_of(model, text, torch.arange(4), args.context).backward()
+
+def seconds(call, *arguments):
+    began = time.perf_counter()
+    call(*arguments)
+    return time.perf_counter() - began
+
+dist.init_process_group("gloo")
+args = argparse.Namespace(backend="gloo", seed=1, width=1024, layers=2, context=16, lr=1e-3)
+model, optimizer = train.sharded(args)
+checkpoints = train.Checkpoints(Path("/out/beside"), model, optimizer)
+text, waited, beside = torch.arange(256, dtype=torch.uint8), [], []
+for number in range(5):
+    backward()
+    optimizer.step()
+    dist.barrier()
+    path = f"/out/waited/{number}"
+    waited.append(seconds(lambda: dcp.save(checkpoints.state(), checkpoint_id=path)))
+    dist.barrier()
+    shutil.rmtree(path, ignore_errors=True)
+    call = seconds(checkpoints.save, number)
+    backward()
+    beside.append(call + seconds(checkpoints.wait_until_copied))
+    optimizer.step()
+    checkpoints.finish()
+print(json.dumps([statistics.median(waited), statistics.median(beside)]), flush=True)
+checkpoints.stager.close()
+dist.barrier()
+shutil.rmtree("/out/beside", ignore_errors=True)
+os._exit(0)
+"""
+
+
+def train(
+    image: Opened,
+    out: Path,
+    checkpoints: str,
+    *arguments: str,
+    ranks: int = 2,
+    env: Mapping[str, str] | None = None,
+) -> dict[int, float]:
+    """Train with so many ranks, which all succeed; return the loss of each step."""
+    assert start(image, out, checkpoints, *arguments, ranks=ranks, env=env) == [0] * ranks
+    events = map(json.loads, (out / "0.out").read_text().splitlines())
+    return {event["step"]: event["metrics"]["loss"] for event in events}
+
+
+def start(
+    image: Opened,
+    out: Path,
+    checkpoints: str,
+    *arguments: str,
+    ranks: int = 2,
+    env: Mapping[str, str] | None = None,
+) -> list[int]:
+    """Start ranks of a Python program, with a directory for checkpoints; return how they ended."""
+    own = {"SLIPWAY_CHECKPOINT_DIR": f"/out/{checkpoints}", "WORLD_SIZE": ranks, **(env or {})}
+    variables = [f"{name}={value}" for name, value in {**own, "port": free_port()}.items()]
+    mounts = {_EXAMPLE: "/example", out: "/out"}
+    program = ("sh", "-c", _RANKS, "sh", *arguments)
+    return [int(code) for code in image.run("env", *variables, *program, mounts=mounts).split()]
+
+
+def digests(image: Opened, out: Path, *checkpoints: str) -> list[str]:
+    paths = [f"/out/{each}" for each in checkpoints]
+    return image.run("python3", "-c", _DIGESTS, *paths, mounts={out: "/out"}).split()
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory that the ranks of all tests here share."""
+    directory = tmp_path_factory.mktemp("lm")
+    directory.chmod(0o777)
+    (directory / "disturbed.py").write_text(_DISTURBED)
+    (directory / "blocked.py").write_text(_BLOCKED)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def undisturbed(image: Opened, out: Path) -> dict[int, float]:
+    """The losses of a run on two ranks that keeps each checkpoint in `undisturbed`."""
+    arguments = ("/example/train.py", *_SMALL, "--steps", str(_STEPS))
+    losses = train(image, out, "undisturbed", *arguments, env=_KEEP_ALL)
+    assert "Warning" not in (out / "0.err").read_text()
+    assert list(losses) == list(range(1, _STEPS + 1))
+    return losses
+
+
+def test_a_run_that_is_killed_while_it_saves_ends_with_the_bytes_of_an_undisturbed_one(
+    image: Opened, out: Path, undisturbed: dict[int, float]
+) -> None:
+    arguments = (*_SMALL, "--steps", str(_STEPS))
+    ends = start(image, out, "killed", "/out/disturbed.py", *arguments, env={"KILL_AT": "8"})
+    assert 0 not in ends
+    left = sorted(path.name for path in (out / "killed/8").iterdir())
+    assert left == ["__0_0.distcp", "__1_0.distcp"]
+    losses = train(image, out, "killed", "/example/train.py", *arguments)
+    assert losses == {step: loss for step, loss in undisturbed.items() if step > _EVERY}
+    assert {path.name for path in (out / "killed").iterdir()} == {"12", "16"}
+    before, after = digests(image, out, "undisturbed/16", "killed/16")
+    assert after == before
+
+
+def test_a_checkpoint_of_two_ranks_is_gone_on_from_on_three_and_theirs_on_two(
+    image: Opened, out: Path, undisturbed: dict[int, float]
+) -> None:
+    # That of step 12 is not complete.
+    copy = "mkdir $1 && cp -r undisturbed/8 undisturbed/12 $1 && rm $1/12/__1_0.distcp"
+    image.run("sh", "-c", f"cd /out && {copy}", "sh", "resharded", mounts={out: "/out"})
+    losses: dict[int, float] = {}
+    for ranks, steps in ((3, 12), (2, 16)):
+        arguments = ("/out/disturbed.py", *_SMALL, "--steps", str(steps))
+        losses |= train(image, out, "resharded", *arguments, ranks=ranks, env=_KEEP_ALL)
+        (out / "loaded").rename(out / f"loaded-{ranks}")
+    states = ("resharded/8", "loaded-3", "resharded/12", "loaded-2")
+    saved_by_2, loaded_by_3, saved_by_3, loaded_by_2 = digests(image, out, *states)
+    assert loaded_by_3 == saved_by_2 != saved_by_3 == loaded_by_2
+    # The same batches, summed in another order.
+    expected = {step: loss for step, loss in undisturbed.items() if step > 8}
+    assert losses == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.long
+def test_a_save_blocks_the_training_for_at_most_a_tenth_of_the_time_of_a_synchronous_one(
+    image: Opened, out: Path
+) -> None:
+    assert start(image, out, "none", "/out/blocked.py") == [0, 0]
+    waited, beside = json.loads((out / "0.out").read_text())
+    assert beside < waited / 10
+
+
+@pytest.mark.long
+def test_two_ranks_always_come_to_their_end(image: Opened, out: Path) -> None:
+    for number in range(_STARTS):
+        arguments = ("/example/train.py", *_SMALL, "--save-every", "1", "--steps", "2")
+        ends = start(image, out, f"start-{number}", *arguments)
+        assert ends == [0, 0], f"{number}: {(out / '0.err').read_text()}"

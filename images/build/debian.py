@@ -11,8 +11,6 @@ import tempfile
 from functools import cache, partial
 from pathlib import Path
 
-import requests
-
 from core import toolchain
 from core.problem import raised
 from core.process import CommandFailed, run
@@ -58,6 +56,8 @@ def snapshot(suite: str) -> str | None:
 
     None for another suite, and where that state is not to be had from here.
     """
+    import requests  # noqa: PLC0415 (the program, which builds nothing, would load it)
+
     if suite not in SNAPSHOTS:
         return None
     url = f"http://snapshot.debian.org/archive/debian/{SNAPSHOTS[suite]}"

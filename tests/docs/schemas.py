@@ -52,7 +52,8 @@ def stack() -> str:
         "propertyNames": name,
         "properties": {
             demo: {
-                "description": f"A demo: {each.module or each.script} with {each.backend}; {{}} changes nothing.",
+                "description": f"A demo: {each.module or each.script} with {each.backend}; "
+                "{} changes nothing.",
                 "anyOf": [{"$ref": "#/$defs/job"}, {"type": "null"}],
             }
             for demo, each in CATALOG.items()

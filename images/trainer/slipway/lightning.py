@@ -3,8 +3,8 @@
     trainer = lightning.Trainer(logger=SlipwayLogger(), …)
 
 What `self.log` logs, the result has: the last value of each name, and the values by epoch.
-Checkpoints go into SLIPWAY_OUTPUT_DIR, which the job keeps. Made for the Logger of Lightning 2.5 and 2.6.
-https://lightning.ai/docs/pytorch/2.5.5/extensions/logging.html
+Checkpoints go into SLIPWAY_OUTPUT_DIR, which the job keeps. Made for Lightning 2.6's Logger.
+https://lightning.ai/docs/pytorch/2.6.0/extensions/logging.html
 """
 
 from __future__ import annotations

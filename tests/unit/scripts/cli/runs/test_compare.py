@@ -147,7 +147,7 @@ def test_every_baseline_is_of_a_demo_that_succeeded_with_its_machine_and_curve(r
         about, run = baseline(file.stem) or ("", record())
         assert "cores" in about
         assert (run.result or {})["state"] == "Succeeded"
-        assert run.epochs
+        assert run.epochs or CATALOG[file.stem].module is None
         assert [*compared(run, {BASELINE: run}, {}).rows[0]][2].endswith("(same)")
 
 

@@ -124,14 +124,7 @@ def bring_in_trainer(cluster: TestCluster) -> str:
         "address": str(cluster.layout.containerd_socket),
         "namespace": images.NAMESPACE,
     }
-    inputs = {
-        "name": TRAINER.name,
-        "context": str(TRAINER.context),
-        "dockerfile": TRAINER.dockerfile,
-        "datasets": sorted(TRAINER.datasets),
-        "contentHash": TRAINER.content_hash,
-        "target": target,
-    }
+    inputs = {**TRAINER.inputs, "target": target}
     _, outputs = ImageHandler().create(inputs, Silence())
     return str(outputs["reference"])
 

@@ -109,6 +109,13 @@ def test_jobs_that_say_cifar_run_an_image_of_their_own(declared: Declare, tmp_pa
     assert other.inputs["datasets"] == ["mnist"]
 
 
+def test_jobs_with_another_torch_run_an_image_of_their_own(declared: Declare) -> None:
+    program = declared({"mnist-gloo": {}, "older": {"script": PLAIN, "torch": "2.6"}})
+    image = program.one(TRAINER, "slipway-trainer-2.6")
+    assert image.inputs["torch"] == "2.6"
+    assert [run.name for run in program.of(RUN) if image.urn in program.needs(run)] == ["older"]
+
+
 def test_a_built_image_is_run_by_its_digest(program: Program) -> None:
     run, image = program.one(RUN, "build"), program.one(IMAGE)
     assert container(run)["image"] == "localhost/slipway-job-mine@sha256:1"

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -174,6 +175,64 @@ def test_more_than_the_machine_could_ever_hold_is_refused_with_the_numbers() -> 
     assert "10 x 400m cores, 768Mi" in text
     assert "together 4 cores and 7.5 GiB" in text
     assert "1 node with 1.94 cores, 5 GiB" in text
+
+
+_AKS = {
+    "kind": "aks",
+    "subscription": "00000000-0000-0000-0000-000000000000",
+    "location": "westeurope",
+    "api": {"private": True},
+    "budget": False,
+}
+
+
+def test_the_stack_chooses_the_torch_of_jobs_that_ask_for_none() -> None:
+    assert parse(configured(jobs={"mnist-gloo": {}}, torch="2.6"), "dev").torch == "2.6"
+    found = problems(configured(torch="2.1"))
+    assert "it takes one of " in found["slipway:torch"]
+    found = problems(configured(jobs={"mnist-gloo": {}}, torch="2.10"))
+    assert 'take "2.14" or "2.6"' in found["slipway:jobs.mnist-gloo.torch"]
+    parse(configured(jobs={"mnist-gloo": {"torch": "2.14"}}, torch="2.10"), "dev")
+
+
+def test_a_version_of_torch_may_stand_without_quotes_where_that_is_no_other_number() -> None:
+    settings = parse(configured(jobs={"mnist-gloo": {"torch": 2.14}}), "dev")
+    assert settings.jobs[0].torch == "2.14"
+    found = problems(configured(jobs={"mnist-gloo": {"torch": 2.10}}))
+    assert "in quotes" in found["slipway:jobs.mnist-gloo.torch"]
+
+
+@pytest.mark.parametrize("program", [{"image": "example.org/own:1", "command": ["true"]}, "build"])
+def test_an_image_without_the_trainers_torch_takes_no_version_of_it(
+    program: Any, tmp_path: Path
+) -> None:
+    if program == "build":
+        (tmp_path / "Dockerfile").write_text("FROM example.org/own:1\n")
+        program = {"build": {"context": str(tmp_path)}}
+    found = problems(configured(jobs={"mine": {**program, "torch": "2.6"}}))
+    assert "a torch of its own" in found["slipway:jobs.mine.torch"]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "why"),
+    [
+        ({"size": "Standard_NC128ds_xl_RTXPRO6000BSE_v6"}, None),
+        ({"size": "Standard_NV36ads_A10_v5"}, "the GPUs' driver runs CUDA 12"),
+        ({"size": "Standard_NV36ads_A10_v5", "driver": "gpu-operator", "minNodes": 1}, None),
+        ({"size": "Standard_NC6s_v3", "gpusPerNode": 1}, "no kernels for sm_70"),
+    ],
+)
+def test_a_torch_that_can_not_use_the_gpus_of_an_azure_size_is_refused(
+    gpu: dict[str, Any], why: str | None
+) -> None:
+    stack = {**_AKS, "gpu": gpu}
+    if why is None:
+        parse(configured(stack, {"mnist-nccl": {}}), "azure")
+    else:
+        text = problems(configured(stack, {"mnist-nccl": {}}))["slipway:jobs.mnist-nccl.torch"]
+        assert why in text
+        assert 'take "2.10"' in text
+    parse(configured(stack, {"mnist-nccl": {"torch": "2.10"}}), "azure")
 
 
 def test_a_script_is_read_with_the_settings() -> None:

@@ -268,7 +268,7 @@ def test_a_script_finds_what_it_needs(own: LiveStack, rank: int) -> None:
         "token": sha256(b"told-to-nobody").hexdigest(),
         "other": sha256(_CANARY.encode()).hexdigest(),
         "torchmetrics": "1.8.2",
-        "torch": ["2", "6"],
+        "torch": str(TRAINER.torch).split("."),
         "args": ["--flag", "value"],
         "user": 65532,
         "directory": "/work",

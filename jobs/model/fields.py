@@ -46,7 +46,7 @@ _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _DURATIONS = "a duration such as 90s, 5m or 1h30m"
 _INTERVAL = "a number of steps such as 500 steps, or a time such as 10 min, 90s or 1h30m"
 _URL = "a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder"
-TORCH = f"one of {', '.join(map(json.dumps, RELEASES))}, in quotes"
+TORCH = f"one of {', '.join(map(json.dumps, RELEASES))}, in quotes: YAML reads 2.10 as 2.1"
 _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
 
 
@@ -106,7 +106,7 @@ def _input(name: str) -> str:
 def _torch(value: object) -> object:
     """Let a number stand for its text, as YAML reads 2.14 without quotes, and find it."""
     name = str(value) if isinstance(value, float) else value
-    if name not in RELEASES:
+    if not isinstance(name, str) or name not in RELEASES:
         raise ValueError(TORCH)
     return name
 

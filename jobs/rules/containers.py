@@ -59,14 +59,16 @@ def _torch_that_cannot_run(job: TrainingJob, around: Surroundings) -> Findings:
             remedy = "leave it out, or start its Dockerfile from the trainer's image"
             yield Finding(("torch",), "the job's own image has a torch of its own", remedy)
         return
+    if around.gpus_per_node is None:
+        return  # what the cluster has is not known: its settings are wrong
     gpus = None if around.pool is None or not wants_gpus(job) else around.pool.cards
     asked = job.torch or around.torch
     chosen = RELEASES[asked or next(usable(None if gpus is None else ())).torch]
     if (why := chosen.unfit(gpus)) is not None:
         others = " or ".join(quote(each.torch) for each in usable(gpus))
         remedy = f"take {others}" if others else "give the job an `image` that can"
-        is_default = "" if asked else ", the default,"
-        yield Finding(("torch",), f"torch {chosen.torch}{is_default} {why}", remedy)
+        origin = "" if job.torch else ", by slipway:torch," if asked else ", the default,"
+        yield Finding(("torch",), f"torch {chosen.torch}{origin} {why}", remedy)
 
 
 @rule("docs/files.md#outputs")

@@ -75,7 +75,9 @@ def describe(
         if inputs.get("artifacts") is UNKNOWN:
             return "trains again if the jobs before it leave other inputs than last time"
         return f"{_listed(map(_worded, fields))}; nothing is trained" if fields else None
-    reasons = [_worded(each) for each in fields if _effect(each) is Effect.TRAINS]
+    reasons = [
+        _worded(each) for each in fields if each[0] == "torch" or _effect(each) is Effect.TRAINS
+    ]
     reasons += _contents(state, inputs)
     result = state["result"]
     if result["state"] != "Succeeded":

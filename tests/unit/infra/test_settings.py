@@ -191,15 +191,23 @@ def test_the_stack_chooses_the_torch_of_jobs_that_ask_for_none() -> None:
     found = problems(configured(torch="2.1"))
     assert "it takes one of " in found["slipway:torch"]
     found = problems(configured(jobs={"mnist-gloo": {}}, torch="2.10"))
-    assert 'take "2.14" or "2.6"' in found["slipway:jobs.mnist-gloo.torch"]
+    text = found["slipway:jobs.mnist-gloo.torch"]
+    assert text.startswith('torch 2.10, by slipway:torch, is there for GPUs alone; take "2.14"')
     parse(configured(jobs={"mnist-gloo": {"torch": "2.14"}}, torch="2.10"), "dev")
 
 
 def test_a_version_of_torch_may_stand_without_quotes_where_that_is_no_other_number() -> None:
     settings = parse(configured(jobs={"mnist-gloo": {"torch": 2.14}}), "dev")
     assert settings.jobs[0].torch == "2.14"
-    found = problems(configured(jobs={"mnist-gloo": {"torch": 2.10}}))
-    assert "in quotes" in found["slipway:jobs.mnist-gloo.torch"]
+    for wrong in (2.10, [2, 14], {"2": 14}, "2.14.1"):
+        found = problems(configured(jobs={"mnist-gloo": {"torch": wrong}}))
+        assert "in quotes" in found["slipway:jobs.mnist-gloo.torch"]
+
+
+def test_of_a_size_that_is_not_known_only_that_is_told() -> None:
+    stack = {**_AKS, "gpu": {"size": "Standard_NC36ads_A10_v4"}}
+    found = problems(configured(stack, {"mnist-nccl": {"torch": "2.10"}}))
+    assert [*found] == ["slipway:cluster.gpu.gpusPerNode"]
 
 
 @pytest.mark.parametrize("program", [{"image": "example.org/own:1", "command": ["true"]}, "build"])

@@ -68,6 +68,11 @@ def test_only_the_fields_that_alter_the_result_are_why_it_trains_again() -> None
     assert said(inputs(MNIST), inputs(now)) == "trains again: learningRate 0.01 → 0.02"
 
 
+def test_another_torch_is_told_beside_the_image_that_has_it() -> None:
+    line = said(inputs(MNIST), {**inputs(replace(MNIST, torch="2.6")), "image": "trainer:2"})
+    assert line == "trains again: torch unset → 2.6; the trainer's image changed"
+
+
 @pytest.mark.parametrize(
     ("job", "image", "words"),
     [

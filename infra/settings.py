@@ -89,8 +89,9 @@ def parse(config: Mapping[str, str], stack: str, secrets: Collection[str] = ()) 
     torch = config.get(_TORCH)  # not as JSON, in which 2.10 would be 2.1
     if torch is not None and torch not in RELEASES:
         problems.append(Problem(_TORCH, f"{quote(torch)} is not allowed; it takes {TORCH}"))
+        torch = None
     around = _surroundings(cluster, () if tracking is None else tracking.requests)
-    around = replace(around, torch=torch if torch in RELEASES else None)
+    around = replace(around, torch=torch)
     configured = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
     problems += configured.problems
     outputs = _checked(config, kept.KEY, KeptOutputs, problems)

@@ -56,16 +56,15 @@ def snapshot(suite: str) -> str | None:
 
     None for another suite, and where that state is not to be had from here.
     """
+    if (day := SNAPSHOTS.get(suite)) is None:
+        return None
     import requests  # noqa: PLC0415 (the program, which builds nothing, would load it)
 
-    if suite not in SNAPSHOTS:
-        return None
-    url = f"http://snapshot.debian.org/archive/debian/{SNAPSHOTS[suite]}"
+    url = f"http://snapshot.debian.org/archive/debian/{day}"
     by = {name.removesuffix("_proxy"): each for name, each in proxies().items()}
+    release = f"{url}/dists/{suite}/InRelease"
     try:
-        asked = requests.head(
-            f"{url}/dists/{suite}/InRelease", timeout=_SNAPSHOT_SECONDS, proxies=by
-        )
+        asked = requests.head(release, timeout=_SNAPSHOT_SECONDS, proxies=by)
     except requests.RequestException:
         return None
     # A moment between two states leads to the one before it.

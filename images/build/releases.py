@@ -10,10 +10,8 @@ _FILE = read(Path(__file__).with_name("releases.yaml"))
 STABLE = "trixie"
 """The suite of images without torch."""
 PYTHONS: Mapping[str, str] = {suite: of["python"] for suite, of in _FILE["suites"].items()}
-SNAPSHOTS: Mapping[str, str] = {
-    suite: of["snapshot"] for suite, of in _FILE["suites"].items() if "snapshot" in of
-}
-"""A suite that Debian still changes, and the state of it that is used."""
+SNAPSHOTS = {suite: of.get("snapshot") for suite, of in _FILE["suites"].items()}
+"""The state that is used of each suite that Debian still changes; None for another."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +50,11 @@ class Release:
     cuda: str = ""
     architectures: tuple[str, ...] = ()
 
+    @property
+    def python(self) -> str:
+        """The suite's Python, such as 3.14."""
+        return PYTHONS[self.suite]
+
     def unfit(self, cards: Iterable[Card] | None) -> str | None:
         """Return why a job on these GPUs, or with None on none, can't have it; None if it can."""
         if cards is None:
@@ -71,6 +74,11 @@ RELEASES: Mapping[str, Release] = {
     for torch, of in _FILE["torch"].items()
 }
 """The newest first."""
+
+
+def chosen(torch: str | None, *, gpus: bool) -> Release:
+    """Return the version that is asked for, else the default of jobs that get GPUs or none."""
+    return RELEASES[torch] if torch else next(usable(() if gpus else None))
 
 
 def usable(cards: Iterable[Card] | None) -> Iterator[Release]:

@@ -13,7 +13,7 @@ from core.context import Context
 from core.paths import CHECKOUT
 from images.build import debian, pip
 from images.build.engines import Engine, Plan
-from images.build.releases import PYTHONS, RELEASES, SNAPSHOTS, STABLE, usable
+from images.build.releases import PYTHONS, RELEASES, SNAPSHOTS, STABLE, chosen
 from images.build.runner import Runner
 from images.build.spec import DIGITS, BuildSpec, digest_of, files_of
 from images.datasets import DATASETS
@@ -118,18 +118,17 @@ class ImageSpec(BuildSpec):
         if self.torch is None:
             return ()
         release = RELEASES[self.torch]
-        kernels = f"KERNELS={' '.join(release.architectures)}"
-        return (f"PYTHON={PYTHONS[self._suite]}", f"TORCH={self.torch}", kernels)
+        versions = (f"PYTHON={release.python}", f"TORCH={self.torch}")
+        # Not in the hash of images for CPUs, whose jobs would train again with each new GPU.
+        has_gpus = self.dockerfile != DOCKERFILE
+        return (*versions, f"KERNELS={' '.join(release.architectures)}") if has_gpus else versions
 
     @cached_property
     def _locks(self) -> dict[str, str]:
         """Its lock files, by what it and what it is a variant of have in their names."""
         variants = dict.fromkeys(("", self.dockerfile.removeprefix(DOCKERFILE)))
-        named = [
-            (variant, f"requirements{variant}{version}.lock")
-            for variant in variants
-            for version in ("", f"-{self.torch}")
-        ]
+        ends = ("", f"-{self.torch}")
+        named = [(each, f"requirements{each}{end}.lock") for each in variants for end in ends]
         return {variant: lock for variant, lock in named if (self.context / lock).is_file()}
 
     @property
@@ -144,14 +143,14 @@ TRAINER = ImageSpec(
     name="slipway-trainer",
     context=CHECKOUT / "images" / "trainer",
     datasets={"mnist": DATASETS["mnist"]},
-    torch=next(usable(None)).torch,
+    torch=chosen(None, gpus=False).torch,
 )
 TRAINER_CIFAR = replace(TRAINER, name="slipway-trainer-cifar", datasets=DATASETS)
 TRAINER_CUDA = replace(
     TRAINER_CIFAR,
     name="slipway-trainer-cuda",
     dockerfile="Dockerfile.cuda",
-    torch=next(usable(())).torch,
+    torch=chosen(None, gpus=True).torch,
     estimate="about 10 minutes at first, and 16 GB",
 )
 MLFLOW = ImageSpec(
@@ -183,11 +182,10 @@ def trainer(torch: str | None = None, *, gpus: bool = False, cifar: bool = False
 
 def trainer_of(reference: str | None) -> ImageSpec | None:
     """Return which of them is called that where it is built, of whatever content; None if none."""
-    if reference is None:
-        return None
     kinds = ((False, False), (False, True), (True, True))
     every = (trainer(torch, gpus=gpus, cifar=cifar) for torch in RELEASES for gpus, cifar in kinds)
-    return next((each for each in every if f"localhost/{each.name}" == repository(reference)), None)
+    known = {f"localhost/{each.name}": each for each in every}
+    return None if reference is None else known.get(repository(reference))
 
 
 def _let_everybody_read(directory: Path) -> None:

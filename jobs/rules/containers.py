@@ -5,7 +5,7 @@ from posixpath import normpath
 from urllib.parse import urlsplit
 
 from core.problem import quote
-from images.build.releases import RELEASES, usable
+from images.build.releases import chosen, usable
 from jobs.adapt import wants_gpus
 from jobs.model.job import TrainingJob
 from jobs.rules.rule import Finding, Findings, Surroundings, rule
@@ -63,12 +63,12 @@ def _torch_that_cannot_run(job: TrainingJob, around: Surroundings) -> Findings:
         return  # what the cluster has is not known: its settings are wrong
     gpus = None if around.pool is None or not wants_gpus(job) else around.pool.cards
     asked = job.torch or around.torch
-    chosen = RELEASES[asked or next(usable(None if gpus is None else ())).torch]
-    if (why := chosen.unfit(gpus)) is not None:
+    release = chosen(asked, gpus=gpus is not None)
+    if (why := release.unfit(gpus)) is not None:
         others = " or ".join(quote(each.torch) for each in usable(gpus))
         remedy = f"take {others}" if others else "give the job an `image` that can"
         origin = "" if job.torch else ", by slipway:torch," if asked else ", the default,"
-        yield Finding(("torch",), f"torch {chosen.torch}{origin} {why}", remedy)
+        yield Finding(("torch",), f"torch {release.torch}{origin} {why}", remedy)
 
 
 @rule("docs/files.md#outputs")

@@ -16,7 +16,7 @@ from core import toolchain
 from core.context import Silence
 from core.paths import CHECKOUT, cache_dir
 from images.build import pip
-from images.build.releases import PYTHONS, RELEASES
+from images.build.releases import RELEASES
 from images.build.runner import BuildFailed, Runner
 from images.build.trainer import TRAINER_CIFAR
 
@@ -71,8 +71,8 @@ def _pypi(storage: Path) -> Path | None:
     try:
         torch = str(TRAINER_CIFAR.torch)
         lock = TRAINER_CIFAR.context / f"requirements.cuda-{torch}.lock"
-        python = PYTHONS[RELEASES[torch].suite]
-        pip.install(lock, target, Runner(storage / "pip.log", Silence()), python)
+        runner = Runner(storage / "pip.log", Silence())
+        pip.install(lock, target, runner, RELEASES[torch].python)
     except BuildFailed as error:
         print(f"PyPI's torch can't be had, it is left out: {error}", flush=True)
         return None

@@ -5,7 +5,6 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -19,8 +18,9 @@ import pytest
 from core import toolchain
 from core.context import Silence
 from core.paths import cache_dir
+from images.build import pip
 from images.build.engines import Engine, with_storage
-from images.build.releases import PYTHONS, RELEASES
+from images.build.releases import RELEASES
 from images.build.runner import ATTEMPTS, BUSY
 from images.build.trainer import TRAINER_CIFAR, ImageSpec
 
@@ -147,21 +147,13 @@ def opened(spec: ImageSpec, storage: Path) -> Iterator[Opened]:
 
 def installed(lock: Path) -> Path:
     """Return a directory with the packages of a lock file, for the image's Python."""
-    python = PYTHONS[RELEASES[str(TRAINER_CIFAR.torch)].suite]
+    python = RELEASES[str(TRAINER_CIFAR.torch)].python
     digest = sha256(python.encode() + lock.read_bytes()).hexdigest()
     directory = cache_dir() / f"{lock.stem}-{digest[:12]}"
     with directory.with_suffix(".lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         if not (directory / "done").exists():
-            platforms = [
-                f"--platform=manylinux{each}_x86_64" for each in ("2014", "_2_27", "_2_28")
-            ]
-            command = [
-                sys.executable, "-m", "pip", "install", "--quiet", f"--target={directory}",
-                "--no-deps", "--only-binary=:all:", f"--python-version={python}", *platforms,
-                "--require-hashes", f"--requirement={lock}", "--root-user-action=ignore",
-            ]  # fmt: skip
-            subprocess.run(command, check=True, timeout=600)
+            subprocess.run(pip._command(lock, directory, python), check=True, timeout=600)
             (directory / "done").touch()
     return directory
 

@@ -8,7 +8,7 @@ import pytest
 from core.context import Silence
 from core.paths import cache_dir
 from images.build import pip
-from images.build.releases import PYTHONS, RELEASES
+from images.build.releases import RELEASES
 from images.build.runner import Runner
 from images.build.trainer import TRAINER_CUDA, trainer
 from tests.trainer.conftest import opened
@@ -34,7 +34,7 @@ def test_they_load_and_have_the_cuda_nccl_and_kernels_of_the_table(
         opened(trainer(next(alike).torch), tmp_path) as image,
     ):
         packages = Path(directory, "packages")
-        pip.install(lock, packages, Runner(tmp_path / "log", Silence()), PYTHONS[release.suite])
+        pip.install(lock, packages, Runner(tmp_path / "log", Silence()), release.python)
         Path(directory).chmod(0o755)
         found = image.run(
             *("env", "PYTHONPATH=/packages", "python3", "-c", _LOOK), mounts={packages: "/packages"}

@@ -11,14 +11,14 @@ import pytest
 
 from core.context import Silence
 from images.build.job import RequirementsSpec
-from images.build.releases import PYTHONS, RELEASES
+from images.build.releases import RELEASES
 from images.build.runner import Runner
 from images.build.trainer import TRAINER_CIFAR
 from images.datasets.cifar10 import CIFAR10
 from images.datasets.mnist import MNIST
 from tests.trainer.conftest import Opened
 
-_PYTHON = PYTHONS[RELEASES[str(TRAINER_CIFAR.torch)].suite]
+_PYTHON = RELEASES[str(TRAINER_CIFAR.torch)].python
 
 # Digits 0 to 9, as counted in the set that LeCun, Cortes and Burges published.
 _TRAIN = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)

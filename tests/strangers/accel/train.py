@@ -1,0 +1,107 @@
+import argparse
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+from torch.optim.lr_scheduler import OneCycleLR
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def make_blobs(n, classes, dim, generator):
+    centers = torch.randn(classes, dim, generator=generator) * 0.8
+    labels = torch.randint(classes, (n,), generator=generator)
+    points = centers[labels] + torch.randn(n, dim, generator=generator)
+    return TensorDataset(points, labels)
+
+
+def get_dataloaders(args):
+    generator = torch.Generator().manual_seed(1234)
+    dataset = make_blobs(10_000, args.num_classes, 16, generator)
+    train_dataset = torch.utils.data.Subset(dataset, range(8_000))
+    eval_dataset = torch.utils.data.Subset(dataset, range(8_000, 10_000))
+    train_dataloader = DataLoader(train_dataset, shuffle=True, batch_size=args.batch_size)
+    eval_dataloader = DataLoader(eval_dataset, shuffle=False, batch_size=250)
+    return train_dataloader, eval_dataloader
+
+
+def training_function(args):
+    # Initialize accelerator
+    accelerator = Accelerator(cpu=args.cpu, mixed_precision=args.mixed_precision)
+    set_seed(args.seed)
+    accelerator.print(f"{accelerator.num_processes} processes, device {accelerator.device}")
+
+    train_dataloader, eval_dataloader = get_dataloaders(args)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(16, 64),
+        torch.nn.BatchNorm1d(64),
+        torch.nn.ReLU(),
+        torch.nn.Linear(64, args.num_classes),
+    )
+    optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr / 25)
+    lr_scheduler = OneCycleLR(
+        optimizer, max_lr=args.lr, epochs=args.num_epochs, steps_per_epoch=len(train_dataloader)
+    )
+
+    # There is no specific order to remember, we just need to unpack the objects in the same order
+    # we gave them to the prepare method.
+    model, optimizer, train_dataloader, eval_dataloader, lr_scheduler = accelerator.prepare(
+        model, optimizer, train_dataloader, eval_dataloader, lr_scheduler
+    )
+    if args.resume_from_checkpoint:
+        accelerator.print(f"Resumed from checkpoint: {args.resume_from_checkpoint}")
+        accelerator.load_state(args.resume_from_checkpoint)
+
+    for epoch in range(args.num_epochs):
+        model.train()
+        total_loss = 0.0
+        for inputs, labels in train_dataloader:
+            loss = torch.nn.functional.cross_entropy(model(inputs), labels)
+            total_loss += loss.detach().item()
+            accelerator.backward(loss)
+            optimizer.step()
+            lr_scheduler.step()
+            optimizer.zero_grad()
+
+        model.eval()
+        accurate = num_elems = 0
+        for inputs, labels in eval_dataloader:
+            with torch.no_grad():
+                predictions = model(inputs).argmax(dim=-1)
+            predictions, labels = accelerator.gather_for_metrics((predictions, labels))
+            accurate += (predictions == labels).sum().item()
+            num_elems += len(labels)
+
+        eval_metric = {"accuracy": accurate / num_elems, "train_loss": total_loss / len(train_dataloader)}
+        # Use accelerator.print to print only on the main process.
+        accelerator.print(f"epoch {epoch}:", eval_metric)
+        accelerator.save_state("ckpt")
+
+    accelerator.end_training()
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Simple example of training script.")
+    parser.add_argument("--num_epochs", type=int, default=4)
+    parser.add_argument("--num_classes", type=int, default=5)
+    parser.add_argument("--batch_size", type=int, default=64)
+    parser.add_argument("--lr", type=float, default=3e-2)
+    parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument(
+        "--mixed_precision",
+        type=str,
+        default=None,
+        choices=["no", "fp16", "bf16"],
+        help="Whether to use mixed precision. Bf16 requires PyTorch >= 1.10.",
+    )
+    parser.add_argument("--cpu", action="store_true", help="If passed, will train on the CPU.")
+    parser.add_argument(
+        "--resume_from_checkpoint",
+        type=str,
+        default=None,
+        help="If the training should continue from a checkpoint folder.",
+    )
+    training_function(parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()

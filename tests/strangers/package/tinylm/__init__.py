@@ -1,0 +1,3 @@
+"""tinylm: a tiny language model."""
+
+__version__ = "0.3.1"

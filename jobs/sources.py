@@ -12,6 +12,7 @@ from core.paths import CHECKOUT
 from core.problem import Problem, choices, meant, quote
 from images.build.job import JobImageSpec, RequirementsSpec
 from images.resource import JobImage, Trainer, TrainerImages
+from jobs import entries
 from jobs.adapt import wants_gpus
 from jobs.model.job import TrainingJob
 from jobs.model.program import DEFAULT_ENTRY
@@ -36,11 +37,14 @@ def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script
         if path.is_file():
             entry, files = path.name, {path.name: path}
         else:
-            entry = DEFAULT_ENTRY if job.script_entry is None else job.script_entry
+            entry = "" if job.command else job.script_entry or DEFAULT_ENTRY
             files = {str(each.relative_to(path)): each for each in _files(path)}
         wrong = _wrong(job, path, entry, files)
         if wrong is None:
-            return Script(job.name, entry, {name: files[name].read_bytes() for name in files})
+            contents = {name: files[name].read_bytes() for name in files}
+            if job.command or not entries.only_defines(contents[entry]):
+                return Script(job.name, entry, contents)
+            wrong = _idle(path, entry, contents)
     except OSError as error:
         wrong = "script", f"{quote(job.script)} can't be read: {error}"
     field, text = wrong
@@ -62,9 +66,13 @@ def _wrong(
         text = f"{script} is neither a file nor a folder: there is no {path}."
         return "script", f"{text}{meant(path.name, near)}"
     programs = [name for name in files if name.endswith(".py")]
-    if entry not in programs:
-        text = f"{quote(entry)} is no Python file in the folder {script}"
-        return "scriptEntry", f"{text}; {choices(entry, programs)}"
+    if job.command is None and entry not in programs:
+        if job.script_entry is not None or not programs:
+            text = f"{quote(entry)} is no Python file in the folder {script}"
+            return "scriptEntry", f"{text}; {choices(entry, programs)}"
+        sources = {name: _beginning(files[name]) for name in programs}
+        text = f"{script} has no {entry}, and does not say what to start"
+        return "script", f"{text}: add {entries.instead(entry, sources)}"
     # Before they are read: the folder may be one with data in it.
     sizes = {name: each.stat().st_size for name, each in files.items()}
     total = sum(sizes.values()) + sum(2 * len(name) + _BYTES_PER_FILE for name in files)
@@ -75,6 +83,24 @@ def _wrong(
         f"{len(files)} files is {max(sizes, key=sizes.__getitem__)}. Take out what the program "
         "does not need, keep data in a volume, or use `build`"
     )
+
+
+def _idle(path: Path, entry: str, contents: Mapping[str, bytes]) -> tuple[str, str]:
+    """Return the field and the message for a script that would end at once."""
+    text = (
+        f"{quote(entry)} defines functions or classes and calls none, so it would end at once with "
+        'nothing done; let it end with `if __name__ == "__main__": main()`'
+    )
+    if path.is_file():
+        return "script", text
+    sources = {name: each for name, each in contents.items() if name.endswith(".py")}
+    more = f", or start something else: {entries.instead(entry, sources)}" if len(sources) > 1 else ""
+    return "scriptEntry", f"{text}{more}"
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_LONGEST)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -27,7 +27,7 @@ from jobs.model import inputs, pytorchjob
 from jobs.model.names import CONTAINER, INPUTS_CONTAINER, JOB_LABEL, RUN_LABEL, WORK
 from jobs.model.parts import Toleration
 from jobs.model.places import SECONDS_TO_STOP, prepare
-from jobs.model.program import environment, program
+from jobs.model.program import environment, program, working_directory
 from jobs.model.replicas import Role, Share, roles, share
 from jobs.model.submission import Submission
 from jobs.model.volumes import mounts, pod_volumes
@@ -151,7 +151,7 @@ def _container(submission: Submission, share: Share) -> dict[str, Any]:
         "env": environment(job, share),
         "resources": share.manifest(),
         "volumeMounts": [*mounts(job, script), *cache],
-        "workingDir": WORK,
+        **({} if (directory := working_directory(job)) is None else {"workingDir": directory}),
         **_RESTRICTED["container"],
     }
 

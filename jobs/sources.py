@@ -9,7 +9,7 @@ from pulumi import Input
 
 from clusters.cluster import Cluster
 from core.paths import CHECKOUT
-from core.problem import Problem, choices, meant, quote
+from core.problem import Problem, meant, quote
 from images.build.job import JobImageSpec, RequirementsSpec
 from images.resource import JobImage, Trainer, TrainerImages
 from jobs import entries
@@ -39,21 +39,20 @@ def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script
         else:
             entry = "" if job.command else job.script_entry or DEFAULT_ENTRY
             files = {str(each.relative_to(path)): each for each in _files(path)}
-        wrong = _wrong(job, path, entry, files)
+        wrong = _wrong(job, path, files)
         if wrong is None:
-            contents = {name: files[name].read_bytes() for name in files}
-            if job.command or not entries.only_defines(contents[entry]):
-                return Script(job.name, entry, contents)
-            wrong = _idle(path, entry, contents)
+            script = Script(job.name, entry, {name: files[name].read_bytes() for name in files})
+            text = None if job.command else entries.wrong(entry, script.files)
+            if text is None:
+                return script
+            wrong = "script" if path.is_file() else "scriptEntry", text
     except OSError as error:
         wrong = "script", f"{quote(job.script)} can't be read: {error}"
     field, text = wrong
     return Problem(f"{key}.{field}", text)
 
 
-def _wrong(
-    job: TrainingJob, path: Path, entry: str, files: Mapping[str, Path]
-) -> tuple[str, str] | None:
+def _wrong(job: TrainingJob, path: Path, files: Mapping[str, Path]) -> tuple[str, str] | None:
     """Return the field of a job whose script can't be used, and why; None when nothing is wrong."""
     script = quote(job.script)
     if path.is_file():
@@ -65,14 +64,6 @@ def _wrong(
         near = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
         text = f"{script} is neither a file nor a folder: there is no {path}."
         return "script", f"{text}{meant(path.name, near)}"
-    programs = [name for name in files if name.endswith(".py")]
-    if job.command is None and entry not in programs:
-        if job.script_entry is not None or not programs:
-            text = f"{quote(entry)} is no Python file in the folder {script}"
-            return "scriptEntry", f"{text}; {choices(entry, programs)}"
-        sources = {name: _beginning(files[name]) for name in programs}
-        text = f"{script} has no {entry}, and does not say what to start"
-        return "script", f"{text}: add {entries.instead(entry, sources)}"
     # Before they are read: the folder may be one with data in it.
     sizes = {name: each.stat().st_size for name, each in files.items()}
     total = sum(sizes.values()) + sum(2 * len(name) + _BYTES_PER_FILE for name in files)
@@ -83,24 +74,6 @@ def _wrong(
         f"{len(files)} files is {max(sizes, key=sizes.__getitem__)}. Take out what the program "
         "does not need, keep data in a volume, or use `build`"
     )
-
-
-def _idle(path: Path, entry: str, contents: Mapping[str, bytes]) -> tuple[str, str]:
-    """Return the field and the message for a script that would end at once."""
-    text = (
-        f"{quote(entry)} defines functions or classes and calls none, so it would end at once with "
-        'nothing done; let it end with `if __name__ == "__main__": main()`'
-    )
-    if path.is_file():
-        return "script", text
-    sources = {name: each for name, each in contents.items() if name.endswith(".py")}
-    more = f", or start something else: {entries.instead(entry, sources)}" if len(sources) > 1 else ""
-    return "scriptEntry", f"{text}{more}"
-
-
-def _beginning(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_LONGEST)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -54,13 +54,15 @@ def _own_program(job: JobFields) -> Iterator[Contradiction]:
     if not given and job.command is None:
         yield Contradiction((), NO_PROGRAM, frozenset(_OWN))
     elif not given:
-        text = "is missing; a `command` has an `image`, a `build`, or a `script` whose files it uses"
+        text = (
+            "is missing; a `command` has an `image`, a `build`, or a `script` whose files it uses"
+        )
         yield _of("image", text, "command")
     if job.command is not None and job.script_entry is not None:
         text = "goes with no `command`, which names itself what it starts"
         yield _of("script_entry", text, "command")
     if job.working_dir is not None and job.script is None and job.working_dir[0] != "/":
-        text = f"{quote(job.working_dir)} is relative, as it can be to a `script`; in an image it begins with /"
+        text = f"{quote(job.working_dir)} is relative to no `script`; in an image it begins with /"
         yield _of("working_dir", text, "script")
     if job.script_entry is not None and job.script is None:
         yield _of("script_entry", "goes with a `script` that is a folder", "script")

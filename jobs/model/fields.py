@@ -47,7 +47,6 @@ _DURATIONS = "a duration such as 90s, 5m or 1h30m"
 _INTERVAL = "a number of steps such as 500 steps, or a time such as 10 min, 90s or 1h30m"
 _URL = "a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder"
 TORCH = f"one of {', '.join(map(json.dumps, RELEASES))}, in quotes: YAML reads 2.10 as 2.1"
-_PATTERN = "a pattern of files, relative to the working directory, such as *.pt or runs/**"
 _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
 
 
@@ -87,12 +86,6 @@ def _artifact(path: str) -> str:
     if "" in path.split("/") or {".", ".."} & set(path.split("/")):
         raise ValueError(_ARTIFACT)
     return path
-
-
-def _pattern(pattern: str) -> str:
-    if pattern.startswith("/") or not pattern:
-        raise ValueError(_PATTERN)
-    return pattern
 
 
 def _url(url: str) -> str:
@@ -151,7 +144,9 @@ Word = Annotated[
 ]
 Torch = Annotated[str, BeforeValidator(_torch), Field(json_schema_extra={"enum": [*RELEASES]})]
 ArtifactPath = Annotated[str, Field(description=_ARTIFACT), AfterValidator(_artifact)]
-Pattern = Annotated[str, Field(description=_PATTERN), AfterValidator(_pattern)]
+Pattern = Annotated[
+    str, Field(pattern="^[^/]", description="files in the working directory: *.pt, or runs/**")
+]
 InputName = Annotated[str, AfterValidator(_input)]
 VolumeName = Annotated[str, AfterValidator(_volume)]
 ObjectName = Annotated[

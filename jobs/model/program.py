@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.manifests import MANAGED_BY, Manifest
 from jobs.model import inputs
-from jobs.model.names import OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP, WORK, secret_name
+from jobs.model.names import OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP, secret_name
 from jobs.model.parts import MODULES, SecretKey
 from jobs.model.pytorchjob import host
 from jobs.model.replicas import Share, roles
@@ -62,6 +62,7 @@ def program(job: JobFields, share: Share, entry: str | None) -> dict[str, Any]:
 
 def environment(job: JobFields, share: Share) -> list[dict[str, Any]]:
     """Return a container's variables, besides those that the training operator sets."""
+    own = None if job.script is None else job.working_dir
     variables: dict[str, str | SecretKey] = {
         "HOME": TMP,
         THREADS: str(share.threads(job.processes_per_node)),
@@ -69,7 +70,7 @@ def environment(job: JobFields, share: Share) -> list[dict[str, Any]]:
         "SLIPWAY_OUTPUT_DIR": OUTPUT_DIR,
         **({} if job.outputs is None else {"SLIPWAY_OUTPUTS": job.outputs}),
         **inputs.environment(job),
-        **_place(job),
+        **({} if own is None else {"SLIPWAY_WORKING_DIR": inputs.literal(own)}),
         # Of several processes each gets its own from torchrun.
         **({"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"} if job.processes_per_node == 1 else {}),
         **job.env,
@@ -81,17 +82,6 @@ def environment(job: JobFields, share: Share) -> list[dict[str, Any]]:
         *({"name": name, "valueFrom": run_id} for name in ("SLIPWAY_RUN_ID", *of_torchrun)),
         *(_variable(job.name, name, value) for name, value in sorted(variables.items())),
     ]
-
-
-def _place(job: JobFields) -> dict[str, str]:
-    """Return the variable by which a script's launcher knows where to start it."""
-    is_launched = job.script is not None and job.working_dir is not None
-    return {"SLIPWAY_WORKING_DIR": inputs.literal(str(job.working_dir))} if is_launched else {}
-
-
-def working_directory(job: JobFields) -> str | None:
-    """Return where a container starts; None for its image's WORKDIR."""
-    return WORK if job.script is not None or job.module is not None else job.working_dir
 
 
 def secrets(job: JobFields, namespace: str, values: Mapping[str, str]) -> list[Manifest]:

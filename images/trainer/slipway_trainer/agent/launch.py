@@ -4,18 +4,20 @@
     python3 -m slipway_trainer.launch --processes 2 -- -m slipway_trainer.mnist --epochs 1
     python3 -m slipway_trainer.launch --command -- accelerate launch train.py
 
-It starts it where `place` says, makes SLIPWAY_OUTPUT_DIR, adds the numbers in its metrics.json to the termination message, and
-copies what is in it to the URL SLIPWAY_OUTPUTS, also when the program failed. A job without it has
-SLIPWAY_KEPT, where its stack keeps the files of the last runs; that a file could not be kept there
-is no failure. With SLIPWAY_OUTPUTS_EVERY, in seconds, they are copied while the program runs, too.
+It starts it where `Place` is, makes SLIPWAY_OUTPUT_DIR, adds the numbers in its metrics.json to the
+termination message, and copies what is in it to the URL SLIPWAY_OUTPUTS, also when the program
+failed. A job without it has SLIPWAY_KEPT, where its stack keeps the files of the last runs; that a
+file could not be kept there is no failure. With SLIPWAY_OUTPUTS_EVERY, in seconds, they are copied
+while the program runs, too.
 Checkpoints lie in SLIPWAY_CHECKPOINT_DIR, or at the URL SLIPWAY_CHECKPOINT_URL, with which that
 directory is kept alike; those of a program that ended well are removed. Where that URL has none
 they come from SLIPWAY_CHECKPOINT_URL_BEFORE, which may be another stack's: nothing changes there,
 and after a success `ended` at the own place says that those are not to be gone on with.
 
-Several processes run under torchrun, and their messages become the container's one; a command
-starts them itself. A single process of the image's own programs just replaces this one when nothing is left to do. So this
-module starts in milliseconds: it imports neither torch nor fsspec unless they are needed.
+Several processes run under torchrun, unless a command starts them; their messages become the
+container's one. A single process of the image's own programs just replaces this one when nothing is
+left to do. So this module starts in milliseconds: it imports neither torch nor fsspec unless they
+are needed.
 
 With SLIPWAY_TRACKING a process beside the program sends what it reports to a tracking server, and
 has ten seconds for the rest when the program has ended; the address of the run is in the message.
@@ -52,38 +54,32 @@ _BAR_SECONDS = 1.0
 _LOOK_SECONDS = 1.0
 """How often new checkpoints are looked for."""
 _BEFORE, _ENDED = "SLIPWAY_CHECKPOINT_URL_BEFORE", "ended"
-_MOST_LEFT = 10
 _NOT_FOUND = 127
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the program that follows `--` and return the exit code for this container."""
-    processes, program, is_command = _parse(arguments)
+    processes, program = _parse(arguments)
     if processes == 1:
         _set_torchruns_variables()
     directory = Path(os.environ.get("SLIPWAY_OUTPUT_DIR", "outputs")).absolute()
     url = os.environ.get("SLIPWAY_OUTPUTS", os.environ.get("SLIPWAY_KEPT"))
     if url is not None or "SLIPWAY_OUTPUT_DIR" in os.environ:
         directory.mkdir(parents=True, exist_ok=True)
-    place = Place(directory)
-    try:
-        program = place.enter(program)
-    except OSError as error:
-        text = _failed("the program can't start in its working directory", error)
-        termination.leave({"rank": own_rank(), "error": text})
-        return report.EXIT_FAILED
     has_more = url is not None or "SLIPWAY_CHECKPOINT_DIR" in os.environ
+    place = Place(directory)
+    program = place.enter(program)
     tracking = Tracking.begun()
-    is_module = program[0] == "-m" and not is_command
+    is_module = program[:2] == [sys.executable, "-m"]
     if processes == 1 and not has_more and tracking is None and is_module:
         sys.stdout.flush()
-        os.execv(sys.executable, [sys.executable, *program])  # noqa: S606 - that is its purpose
+        os.execv(sys.executable, program)  # noqa: S606 - that is its purpose
     target = "" if url is None else _destination(url, 1, own_rank())
     sent = Mirror(directory, target, place.gather)
     every = None if url is None else os.environ.get("SLIPWAY_OUTPUTS_EVERY")
     with nullcontext() if every is None else sent.following(float(every)):
-        code, message = _resume(processes, program, is_command=is_command)
+        code, message = _resume(processes, program)
     place.gather()
     if code == 0:
         message = with_numbers(message, directory)
@@ -93,17 +89,17 @@ def main(arguments: Sequence[str]) -> int:
         code, message = _copy(directory, url, code, message, sent)
     if message.get("rank", own_rank()) == 0 and (left := place.left()):
         Events(0).emit("warning", warning=place.warning(left))
-        message = {"rank": 0, **message, "left_behind": dict([*left.items()][:_MOST_LEFT])}
+        message = {"rank": 0, **message, "left_behind": left}
     if message:
         termination.leave(message)
     return code
 
 
-def _parse(arguments: Sequence[str]) -> tuple[int, list[str], bool]:
-    """Return the number of processes, the program with arguments, and whether it is a command."""
+def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
+    """Return how many processes there are, and the command that starts one, or all of them."""
     cut = [*arguments, "--"].index("--")
     own, program = arguments[:cut], [*arguments[cut + 1 :]]
-    usage = "%(prog)s [--processes N] -- {SCRIPT | -m MODULE} [ARGUMENT …], or --command -- …"
+    usage = "%(prog)s [--processes N] [--command] -- {SCRIPT | -m MODULE | COMMAND} [ARGUMENT …]"
     parser = argparse.ArgumentParser(prog="slipway_trainer.launch", usage=usage)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--command", action="store_true")
@@ -113,15 +109,13 @@ def _parse(arguments: Sequence[str]) -> tuple[int, list[str], bool]:
         parser.error(f"--processes {processes} is not allowed, it takes 1 or more")
     if not program or program == ["-m"]:
         parser.error("nothing to run: name a script, or -m and a module, after `--`")
-    return processes, program, options.command
+    return processes, program if options.command else [sys.executable, *program]
 
 
-def _resume(
-    processes: int, program: Sequence[str], *, is_command: bool
-) -> tuple[int, dict[str, Any]]:
+def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
     """Run the program with the checkpoints of its job, if it has any; return as `_run`."""
     if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
-        return _run(processes, program, is_command=is_command)
+        return _run(processes, program)
     url = os.environ.get("SLIPWAY_CHECKPOINT_URL")
     parent, _, own = (f"file://{directory}" if url is None else url).rpartition("/")
     saved = None if url is None else Mirror(Path(directory), url)
@@ -142,7 +136,7 @@ def _resume(
         text = _failed(f"the checkpoints in {parent} can't be read", error)
         return report.EXIT_FAILED, {"rank": own_rank(), "error": text}
     with nullcontext() if saved is None else saved.following(_LOOK_SECONDS):
-        code, message = _run(processes, program, is_command=is_command)
+        code, message = _run(processes, program)
     try:
         if code == 0 and message.get("rank", own_rank()) == 0:
             # What has come to its end is not to be gone on with.
@@ -176,21 +170,19 @@ def _set_torchruns_variables() -> None:
         os.environ.update({**ranks, **sizes, **none, **os.environ})
 
 
-def _run(
-    processes: int, program: Sequence[str], *, is_command: bool
-) -> tuple[int, dict[str, Any]]:
+def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
     """Run the program to its end; return its exit code and the message of all its processes."""
     with tempfile.TemporaryDirectory(prefix="slipway-") as directory:
         scratch = Path(directory)
-        if processes > 1 and not is_command:
+        if processes > 1 and program[0] == sys.executable:
             # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
             torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
-            code, *_ = _wait_for([sys.executable, *torchrun, *program], scratch)
+            code, *_ = _wait_for([sys.executable, *torchrun, *program[1:]], scratch)
             return code, merged(scratch, code, processes)
-        if is_command and shutil.which(program[0]) is None:
+        if shutil.which(program[0]) is None:
             text = f"there is no program {program[0]} on PATH; is its package in `requirements`?"
             return _NOT_FOUND, {"rank": own_rank(), "error": text}
-        code, last, pid = _wait_for(program if is_command else [sys.executable, *program], scratch)
+        code, last, pid = _wait_for(program, scratch)
         # It may write the container's message itself.
         left = merged(scratch, 0, processes)
         message = {**termination.read(termination.place()), **left}

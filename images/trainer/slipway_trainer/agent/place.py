@@ -14,7 +14,6 @@ import json
 import os
 import shutil
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from glob import escape, glob
@@ -24,7 +23,7 @@ from pathlib import Path
 WORK, SCRIPT = Path("/work"), Path("/opt/script")
 _DEFAULT = ["outputs/**"]
 """Hydra's and others' own default. Scripts that began in /work had SLIPWAY_OUTPUT_DIR there."""
-_MOST_FILES, _MOST_REPORTED, _MOST_NAMED, _MOST_PATTERNS = 10_000, 10, 3, 5
+_MOST_SEEN, _MOST_LEFT, _MOST_NAMED = 10_000, 10, 3
 _EXECUTABLE = 0o755
 
 
@@ -38,28 +37,27 @@ class Place:
         self._begun, self._kept = time.time_ns(), dict[str, Path]()
 
     def enter(self, program: Sequence[str]) -> list[str]:
-        """Change into it, and return the program as it is called there.
-
-        Raises:
-            OSError: it can't be had.
-        """
-        first, *rest = program
+        """Change into it, and return the program as it is called there."""
         if SCRIPT.is_dir():
             # What the kubelet calls ..data are the same files again. A container may be restarted.
             others = shutil.ignore_patterns("..*")
             shutil.copytree(SCRIPT, self._copy, False, others, _copied, dirs_exist_ok=True)
-            first = first.replace(f"{SCRIPT}/", f"{self._copy}/", 1)
+            moved = [each.replace(f"{SCRIPT}/", f"{self._copy}/", 1) for each in program[:2]]
+            program = [*moved, *program[2:]]
             self.directory = Path(self._copy, os.environ.get("SLIPWAY_WORKING_DIR", ""))
             self.directory.mkdir(parents=True, exist_ok=True)
             os.chdir(self.directory)
         self.gather()
-        return [first, *rest]
+        return [*program]
 
     def gather(self) -> None:
         """Have `outputs` hold the files to keep as they are now, also those of a restart before."""
         found: dict[str, Path] = {}
         for pattern in _DEFAULT if self._patterns is None else self._patterns:
-            for name in glob(pattern, root_dir=self.directory, recursive=True, include_hidden=True):
+            # Those of pathlib leave out files below `**`, before Python 3.13.
+            for name in glob(  # noqa: PTH207
+                pattern, root_dir=self.directory, recursive=True, include_hidden=True
+            ):
                 path = Path(os.path.normpath(self.directory / name))
                 is_own = path.is_relative_to(self.outputs)
                 with suppress(OSError):  # the program has just removed it
@@ -72,31 +70,26 @@ class Place:
         self._kept = found
 
     def left(self) -> dict[str, int]:
-        """Return the files that are lost with the pod: names, newest first, and their bytes."""
+        """Return the newest files that are lost with the pod, by their names, and their bytes."""
         found = []
-        is_in_a_pod = self.outputs == WORK / "outputs"
-        for path in islice(self._files(), _MOST_FILES) if is_in_a_pod else ():
+        # Elsewhere than in a pod nothing is lost.
+        for path in islice(self._files(), _MOST_SEEN) if self.outputs.parent == WORK else ():
             with suppress(OSError):
                 if path.is_file() and self._is_made(path):
-                    about = path.stat()
-                    name = os.path.relpath(path, self.directory)
+                    about, name = path.stat(), os.path.relpath(path, self.directory)
                     found.append((-about.st_mtime_ns, name, about.st_size))
-        return {name: size for _, name, size in sorted(found)}
+        return {name: size for _, name, size in sorted(found)[:_MOST_LEFT]}
 
     def warning(self, left: dict[str, int]) -> str:
         """Return which files are lost, and the line that keeps those of the next run."""
-        names, total = [*left], _size(sum(left.values()))
-        shown = [f"{name} ({_size(left[name])})" for name in names[:_MOST_NAMED]]
-        if len(names) > _MOST_NAMED:
-            shown.append(f"{len(names) - _MOST_NAMED} more ({total} in all)")
-        plain = Counter(Path(name).suffix for name in names if "/" not in name)
-        more = [*dict.fromkeys(_pattern(name, plain) for name in names)][:_MOST_PATTERNS]
+        shown = [f"{name} ({size:,} bytes)" for name, size in [*left.items()][:_MOST_NAMED]]
+        more = " and others" if len(left) > _MOST_NAMED else ""
         own = self._patterns or (_DEFAULT if self._kept else [])
-        keep = json.dumps([*own, *more], ensure_ascii=False)
+        keep = json.dumps([*dict.fromkeys([*own, *map(_pattern, left)])], ensure_ascii=False)
         return (
-            f"not kept, and lost with the pod: {', '.join(shown)}. To keep such files add "
+            f"not kept, and lost with the pod: {', '.join(shown)}{more}. To keep such files add "
             f"`keep: {keep}` to the job; `make rerun JOB={os.environ.get('SLIPWAY_JOB', '…')}` "
-            "trains again (docs/files.md#keep)"
+            "trains again (docs/start.md#keep-what-it-writes)"
         )
 
     def _files(self) -> Iterator[Path]:
@@ -105,12 +98,9 @@ class Place:
         others, kept = {self.outputs, WORK / "inputs", Path(checkpoints)}, {*self._kept.values()}
         for place, folders, names in os.walk(WORK):
             here = Path(place)
-            folders[:] = [
-                name
-                for name in folders
-                if name != "__pycache__" and name[0] != "." and here / name not in others
-            ]
-            yield from (here / name for name in names if name[0] != "." and here / name not in kept)
+            own = (each for each in folders if each[0] != "." and each != "__pycache__")
+            folders[:] = [each for each in own if here / each not in others]
+            yield from (here / each for each in names if each[0] != "." and here / each not in kept)
 
     def _is_made(self, path: Path) -> bool:
         """Return whether the program made or changed a file."""
@@ -128,7 +118,7 @@ def _copied(source: str, target: str) -> None:
 
 def _link(path: Path, target: Path) -> None:
     """Make `target` a file's second name, or a copy where that is on another file system."""
-    if target.exists() and (target.samefile(path) or _state(target) == _state(path)):
+    if target.exists() and filecmp.cmp(path, target):
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
@@ -138,22 +128,12 @@ def _link(path: Path, target: Path) -> None:
         shutil.copy2(path, target)
 
 
-def _state(path: Path) -> tuple[int, int]:
-    about = path.stat()
-    return about.st_mtime_ns, about.st_size
-
-
-def _pattern(name: str, plain: Counter[str]) -> str:
-    """Return the pattern for a file: its folder, or its suffix where `plain` counts several."""
+def _pattern(name: str) -> str:
+    """Return the pattern for such files: all in the folder, or all with the suffix."""
     *folders, last = Path(name).parts
     up = folders.count("..")
-    if up < len(folders):
-        found = [escape(folders[up]), "**"]
-    else:
-        suffix = Path(last).suffix
-        found = [f"*{suffix}" if suffix and plain[suffix] > 1 else escape(last)]
+    suffix = escape(Path(last).suffix)
+    found = (
+        [escape(folders[up]), "**"] if folders[up:] else [f"*{suffix}" if suffix else escape(last)]
+    )
     return "/".join([*folders[:up], *found])
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:,.1f} kB"

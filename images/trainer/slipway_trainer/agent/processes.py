@@ -89,9 +89,7 @@ def recorded(directory: Path, code: int, pid: int, rank: int | str = "*") -> dic
     where the process `pid` ended in another way than by an exception.
     """
     left = sorted(directory.glob(f"failed-{rank}.json"), key=lambda path: path.stat().st_mtime_ns)
-    known = ((path, read(path)) for path in left)
-    found = [{"rank": int(path.stem[len("failed-") :]), **each} for path, each in known if each]
-    own = [each for each in found if code == 1 or each.get("pid") == pid]
+    own = [each for each in map(read, left) if code == 1 or each.get("pid") == pid]
     first: dict[str, Any] = min(own, key=lambda each: each.get("from") == PEER, default={})
     return {name: value for name, value in first.items() if name != "pid"}
 

@@ -619,6 +619,7 @@ def test_of_a_command_the_exception_of_what_it_started_is_the_error(commands: _C
     assert code == 1
     assert commands.launched.message["error"] == "ValueError: label 11"
     assert commands.launched.message["at"] == "train.py:2"
+    commands.launched.log.write_text("")
     code, _, _ = commands.run("", "sh", "-c", "exit 7")
     assert code == 7
     assert "exited with code 7" in str(commands.launched.message["error"])
@@ -633,9 +634,9 @@ def test_a_command_that_is_not_there_is_named(commands: _Commands) -> None:
 
 def test_a_command_starts_its_processes_itself(commands: _Commands) -> None:
     commands.launched.environment["SLIPWAY_OUTPUT_DIR"] = str(commands.launched.outputs)
+    launch = (sys.executable, "-m", "slipway_trainer.launch", "--processes", "2", "--command", "--")
     done = subprocess.run(
-        [sys.executable, "-m", "slipway_trainer.launch", "--processes", "2", "--command", "--"]
-        + ["sh", "-c", "echo once"],
+        [*launch, "sh", "-c", "echo once"],
         env=commands.launched.environment,
         capture_output=True,
         text=True,

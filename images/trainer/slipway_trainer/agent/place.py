@@ -23,6 +23,8 @@ from pathlib import Path
 WORK, SCRIPT = Path("/work"), Path("/opt/script")
 _DEFAULT = ["outputs/**"]
 """Hydra's and others' own default. Scripts that began in /work had SLIPWAY_OUTPUT_DIR there."""
+_NOT_NAMED = {"__pycache__", "data", "dataset", "datasets"}
+"""Folders with what was cached or downloaded: hidden ones, too."""
 _MOST_SEEN, _MOST_LEFT, _MOST_NAMED = 10_000, 10, 3
 _EXECUTABLE = 0o755
 
@@ -72,8 +74,7 @@ class Place:
     def left(self) -> dict[str, int]:
         """Return the newest files that are lost with the pod, by their names, and their bytes."""
         found = []
-        # Elsewhere than in a pod nothing is lost.
-        for path in islice(self._files(), _MOST_SEEN) if self.outputs.parent == WORK else ():
+        for path in islice(self._files(), _MOST_SEEN):
             with suppress(OSError):
                 if path.is_file() and self._is_made(path):
                     about, name = path.stat(), os.path.relpath(path, self.directory)
@@ -93,12 +94,13 @@ class Place:
         )
 
     def _files(self) -> Iterator[Path]:
-        """Yield all files in `WORK`, but for hidden ones, caches, and what is kept or fetched."""
+        """Yield all files in `WORK`, but for hidden ones, data, and what is kept or fetched."""
         checkpoints = os.environ.get("SLIPWAY_CHECKPOINT_DIR", WORK / "inputs")
         others, kept = {self.outputs, WORK / "inputs", Path(checkpoints)}, {*self._kept.values()}
-        for place, folders, names in os.walk(WORK):
+        # Elsewhere than in a pod nothing is lost.
+        for place, folders, names in os.walk(WORK) if self.outputs.parent == WORK else ():
             here = Path(place)
-            own = (each for each in folders if each[0] != "." and each != "__pycache__")
+            own = (each for each in folders if each[0] != "." and each not in _NOT_NAMED)
             folders[:] = [each for each in own if here / each not in others]
             yield from (here / each for each in names if each[0] != "." and here / each not in kept)
 

@@ -157,16 +157,23 @@ def test_what_is_copied_while_the_program_runs_has_them_too(pod: Pod, tmp_path: 
 
 def test_what_is_lost_is_named_newest_first_without_caches_and_what_was_fetched(pod: Pod) -> None:
     found = pod.mount().start()
-    for age, name in enumerate(("checkpoints/best.pt", "a.png", "b.png", "../data/x", "data/y")):
+    for age, name in enumerate(("checkpoints/best.pt", "a.png", "b.png", "../logs/x", "logs/y")):
         write(name, "x" * 3_000_000)
         os.utime(name, (1e9 - age, 1e9 - age))
-    for name in ("__pycache__/a.pyc", ".cache/b", ".lock", "../../outputs/c", "../../inputs/d"):
+    for name in (
+        "../data/MNIST/raw/x",
+        "__pycache__/a.pyc",
+        ".cache/b",
+        ".lock",
+        "../../outputs/c",
+        "../../inputs/d",
+    ):
         write(name)
     left = found.left()
-    assert [*left] == ["checkpoints/best.pt", "a.png", "b.png", "../data/x", "data/y"]
+    assert [*left] == ["checkpoints/best.pt", "a.png", "b.png", "../logs/x", "logs/y"]
     text = found.warning(left)
     assert "checkpoints/best.pt (3,000,000 bytes), a.png (3,000,000 bytes), b" in text
-    assert 'add `keep: ["checkpoints/**", "*.png", "../data/**", "data/**"]` to the job' in text
+    assert 'add `keep: ["checkpoints/**", "*.png", "../logs/**", "logs/**"]` to the job' in text
     assert "make rerun JOB=mine" in text
 
 

@@ -97,6 +97,11 @@ def _submission(
             f"job {job.name}: `checkpoint` is left out, because the stack keeps no files. Give it "
             "a `url` (docs/checkpoints.md#where-they-are), or a retry begins at the beginning"
         )
+    if job.keep and job.outputs is None and context.kept is None:
+        pulumi.log.warn(
+            f"job {job.name}: `keep` is left out, because the stack keeps no files. Give the job "
+            "`outputs` (docs/files.md#outputs), or what it writes is lost with its pods"
+        )
     image, fetch_image = declare_images(job, script, context.cluster, context.images)
     others = {name: run.job for name, run in before.items()}
     experiment = {"experiment": f"{pulumi.get_stack()}/{job.name}"}

@@ -49,6 +49,7 @@ class TrainingReport:
         longest_pause_seconds: The longest time without a step.
         step_seconds: Time in steps that are in the model, by the run that made them.
         artifacts: The files that were copied out: `url`, `sha256` and `bytes` of each.
+        left_behind: Files in /work that were lost with the pod, ten at most: `bytes` of each.
         metrics: Figures of any other name that the program reports.
         epoch_metrics: Each figure's values in the epochs that have one, in their order: the latest
             1,000.
@@ -71,6 +72,7 @@ class TrainingReport:
     longest_pause_seconds: float | None = None
     step_seconds: Mapping[str, float] | None = None
     artifacts: Mapping[str, Mapping[str, Any]] | None = None
+    left_behind: Mapping[str, int] | None = None
     metrics: Mapping[str, float] | None = None
     epoch_metrics: Mapping[str, Sequence[float]] | None = None
 

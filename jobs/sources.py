@@ -9,9 +9,10 @@ from pulumi import Input
 
 from clusters.cluster import Cluster
 from core.paths import CHECKOUT
-from core.problem import Problem, choices, meant, quote
+from core.problem import Problem, meant, quote
 from images.build.job import JobImageSpec, RequirementsSpec
 from images.resource import JobImage, Trainer, TrainerImages
+from jobs import entries
 from jobs.adapt import wants_gpus
 from jobs.model.job import TrainingJob
 from jobs.model.program import DEFAULT_ENTRY
@@ -36,20 +37,22 @@ def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script
         if path.is_file():
             entry, files = path.name, {path.name: path}
         else:
-            entry = DEFAULT_ENTRY if job.script_entry is None else job.script_entry
+            entry = "" if job.command else job.script_entry or DEFAULT_ENTRY
             files = {str(each.relative_to(path)): each for each in _files(path)}
-        wrong = _wrong(job, path, entry, files)
+        wrong = _wrong(job, path, files)
         if wrong is None:
-            return Script(job.name, entry, {name: files[name].read_bytes() for name in files})
+            script = Script(job.name, entry, {name: files[name].read_bytes() for name in files})
+            text = None if job.command else entries.wrong(entry, script.files)
+            if text is None:
+                return script
+            wrong = "script" if path.is_file() else "scriptEntry", text
     except OSError as error:
         wrong = "script", f"{quote(job.script)} can't be read: {error}"
     field, text = wrong
     return Problem(f"{key}.{field}", text)
 
 
-def _wrong(
-    job: TrainingJob, path: Path, entry: str, files: Mapping[str, Path]
-) -> tuple[str, str] | None:
+def _wrong(job: TrainingJob, path: Path, files: Mapping[str, Path]) -> tuple[str, str] | None:
     """Return the field of a job whose script can't be used, and why; None when nothing is wrong."""
     script = quote(job.script)
     if path.is_file():
@@ -61,10 +64,6 @@ def _wrong(
         near = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
         text = f"{script} is neither a file nor a folder: there is no {path}."
         return "script", f"{text}{meant(path.name, near)}"
-    programs = [name for name in files if name.endswith(".py")]
-    if entry not in programs:
-        text = f"{quote(entry)} is no Python file in the folder {script}"
-        return "scriptEntry", f"{text}; {choices(entry, programs)}"
     # Before they are read: the folder may be one with data in it.
     sizes = {name: each.stat().st_size for name, each in files.items()}
     total = sum(sizes.values()) + sum(2 * len(name) + _BYTES_PER_FILE for name in files)

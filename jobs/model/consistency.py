@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from jobs.model.job_fields import JobFields
     from jobs.model.parts import Volume
 
-NO_PROGRAM = "has nothing to run; a job has a `script`, a `build`, or an `image` and a `command`"
+NO_PROGRAM = "has nothing to run; a job has a `script`, a `build` or an `image`"
 _PROGRAMS = ("script", "build", "image")
-_OWN = (*_PROGRAMS, "command", "script_entry", "requirements")
+_OWN = (*_PROGRAMS, "command", "script_entry", "requirements", "working_dir", "keep")
 
 
 def contradictions(job: JobFields) -> list[Contradiction]:
@@ -54,11 +54,16 @@ def _own_program(job: JobFields) -> Iterator[Contradiction]:
     if not given and job.command is None:
         yield Contradiction((), NO_PROGRAM, frozenset(_OWN))
     elif not given:
-        yield _of("image", "is missing; a `command` has an `image` or a `build`", "command")
-    if job.command is not None and job.script is not None:
-        yield _of("command", "goes with no `script`, which python3 runs; it has `args`", "script")
-    if job.image is not None and job.command is None:
-        yield _of("command", "is missing; an `image` has it", "image")
+        text = (
+            "is missing; a `command` has an `image`, a `build`, or a `script` whose files it uses"
+        )
+        yield _of("image", text, "command")
+    if job.command is not None and job.script_entry is not None:
+        text = "goes with no `command`, which names itself what it starts"
+        yield _of("script_entry", text, "command")
+    if job.working_dir is not None and job.script is None and job.working_dir[0] != "/":
+        text = f"{quote(job.working_dir)} is relative to no `script`; in an image it begins with /"
+        yield _of("working_dir", text, "script")
     if job.script_entry is not None and job.script is None:
         yield _of("script_entry", "goes with a `script` that is a folder", "script")
     if any(getattr(job, name) is not None for name in _OWN):

@@ -144,6 +144,9 @@ Word = Annotated[
 ]
 Torch = Annotated[str, BeforeValidator(_torch), Field(json_schema_extra={"enum": [*RELEASES]})]
 ArtifactPath = Annotated[str, Field(description=_ARTIFACT), AfterValidator(_artifact)]
+Pattern = Annotated[
+    str, Field(pattern="^[^/]", description="files in the working directory: *.pt, or runs/**")
+]
 InputName = Annotated[str, AfterValidator(_input)]
 VolumeName = Annotated[str, AfterValidator(_volume)]
 ObjectName = Annotated[

@@ -33,6 +33,7 @@ class JobFields:
     image: Content[Image | None] = None
     command: Trains[Annotated[tuple[fields.Word, ...], Field(min_length=1)] | None] = None
     args: Trains[tuple[fields.Word, ...]] = ()
+    working_dir: Trains[fields.FilePath | None] = None
     backend: Trains[Literal["gloo", "nccl"]] = "gloo"
     workers: Trains[fields.Workers] = 1
     processes_per_node: Trains[Annotated[int, Field(ge=1, le=64)]] = 1
@@ -67,6 +68,7 @@ class JobFields:
     seed: Trains[Count | None] = None
     goal: Trains[fields.Goal | None] = None
     outputs: Trains[fields.Url | None] = None
+    keep: Waits[tuple[fields.Pattern, ...] | None] = None
     outputs_every: Waits[fields.WholeSeconds | None] = None
     depends_on: Waits[tuple[fields.Name, ...]] = ()
     inputs: Trains[dict[fields.InputName, parts.JobInput]] = Field(default_factory=dict)

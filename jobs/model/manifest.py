@@ -143,6 +143,8 @@ def _container(submission: Submission, share: Share) -> dict[str, Any]:
     job, script = submission.job, submission.script
     # No program may change the cache of its data.
     cache = [{**inputs.CACHE_MOUNT, "readOnly": True}] if inputs.needs_cache(job) else []
+    # An image has a WORKDIR, and of a script the launcher knows where it starts.
+    place = job.working_dir if job.script is None and job.module is None else WORK
     return {
         "name": CONTAINER,
         "image": submission.image,
@@ -151,7 +153,7 @@ def _container(submission: Submission, share: Share) -> dict[str, Any]:
         "env": environment(job, share),
         "resources": share.manifest(),
         "volumeMounts": [*mounts(job, script), *cache],
-        "workingDir": WORK,
+        **({} if place is None else {"workingDir": place}),
         **_RESTRICTED["container"],
     }
 

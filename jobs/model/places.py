@@ -29,6 +29,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
+from jobs.model.inputs import literal
 from jobs.model.names import WORK, outputs_url
 from jobs.model.volumes import of_claim
 
@@ -69,6 +70,8 @@ def prepare(
     seconds = SECONDS_TO_STOP if job.outputs is None else _SECONDS_TO_COPY_OUT
     if job.outputs_every is not None:
         variables["SLIPWAY_OUTPUTS_EVERY"] = str(job.outputs_every)
+    if job.keep is not None:
+        variables["SLIPWAY_KEEP"] = literal(json.dumps(job.keep))
     if job.checkpoint is not None and (url := checkpoints_url(job, place)) is not None:
         folder, is_store = f"checkpoints/{job.name}/{key}", url != VOLUME_URL
         stack = None if job.checkpoint.url is None else submission.stack

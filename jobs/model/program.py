@@ -27,7 +27,8 @@ def program(job: JobFields, share: Share, entry: str | None) -> dict[str, Any]:
     launch = ["python3", "-m", "slipway_trainer.launch", "--processes", str(processes), "--"]
     command, args = list(job.command or ()), list(job.args)
     if entry is not None:
-        command = [*launch, f"{SCRIPT}/{entry}"]
+        script = ["--", f"{SCRIPT}/{entry}"] if job.command is None else ["--command", "--"]
+        command = [*launch[:-1], *script, *command]
     if job.module is not None:
         module = MODULES[job.module]
         options = {
@@ -61,6 +62,7 @@ def program(job: JobFields, share: Share, entry: str | None) -> dict[str, Any]:
 
 def environment(job: JobFields, share: Share) -> list[dict[str, Any]]:
     """Return a container's variables, besides those that the training operator sets."""
+    own = None if job.script is None else job.working_dir
     variables: dict[str, str | SecretKey] = {
         "HOME": TMP,
         THREADS: str(share.threads(job.processes_per_node)),
@@ -68,6 +70,7 @@ def environment(job: JobFields, share: Share) -> list[dict[str, Any]]:
         "SLIPWAY_OUTPUT_DIR": OUTPUT_DIR,
         **({} if job.outputs is None else {"SLIPWAY_OUTPUTS": job.outputs}),
         **inputs.environment(job),
+        **({} if own is None else {"SLIPWAY_WORKING_DIR": inputs.literal(own)}),
         # Of several processes each gets its own from torchrun.
         **({"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"} if job.processes_per_node == 1 else {}),
         **job.env,

@@ -158,9 +158,10 @@ class Wait:
             if end.state == "TimedOut" and len(silent) == 1:
                 end = replace(end, reason=f"{end.reason}; the others waited for {silent[0]}")
             failure = details(end, self._run, self._logs, events)
-        else:
-            for text in filter(None, (outlasting(self._run), *self._run.progress.warnings)):
-                self._warn_once(text)
+        elif text := outlasting(self._run):
+            self._warn_once(text)
+        for text in self._run.progress.warnings:
+            self._warn_once(text)
         self._stop_survivors(end)
         found = result(end, self._run, now, failure, self._full_message)
         if found.left_out:

@@ -65,7 +65,7 @@ def _elastic_without_rendezvous(job: TrainingJob, around: Surroundings) -> Findi
 
 @rule("docs/resources.md#elastic")
 def _elastic_with_processes(job: TrainingJob, _: Surroundings) -> Findings:
-    is_launched = job.module is not None or job.script is not None
+    is_launched = job.module is not None or (job.script is not None and job.command is None)
     if job.elastic is not None and job.processes_per_node > 1 and is_launched:
         yield Finding(
             ("processesPerNode",),

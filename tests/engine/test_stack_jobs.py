@@ -67,7 +67,7 @@ if "fail" in sys.argv:
 _BUILT = """\
 import os, sys, einops, torch
 print("built with einops", einops.__version__, "torch", torch.__version__, *sys.argv[1:])
-print("its files stay" if os.path.isdir(os.environ["SLIPWAY_OUTPUT_DIR"]) else "")
+print("its files stay" if os.path.isdir(os.environ["SLIPWAY_OUTPUT_DIR"]) else "", os.getcwd())
 """
 _CANARY = "whispered-to-no-one"
 _PRINT = "import sys, time; print(*sys.argv[1:], sep='|', flush=True); time.sleep(5)"
@@ -193,7 +193,7 @@ def own(live_stack: LiveStack, declare: Declare, archive: Path) -> Iterator[Live
     (checkout / "mine/requirements.txt").write_text("torchmetrics==1.8.2\n")
     (checkout / "built").mkdir()
     (documented,) = re.findall(r"```dockerfile\n(.*?)```", _OWN_JOB.read_text(), re.DOTALL)
-    (checkout / "built/Dockerfile").write_text(documented)
+    (checkout / "built/Dockerfile").write_text(f"{documented}WORKDIR /opt/mine\n")
     (checkout / "built/train.py").write_text(_BUILT)
     live_stack.kubectl(
         "--namespace slipway-jobs create secret generic hub --from-literal=key=told-to-nobody"
@@ -235,9 +235,15 @@ def _jobs(stack: LiveStack, archive: Path) -> dict[str, Any]:
             **scripted,
             "memory": "512Mi",
             "args": ["--flag", "value"],
+            "keep": ["scr*"],
             "requirements": "mine/requirements.txt",
         },
-        "failing": {**scripted, "args": ["fail"], "workers": 0},
+        "failing": {
+            **scripted,
+            "command": ["python", "train.py"],
+            "args": ["fail"],
+            "workers": 0,
+        },
         "built": {
             **small,
             "memory": "512Mi",
@@ -271,7 +277,7 @@ def test_a_script_finds_what_it_needs(own: LiveStack, rank: int) -> None:
         "torch": str(TRAINER.torch).split("."),
         "args": ["--flag", "value"],
         "user": 65532,
-        "directory": "/work",
+        "directory": "/work/src/scripted",
         "archive": "from the node",
         "data": "from the node",
     }
@@ -295,6 +301,19 @@ def test_what_a_script_left_is_copied_out_and_told_with_its_hash(own: LiveStack)
     assert json.loads(other.read_text())["RANK"] == "1"
 
 
+def test_what_it_wrote_where_it_started_is_kept_or_named(own: LiveStack) -> None:
+    result = own.job("scripted")
+    [copy] = _copies(own, result["run_id"], "scratch")
+    assert sha256(copy.read_bytes()).hexdigest() == result["artifacts"]["scratch"]["sha256"]
+    assert len(_copies(own, result["run_id"], "replica-1/scratch")) == 1
+    printed = (own.scratch.directory / "up.log").read_text()
+    assert 'lost with the pod: scratch (39 bytes). To keep such files add `keep: ["scratch"]`' in (
+        printed
+    )
+    assert "make rerun JOB=failing" in printed
+    assert "make rerun JOB=scripted" not in printed
+
+
 def test_what_a_script_left_is_copied_out_after_a_failure_too(own: LiveStack) -> None:
     result = own.job("failing")
     assert result["state"] == "Failed"
@@ -315,7 +334,7 @@ def test_a_build_runs_by_its_digest(own: LiveStack) -> None:
     first, second = _log(own, "built-master-0").splitlines()
     assert first.startswith(f"built with einops 0.8.1 torch {TRAINER.torch}")
     assert first.endswith("--epochs 3")
-    assert second == "its files stay"
+    assert second == "its files stay /opt/mine"
     pod = json.loads(own.kubectl("--namespace slipway-jobs get pod built-master-0 --output json"))
     [container] = pod["spec"]["containers"]
     assert "@sha256:" in container["image"]

@@ -54,8 +54,10 @@ _programs = st.one_of(
         },
     ),
     st.just({"script": "train.py"}),
+    st.just({"script": "train.py", "command": ("torchrun", "train.py"), "keep": ("*.pt",)}),
     st.just({"build": Build(context="examples/own")}),
     st.just({"image": "example.org/mine:1", "command": ("python3", "{rank}", "{hosts}")}),
+    st.just({"image": "example.org/mine:1", "working_dir": "/mnt/own"}),
 )
 
 

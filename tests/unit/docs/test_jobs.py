@@ -21,7 +21,7 @@ from jobs.rules.rule import Surroundings
 _DOCS = Path(__file__).resolve().parents[3] / "docs"
 TEXT = "\n".join(
     (_DOCS / name).read_text()
-    for name in ("jobs.md", "own-job.md", "resources.md", "files.md", "data.md")
+    for name in ("jobs.md", "own-job.md", "start.md", "resources.md", "files.md", "data.md")
 )
 SMALL = Surroundings(0, Capacity(Decimal("1.9"), 5 * 2**30, 0, 1))
 """What a machine with 2 cores and 6 GB has left for jobs."""

@@ -139,7 +139,7 @@ def test_packages_are_those_of_a_script_and_that_is_told_beside_what_else_is_wro
 
 def test_what_does_not_go_together_is_told_beside_a_wrong_name_and_wrong_values() -> None:
     declared = {"image": "example.org/mine:1", "epochs": 2, "script": 5, "cpu": "none"}
-    assert problems("No_Name", declared).keys() == {"", "epochs", "script", "cpu", "command"}
+    assert problems("No_Name", declared).keys() == {"", "epochs", "script", "cpu"}
 
 
 def test_what_rests_on_a_wrong_value_is_not_told() -> None:
@@ -215,10 +215,12 @@ def test_what_is_not_declared_is_an_unknown_key(key: str) -> None:
 @pytest.mark.parametrize(
     ("declared", "keys"),
     [
-        ({"script": "a.py", "image": "example.org/mine:1", "command": ["x"]}, {"image", "command"}),
+        ({"script": "a.py", "image": "example.org/mine:1", "command": ["x"]}, {"image"}),
         ({"script": "a.py", "build": {"context": "."}}, {"build"}),
-        ({"script": "a.py", "command": ["python3"]}, {"command"}),
-        ({"image": "example.org/mine:1"}, {"command"}),
+        ({"script": "a", "command": ["torchrun"], "scriptEntry": "a.py"}, {"scriptEntry"}),
+        ({"command": ["python3"]}, {"image"}),
+        ({"image": "example.org/mine:1", "workingDir": "src"}, {"workingDir"}),
+        ({"image": "example.org/mine:1", "keep": ["/tmp/a"]}, {"keep[0]"}),
         ({"build": {"context": "."}, "scriptEntry": "a.py"}, {"scriptEntry"}),
         ({"build": {}}, {"build.context"}),
         ({}, {""}),

@@ -71,7 +71,6 @@ def test_problems_of_all_jobs_and_all_kinds_are_told_at_once() -> None:
     keys = {problem.key for problem in read(section).problems}
     assert keys == {
         f"{KEY}.one.image",
-        f"{KEY}.one.command",
         f"{KEY}.two.script",
         f"{KEY}.two.requirements",
         f"{KEY}.one.gangScheduling",

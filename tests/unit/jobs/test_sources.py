@@ -121,13 +121,84 @@ def test_an_absolute_path_is_taken(tmp_path: Path) -> None:
     assert script(Path("/nowhere"), str(tmp_path / "train.py")).entry == "train.py"
 
 
-def test_a_folder_without_its_entry_is_told_which_programs_it_has(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own/main.py").write_text("")
+_GUARDED = "if __name__ == '__main__':\n    main()\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "named", "unnamed"),
+    [
+        ({"main.py": "", "lib/a.py": ""}, ["did you mean", "main.py", "lib/a.py"], []),
+        ({"main.py": _GUARDED, "a.py": ""}, ['did you mean "main.py"'], ["a.py"]),
+        (
+            {"lm/__main__.py": _GUARDED, "lm/data.py": "", "lm/b/__main__.py": ""},
+            ["`command: [python, -m, lm]`", "`command: [python, -m, lm.b]`"],
+            ["data.py"],
+        ),
+        ({"names.txt": ""}, ['"train.py" is no Python file in the folder'], []),
+    ],
+)
+def test_a_folder_without_its_entry_is_told_which_programs_it_has(
+    tmp_path: Path, files: dict[str, str], named: list[str], unnamed: list[str]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "own" / name).write_text(text)
     problem = refusal(tmp_path, "own")
     assert problem.key == f"{KEY}.scriptEntry"
-    assert '"train.py" is no Python file in the folder "own"' in problem.text
-    assert "main.py" in problem.text
+    assert all(each in problem.text for each in named), problem.text
+    assert not any(each in problem.text.replace("main.py", "") for each in unnamed), problem.text
+
+
+def test_a_folder_with_a_command_needs_no_entry(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/train.sh").write_text("echo")
+    assert script(tmp_path, "own", command=("sh", "train.sh")).entry == ""
+    (tmp_path / "own/train.py").write_text("def main(): ...\n")
+    assert script(tmp_path, "own", command=("fabric", "run", "train.py")).entry == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def main():\n    train()\n",
+        "import os\nimport logging\nlog = logging.getLogger(__name__)\nclass Net: pass\n",
+        "'About.'\n@hydra.main(version_base=None)\ndef main(cfg): ...\nEPOCHS: int = 3\n",
+        "try:\n    import a\nexcept ImportError:\n    a = None\nasync def main(): await b()\n",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import a\ndef f(): ...\n",
+    ],
+)
+def test_a_module_that_only_defines_is_not_run(tmp_path: Path, text: str) -> None:
+    """A run of it would succeed, having done nothing."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/train.py").write_text(text)
+    (tmp_path / "own/fit.py").write_text(_GUARDED)
+    problem = refusal(tmp_path, "own/train.py")
+    assert problem.key == f"{KEY}.script"
+    assert 'let it end with `if __name__ == "__main__": main()`' in problem.text
+    problem = refusal(tmp_path, "own")
+    assert problem.key == f"{KEY}.scriptEntry"
+    assert "fit.py" in problem.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "import trains_when_it_is_imported\n",
+        f"def main(): ...\n{_GUARDED}",
+        "def main(): ...\nmain()\n",
+        "def main(): ...\nfor epoch in range(3):\n    print(epoch)\n",
+        "def train(): ...\nresult = train()\n",
+        "class Net: ...\nwith a() as b:\n    pass\n",
+        "def main(): ...\nthis is no Python of today\n",
+        "def main(): ...\n\0",
+        "def main(): ...\nx = " + "(" * 5000,
+    ],
+    ids=range(10),
+)
+def test_whatever_may_do_something_is_run(tmp_path: Path, text: str) -> None:
+    (tmp_path / "train.py").write_text(text)
+    assert script(tmp_path).entry == "train.py"
 
 
 @pytest.mark.parametrize(

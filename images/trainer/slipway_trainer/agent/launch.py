@@ -2,19 +2,22 @@
 
     python3 -m slipway_trainer.launch -- train.py --epochs 1
     python3 -m slipway_trainer.launch --processes 2 -- -m slipway_trainer.mnist --epochs 1
+    python3 -m slipway_trainer.launch --command -- accelerate launch train.py
 
-It makes SLIPWAY_OUTPUT_DIR, adds the numbers in its metrics.json to the termination message, and
-copies what is in it to the URL SLIPWAY_OUTPUTS, also when the program failed. A job without it has
-SLIPWAY_KEPT, where its stack keeps the files of the last runs; that a file could not be kept there
-is no failure. With SLIPWAY_OUTPUTS_EVERY, in seconds, they are copied while the program runs, too.
+It starts it where `Place` is, makes SLIPWAY_OUTPUT_DIR, adds the numbers in its metrics.json to the
+termination message, and copies what is in it to the URL SLIPWAY_OUTPUTS, also when the program
+failed. A job without it has SLIPWAY_KEPT, where its stack keeps the files of the last runs; that a
+file could not be kept there is no failure. With SLIPWAY_OUTPUTS_EVERY, in seconds, they are copied
+while the program runs, too.
 Checkpoints lie in SLIPWAY_CHECKPOINT_DIR, or at the URL SLIPWAY_CHECKPOINT_URL, with which that
 directory is kept alike; those of a program that ended well are removed. Where that URL has none
 they come from SLIPWAY_CHECKPOINT_URL_BEFORE, which may be another stack's: nothing changes there,
 and after a success `ended` at the own place says that those are not to be gone on with.
 
-Several processes run under torchrun, and their messages become the container's one. A single
-process of the image's own programs just replaces this one when nothing is left to do. So this
-module starts in milliseconds: it imports neither torch nor fsspec unless they are needed.
+Several processes run under torchrun, unless a command starts them; their messages become the
+container's one. A single process of the image's own programs just replaces this one when nothing is
+left to do. So this module starts in milliseconds: it imports neither torch nor fsspec unless they
+are needed.
 
 With SLIPWAY_TRACKING a process beside the program sends what it reports to a tracking server, and
 has ten seconds for the rest when the program has ended; the address of the run is in the message.
@@ -24,6 +27,7 @@ import argparse
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -39,6 +43,7 @@ from slipway import termination
 from slipway.events import Events, own_index, own_rank
 from slipway_trainer.agent import artifacts
 from slipway_trainer.agent.mirror import Mirror
+from slipway_trainer.agent.place import Place
 from slipway_trainer.agent.processes import LAST_BYTES, from_log, merged, recorded, with_numbers
 from slipway_trainer.agent.tracking.process import Tracking
 from slipway_trainer.training import report
@@ -49,6 +54,7 @@ _BAR_SECONDS = 1.0
 _LOOK_SECONDS = 1.0
 """How often new checkpoints are looked for."""
 _BEFORE, _ENDED = "SLIPWAY_CHECKPOINT_URL_BEFORE", "ended"
+_NOT_FOUND = 127
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -57,43 +63,53 @@ def main(arguments: Sequence[str]) -> int:
     processes, program = _parse(arguments)
     if processes == 1:
         _set_torchruns_variables()
-    directory = Path(os.environ.get("SLIPWAY_OUTPUT_DIR", "outputs"))
+    directory = Path(os.environ.get("SLIPWAY_OUTPUT_DIR", "outputs")).absolute()
     url = os.environ.get("SLIPWAY_OUTPUTS", os.environ.get("SLIPWAY_KEPT"))
     if url is not None or "SLIPWAY_OUTPUT_DIR" in os.environ:
         directory.mkdir(parents=True, exist_ok=True)
     has_more = url is not None or "SLIPWAY_CHECKPOINT_DIR" in os.environ
+    place = Place(directory)
+    program = place.enter(program)
     tracking = Tracking.begun()
-    if processes == 1 and not has_more and tracking is None and program[0] == "-m":
+    is_module = program[:2] == [sys.executable, "-m"]
+    if processes == 1 and not has_more and tracking is None and is_module:
         sys.stdout.flush()
-        os.execv(sys.executable, [sys.executable, *program])  # noqa: S606 - that is its purpose
-    sent = Mirror(directory, "" if url is None else _destination(url, 1, own_rank()))
+        os.execv(sys.executable, program)  # noqa: S606 - that is its purpose
+    target = "" if url is None else _destination(url, 1, own_rank())
+    sent = Mirror(directory, target, place.gather)
     every = None if url is None else os.environ.get("SLIPWAY_OUTPUTS_EVERY")
     with nullcontext() if every is None else sent.following(float(every)):
         code, message = _resume(processes, program)
+    place.gather()
     if code == 0:
         message = with_numbers(message, directory)
     if tracking is not None:
         message = tracking.end(code, message)
     if url is not None:
         code, message = _copy(directory, url, code, message, sent)
+    if message.get("rank", own_rank()) == 0 and (left := place.left()):
+        Events(0).emit("warning", warning=place.warning(left))
+        message = {"rank": 0, **message, "left_behind": left}
     if message:
         termination.leave(message)
     return code
 
 
 def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
-    """Return how many processes to start, and the program with its arguments."""
+    """Return how many processes there are, and the command that starts one, or all of them."""
     cut = [*arguments, "--"].index("--")
     own, program = arguments[:cut], [*arguments[cut + 1 :]]
-    usage = "%(prog)s [--processes N] -- {SCRIPT | -m MODULE} [ARGUMENT …]"
+    usage = "%(prog)s [--processes N] [--command] -- {SCRIPT | -m MODULE | COMMAND} [ARGUMENT …]"
     parser = argparse.ArgumentParser(prog="slipway_trainer.launch", usage=usage)
     parser.add_argument("--processes", type=int, default=1)
-    processes: int = parser.parse_args(own).processes
+    parser.add_argument("--command", action="store_true")
+    options = parser.parse_args(own)
+    processes: int = options.processes
     if processes < 1:
         parser.error(f"--processes {processes} is not allowed, it takes 1 or more")
     if not program or program == ["-m"]:
         parser.error("nothing to run: name a script, or -m and a module, after `--`")
-    return processes, program
+    return processes, program if options.command else [sys.executable, *program]
 
 
 def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
@@ -158,22 +174,25 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
     """Run the program to its end; return its exit code and the message of all its processes."""
     with tempfile.TemporaryDirectory(prefix="slipway-") as directory:
         scratch = Path(directory)
-        if processes > 1:
+        if processes > 1 and program[0] == sys.executable:
             # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
             torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
-            code, *_ = _wait_for([*torchrun, *program], scratch)
+            code, *_ = _wait_for([sys.executable, *torchrun, *program[1:]], scratch)
             return code, merged(scratch, code, processes)
+        if shutil.which(program[0]) is None:
+            text = f"there is no program {program[0]} on PATH; is its package in `requirements`?"
+            return _NOT_FOUND, {"rank": own_rank(), "error": text}
         code, last, pid = _wait_for(program, scratch)
         # It may write the container's message itself.
-        left = termination.read(scratch / f"{own_rank()}.json")
+        left = merged(scratch, 0, processes)
         message = {**termination.read(termination.place()), **left}
         if code == 0 or "error" in message:
             return code, message
         return code, {"rank": own_rank(), **(recorded(scratch, code, pid) or from_log(last, code))}
 
 
-def _wait_for(program: Sequence[str], scratch: Path) -> tuple[int, str, int]:
-    """Run `program` with Python and pass signals on to it; its message goes to `scratch`.
+def _wait_for(command: Sequence[str], scratch: Path) -> tuple[int, str, int]:
+    """Run a command and pass signals on to it; its message goes to `scratch`.
 
     Returns its exit code as a shell would, the end of its standard error, and its process id.
     """
@@ -189,7 +208,6 @@ def _wait_for(program: Sequence[str], scratch: Path) -> tuple[int, str, int]:
     for number in _FORWARDED:
         signal.signal(number, forward)
     environment = {**os.environ, "SLIPWAY_MESSAGE_DIR": str(scratch)}
-    command = (sys.executable, *program)
     child = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
     for missed in early:
         child.send_signal(missed)

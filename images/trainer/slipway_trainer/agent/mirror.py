@@ -5,7 +5,7 @@ answer: what one round could not copy, the next one tries again.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -23,8 +23,11 @@ _State = tuple[int, int]
 class Mirror:
     """The files of a directory at an fsspec URL, of those that this process copied or fetched."""
 
-    def __init__(self, directory: Path, url: str) -> None:
-        self.directory, self.url = directory, url
+    def __init__(
+        self, directory: Path, url: str, gather: Callable[[], None] = lambda: None
+    ) -> None:
+        # What `gather` puts into the directory is looked for with the rest.
+        self.directory, self.url, self._gather = directory, url, gather
         self._copied: dict[str, _State] = {}
         self._warned = ""
 
@@ -68,6 +71,7 @@ class Mirror:
     def copy(self, settled_seconds: float = _SETTLED_SECONDS) -> None:
         """Copy what has changed since, but files younger than that; a failure is a warning."""
         before = time.time_ns() - int(settled_seconds * 1e9)
+        self._gather()
         found = self._found()
         changed = {
             name: state

@@ -159,7 +159,26 @@ def test_a_read_only_container_may_write_where_programs_need_to(job: TrainingJob
         mounts = {each["mountPath"]: each for each in container(job, role)["volumeMounts"]}
         assert {"/tmp", "/dev/shm", "/work"} <= mounts.keys()
         assert len(mounts) == len(container(job, role)["volumeMounts"])
-        assert container(job, role)["workingDir"] == "/work"
+
+
+@pytest.mark.parametrize(
+    ("program", "place"),
+    [
+        ({"module": "mnist"}, "/work"),
+        ({"script": "train.py"}, "/work"),
+        ({"script": "train.py", "working_dir": "src"}, "/work"),  # the launcher goes there
+        ({"image": "example.org/mine:1"}, None),
+        ({"build": Build(context="x")}, None),
+        ({"build": Build(context="x"), "working_dir": "/work"}, "/work"),
+    ],
+)
+def test_an_image_starts_in_its_own_directory_unless_the_job_says_another(
+    program: dict[str, Any], place: str | None
+) -> None:
+    job = TrainingJob(name="mine", **program)
+    assert container(job).get("workingDir") == place
+    is_launched = "script" in program and "working_dir" in program
+    assert environment(job).get("SLIPWAY_WORKING_DIR") == ("src" if is_launched else None)
 
 
 @few
@@ -304,6 +323,15 @@ def test_a_script_is_started_by_the_launcher_in_its_folder() -> None:
     assert mount == {"name": "script", "mountPath": "/opt/script", "readOnly": True}
 
 
+def test_a_command_beside_a_script_is_started_by_the_launcher() -> None:
+    command = ("torchrun", "--nproc-per-node", "2", "a/b.py", "{run_id}")
+    job = TrainingJob(name="mine", script="folder", command=command, args=("-v",))
+    found = container(job)
+    launch = ["python3", "-m", "slipway_trainer.launch", "--processes", "1", "--command", "--"]
+    assert found["command"] == [*launch, *command[:-1], "$(SLIPWAY_RUN_ID)"]
+    assert found["args"] == ["-v"]
+
+
 def test_a_script_that_was_not_read_is_not_submitted() -> None:
     with pytest.raises(ValueError, match="the files of its `script` and it go together"):
         Submission(job=TrainingJob(name="mine", script="train.py"), image=IMAGE)
@@ -314,6 +342,12 @@ def test_a_job_of_ones_own_runs_its_image_and_command() -> None:
     assert container(job)["image"] == "example.org/mine:1"
     assert container(job)["command"] == ["train"]
     assert container(job)["args"] == ["-v"]
+
+
+def test_an_image_runs_its_own_command_with_the_jobs_arguments() -> None:
+    found = container(TrainingJob(name="mine", image="example.org/mine:1", args=("-v",)))
+    assert "command" not in found
+    assert found["args"] == ["-v"]
 
 
 def test_a_built_image_runs_its_own_command_unless_the_job_has_one() -> None:

@@ -67,6 +67,13 @@ def test_it_has_the_volume_where_the_url_leads_and_time_to_copy() -> None:
     assert found["Worker"]["terminationGracePeriodSeconds"] == 10
 
 
+def test_every_pod_knows_what_to_keep_for_which_nothing_is_trained_again() -> None:
+    own = submission(VOLUME_URL, keep=("*.pt", "runs/$(HOME)/**"))
+    for pod in pods(own).values():
+        assert variables(pod)["SLIPWAY_KEEP"] == '["*.pt", "runs/$$(HOME)/**"]'
+    assert own.digest() == submission(VOLUME_URL).digest()
+
+
 def test_a_store_of_a_cloud_takes_no_volume() -> None:
     found = pods(submission("abfs://artifacts@account.dfs.core.windows.net/slipway"))
     assert keepers(found) == ["Master"]

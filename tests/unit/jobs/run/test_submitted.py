@@ -30,7 +30,7 @@ from tests.unit.jobs_declared import jobs, submitted
 from tests.unit.row import Row
 
 _JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"
-_PAGES = ("jobs.md", "own-job.md", "resources.md", "files.md", "data.md", "gpus.md", "runs.md")
+_PAGES = ("jobs", "own-job", "start", "resources", "files", "data", "gpus", "runs")
 _OF_THE_RUN = ("slipway.dev/run", "slipway.dev/spec-hash", "slipway.dev/attempt")
 _BASES: dict[str, dict[str, Any]] = {
     "mnist-gloo": {},
@@ -45,7 +45,7 @@ def documented_values() -> dict[str, list[Any]]:
     """Return the values that a field has in the documentation's examples, by the field."""
     found: dict[str, list[Any]] = {}
     for page in _PAGES:
-        text = (CHECKOUT / "docs" / page).read_text()
+        text = (CHECKOUT / f"docs/{page}.md").read_text()
         for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL):
             document = yaml.safe_load(block)
             for declared in document.get("config", {}).get("slipway:jobs", document).values():

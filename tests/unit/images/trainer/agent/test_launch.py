@@ -559,3 +559,88 @@ def await_file(path: Path) -> None:
     while not path.exists():
         assert time.monotonic() < until, path
         time.sleep(0.02)
+
+
+class _Commands:
+    """A program `tool` on PATH that starts the script as two ranks, as torchrun does."""
+
+    TOOL = """#!/bin/sh
+for rank in 0 1; do RANK=$rank python3 "$@" & pids="$pids $!"; done
+code=0
+for pid in $pids; do wait $pid || code=1; done
+exit $code
+"""
+
+    def __init__(self, launched: Launched) -> None:
+        self.launched = launched
+        tool = launched.directory / "bin/tool"
+        tool.parent.mkdir()
+        tool.write_text(self.TOOL)
+        tool.chmod(0o755)
+        launched.environment["PATH"] = f"{tool.parent}:{launched.environment['PATH']}"
+
+    def run(self, text: str, *command: str) -> tuple[int, str, str]:
+        (self.launched.directory / "train.py").write_text(text)
+        done = subprocess.run(
+            [sys.executable, "-m", "slipway_trainer.launch", "--command", "--", *command],
+            env=self.launched.environment,
+            cwd=self.launched.directory,
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_SECONDS,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def commands(launched: Launched) -> _Commands:
+    launched.environment["PYTHONPATH"] += f":{CHECKOUT / 'images/trainer/python'}"
+    return _Commands(launched)
+
+
+def test_a_commands_numbers_and_files_are_a_scripts(commands: _Commands) -> None:
+    commands.launched.copying().environment["SLIPWAY_KEEP"] = '["*.pt"]'
+    text = (
+        "import os, sys, slipway\n"
+        "slipway.finish(accuracy=0.9, rank_of=int(os.environ['RANK']))\n"
+        "open('model.pt', 'w').close()\n"
+    )
+    code, _, err = commands.run(text, "tool", "train.py")
+    assert code == 0, err
+    metrics = commands.launched.message["metrics"]
+    assert metrics == {"accuracy": 0.9, "rank_of": 0}, "rank 0's"
+    assert (commands.launched.copies / "run-1/model.pt").exists()
+
+
+def test_of_a_command_the_exception_of_what_it_started_is_the_error(commands: _Commands) -> None:
+    text = "import os, time\nif os.environ['RANK'] == '1': raise ValueError('label 11')\n"
+    code, _, _ = commands.run(text + "time.sleep(1)\n", "tool", "train.py")
+    assert code == 1
+    assert commands.launched.message["error"] == "ValueError: label 11"
+    assert commands.launched.message["at"] == "train.py:2"
+    commands.launched.log.write_text("")
+    code, _, _ = commands.run("", "sh", "-c", "exit 7")
+    assert code == 7
+    assert "exited with code 7" in str(commands.launched.message["error"])
+
+
+def test_a_command_that_is_not_there_is_named(commands: _Commands) -> None:
+    code, _, _ = commands.run("", "accelerate", "launch", "train.py")
+    assert code == 127
+    error = str(commands.launched.message["error"])
+    assert error == "there is no program accelerate on PATH; is its package in `requirements`?"
+
+
+def test_a_command_starts_its_processes_itself(commands: _Commands) -> None:
+    commands.launched.environment["SLIPWAY_OUTPUT_DIR"] = str(commands.launched.outputs)
+    launch = (sys.executable, "-m", "slipway_trainer.launch", "--processes", "2", "--command", "--")
+    done = subprocess.run(
+        [*launch, "sh", "-c", "echo once"],
+        env=commands.launched.environment,
+        capture_output=True,
+        text=True,
+        timeout=_LIMIT_SECONDS,
+        check=True,
+    )
+    assert done.stdout == "once\n"

@@ -1,0 +1,141 @@
+"""Where a program starts, and what it leaves there.
+
+The files of a job's script are read-only, so it starts in a copy of its folder, deep enough in
+/work that `../data` can be written, too: paths are those of the user's own disk. Another place to
+start, seen from that copy, is SLIPWAY_WORKING_DIR.
+
+SLIPWAY_KEEP lists patterns, as JSON: the files that they name, as far as the program made or
+changed them, become links in SLIPWAY_OUTPUT_DIR and go where that goes. What else it leaves in
+/work, which is empty when a pod starts, is lost with the pod, so it is named.
+"""
+
+import filecmp
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from glob import escape, glob
+from itertools import islice
+from pathlib import Path
+
+WORK, SCRIPT = Path("/work"), Path("/opt/script")
+_DEFAULT = ["outputs/**"]
+"""Hydra's and others' own default. Scripts that began in /work had SLIPWAY_OUTPUT_DIR there."""
+_NOT_NAMED = {"__pycache__", "data", "dataset", "datasets"}
+"""Folders with what was cached or downloaded: hidden ones, too."""
+_MOST_SEEN, _MOST_LEFT, _MOST_NAMED = 10_000, 10, 3
+_EXECUTABLE = 0o755
+
+
+class Place:
+    """The working directory of a program; `outputs` is where its files to keep go."""
+
+    def __init__(self, outputs: Path) -> None:
+        self.outputs, self.directory = outputs, Path.cwd()
+        self._copy = WORK / "src" / os.environ.get("SLIPWAY_JOB", "job")
+        self._patterns: list[str] | None = json.loads(os.environ.get("SLIPWAY_KEEP", "null"))
+        self._begun, self._kept = time.time_ns(), dict[str, Path]()
+
+    def enter(self, program: Sequence[str]) -> list[str]:
+        """Change into it, and return the program as it is called there."""
+        if SCRIPT.is_dir():
+            # What the kubelet calls ..data are the same files again. A container may be restarted.
+            others = shutil.ignore_patterns("..*")
+            shutil.copytree(SCRIPT, self._copy, False, others, _copied, dirs_exist_ok=True)
+            moved = [each.replace(f"{SCRIPT}/", f"{self._copy}/", 1) for each in program[:2]]
+            program = [*moved, *program[2:]]
+            self.directory = Path(self._copy, os.environ.get("SLIPWAY_WORKING_DIR", ""))
+            self.directory.mkdir(parents=True, exist_ok=True)
+            os.chdir(self.directory)
+        self.gather()
+        return [*program]
+
+    def gather(self) -> None:
+        """Have `outputs` hold the files to keep as they are now, also those of a restart before."""
+        found: dict[str, Path] = {}
+        for pattern in _DEFAULT if self._patterns is None else self._patterns:
+            # Those of pathlib leave out files below `**`, before Python 3.13.
+            for name in glob(  # noqa: PTH207
+                pattern, root_dir=self.directory, recursive=True, include_hidden=True
+            ):
+                path = Path(os.path.normpath(self.directory / name))
+                is_own = path.is_relative_to(self.outputs)
+                with suppress(OSError):  # the program has just removed it
+                    if path.is_file() and not is_own and self._is_made(path):
+                        target = os.path.normpath(f"/{name}").lstrip("/")
+                        _link(path, self.outputs / target)
+                        found[target] = path
+        for name in self._kept.keys() - found.keys():
+            (self.outputs / name).unlink(missing_ok=True)
+        self._kept = found
+
+    def left(self) -> dict[str, int]:
+        """Return the newest files that are lost with the pod, by their names, and their bytes."""
+        found = []
+        for path in islice(self._files(), _MOST_SEEN):
+            with suppress(OSError):
+                if path.is_file() and self._is_made(path):
+                    about, name = path.stat(), os.path.relpath(path, self.directory)
+                    found.append((-about.st_mtime_ns, name, about.st_size))
+        return {name: size for _, name, size in sorted(found)[:_MOST_LEFT]}
+
+    def warning(self, left: dict[str, int]) -> str:
+        """Return which files are lost, and the line that keeps those of the next run."""
+        shown = [f"{name} ({size:,} bytes)" for name, size in [*left.items()][:_MOST_NAMED]]
+        more = " and others" if len(left) > _MOST_NAMED else ""
+        own = self._patterns or (_DEFAULT if self._kept else [])
+        keep = json.dumps([*dict.fromkeys([*own, *map(_pattern, left)])], ensure_ascii=False)
+        return (
+            f"not kept, and lost with the pod: {', '.join(shown)}{more}. To keep such files add "
+            f"`keep: {keep}` to the job; `make rerun JOB={os.environ.get('SLIPWAY_JOB', '…')}` "
+            "trains again (docs/start.md#keep-what-it-writes)"
+        )
+
+    def _files(self) -> Iterator[Path]:
+        """Yield all files in `WORK`, but for hidden ones, data, and what is kept or fetched."""
+        checkpoints = os.environ.get("SLIPWAY_CHECKPOINT_DIR", WORK / "inputs")
+        others, kept = {self.outputs, WORK / "inputs", Path(checkpoints)}, {*self._kept.values()}
+        # Elsewhere than in a pod nothing is lost.
+        for place, folders, names in os.walk(WORK) if self.outputs.parent == WORK else ():
+            here = Path(place)
+            own = (each for each in folders if each[0] != "." and each not in _NOT_NAMED)
+            folders[:] = [each for each in own if here / each not in others]
+            yield from (here / each for each in names if each[0] != "." and here / each not in kept)
+
+    def _is_made(self, path: Path) -> bool:
+        """Return whether the program made or changed a file."""
+        if path.is_relative_to(self._copy):
+            given = SCRIPT / path.relative_to(self._copy)
+            return not given.is_file() or not filecmp.cmp(path, given, shallow=False)
+        return path.is_relative_to(WORK) or path.stat().st_mtime_ns >= self._begun
+
+
+def _copied(source: str, target: str) -> None:
+    """Copy a file for the program to change: a ConfigMap's are executable and read-only."""
+    shutil.copyfile(source, target)
+    Path(target).chmod(_EXECUTABLE)
+
+
+def _link(path: Path, target: Path) -> None:
+    """Make `target` a file's second name, or a copy where that is on another file system."""
+    if target.exists() and filecmp.cmp(path, target):
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    try:
+        os.link(path.resolve(), target)
+    except OSError:
+        shutil.copy2(path, target)
+
+
+def _pattern(name: str) -> str:
+    """Return the pattern for such files: all in the folder, or all with the suffix."""
+    *folders, last = Path(name).parts
+    up = folders.count("..")
+    suffix = escape(Path(last).suffix)
+    found = (
+        [escape(folders[up]), "**"] if folders[up:] else [f"*{suffix}" if suffix else escape(last)]
+    )
+    return "/".join([*folders[:up], *found])

@@ -20,7 +20,7 @@ from core.manifests import condition
 from jobs.api.client import JobApi, Object, Unreachable
 from jobs.observe.outcome import warnings
 from jobs.observe.pytorchjob import is_suspended
-from jobs.observe.replica import Replica
+from jobs.observe.replica import DONE, FOR_RANK_0, Replica
 from jobs.observe.run_state import RunState
 
 _EVENTS_SECONDS = 2.0
@@ -43,6 +43,7 @@ class Obstacles:
     run: RunState
     warn: Callable[[str], None]
     _unplaced: dict[str, float] = field(default_factory=dict)  # since when, by a pod's uid
+    _led_on: set[str] = field(default_factory=set)  # uids of pods
     _events_at: float = 0.0
     _room_at: float = 0.0
     _nodes_at: float = 0.0
@@ -59,6 +60,7 @@ class Obstacles:
         if now - self._nodes_at >= _NODES_SECONDS:
             self._nodes_at = now
             self.see_nodes()
+        self._lead_on()
         if run.all_started or now - self._events_at < _EVENTS_SECONDS:
             return
         self._events_at = now
@@ -76,6 +78,27 @@ class Obstacles:
             # An account that may only submit sees the scheduler's events all the same.
             with suppress(ApiException, Unreachable):
                 self._see_room(waiting)
+
+    def _lead_on(self) -> None:
+        """Let Workers begin whose Master has ended before they found it: they may need none.
+
+        The name of the Master leads each of them to itself, so that the operator's init container
+        has its answer. What does need the Master fails, or hangs and is stopped.
+        """
+        master = self.run.replicas.get(0)
+        if master is None or master.stage != DONE:
+            return
+        for replica in self.run.replicas.values():
+            waits = replica.to_come and replica.stage == FOR_RANK_0
+            if waits and replica.uid not in self._led_on:
+                self._led_on.add(replica.uid)
+                try:
+                    self.api.stand_in(replica.pod, master.name)
+                except (ApiException, Unreachable) as error:
+                    self.warn(
+                        f"{replica} waits for rank 0, which has ended, and can't be told so (a "
+                        f"right in docs/existing-cluster.md): {api_message(error)}"
+                    )
 
     def _see_room(self, waiting: Sequence[Replica]) -> None:
         """See whether any node could ever fit them, and why an autoscaler adds none."""

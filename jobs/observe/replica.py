@@ -13,6 +13,9 @@ from jobs.model.pytorchjob import Topology, run_of
 from jobs.observe.exits import SIGNS, Exit, short_id
 from jobs.observe.pytorchjob import is_replica, replica_number
 
+DONE, FOR_RANK_0 = "done", "waiting for rank 0"
+"""Stages of a replica: the latter while the operator's init container runs in it."""
+
 
 @dataclass
 class Replica:
@@ -57,6 +60,8 @@ class Replica:
         self.active = status.get("phase") not in {"Failed", "Succeeded"} and (
             self.ended is None or (self.ended.code != 0 and may_restart)
         )
+        # Whether its program is still to begin, for the first time.
+        self.to_come = self.active and not self.started and not self.is_deleted
         # Containers that run on after its program's end, such as a webhook's: so its pod does, too.
         is_over = self.ended is not None and not self.active and status.get("phase") == "Running"
         left = self._statuses[len(self._inits) :] if is_over else ()
@@ -125,7 +130,7 @@ class Replica:
     def stage(self) -> str:
         """Where it is on its way, in a few words."""
         if self.ended is not None:
-            return "done" if self.ended.code == 0 else "failed"
+            return DONE if self.ended.code == 0 else "failed"
         if self.running:
             return "running"
         if self.unschedulable is not None:
@@ -134,7 +139,7 @@ class Replica:
             return "restarting"
         running = [each["name"] for each in self._inits if "running" in each.get("state", {})]
         if running:
-            return "fetching its inputs" if INPUTS_CONTAINER in running else "waiting for rank 0"
+            return "fetching its inputs" if INPUTS_CONTAINER in running else FOR_RANK_0
         return "pending" if self.node is None else "starting"
 
     def _status_of(self, container: str) -> Mapping[str, Any]:

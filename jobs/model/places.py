@@ -29,7 +29,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
-from jobs.model.names import WORK, outputs_url
+from jobs.model.names import WORK, literal, outputs_url
 from jobs.model.volumes import of_claim
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def prepare(
         seconds = _SECONDS_TO_COPY_OUT
     variables |= tracking_variables(submission.tracking, facts)
     pod["containers"][0]["env"] += [
-        {"name": name, "value": value} for name, value in variables.items()
+        {"name": name, "value": literal(value)} for name, value in variables.items()
     ]
     pod["terminationGracePeriodSeconds"] = seconds
     if needs_volume:

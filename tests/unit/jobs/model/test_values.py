@@ -11,7 +11,7 @@ from tests.unit.jobs_declared import rendered
 
 GIVEN = {
     "RANK": "3", "MASTER_ADDR": "mine-master-0", "HOME": "/tmp", "SLIPWAY_RUN_ID": "mine-1",
-    "SLIPWAY_DATA_DIR": "/opt/data/1", "PET_NNODES": "2", "OWN": "a$$b", "HOSTNAME": "not-to-be-used",
+    "SLIPWAY_DATA_DIR": "/opt/data/1", "PET_NNODES": "2", "OWN": "a$$b", "HOSTNAME": "unused",
 }  # fmt: skip
 """What a pod has, as far as these tests go; the last one is nothing that Slipway promises."""
 PIECES = (*"$(){}A a🚀\n", "$(", "$$", "$(HOSTNAME)", "$(OWN", "RANK)")

@@ -13,6 +13,8 @@ GPU = "nvidia.com/gpu"
 THREADS = "OMP_NUM_THREADS"
 """The variable by which OpenMP, and torch with it, knows how many threads a process has."""
 
+USER = "slipway"
+"""The name of the user that pods run as, as it is in the trainer's image."""
 TMP, SHARED_MEMORY, WORK, SCRIPT = "/tmp", "/dev/shm", "/work", "/opt/script"  # noqa: S108
 DATA, PACKAGES = "/data", "/opt/slipway"
 """Where the trainer's image has its data sets and slipway_trainer."""

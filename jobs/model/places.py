@@ -29,7 +29,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
-from jobs.model.names import WORK, literal, outputs_url
+from jobs.model.names import USER, WORK, literal, outputs_url
 from jobs.model.volumes import of_claim
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ def prepare(
         needs_volume |= kept.startswith(f"{VOLUME_URL}/")
         seconds = _SECONDS_TO_COPY_OUT
     variables |= tracking_variables(submission.tracking, facts)
+    if (job.image is not None or job.build is not None) and "USER" not in job.env:
+        variables["USER"] = USER  # its image may have no name for the user that pods run as
     pod["containers"][0]["env"] += [
         {"name": name, "value": literal(value)} for name, value in variables.items()
     ]

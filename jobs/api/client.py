@@ -115,7 +115,7 @@ class JobApi:
         query = {"gracePeriodSeconds": "0"} if at_once else {}
         self._unless_gone(Request("DELETE", self._path(name), query))
 
-    def stand_in(self, pod: Object, host: str) -> None:
+    def stand_in(self, pod: Mapping[str, Any], host: str) -> None:
         """Have `host`, the name of a pod that has ended, lead to another `pod` until that ends."""
         own, address = pod["metadata"], pod["status"]["podIP"]
         family = "IPv6" if ":" in address else "IPv4"

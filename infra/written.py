@@ -1,12 +1,11 @@
-"""What Pulumi has changed of a stack's file before the program sees it: some of YAML's scalars.
+"""What Pulumi makes other values of, before the program sees them: some of YAML's scalars.
 
-It reads `010` as 8, `3.10` as 3.1, and a date as a time, of which only the file still tells.
+It reads `010` as 8, `3.10` as 3.1 and a date as a time, of which only the stack's file still tells.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,46 +16,42 @@ from core.problem import Problem, located, quote
 
 _TEXTS = frozenset({"annotations", "args", "command", "env", "labels", "nodeSelector"})
 """Keys of a job whose values are text, of which each character counts."""
+_READINGS = (float, lambda text: int(text, 0), lambda text: int(text, 8))
 
 
 def altered(config: Mapping[str, Any], file: Path) -> Iterator[Problem]:
     """Yield each value of the decoded configuration that is another one in the stack's file."""
-    if not file.is_file():
-        return
-    with file.open("rb") as stream:
-        document = yaml.compose(stream, Loader=yaml.CSafeLoader)
-    yield from _altered(document, {"config": config}, ())
+    if file.is_file():
+        document = yaml.compose(file.read_bytes(), Loader=yaml.CSafeLoader)
+        yield from _altered(document, {"config": config}, ())
 
 
-def _altered(node: yaml.Node | None, value: object, place: problem.Path) -> Iterator[Problem]:
+def _altered(node: yaml.Node | None, value: Any, place: problem.Path) -> Iterator[Problem]:
+    parts: Iterable[tuple[str | int, yaml.Node]] = ()
     if isinstance(node, yaml.MappingNode) and isinstance(value, Mapping):
-        for key, inside in node.value:
-            yield from _altered(inside, value.get(key.value), (*place, key.value))
+        parts = ((key.value, inside) for key, inside in node.value if key.value in value)
     elif isinstance(node, yaml.SequenceNode) and isinstance(value, list):
-        for index, inside in enumerate(node.value[: len(value)]):
-            yield from _altered(inside, value[index], (*place, index))
+        parts = enumerate(node.value[: len(value)])
     elif isinstance(node, yaml.ScalarNode) and not node.style:
-        read = value if isinstance(value, str) else json.dumps(value)
-        if _differs(node.value, value, is_text=not _TEXTS.isdisjoint(place)):
-            _, key, *below = place
-            text = f"{node.value} is read as {quote(read)}; put it in quotes: {quote(node.value)}"
-            yield Problem(located(str(key), tuple(below)), text)
+        text, read = node.value, value if isinstance(value, str) else json.dumps(value)
+        if read != text and _is_of(text, value, is_text=not _TEXTS.isdisjoint(place)):
+            advice = f"{text} is read as {quote(read)}; put it in quotes: {quote(text)}"
+            yield Problem(located(str(place[1]), place[2:]), advice)
+    for part, inside in parts:
+        yield from _altered(inside, value[part], (*place, part))
 
 
-def _differs(text: str, value: object, *, is_text: bool) -> bool:
-    """Return whether a value that was read from `text` is another one than was written.
+def _is_of(text: str, value: object, *, is_text: bool) -> bool:
+    """Return whether a value is what YAML reads `text` as, and means another one.
 
-    What no such text is read as comes from elsewhere, such as from the command line.
+    Others come from elsewhere, such as from the command line.
     """
-    if isinstance(value, bool):
-        return is_text and text != text.lower() == json.dumps(value)
     if isinstance(value, str):  # of a date
-        return text != value and text[:4] == value[:4] and text[:4].isdigit()
-    if not isinstance(value, int | float):
-        return False
+        return text[:4] == value[:4] and text[:4].isdigit()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return is_text and text.lower() == json.dumps(value)
     numbers = []
-    for reading in (float, partial(int, base=0), partial(int, base=8)):
+    for reading in _READINGS:
         with suppress(ValueError):
             numbers.append(float(reading(text)))
-    is_exact = text == json.dumps(value) if is_text else numbers[:1] == [float(value)]
-    return float(value) in numbers and not is_exact
+    return float(value) in numbers and (is_text or numbers[0] != float(value))

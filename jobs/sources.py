@@ -1,9 +1,8 @@
 """What a job's program is made of: the files of its script or build, and the image that it runs."""
 
-import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 
 from pulumi import Input
@@ -21,10 +20,10 @@ from jobs.model.volumes import Script
 LIMIT = 2**20
 """Bytes: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
 
+_UTF8 = re.compile("[^\ud800-\udfff]+")
+"""Matches a name that is UTF-8, as a path in a ConfigMap is."""
 _BYTES_PER_FILE = 64
 """What a file costs of that besides its content and its names."""
-_MOST_FILES = LIMIT // _BYTES_PER_FILE
-"""With more, a folder is too large already."""
 _MOST_NAMED = 5
 _LONGEST = 2**20
 """Bytes: a longer file was not written by hand."""
@@ -41,9 +40,10 @@ def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script
             entry, found = path.name, {path.name: path}
         else:
             entry = DEFAULT_ENTRY if job.script_entry is None else job.script_entry
-            inside = islice(_files(path), _MOST_FILES) if path.is_dir() else ()
+            inside = _files(path) if path.is_dir() else ()
             found = {str(each.relative_to(path)): each for each in inside}
-        files = {name: each for name, each in found.items() if each.exists() and _is_text(name)}
+        usable = (name for name, each in found.items() if each.exists() and _UTF8.fullmatch(name))
+        files = {name: found[name] for name in usable}
         wrong = _wrong(job, path, entry, files)
         if wrong is None:
             contents = {name: files[name].read_bytes() for name in files}
@@ -86,11 +86,6 @@ def _wrong(
         "volume or as the job's `data` (docs/data.md); or use `build`, which takes all of a folder "
         "(docs/own-job.md#build)"
     )
-
-
-def _is_text(name: str) -> bool:
-    """Return whether a file's name is UTF-8, as that of a path in a ConfigMap has to be."""
-    return os.fsencode(name) == name.encode(errors="replace")
 
 
 def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:

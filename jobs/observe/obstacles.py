@@ -20,7 +20,7 @@ from core.manifests import condition
 from jobs.api.client import JobApi, Object, Unreachable
 from jobs.observe.outcome import warnings
 from jobs.observe.pytorchjob import is_suspended
-from jobs.observe.replica import DONE, FOR_RANK_0, Replica
+from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 
 _EVENTS_SECONDS = 2.0
@@ -82,23 +82,20 @@ class Obstacles:
     def _lead_on(self) -> None:
         """Let Workers begin whose Master has ended before they found it: they may need none.
 
-        The name of the Master leads each of them to itself, so that the operator's init container
-        has its answer. What does need the Master fails, or hangs and is stopped.
+        Its name leads each of them to itself: the operator's init container asks for no more.
         """
-        master = self.run.replicas.get(0)
-        if master is None or master.stage != DONE:
+        run, master = self.run, self.run.replicas.get(0)
+        if run.all_started or master is None or master.stage != "done":
             return
-        for replica in self.run.replicas.values():
-            waits = replica.to_come and replica.stage == FOR_RANK_0
-            if waits and replica.uid not in self._led_on:
-                self._led_on.add(replica.uid)
+        for each in run.replicas.values():
+            waits = each.to_come and each.stage == "waiting for rank 0"
+            if waits and each.uid not in self._led_on:
+                self._led_on.add(each.uid)
                 try:
-                    self.api.stand_in(replica.pod, master.name)
+                    self.api.stand_in(each.pod, master.name)
                 except (ApiException, Unreachable) as error:
-                    self.warn(
-                        f"{replica} waits for rank 0, which has ended, and can't be told so (a "
-                        f"right in docs/existing-cluster.md): {api_message(error)}"
-                    )
+                    lacking = f"{api_message(error)} (a right in docs/existing-cluster.md)"
+                    self.warn(f"{each} waits for rank 0, which has ended: {lacking}")
 
     def _see_room(self, waiting: Sequence[Replica]) -> None:
         """See whether any node could ever fit them, and why an autoscaler adds none."""

@@ -13,9 +13,6 @@ from jobs.model.pytorchjob import Topology, run_of
 from jobs.observe.exits import SIGNS, Exit, short_id
 from jobs.observe.pytorchjob import is_replica, replica_number
 
-DONE, FOR_RANK_0 = "done", "waiting for rank 0"
-"""Stages of a replica: the latter while the operator's init container runs in it."""
-
 
 @dataclass
 class Replica:
@@ -130,7 +127,7 @@ class Replica:
     def stage(self) -> str:
         """Where it is on its way, in a few words."""
         if self.ended is not None:
-            return DONE if self.ended.code == 0 else "failed"
+            return "done" if self.ended.code == 0 else "failed"
         if self.running:
             return "running"
         if self.unschedulable is not None:
@@ -139,7 +136,7 @@ class Replica:
             return "restarting"
         running = [each["name"] for each in self._inits if "running" in each.get("state", {})]
         if running:
-            return "fetching its inputs" if INPUTS_CONTAINER in running else FOR_RANK_0
+            return "fetching its inputs" if INPUTS_CONTAINER in running else "waiting for rank 0"
         return "pending" if self.node is None else "starting"
 
     def _status_of(self, container: str) -> Mapping[str, Any]:

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.problem import Problem
-from jobs import sources
 from jobs.model.job import TrainingJob
 from jobs.model.volumes import Script
 from jobs.sources import LIMIT, read_script
@@ -203,20 +202,6 @@ def test_links_are_followed_and_what_leads_nowhere_is_named(tmp_path: Path) -> N
         "twice/a.py": "a", "twice/more/b.txt": "b",
     }  # fmt: skip
     assert found.left_out == ("'weights.json'",)
-
-
-def test_of_a_linked_folder_of_data_no_more_is_looked_at_than_could_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sources, "_BYTES_PER_FILE", LIMIT // 4)
-    monkeypatch.setattr(sources, "_MOST_FILES", 4)
-    for folder in ("own", "data"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "own/train.py").write_text("")
-    (tmp_path / "own/data").symlink_to("../data")
-    for number in range(100):
-        (tmp_path / f"data/{number}").touch()
-    assert "the largest of its 4 files" in refusal(tmp_path, "own").text
 
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=60)

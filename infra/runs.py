@@ -125,6 +125,11 @@ def _needs(job: TrainingJob, script: Script | None, context: RunContext) -> list
     """Declare a job's objects, and return all that has to exist before it runs."""
     cluster, namespace = context.cluster, context.cluster.namespace
     objects = [] if script is None else [script.config_map(namespace)]
+    if script is not None and script.left_out:
+        pulumi.log.warn(
+            f"job {job.name}: {', '.join(script.left_out)} in its folder is left out: a link that "
+            "leads to nothing, or no name in UTF-8"
+        )
     objects += volumes.host_volumes(job, namespace)
     objects += map(manifests.marked, program.secrets(job, namespace, context.secrets))
     inside = ResourceOptions(provider=cluster.provider, depends_on=context.needs)

@@ -26,7 +26,7 @@ from core.paths import CHECKOUT
 from core.problem import Problem, choices, located, quote
 from core.validation import check
 from images.build.releases import RELEASES
-from infra import kept
+from infra import kept, written
 from infra.cost import estimates, prices
 from infra.cost.prices import PriceTable
 from infra.kept import KeptOutputs
@@ -72,14 +72,22 @@ class SettingsError(pulumi.RunError):
 
 def load() -> StackSettings:
     """Read the running stack's configuration; see `parse`."""
-    runtime = pulumi.runtime
-    return parse(runtime.get_config_env(), pulumi.get_stack(), runtime.get_config_secret_keys_env())
+    config, stack = pulumi.runtime.get_config_env(), pulumi.get_stack()
+    values = {key: _decoded(value) for key, value in config.items()}
+    altered = [*written.altered(values, CHECKOUT / f"Pulumi.{stack}.yaml")]
+    return parse(config, stack, pulumi.runtime.get_config_secret_keys_env(), altered)
 
 
-def parse(config: Mapping[str, str], stack: str, secrets: Collection[str] = ()) -> StackSettings:
+def parse(
+    config: Mapping[str, str],
+    stack: str,
+    secrets: Collection[str] = (),
+    altered: Sequence[Problem] = (),
+) -> StackSettings:
     """Return the settings that the engine's configuration of a stack stands for.
 
-    `config` has each value as text or JSON, by its full key; `secrets` lists the encrypted ones.
+    `config` has each value as text or JSON, by its full key; `secrets` lists the encrypted ones,
+    and `altered` tells of values that are no longer those of the stack's file.
     It raises `SettingsError` with every problem in `config`.
     """
     problems: list[Problem] = []
@@ -105,6 +113,8 @@ def parse(config: Mapping[str, str], stack: str, secrets: Collection[str] = ()) 
         table = _valid(prices.read(_decoded(config[prices.KEY])), problems)
     if not problems:
         problems += estimates.too_dear(configured.jobs, around.pools, table)
+    places = {each.key for each in altered}
+    problems = [*altered, *(each for each in problems if each.key not in places)]
     if problems or cluster is None or outputs is None:
         raise SettingsError(problems, stack)
     return StackSettings(

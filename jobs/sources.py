@@ -1,7 +1,7 @@
 """What a job's program is made of: the files of its script or build, and the image that it runs."""
 
-import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,8 +21,11 @@ from jobs.model.volumes import Script
 LIMIT = 2**20
 """Bytes: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
 
+_UTF8 = re.compile("[^\ud800-\udfff]+")
+"""Matches a name that is UTF-8, as a path in a ConfigMap is."""
 _BYTES_PER_FILE = 64
 """What a file costs of that besides its content and its names."""
+_MOST_NAMED = 5
 _LONGEST = 2**20
 """Bytes: a longer file was not written by hand."""
 
@@ -35,16 +38,20 @@ def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script
     path = checkout / str(job.script)
     try:
         if path.is_file():
-            entry, files = path.name, {path.name: path}
+            entry, found = path.name, {path.name: path}
         else:
             entry = "" if job.command else job.script_entry or DEFAULT_ENTRY
-            files = {str(each.relative_to(path)): each for each in _files(path)}
+            inside = _files(path) if path.is_dir() else ()
+            found = {str(each.relative_to(path)): each for each in inside}
+        usable = (name for name, each in found.items() if each.exists() and _UTF8.fullmatch(name))
+        files = {name: found[name] for name in usable}
         wrong = _wrong(job, path, files)
         if wrong is None:
-            script = Script(job.name, entry, {name: files[name].read_bytes() for name in files})
-            text = None if job.command else entries.wrong(entry, script.files)
+            contents = {name: files[name].read_bytes() for name in files}
+            left_out = tuple(ascii(name) for name in found if name not in files)
+            text = None if job.command else entries.wrong(entry, contents)
             if text is None:
-                return script
+                return Script(job.name, entry, contents, left_out)
             wrong = "script" if path.is_file() else "scriptEntry", text
     except OSError as error:
         wrong = "script", f"{quote(job.script)} can't be read: {error}"
@@ -69,21 +76,30 @@ def _wrong(job: TrainingJob, path: Path, files: Mapping[str, Path]) -> tuple[str
     total = sum(sizes.values()) + sum(2 * len(name) + _BYTES_PER_FILE for name in files)
     if total <= LIMIT:
         return None
+    largest = sorted(sizes, key=sizes.__getitem__, reverse=True)[:_MOST_NAMED]
+    listed = ", ".join(f"{name} ({sizes[name]:,})" for name in largest)
     return "script", (
         f"{script} has {total:,} bytes, and a ConfigMap holds {LIMIT:,}; the largest of its "
-        f"{len(files)} files is {max(sizes, key=sizes.__getitem__)}. Take out what the program "
-        "does not need, keep data in a volume, or use `build`"
+        f"{len(files)} files: {listed}. Take out what the program does not need; keep data in a "
+        "volume or as the job's `data` (docs/data.md); or use `build`, which takes all of a folder "
+        "(docs/own-job.md#build)"
     )
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield all files but hidden ones and Python's caches."""
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and name != "__pycache__"
-        )
-        paths = (Path(place) / name for name in sorted(names) if not name.startswith("."))
-        yield from (path for path in paths if path.is_file())
+def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
+    """Yield all files but hidden ones and Python's caches, and links that lead to nothing.
+
+    Links are followed, but for those to a folder that they are in.
+    """
+    inside = {*above, folder.resolve()}
+    for path in sorted(folder.iterdir(), key=lambda each: (each.is_dir(), each.name)):
+        if path.name.startswith(".") or path.name == "__pycache__":
+            continue
+        if path.is_dir():
+            if path.resolve() not in inside:
+                yield from _files(path, inside)
+        elif path.is_file() or not path.exists():
+            yield path
 
 
 def image_spec(job: TrainingJob) -> JobImageSpec | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any
 
 import tenacity
@@ -15,6 +16,7 @@ from kubernetes.client.exceptions import ApiException
 from clusters import cloud_reports
 from core import kube
 from core.kube import Request
+from core.manifests import rendered
 from jobs.api.lines import Line
 from jobs.api.streams import LIMIT, log_lines, watch
 from jobs.model.names import CONTAINER
@@ -25,6 +27,7 @@ Object = dict[str, Any]
 Unreachable = urllib3.exceptions.HTTPError
 """What the client raises when no answer came."""
 
+_STAND_IN = Path(__file__).with_name("stand_in.yaml")
 _BRIEF_SECONDS = 5  # for a request that need not be answered
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
@@ -111,6 +114,15 @@ class JobApi:
         """
         query = {"gracePeriodSeconds": "0"} if at_once else {}
         self._unless_gone(Request("DELETE", self._path(name), query))
+
+    def stand_in(self, pod: Mapping[str, Any], host: str) -> None:
+        """Have `host`, the name of a pod that has ended, lead to another `pod` until that ends."""
+        own, address = pod["metadata"], pod["status"]["podIP"]
+        family = "IPv6" if ":" in address else "IPv4"
+        names = {"pod": own["name"], "uid": own["uid"], "host": host}
+        (listed,) = rendered(_STAND_IN, **names, address=address, family=family)
+        path = f"/apis/discovery.k8s.io/v1/namespaces/{self.namespace}/endpointslices"
+        self._ask(Request("POST", path, body=listed))
 
     def events(self, uids: set[str]) -> list[Object]:
         """Return the events about the objects with these uids."""

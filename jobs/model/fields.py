@@ -36,12 +36,13 @@ InPlace = Annotated[T, Effect.IN_PLACE]
 Waits = Annotated[T, Effect.WAITS]
 Judges = Annotated[T, Effect.JUDGES]
 
-_TAKEN = frozenset(
+TAKEN = frozenset(
     {
         *("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "PYTHONUNBUFFERED"),
         *("LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"),
     }
 )
+"""Variables that the training operator and Slipway set themselves, besides PET_… and SLIPWAY_…."""
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _DURATIONS = "a duration such as 90s, 5m or 1h30m"
 _INTERVAL = "a number of steps such as 500 steps, or a time such as 10 min, 90s or 1h30m"
@@ -77,7 +78,7 @@ def _word(value: object) -> object:
 def _variable(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError("letters, digits and _, and no digit first")
-    if name in _TAKEN or name.startswith(("PET_", "SLIPWAY_")):
+    if name in TAKEN or name.startswith(("PET_", "SLIPWAY_")):
         raise ValueError("a name that neither the training operator nor Slipway sets itself")
     return name
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY, Manifest
-from jobs.model.names import CACHED_DATA, DATA_CACHE, INPUT_DIR, OTHER_VOLUMES
+from jobs.model.names import CACHED_DATA, DATA_CACHE, INPUT_DIR, OTHER_VOLUMES, literal
 from jobs.model.volumes import claim, claim_name, of_claim
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _CACHE_SIZE = "20Gi"
 def environment(job: JobFields) -> dict[str, str]:
     """Return the variables with which a container finds its inputs and its data."""
     found = {
-        f"SLIPWAY_INPUT_{name.upper()}": literal(_path(name, source.artifact))
+        f"SLIPWAY_INPUT_{name.upper()}": _path(name, source.artifact)
         for name, source in job.inputs.items()
     }
     if job.data is not None:
@@ -151,11 +151,6 @@ def input_artifacts(
         )
         known[name] = {"missing": text}
     return known
-
-
-def literal(text: str) -> str:
-    """Return `text` so that Kubernetes takes no $(…) in it for a variable."""
-    return text.replace("$", "$$")
 
 
 def _path(name: str, artifact: str) -> str:

@@ -1,5 +1,7 @@
 """What things of a job are called: in its manifest, and inside its containers."""
 
+import re
+
 CONTAINER = "pytorch"
 """The name by which the training operator finds a replica's container."""
 INPUTS_CONTAINER = "inputs"
@@ -11,6 +13,8 @@ GPU = "nvidia.com/gpu"
 THREADS = "OMP_NUM_THREADS"
 """The variable by which OpenMP, and torch with it, knows how many threads a process has."""
 
+USER = "slipway"
+"""The name of the user that pods run as, as it is in the trainer's image."""
 TMP, SHARED_MEMORY, WORK, SCRIPT = "/tmp", "/dev/shm", "/work", "/opt/script"  # noqa: S108
 DATA, PACKAGES = "/data", "/opt/slipway"
 """Where the trainer's image has its data sets and slipway_trainer."""
@@ -21,6 +25,17 @@ DATA_CACHE, CACHED_DATA = "slipway-data", "/opt/data"
 """The volume in which a node keeps what jobs' `data` were fetched to, its claim, and its place."""
 OWN_VOLUMES = {"tmp": TMP, "shm": SHARED_MEMORY, "work": WORK, "script": SCRIPT}
 """The volumes that each pod has besides the job's, and where they are mounted."""
+
+
+def literal(text: str, but: str | None = None) -> str:
+    """Return `text` so that Kubernetes changes nothing in it but $(NAME) of names that match `but`.
+
+    https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/
+    """
+    # Every other part is such a reference.
+    parts = [text] if but is None else re.split(rf"((?<!\$)\$\((?:{but})\))", text)
+    parts[::2] = (re.sub(r"\$(?=[$(])", "$$", part) for part in parts[::2])
+    return "".join(parts)
 
 
 def secret_name(job: str) -> str:

@@ -29,8 +29,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
-from jobs.model.inputs import literal
-from jobs.model.names import WORK, outputs_url
+from jobs.model.names import USER, WORK, literal, outputs_url
 from jobs.model.volumes import of_claim
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def prepare(
     if job.outputs_every is not None:
         variables["SLIPWAY_OUTPUTS_EVERY"] = str(job.outputs_every)
     if job.keep is not None:
-        variables["SLIPWAY_KEEP"] = literal(json.dumps(job.keep))
+        variables["SLIPWAY_KEEP"] = json.dumps(job.keep)
     if job.checkpoint is not None and (url := checkpoints_url(job, place)) is not None:
         folder, is_store = f"checkpoints/{job.name}/{key}", url != VOLUME_URL
         stack = None if job.checkpoint.url is None else submission.stack
@@ -96,8 +95,10 @@ def prepare(
         needs_volume |= kept.startswith(f"{VOLUME_URL}/")
         seconds = _SECONDS_TO_COPY_OUT
     variables |= tracking_variables(submission.tracking, facts)
+    if (job.image is not None or job.build is not None) and "USER" not in job.env:
+        variables["USER"] = USER  # its image may have no name for the user that pods run as
     pod["containers"][0]["env"] += [
-        {"name": name, "value": value} for name, value in variables.items()
+        {"name": name, "value": literal(value)} for name, value in variables.items()
     ]
     pod["terminationGracePeriodSeconds"] = seconds
     if needs_volume:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from core.manifests import MANAGED_BY, Manifest
 from jobs.model import inputs
-from jobs.model.names import OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP, secret_name
+from jobs.model.fields import TAKEN
+from jobs.model.names import OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP, literal, secret_name
 from jobs.model.parts import MODULES, SecretKey
 from jobs.model.pytorchjob import host
 from jobs.model.replicas import Share, roles
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
     from jobs.model.job_fields import JobFields
 
 RANK_PLACEHOLDER = "{rank}"
+RUN_ID = "SLIPWAY_RUN_ID"
+"""The variable that comes before a job's own, which may refer to it, too."""
 DEFAULT_ENTRY = "train.py"
+_GIVEN = "|".join([r"(?:PET|SLIPWAY)_\w+", "HOME", THREADS, *sorted(TAKEN)])
+"""Matches the names of variables that arguments may refer to, as $(NAME), besides the job's own."""
 
 
 def program(job: JobFields, share: Share, entry: str | None) -> dict[str, Any]:
@@ -48,10 +53,11 @@ def program(job: JobFields, share: Share, entry: str | None) -> dict[str, Any]:
         ),
         # Kubernetes fills in $(…) from the environment.
         RANK_PLACEHOLDER: "$(RANK)",
-        "{run_id}": "$(SLIPWAY_RUN_ID)",
+        "{run_id}": f"$({RUN_ID})",
     }
 
     def filled(word: str) -> str:
+        word = literal(word, "|".join([_GIVEN, *job.env]))
         for placeholder, value in placeholders.items():
             word = word.replace(placeholder, value)
         return word
@@ -70,7 +76,7 @@ def environment(job: JobFields, share: Share) -> list[dict[str, Any]]:
         "SLIPWAY_OUTPUT_DIR": OUTPUT_DIR,
         **({} if job.outputs is None else {"SLIPWAY_OUTPUTS": job.outputs}),
         **inputs.environment(job),
-        **({} if own is None else {"SLIPWAY_WORKING_DIR": inputs.literal(own)}),
+        **({} if own is None else {"SLIPWAY_WORKING_DIR": own}),
         # Of several processes each gets its own from torchrun.
         **({"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"} if job.processes_per_node == 1 else {}),
         **job.env,
@@ -79,7 +85,7 @@ def environment(job: JobFields, share: Share) -> list[dict[str, Any]]:
     # Lightning takes its rank from RANK only where this shows that torchrun has set it.
     of_torchrun = ["TORCHELASTIC_RUN_ID"] if job.processes_per_node == 1 and not job.elastic else []
     return [
-        *({"name": name, "valueFrom": run_id} for name in ("SLIPWAY_RUN_ID", *of_torchrun)),
+        *({"name": name, "valueFrom": run_id} for name in (RUN_ID, *of_torchrun)),
         *(_variable(job.name, name, value) for name, value in sorted(variables.items())),
     ]
 
@@ -103,4 +109,4 @@ def _variable(job: str, name: str, value: str | SecretKey) -> dict[str, Any]:
         if value.config is not None:
             reference = {"name": secret_name(job), "key": name}
         return {"name": name, "valueFrom": {"secretKeyRef": reference}}
-    return {"name": name, "value": value}
+    return {"name": name, "value": literal(value, RUN_ID)}

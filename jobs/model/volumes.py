@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -49,6 +49,7 @@ class Script:
     job: str
     entry: str
     files: Mapping[str, bytes]
+    left_out: Sequence[str] = ()  # what no pod could have of them
 
     @property
     def name(self) -> str:

@@ -102,6 +102,7 @@ class Feed:
         return containers(pods, self.run.topology, run_of(self.run.job))
 
     def _hear(self, replica: int, lines: Iterable[Line]) -> None:
+        self._seen.put((self.run.see_sign, lines))
         if replica == self._progress_replica:
             for line in lines:
                 self._seen.put((self.run.progress.see, line.text))

@@ -43,6 +43,7 @@ class Obstacles:
     run: RunState
     warn: Callable[[str], None]
     _unplaced: dict[str, float] = field(default_factory=dict)  # since when, by a pod's uid
+    _led_on: set[str] = field(default_factory=set)  # uids of pods
     _events_at: float = 0.0
     _room_at: float = 0.0
     _nodes_at: float = 0.0
@@ -59,6 +60,7 @@ class Obstacles:
         if now - self._nodes_at >= _NODES_SECONDS:
             self._nodes_at = now
             self.see_nodes()
+        self._lead_on()
         if run.all_started or now - self._events_at < _EVENTS_SECONDS:
             return
         self._events_at = now
@@ -76,6 +78,24 @@ class Obstacles:
             # An account that may only submit sees the scheduler's events all the same.
             with suppress(ApiException, Unreachable):
                 self._see_room(waiting)
+
+    def _lead_on(self) -> None:
+        """Let Workers begin whose Master has ended before they found it: they may need none.
+
+        Its name leads each of them to itself: the operator's init container asks for no more.
+        """
+        run, master = self.run, self.run.replicas.get(0)
+        if run.all_started or master is None or master.stage != "done":
+            return
+        for each in run.replicas.values():
+            waits = each.to_come and each.stage == "waiting for rank 0"
+            if waits and each.uid not in self._led_on:
+                self._led_on.add(each.uid)
+                try:
+                    self.api.stand_in(each.pod, master.name)
+                except (ApiException, Unreachable) as error:
+                    lacking = f"{api_message(error)} (a right in docs/existing-cluster.md)"
+                    self.warn(f"{each} waits for rank 0, which has ended: {lacking}")
 
     def _see_room(self, waiting: Sequence[Replica]) -> None:
         """See whether any node could ever fit them, and why an autoscaler adds none."""

@@ -57,6 +57,8 @@ class Replica:
         self.active = status.get("phase") not in {"Failed", "Succeeded"} and (
             self.ended is None or (self.ended.code != 0 and may_restart)
         )
+        # Whether its program is still to begin, for the first time.
+        self.to_come = self.active and not self.started and not self.is_deleted
         # Containers that run on after its program's end, such as a webhook's: so its pod does, too.
         is_over = self.ended is not None and not self.active and status.get("phase") == "Running"
         left = self._statuses[len(self._inits) :] if is_over else ()

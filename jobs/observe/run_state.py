@@ -207,6 +207,10 @@ class RunState:
         found = {(uids[pod], gpu): each for (pod, gpu), each in measured.items() if pod in uids}
         self.gpu_use.see(at, found, least)
 
+    def see_sign(self, _lines: object) -> None:
+        """Take in that a rank printed something, which may be at work though rank 0 is done."""
+        self._since.pop("silence", None)
+
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
         """Return for how many seconds a condition has been judged to hold; 0 where it does not.
 

@@ -14,7 +14,7 @@ from jobs.plan import TrainingCost
 from jobs.result import End
 
 _STRAGGLERS_SECONDS = 30
-"""The operator calls a job Succeeded once rank 0 is done; the others may take so much longer."""
+"""The operator calls a job Succeeded once rank 0 is done; the others may be silent for so long."""
 _OPERATOR_SECONDS = 60
 """The operator acts on a pod that failed at once; it may have to be started again before."""
 _NODE_SECONDS = 30
@@ -58,7 +58,7 @@ def end_of(run: RunState, elapsed: float, limits: Limits) -> End | None:
         # Where a TTL or a user removed it, the end of a straggler is unknown, or a SIGTERM.
         if run.gone and (run.cause is None or run.cause.origin is not Origin.OWN):
             return End("Succeeded", message)
-        return _succeeded(run, message, elapsed)
+        return _succeeded(run, message, elapsed, limits)
     if run.gone:
         return _REMOVED_WHEN_DONE if run.all_succeeded else _REMOVED
     if is_suspended(run.job):
@@ -86,12 +86,15 @@ def _failed(run: RunState, message: str, limits: Limits) -> End:
     return End("Failed", run.failure or message)
 
 
-def _succeeded(run: RunState, message: str, elapsed: float) -> End | None:
+def _succeeded(run: RunState, message: str, elapsed: float, limits: Limits) -> End | None:
     """Judge every replica by itself: the operator judges by the Master, or by any Worker."""
-    may_straggle = run.lasted("success", elapsed) < _STRAGGLERS_SECONDS
-    if run.topology.elastic:
+    elastic, replicas = run.topology.elastic, run.replicas.values()
+    # The others may begin only now, and be at work: their time is from their last sign on.
+    all_begun = elastic or not any(replica.to_come for replica in replicas)
+    may_straggle = run.lasted("silence", elapsed, holds=all_begun) < _STRAGGLERS_SECONDS
+    if elastic:
         # What replicas would do that were replaced at the end has been done.
-        is_running = any(replica.running for replica in run.replicas.values())
+        is_running = any(replica.running for replica in replicas)
         return None if is_running and may_straggle else End("Succeeded", message)
     ends = {number: replica.ended for number, replica in run.replicas.items()}
     missing = [number for number in range(run.topology.replicas) if ends.get(number) is None]
@@ -99,11 +102,11 @@ def _succeeded(run: RunState, message: str, elapsed: float) -> End | None:
     if not has_failed and not missing:
         return End("Succeeded", message)
     if not has_failed and may_straggle:
-        return None
+        return _never_starts(run, elapsed) or _overdue(run, elapsed, limits)
     cause = run.cause
     if not has_failed and (cause is None or cause.replica.number not in missing):
         listed = ", ".join(map(run.topology.ranks, missing))
-        reason = f"{listed} did not end within 30 s after rank 0 succeeded; {run.status}"
+        reason = f"{listed} did not end, silent for 30 s, after rank 0 succeeded; {run.status}"
         return End("Failed", reason)
     if cause is not None and cause.exit.code == 0:
         return End("Failed", f"{cause}, and took {counted(run.followers, 'replica')} along")

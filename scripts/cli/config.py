@@ -102,7 +102,8 @@ def load_settings(stack: str) -> "StackSettings | None":
         config = settings_of(stack)
         # As Pulumi hands them to the program; what it has encrypted stays so here.
         others = {key: each for key, each in config.items() if not isinstance(each, str)}
-        values = {**config, **{key: json.dumps(each) for key, each in others.items()}}
+        texts = {key: json.dumps(each, default=str) for key, each in others.items()}
+        values = {**config, **texts}
         secrets = [
             key for key, each in others.items() if isinstance(each, dict) and "secure" in each
         ]

@@ -186,5 +186,5 @@ def test_the_variables_are_those_that_a_container_finds() -> None:
     named = set(re.findall(r"`([A-Z_]+)`", table))
     by_operator = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
     of_some = {"SLIPWAY_OUTPUTS", "SLIPWAY_OUTPUTS_EVERY", "SLIPWAY_KEPT", "SLIPWAY_SUCCEEDED"}
-    of_some |= {"SLIPWAY_DATA_DIR"}
+    of_some |= {"SLIPWAY_DATA_DIR", "USER"}
     assert named == env | by_operator | of_some

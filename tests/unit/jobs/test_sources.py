@@ -1,11 +1,14 @@
 """A job's own file or folder becomes a ConfigMap that its pods find whole."""
 
 import base64
+import json
+import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.problem import Problem
@@ -239,3 +242,62 @@ def test_a_folder_of_data_is_refused_unread(tmp_path: Path) -> None:
     with (tmp_path / "own/data.bin").open("wb") as sparse:
         sparse.truncate(70 * LIMIT)
     assert "keep data in a volume" in refusal(tmp_path, "own").text
+
+
+def test_all_large_files_are_named_and_where_they_belong(tmp_path: Path) -> None:
+    (tmp_path / "own/runs").mkdir(parents=True)
+    (tmp_path / "own/train.py").write_text("")
+    for number in range(9):
+        (tmp_path / f"own/runs/{number}.pt").write_bytes(bytes(number * LIMIT // 20))
+    text = refusal(tmp_path, "own").text
+    assert "runs/8.pt (419,430), runs/7.pt (367,001), runs/6.pt" in text
+    assert "runs/3.pt" not in text
+    assert "as the job's `data` (docs/data.md)" in text
+
+
+def test_links_are_followed_and_what_leads_nowhere_is_named(tmp_path: Path) -> None:
+    """To files and folders inside and outside, but not in circles."""
+    own, shared = tmp_path / "own", tmp_path / "shared"
+    for folder in (own / "deep", shared / "more"):
+        folder.mkdir(parents=True)
+    for path, text in (("own/train.py", "t"), ("shared/a.py", "a"), ("shared/more/b.txt", "b")):
+        (tmp_path / path).write_text(text)
+    for link, target in {
+        "common": "../shared", "a.py": "common/a.py", "deep/up": "..", "deep/self": ".",
+        "twice": "common", "weights.json": "/nowhere/weights.json", ".hidden": "/nowhere",
+    }.items():  # fmt: skip
+        (own / link).symlink_to(target)
+    found = script(tmp_path, "own")
+    assert {name: content.decode() for name, content in found.files.items()} == {
+        "train.py": "t", "a.py": "a", "common/a.py": "a", "common/more/b.txt": "b",
+        "twice/a.py": "a", "twice/more/b.txt": "b",
+    }  # fmt: skip
+    assert found.left_out == ("'weights.json'",)
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=60)
+LINES = st.sampled_from([b"a\r\n", b"b\n", b"\r", b"\xef\xbb\xbf", b"\xff", "ä🚀".encode(), b"\0"])
+
+
+@given(st.dictionaries(NAMES, st.lists(LINES).map(b"".join), max_size=6))
+@settings(max_examples=50, deadline=None)
+def test_files_of_any_name_and_content_arrive_bytewise(files: dict[str, bytes]) -> None:
+    """With blanks, quotes, line ends and emoji in names; CRLF, BOM and Latin-1 in contents."""
+    files = {name: text for name, text in files.items() if name[0] != "."} | {"train.py": b"#"}
+    with TemporaryDirectory() as checkout:
+        folder = Path(checkout, "my own")
+        folder.mkdir()
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+        found = script(Path(checkout), "my own")
+    assert unpacked(found) == files
+    assert found.left_out == ()
+    assert json.loads(json.dumps(found.config_map("jobs"))) == found.config_map("jobs")
+
+
+def test_a_name_that_is_not_utf_8_is_left_out_by_name(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/train.py").write_text("")
+    Path(os.fsdecode(os.fsencode(tmp_path / "own") + b"/caf\xe9.txt")).write_text("x")
+    found = script(tmp_path, "own")
+    assert found.left_out == ("'caf\\udce9.txt'",)

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from infra.provider.engine import plain_map, wrap_map
 from jobs.config import CATALOG
 from jobs.model import program
 from jobs.model.job import TrainingJob, declaration
-from jobs.model.manifest import manifest
+from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.parts import MODULES, Build, Elastic, Limits, Master, SecretKey, Volume
 from jobs.model.pytorchjob import Topology
 from jobs.model.submission import Submission
@@ -354,6 +355,15 @@ def test_a_built_image_runs_its_own_command_unless_the_job_has_one() -> None:
     job = TrainingJob(name="mine", build=Build(context="x"))
     assert not {"command", "args"} & container(job).keys()
     assert container(job)["image"] == IMAGE
+
+
+def test_a_program_finds_a_name_for_its_user_also_in_another_image() -> None:
+    """The trainer's has one in its passwd; and checkpoints go on with the key that they had."""
+    own = TrainingJob(name="mine", image="example.org/mine:1", command=("train",))
+    assert environment(own)["USER"] == "slipway"
+    assert environment(replace(own, env={"USER": "me"}))["USER"] == "me"
+    assert "USER" not in environment(mnist())
+    assert checkpoint_key(Submission(job=own, image=own.image)) == "16367857ee77eb82"
 
 
 def test_placeholders_are_filled_in() -> None:

@@ -13,7 +13,7 @@ from jobs.observe.obstacles import Obstacles, see_events
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import Limits, end_of
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.jobs_objects import REFUSED_LOGIN, job, pod
+from tests.unit.jobs_objects import REFUSED_LOGIN, RUNNING, ended, job, pod
 
 LIMITS = Limits(total=600, start=60)
 NEVER = "it asks for 8 nvidia.com/gpu, and no node has more than 4"
@@ -233,3 +233,45 @@ def test_the_row_of_a_suspended_run_shows_kueues_reason(
     assert run.status == f"2 ranks: suspended, {why}"
     lists = [path for _, path, _ in api.asked if path.startswith(WORKLOADS)]
     assert all("job-uid%3Djob-uid" in path for path in lists)
+
+
+SLICES = "/apis/discovery.k8s.io/v1/namespaces/slipway-jobs/endpointslices"
+
+
+def left_behind(rank: int, address: str = "10.1.0.7") -> dict[str, Any]:
+    waits = pod(rank, init=RUNNING, phase="Pending")
+    waits["status"]["podIP"] = address
+    return waits
+
+
+def test_workers_whose_master_has_ended_before_they_found_it_are_led_on_once(api: FakeApi) -> None:
+    """Its name leads each to itself: that is all that the operator's init container asks for."""
+    api.says("POST", SLICES, {})
+    run = RunState(job("Succeeded", workers=3))
+    obstacles = Obstacles(JobApi.connect(api.kubeconfig, "slipway-jobs", "mine"), run, pytest.fail)
+    run.see_pods([pod(0, state=RUNNING), left_behind(1)])
+    obstacles.look()
+    assert SLICES not in {path for _, path, _ in api.asked}, "it may still find its Master"
+    done = pod(0, state=ended(0), phase="Succeeded")
+    run.see_pods([done, left_behind(1), left_behind(2, "fd00::7"), pod(3, state=RUNNING)])
+    obstacles.look()
+    obstacles.look()
+    one, other = (body for method, path, body in api.asked if (method, path) == ("POST", SLICES))
+    for made, name, family, address in (
+        (one, "mine-worker-0", "IPv4", "10.1.0.7"),
+        (other, "mine-worker-1", "IPv6", "fd00::7"),
+    ):
+        assert made["metadata"]["labels"]["kubernetes.io/service-name"] == "mine-master-0"
+        (owner,) = made["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"]) == ("Pod", name)
+        assert (made["addressType"], made["endpoints"]) == (family, [{"addresses": [address]}])
+
+
+def test_an_account_without_that_right_is_told_of_it(api: FakeApi) -> None:
+    message = "endpointslices is forbidden"
+    api.says("POST", SLICES, {"kind": "Status", "message": message}, status=403)
+    run = RunState(job("Succeeded"))
+    run.see_pods([pod(0, state=ended(0), phase="Succeeded"), left_behind(1)])
+    (told,) = (each for each in looked(api, run) if message in each)
+    assert "rank 1 (mine-worker-0) waits for rank 0, which has ended" in told
+    assert "docs/existing-cluster.md" in told

@@ -10,6 +10,7 @@ from jobs.model.pytorchjob import Topology
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import Limits, end_of, is_stuck
+from jobs.result import End
 from tests.unit.jobs_objects import REFUSED_LOGIN, RUNNING, ended, job, pod, summary, waiting
 
 LIMITS = Limits(total=600, start=60)
@@ -49,6 +50,50 @@ def test_ranks_that_end_after_rank_0_are_waited_for_but_not_for_ever() -> None:
     assert end is not None
     assert end.state == "Failed"
     assert "rank 1 did not end" in end.reason
+
+
+def test_ranks_that_begin_or_print_after_rank_0_is_done_are_at_work() -> None:
+    """A program that exchanges nothing may take any time on each rank."""
+    waits = pod(1, init=RUNNING, phase="Pending")
+    tracked = tracker(done(0), waits, of=job("Succeeded"))
+    assert [end_of(tracked, at, LIMITS) for at in (1, 31, 60)] == [None] * 3
+    tracked.see_pods([done(0), pod(1, state=RUNNING)])
+    assert [end_of(tracked, at, LIMITS) for at in (61, 90)] == [None] * 2
+    tracked.see_sign(["a line of a log"])
+    assert [end_of(tracked, at, LIMITS) for at in (95, 124)] == [None] * 2
+    end = end_of(tracked, 126, LIMITS)
+    assert end is not None
+    assert end.reason.startswith("rank 1 did not end, silent for 30 s, after rank 0 succeeded")
+    tracked.see_pods([done(0), done(1)])
+    assert end_of(tracked, 127, LIMITS) == End("Succeeded", "")
+
+
+@pytest.mark.parametrize(
+    ("late", "at", "state", "words"),
+    [
+        (pod(1, init=RUNNING, phase="Pending"), 61, "CannotStart", "not all ranks started within"),
+        (pod(1, init=waiting("ErrImageNeverPull"), phase="Pending"), 1, "CannotStart", "rank 1"),
+        (pod(1, state=RUNNING), 601, "TimedOut", "not done after 600 s"),
+    ],
+)
+def test_late_ranks_have_the_limits_of_any_run(
+    late: dict[str, Any], at: float, state: str, words: str
+) -> None:
+    tracked = tracker(done(0), late, of=job("Succeeded"))
+    end_of(tracked, at - 1, LIMITS)
+    end = end_of(tracked, at, LIMITS)
+    assert end is not None
+    assert end.state == state
+    assert words in end.reason
+
+
+def test_a_rank_whose_pod_never_came_is_not_waited_for() -> None:
+    """The operator makes none once rank 0 is done."""
+    tracked = tracker(done(0), of=job("Succeeded"))
+    assert end_of(tracked, 10, LIMITS) is None
+    end = end_of(tracked, 41, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
 
 
 def test_a_rank_that_fails_beside_a_successful_master_fails_the_run() -> None:

@@ -28,5 +28,6 @@ KIND = Kind(
         remove=Lazy("clusters.embedded.embedded_cluster.remove"),
     ),
     tools=_TOOLS,
+    tools_of_settings={"internet": ("slirp4netns",)},
     runs_on_host=True,
 )

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from clusters.cluster import Kind
@@ -32,9 +33,16 @@ def main() -> int:
         print(f"SOURCE={source} is not allowed; it takes: build, release.", file=sys.stderr)
         return 1
     try:
-        kind = CLUSTERS.get(str(cluster_of(arguments.stack).get("kind")))
-        if kind is not None and arguments.preview:
-            kind = replace(kind, more_tools=tuple)
+        settings = cluster_of(arguments.stack)
+        kind = CLUSTERS.get(str(settings.get("kind")))
+        if kind is not None:
+            asked = (
+                tools
+                for name, tools in kind.tools_of_settings.items()
+                if settings.get(name) is True
+            )
+            kind = replace(kind, tools=(*kind.tools, *chain.from_iterable(asked)))
+            kind = replace(kind, more_tools=tuple) if arguments.preview else kind
         return set_up(kind, brief=arguments.brief, build=source == "build")
     except (CommandError, TimeoutError, subprocess.SubprocessError) as error:
         print(error, file=sys.stderr)

@@ -22,6 +22,12 @@ from core.process import CommandFailed, run
 
 UPLINK = "uplink"
 """The veth's name on the node's side."""
+SPECIAL = tuple(map(IPv4Network, (
+    "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16", "169.254.0.0/16",
+    "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3",
+)))  # fmt: skip
+"""What is not the internet, metadata services among it: 168.63.129.16 is Azure's.
+https://www.iana.org/assignments/iana-ipv4-special-registry"""
 
 
 def firewall(layout: Layout) -> str:
@@ -32,18 +38,18 @@ def firewall(layout: Layout) -> str:
     """
     files = ("firewall.nft", *(("internet.nft",) if layout.internet else ()))
     rules = Template("".join(Path(__file__).with_name(name).read_text() for name in files))
-    closed = "".join(f", {network}" for network in _own_networks()) if layout.internet else ""
+    closed = ", ".join(map(str, _closed())) if layout.internet else ""
     fill = partial(rules.substitute, uplink=UPLINK, host_address=layout.host_address, closed=closed)
     return fill(version=hashlib.sha256(fill(version="").encode()).hexdigest()[:12])
 
 
-def _own_networks() -> list[IPv4Network]:
-    """The machine's networks with public addresses, in order; internet.nft has all others."""
+def _closed() -> list[IPv4Network]:
+    """Return what is not the internet, and the networks of this machine that are."""
     routes = json.loads(_ip("-4", "-json", "route", "show", "table", "all"))
-    named = [IPv4Network(each["dst"]) for each in routes if each["dst"] != "default"]
-    linked = [address.network for _, address in _addresses(json.loads(_ip("-json", "address")))]
-    # A VPN for all traffic has a route for each half of the internet.
-    return sorted({each for each in named + linked if each.is_global and each.prefixlen >= 8})
+    own = {IPv4Network(each["dst"]) for each in routes if each["dst"] != "default"}
+    # A VPN for all traffic has a route for each half of the internet. Others come and go.
+    kept = (each for each in own if each.prefixlen > 1 and not any(map(each.subnet_of, SPECIAL)))
+    return [*SPECIAL, *sorted(kept)]
 
 
 def ensure(layout: Layout) -> None:

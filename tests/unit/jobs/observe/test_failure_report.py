@@ -156,6 +156,35 @@ _TRACE = "Traceback (most recent call last):"
 _ELSEWHERE = "RuntimeError: Attempting to deserialize … but torch.cuda.is_available() is False."
 _CHAINED = "The above exception was the direct cause of the following exception:"
 _KILLED = "RuntimeError: DataLoader worker (pid 23) is killed by signal: "
+# What sockets, urllib, requests, httpx, torchvision, transformers and datasets raise.
+_OFFLINE = (
+    "socket.gaierror: [Errno -3] Temporary failure in name resolution",
+    "OSError: [Errno 101] Network is unreachable",
+    "urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>",
+    (
+        "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='x.org', port=443): Max retries "
+        "exceeded with url: /a (Caused by NameResolutionError(\"Failed to resolve 'x.org'\"))"
+    ),
+    "httpx.ConnectError: [Errno -2] Name or service not known",
+    (
+        "RuntimeError: Error downloading train-images-idx3-ubyte.gz: Tried https://x.org/, got: "
+        "<urlopen error [Errno -2] Name or service not known>"
+    ),
+    (
+        "huggingface_hub.errors.LocalEntryNotFoundError: An error happened while trying to locate the "
+        "file on the Hub and we cannot find the requested files in the local cache."
+    ),
+    (
+        "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find "
+        "them in the cached files."
+    ),
+    "ConnectionError: Couldn't reach 'imdb' on the Hub (LocalEntryNotFoundError)",
+    "subprocess.CalledProcessError: curl: (6) Could not resolve host: x.org",
+)
+_ALONE = (
+    "torch.distributed.DistNetworkError: The client socket has failed to connect to any network "
+    "address of (mine-master-0, 23456). (gai error: -2 - Name or service not known)"
+)
 _BUS = f"{_KILLED}Bus error. It is possible that dataloader's workers are out of shared memory."
 
 
@@ -192,6 +221,9 @@ _BUS = f"{_KILLED}Bus error. It is possible that dataloader's workers are out of
             "`requirements`",
         ),
         ("triton.OutOfResourcesError: out of resource: shared memory", "fix the program"),
+        *((error, "`internet: true`") for error in _OFFLINE),
+        (_ALONE, "fix the program"),
+        ("ConnectionRefusedError: [Errno 111] Connection refused", "fix the program"),
         ("ValueError: label 11", "fix the program"),
     ],
 )

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pulumi
 import pulumi_kubernetes
@@ -63,17 +63,12 @@ def capacity(settings: EmbeddedSettings) -> Capacity:  # noqa: ARG001 (every kin
 def provision(settings: EmbeddedSettings) -> Cluster:
     """Declare the cluster and its provider."""
     directory = _directory(settings)
-    inputs: dict[str, Any] = {
-        "name": settings.name,
-        "directory": str(directory),
-        "owner": manifests.stack(),
-        # Else as before there was such a setting.
-        **({"internet": True} if settings.internet else {}),
-    }
+    inputs = {"name": settings.name, "directory": str(directory), "owner": manifests.stack()}
+    more = {"internet": True} if settings.internet else {}  # else as before there was the setting
     embedded = Embedded(
         tokens.EMBEDDED,
         settings.name,
-        {**inputs, **dict.fromkeys(Embedded.__annotations__)},
+        {**inputs, **more, **dict.fromkeys(Embedded.__annotations__)},
         # The provider returns the same; this way a preview of the first `up` knows it.
         pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
     )

@@ -97,11 +97,8 @@ class Runner:
 
     def _mask(self) -> None:
         """Take the proxies' logins out of the log: a step may have printed its variables."""
-        text = self.log.read_bytes()
         for login in logins(self.environment):
-            text = text.replace(login.encode(), b"***")
-        if text != self.log.read_bytes():
-            self.log.write_bytes(text)
+            self.log.write_bytes(self.log.read_bytes().replace(login.encode(), b"***"))
 
     def _failed(self, title: str, what: str) -> BuildFailed:
         lines = [f"{title}: {what}. The end of its log:", *tail(self.log, lines=_TAIL_LINES)]

@@ -26,16 +26,17 @@ def test_a_loader_finds_its_data_below_any_root(found: Any, root: str) -> None:
     """Also where nothing can be written, and also without `download` once the files are there."""
     taken = CIFAR10.taken()
     assert taken is not None
+    own = {"CIFAR10": [50000, 10000, 6 if taken.name == "cifar10" else 9]}
     assert found[root] == {
         "MNIST": [60000, 10000, 5],
         "FashionMNIST": [60000, 10000, 9],
         "FastMNIST": [60000, 10000, 5],
-        "CIFAR10": [50000, 10000, 6 if taken.name == "cifar10" else 9],
+        **(own if root in {"data", "/proc/no"} else {}),
     }
 
 
 def test_several_ranks_of_one_node_may_look_at_once(found: Any) -> None:
-    assert found["racing"] == [0] * 6
+    assert found["racing"] == [0] * 8
 
 
 def test_files_that_are_there_are_what_is_read(found: Any) -> None:

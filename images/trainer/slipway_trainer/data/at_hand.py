@@ -9,7 +9,6 @@ CIFAR10 takes what stands in for CIFAR-10 in the image, too: sitecustomize names
 """
 
 import json
-import os
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,8 +26,9 @@ _exists, _intact = MNIST._check_exists, CIFAR10._check_integrity  # noqa: SLF001
 
 
 def about() -> Any:
-    """Return what the image has as CIFAR-10: its `name`, `classes` and each file's `md5`."""
-    return json.loads((IMAGE / "cifar10" / "DATASET").read_text())
+    """Return what the image has as CIFAR-10: its `name`, and each file's `md5`; empty for none."""
+    described = IMAGE / "cifar10" / "DATASET"
+    return json.loads(described.read_text()) if described.is_file() else {}
 
 
 def _check_exists(self: Any) -> bool:
@@ -40,24 +40,26 @@ def _check_exists(self: Any) -> bool:
 
 
 def _check_integrity(self: Any) -> bool:
-    images = IMAGE / "cifar10" / CIFAR10.base_folder
-    if _intact(self) or self.base_folder != CIFAR10.base_folder or not images.is_dir():
-        return bool(_intact(self))
-    _link(self, images, lambda: os.path.join(self.root, self.base_folder))  # noqa: PTH118 - `root` may be text
-    sums = about()["md5"]
-    if not all(check_integrity(Path(self.root, name), md5) for name, md5 in sums.items()):
+    if _intact(self):
+        return True
+    images, sums = IMAGE / "cifar10" / CIFAR10.base_folder, about()
+    if self.base_folder != CIFAR10.base_folder or not sums:
         return False
-    for listed in ("train_list", "test_list"):
-        files = [name for name, _ in getattr(self, listed)]
-        setattr(self, listed, [[name, sums[f"{self.base_folder}/{name}"]] for name in files])
-    self.meta = {**self.meta, "md5": sums[f"{self.base_folder}/{self.meta['filename']}"]}
+    _link(self, images, lambda: f"{self.root}/{self.base_folder}")
+    if not all(check_integrity(Path(self.root, name), md5) for name, md5 in sums["md5"].items()):
+        return False  # something else is there
+
+    def own(listed: list[list[str]]) -> list[list[str]]:
+        return [[name, sums["md5"][f"{self.base_folder}/{name}"]] for name, _ in listed]
+
+    self.train_list, self.test_list = own(self.train_list), own(self.test_list)
+    ((_, meta_md5),) = own([[self.meta["filename"], ""]])
+    self.meta = {**self.meta, "md5": meta_md5}
     return True
 
 
 def _link(loader: Any, source: Path, folder: Callable[[], str]) -> None:
     """Have a loader's folder link to the files in `source` that it lacks; several ranks may."""
-    if not source.is_dir():
-        return
     given = loader.root
     for root in (given, tempfile.gettempdir()):
         loader.root = root

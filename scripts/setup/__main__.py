@@ -6,7 +6,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 from clusters.cluster import Kind
@@ -36,12 +35,8 @@ def main() -> int:
         settings = cluster_of(arguments.stack)
         kind = CLUSTERS.get(str(settings.get("kind")))
         if kind is not None:
-            asked = (
-                tools
-                for name, tools in kind.tools_of_settings.items()
-                if settings.get(name) is True
-            )
-            kind = replace(kind, tools=(*kind.tools, *chain.from_iterable(asked)))
+            more = [tool for name, tool in kind.tool_of_setting.items() if settings.get(name)]
+            kind = replace(kind, tools=(*kind.tools, *more))
             kind = replace(kind, more_tools=tuple) if arguments.preview else kind
         return set_up(kind, brief=arguments.brief, build=source == "build")
     except (CommandError, TimeoutError, subprocess.SubprocessError) as error:

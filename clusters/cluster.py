@@ -163,6 +163,7 @@ class Kind:
         tools: What set-up has to provide besides what every stack needs, as `scripts.setup` calls
             it.
         more_tools: Returns further ones that it takes on this machine.
+        tool_of_setting: The one that a setting takes where it is true, by the setting's name.
         extra: The extra of pyproject.toml that it needs to declare a cluster; None without.
         runs_on_host: Whether the cluster's programs run on this machine itself, with no container
             engine or virtual machine around them, which needs Linux and root.
@@ -179,6 +180,7 @@ class Kind:
     handlers: Mapping[str, Lazy] = field(default_factory=dict)
     tools: tuple[str, ...] = ()
     more_tools: Callable[[], Sequence[str]] = tuple
+    tool_of_setting: Mapping[str, str] = field(default_factory=dict)
     extra: str | None = None
     runs_on_host: bool = False
 

@@ -28,5 +28,6 @@ KIND = Kind(
         remove=Lazy("clusters.embedded.embedded_cluster.remove"),
     ),
     tools=_TOOLS,
+    tool_of_setting={"internet": "slirp4netns"},
     runs_on_host=True,
 )

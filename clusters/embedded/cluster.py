@@ -32,6 +32,7 @@ class EmbeddedSettings:
 
     Args:
         name: Tells several clusters of one user apart; the stack's name by default.
+        internet: Whether jobs reach the internet, though no other network of the machine's.
     """
 
     name: Annotated[
@@ -41,6 +42,7 @@ class EmbeddedSettings:
             description="a DNS label: at most 63 of a-z, 0-9 and -, and no - first or last",
         ),
     ]
+    internet: bool = False
 
 
 class Embedded(pulumi.CustomResource):
@@ -62,10 +64,11 @@ def provision(settings: EmbeddedSettings) -> Cluster:
     """Declare the cluster and its provider."""
     directory = _directory(settings)
     inputs = {"name": settings.name, "directory": str(directory), "owner": manifests.stack()}
+    more = {"internet": True} if settings.internet else {}  # else as before there was the setting
     embedded = Embedded(
         tokens.EMBEDDED,
         settings.name,
-        {**inputs, **dict.fromkeys(Embedded.__annotations__)},
+        {**inputs, **more, **dict.fromkeys(Embedded.__annotations__)},
         # The provider returns the same; this way a preview of the first `up` knows it.
         pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
     )
@@ -105,7 +108,8 @@ def left_on_machine(layout: Layout) -> Mapping[str, list[str]]:
     if not sys.platform.startswith("linux"):
         return files  # no cluster ever ran here
     groups = [path for path in isolation.groups(layout) if path.name == layout.node]
-    namespaces = [layout.node] if layout.network_namespace.exists() else []
+    files_of_namespaces = (layout.network_namespace, layout.outside)
+    namespaces = [path.name for path in files_of_namespaces if path.exists()]
     interfaces = [layout.host_interface] if (_INTERFACES / layout.host_interface).exists() else []
     processes = sorted(isolation.processes(layout) | _inside((layout.directory, layout.runtime)))
     return {

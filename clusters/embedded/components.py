@@ -56,17 +56,23 @@ def components(layout: Layout) -> list[Component]:
         "dns_domain": DNS_DOMAIN,
         "dns_service": DNS_SERVICE,
         "kept_free": host.KEPT_FREE,
+        "nsenter": host.path("nsenter"),
         "pause": host.image_reference("pause"),
         "pods": PODS,
         # By its real place: the same one however this process was started.
         "python": Path(sys.prefix).resolve() / "bin" / "python",
         "runc": host.path("runc"),
         "services": SERVICES,
+        "slirp4netns": host.path("slirp4netns") if layout.internet else "",
         "snapshotter": host.snapshotter(layout),
         "system_reserved": host.SYSTEM_RESERVED,
     }
     programs = read(Path(__file__).with_name("node.yaml"))
-    return [_component(layout, name, program, values) for name, program in programs.items()]
+    return [
+        _component(layout, name, program, values)
+        for name, program in programs.items()
+        if layout.internet or not program.get("internet", False)
+    ]
 
 
 def rendered(layout: Layout) -> dict[Path, str]:

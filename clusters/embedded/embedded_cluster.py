@@ -15,7 +15,7 @@ class EmbeddedHandler(Handler):
     """Creates, heals and removes a cluster; its directory is its identity.
 
     Inputs: `name`, a DNS label; `directory`, a path of its own in the state directory; `owner`, the
-    stack.
+    stack; `internet`, true where its jobs reach that.
     """
 
     outputs = ("kubeconfig", "containerdAddress", "containerdNamespace")
@@ -24,6 +24,8 @@ class EmbeddedHandler(Handler):
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         layout = _layout(state)
+        if layout.internet and "internet" not in inputs:  # nothing else of an input that goes
+            return [Change("internet", "delete")]
         problems = health.lasting_problems(layout)
         parts = [problem.key for problem in problems]
         # Handed out anew with renewed certificates.
@@ -64,7 +66,7 @@ def remove(directory: Path) -> None:
 
 
 def _layout(properties: Properties) -> Layout:
-    return Layout(Path(properties["directory"]))
+    return Layout(Path(properties["directory"]), internet=properties.get("internet", False))
 
 
 def _outputs(layout: Layout) -> Properties:

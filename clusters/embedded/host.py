@@ -24,6 +24,7 @@ _IMAGE_BUILDERS = frozenset({"buildah", "mmdebstrap"})
 _NEEDED_DISK = 2 * 2**30
 """Bytes: images stored and unpacked, the database, logs, and what eviction keeps free."""
 
+_TUN = Path("/dev/net/tun")
 _NEEDED_INSTANCES = 25
 """Of inotify; 21 of them are the kubelet's, the controllers' and the API server's."""
 _INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
@@ -69,10 +70,13 @@ def _problems(layout: Layout) -> Iterator[str]:
     if os.geteuid() != 0:
         yield "it needs root, for namespaces and mounts; as another user, use kind or minikube"
         return
-    for name in (*KIND.tools, "tcp-wait", "training-operator"):
+    more = ("slirp4netns",) if layout.internet else ()
+    for name in (*KIND.tools, *more, "tcp-wait", "training-operator"):
         reason = raised(partial(toolchain.path, name), toolchain.ToolMissing)
         if name not in _IMAGE_BUILDERS and reason is not None:
             yield reason
+    if layout.internet and not _TUN.exists():
+        yield f"{_TUN} is missing, which `internet` needs: `modprobe tun`, or leave it out"
     if not (layout.directory / "containerd").exists():  # it has most of what it needs
         yield from _shortages(layout)
     reason = raised(lambda: isolation.tracking(isolation.hierarchies()), RuntimeError)

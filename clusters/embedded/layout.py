@@ -31,7 +31,7 @@ RUNTIME_ROOT = Path("/run/slipway")
 class Layout:
     """One embedded cluster, named by the absolute directory of what must survive a reboot."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, internet: bool = False) -> None:
         digest = hashlib.sha256(bytes(directory)).digest()
         self.id = digest.hex()[:8]
         """8 hexadecimal digits that identify this cluster on the machine."""
@@ -49,6 +49,10 @@ class Layout:
         """The node's end, where the API server listens."""
         self.host_interface = f"slw{self.id}"
         """The veth's name on the host. Linux allows 15 characters."""
+        self.internet = internet
+        """Whether the jobs' pods reach the internet."""
+        self.outside = Path(f"{self.network_namespace}-host")
+        """Then that of the host's own network namespace, where its NAT is."""
         self.api_url = f"https://{self.node_address}:{API_PORT}"
         """The API server as the host reaches it."""
 

@@ -30,6 +30,9 @@ _until_well = partial(until_well, limit=180)
 """Waits for a step: of its seconds, a machine that is busy with other things takes some."""
 _LOCK_LIMIT = 120
 _APPLY_LIMIT = 20
+# What coredns does with names that are not of the cluster; slirp4netns asks the host's resolver.
+_RESOLVED = "forward . 10.0.2.3"
+_NO_SUCH_NAME = "template ANY ANY {\n            rcode NXDOMAIN\n        }"
 _KILL_LIMIT = 20
 """Seconds for the kernel to end processes that have been killed."""
 
@@ -144,7 +147,7 @@ def _start_clients(layout: Layout, reached: Callable[[str], None]) -> None:
     _until_well(lambda: health.readiness_problem(connection), what="API server ready", log=log)
     reached("API server is ready")
     supervisor.run(layout, components.components(layout))
-    for addon in addons():
+    for addon in addons(layout):
         # Right after its start, the API server refuses some until its namespaces exist.
         until_well(
             partial(health.attempt, partial(_apply, connection, addon)),
@@ -159,10 +162,13 @@ def _start_clients(layout: Layout, reached: Callable[[str], None]) -> None:
     reached("node is Ready")
 
 
-def addons() -> list[Manifest]:
+def addons(layout: Layout) -> list[Manifest]:
     """Return every object that a cluster starts with, in the order in which to make them."""
     return manifests.rendered(
         Path(__file__).with_name("addons.yaml"),
+        # By another name coredns is started anew.
+        corefile="Internet" if layout.internet else "Corefile",
+        elsewhere=_RESOLVED if layout.internet else _NO_SUCH_NAME,
         dns_domain=DNS_DOMAIN,
         dns_service=str(DNS_SERVICE),
         image=host.image_reference("coredns"),

@@ -1,12 +1,16 @@
 """The node's network: a namespace of its own, one veth pair to the host, and a firewall between.
 
 Routes, interfaces and rules of the node are all inside its namespace, so the host's own network
-is left alone but for one interface, and removing the namespace removes everything.
+is left alone but for one interface, and removing the namespace removes everything. Where its jobs
+may reach the internet, slirp4netns (node.yaml) gives the namespace a second interface: it connects
+to the outside as any program of the host does, so the host forwards nothing and has no rule for it.
 """
 
+import hashlib
 import json
+import os
 from functools import partial
-from ipaddress import IPv4Interface
+from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -18,6 +22,12 @@ from core.process import CommandFailed, run
 
 UPLINK = "uplink"
 """The veth's name on the node's side."""
+SPECIAL = tuple(map(IPv4Network, (
+    "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16", "169.254.0.0/16",
+    "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3",
+)))  # fmt: skip
+"""What is not the internet, metadata services among it: 168.63.129.16 is Azure's.
+https://www.iana.org/assignments/iana-ipv4-special-registry"""
 
 
 def firewall(layout: Layout) -> str:
@@ -26,8 +36,20 @@ def firewall(layout: Layout) -> str:
     Whatever the host forwards for others (it may be a router, or run containers) has another
     source address, and the host drops packets from outside that claim to come from itself.
     """
-    rules = Path(__file__).with_name("firewall.nft").read_text()
-    return Template(rules).substitute(uplink=UPLINK, host_address=layout.host_address)
+    files = ("firewall.nft", *(("internet.nft",) if layout.internet else ()))
+    rules = Template("".join(Path(__file__).with_name(name).read_text() for name in files))
+    closed = ", ".join(map(str, _closed())) if layout.internet else ""
+    fill = partial(rules.substitute, uplink=UPLINK, host_address=layout.host_address, closed=closed)
+    return fill(version=hashlib.sha256(fill(version="").encode()).hexdigest()[:12])
+
+
+def _closed() -> list[IPv4Network]:
+    """Return what is not the internet, and the networks of this machine that are."""
+    routes = json.loads(_ip("-4", "-json", "route", "show", "table", "all"))
+    own = {IPv4Network(each["dst"]) for each in routes if each["dst"] != "default"}
+    # A VPN for all traffic has a route for each half of the internet. Others come and go.
+    kept = (each for each in own if each.prefixlen > 1 and not any(map(each.subnet_of, SPECIAL)))
+    return [*SPECIAL, *sorted(kept)]
 
 
 def ensure(layout: Layout) -> None:
@@ -52,6 +74,8 @@ def ensure(layout: Layout) -> None:
     # it into a pod's. Without a default route, a call to the outside fails at once.
     via = ("via", str(layout.host_address), "dev", UPLINK)
     _ip(*inside, "route", "replace", str(SERVICES), *via)
+    if layout.internet and not layout.outside.exists():
+        _ip("netns", "attach", layout.outside.name, str(os.getpid()))
     run(*enter(layout), host.path("nft"), "-f", "-", text=firewall(layout))
 
 
@@ -83,8 +107,12 @@ def problem(layout: Layout) -> str | None:
         if address not in [interface.ip for _, interface in _addresses(side)]:
             return f"address {address} is gone"
     command = (*enter(layout), host.path("nft"), "list", "table", "inet", "slipway")
-    is_gone = raised(partial(run, *command), CommandFailed) is not None
-    return "the firewall's rules are gone" if is_gone else None
+    try:
+        rules = run(*command)
+    except CommandFailed:
+        return "the firewall's rules are gone"
+    version = firewall(layout).partition("comment ")[2].partition("\n")[0]
+    return None if version in rules else "the firewall has other rules"
 
 
 def conflict(layout: Layout, interfaces: list[dict[str, Any]]) -> str | None:
@@ -105,6 +133,8 @@ def remove(layout: Layout) -> None:
     if is_there(layout):
         _ip("netns", "delete", layout.node)
     layout.network_namespace.unlink(missing_ok=True)
+    if layout.outside.exists():
+        _ip("netns", "delete", layout.outside.name)
 
 
 def _addresses(interfaces: list[dict[str, Any]]) -> list[tuple[str, IPv4Interface]]:

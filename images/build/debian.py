@@ -117,13 +117,17 @@ def sources(suite: str) -> list[str]:
 
 
 def proxies() -> dict[str, str]:
-    """Return the proxy variables that hold for a build, from the environment, else from apt."""
+    """Return the proxy variables that hold for a build, from the environment, else from apt.
+
+    Each by both of its names: curl reads `http_proxy` alone, and others `HTTP_PROXY`.
+    """
     names = ("http_proxy", "https_proxy", "no_proxy")
     found = {name: os.environ.get(name, os.environ.get(name.upper(), "")) for name in names}
     for scheme in ("http", "https"):
         name = f"{scheme}_proxy"
         found[name] = found[name] or _apt(f"Acquire::{scheme}::Proxy")
-    return {name: value for name, value in found.items() if value and value != "DIRECT"}
+    known = {name: value for name, value in found.items() if value and value != "DIRECT"}
+    return known | {name.upper(): value for name, value in known.items()}
 
 
 def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str) -> tuple[str, ...]:

@@ -15,13 +15,14 @@ from typing import Any, ClassVar
 
 from core import tokens
 from core.context import Context
-from images.build import pip
+from images.build import debian, pip
 from images.build.engines import Engine, Plan, answer
-from images.build.runner import BuildFailed, Runner
+from images.build.runner import BuildFailed, Runner, logins
 from images.build.spec import DIGITS, BuildSpec, digest_of
 from images.build.trainer import trainer_of
 
 _TRAINER = re.compile(r"^\s*ARG\s+TRAINER\b", re.IGNORECASE | re.MULTILINE)
+_KEEPS_PROXY = re.compile(r"^\s*(ARG|ENV)\s.*_proxy\b", re.IGNORECASE | re.MULTILINE)
 DOCKERFILE = Path(__file__).with_name("requirements.Dockerfile")
 LISTED = "requirements.txt"
 """What the file is called in the build's own context."""
@@ -93,6 +94,12 @@ class JobImageSpec(BuildSpec):
             return {"dockerfile": f"{self.dockerfile!r} lies outside of the context {self.context}"}
         if not path.is_file():
             return {"dockerfile": f"{path} is missing; give the Dockerfile's path in the context"}
+        if _KEEPS_PROXY.search(path.read_text(errors="replace")) and logins(debian.proxies()):
+            text = (
+                f"{path} declares a proxy variable (ARG, ENV), so the image would keep the "
+                "password of this shell's proxy; leave that out: its steps have them anyway"
+            )
+            return {"dockerfile": text}
         return {}
 
     @property

@@ -91,11 +91,24 @@ class Runner:
                 )
             except (FileNotFoundError, PermissionError) as error:
                 raise self._failed(title, f"can't be run: {error}") from error
+            finally:
+                self._mask()
         return start, code
+
+    def _mask(self) -> None:
+        """Take the proxies' logins out of the log: a step may have printed its variables."""
+        for login in logins(self.environment):
+            self.log.write_bytes(self.log.read_bytes().replace(login.encode(), b"***"))
 
     def _failed(self, title: str, what: str) -> BuildFailed:
         lines = [f"{title}: {what}. The end of its log:", *tail(self.log, lines=_TAIL_LINES)]
         return BuildFailed("\n".join([*lines, f"The whole log is {self.log}"]))
+
+
+def logins(variables: Mapping[str, str]) -> set[str]:
+    """Return the `user:password` in the addresses of proxies, as these have them."""
+    proxies = (value for name, value in variables.items() if name.lower().endswith("_proxy"))
+    return {each.rpartition("@")[0].rpartition("/")[2] for each in proxies} - {""}
 
 
 def _isolated() -> tuple[str, ...]:

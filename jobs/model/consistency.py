@@ -106,6 +106,9 @@ def _env(job: JobFields) -> Iterator[Contradiction]:
         yield _of(("env", names.THREADS), text)
     for name, value in job.env.items():
         if isinstance(value, str):
+            if name.lower().endswith("_proxy"):
+                url = value if "://" in value else f"http://{value}"
+                yield from _secret_in(url, ("env", name), _PROXY)
             continue
         of_secret = {"secret": value.secret, "key": value.key}
         if value.config is None:
@@ -189,14 +192,17 @@ def _require(job: JobFields) -> Iterator[Contradiction]:
 _SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})
 
 
-def _secret_in(text: str, path: Path) -> Iterator[Contradiction]:
+_STORE = "leave it out, and give the store's client its own variable by `env`, from a Secret"
+_PROXY = "set the address by `pulumi config set --secret proxy`, and name it: {config: proxy}"
+
+
+def _secret_in(text: str, path: Path, remedy: str = _STORE) -> Iterator[Contradiction]:
     url = urlsplit(text)
     signed = any(name.lower() in _SIGNATURES for name, _ in parse_qsl(url.query, True))
     if url.password is not None or signed:
         text = (
             f"has {'a signature' if signed else 'a password'} in it, which would stand in clear in "
-            "the stack's state; leave it out, and give the store's client its own variable by "
-            "`env`, from a Secret"
+            f"the stack's state; {remedy}"
         )
         yield _of(path, text)
 

@@ -32,9 +32,12 @@ def main() -> int:
         print(f"SOURCE={source} is not allowed; it takes: build, release.", file=sys.stderr)
         return 1
     try:
-        kind = CLUSTERS.get(str(cluster_of(arguments.stack).get("kind")))
-        if kind is not None and arguments.preview:
-            kind = replace(kind, more_tools=tuple)
+        settings = cluster_of(arguments.stack)
+        kind = CLUSTERS.get(str(settings.get("kind")))
+        if kind is not None:
+            more = [tool for name, tool in kind.tool_of_setting.items() if settings.get(name)]
+            kind = replace(kind, tools=(*kind.tools, *more))
+            kind = replace(kind, more_tools=tuple) if arguments.preview else kind
         return set_up(kind, brief=arguments.brief, build=source == "build")
     except (CommandError, TimeoutError, subprocess.SubprocessError) as error:
         print(error, file=sys.stderr)

@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -279,6 +280,26 @@ def test_a_certificate_is_renewed_and_only_its_reader_restarted(cluster: TestClu
     assert pki.problems(cluster.layout) == []
     changed = {name for name, pid in cluster.processes().items() if before.get(name) != pid}
     assert changed == {"kube-scheduler"}
+
+
+def test_the_internet_is_opened_and_closed_in_place(
+    cluster: TestCluster, request: pytest.FixtureRequest
+) -> None:
+    """With its pods left alone but for coredns; what it opens: test_internet.py."""
+    before = cluster.processes()
+    cluster.layout.internet = True
+    request.addfinalizer(cluster.heal)
+    request.addfinalizer(partial(setattr, cluster.layout, "internet", False))
+    assert any(each.startswith("network:") for each in cluster.problems())
+    cluster.heal()
+    assert cluster.problems() == []
+    assert cluster.processes().keys() - before.keys() == {"internet", "gateway"}
+    corefile = cluster.get("configmap", "coredns", "--namespace=kube-system")["data"]
+    assert "forward . 10.0.2.3" in corefile["Internet"]
+    cluster.layout.internet = False
+    cluster.heal()
+    assert cluster.problems() == []
+    assert cluster.processes() == before
 
 
 def test_a_deleted_network_is_made_again(cluster: TestCluster) -> None:

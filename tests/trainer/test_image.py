@@ -5,12 +5,14 @@ import hashlib
 import json
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from core.context import Silence
-from images.build.job import RequirementsSpec
+from images.build import debian
+from images.build.job import JobImageSpec, RequirementsSpec
 from images.build.releases import RELEASES
 from images.build.runner import Runner
 from images.build.trainer import TRAINER_CIFAR
@@ -37,13 +39,6 @@ for train in (True, False):
     counts = [data.targets.count(label) for label in range(10)]
     about = {"shape": data.data.shape, "counts": counts, "classes": data.classes}
     print(json.dumps({**about, "size": data[0][0].size}))
-"""
-_TORCHVISIONS = """
-from torchvision.datasets import CIFAR10
-try:
-    CIFAR10("/data/cifar10")
-except RuntimeError as error:
-    print(error)
 """
 _ENCODINGS = """
 import pickle
@@ -95,13 +90,6 @@ def test_the_files_are_those_whose_archives_torchvision_publishes() -> None:
         published = header + name.replace("-idx", ".idx").encode() + b"\0" + made[10:]
         assert hashlib.md5(published, usedforsecurity=False).hexdigest() == md5
         assert gzip.decompress(published) == raw.read_bytes()
-
-
-def test_torchvisions_own_class_takes_nothing_for_cifar10_that_is_another(image: Opened) -> None:
-    taken = CIFAR10.taken()
-    assert taken is not None
-    refused = "not found or corrupted" in image.run("python3", "-c", _TORCHVISIONS)
-    assert refused == (taken.name != "cifar10")
 
 
 def test_the_trainers_class_loads_and_says_what_the_pictures_are(image: Opened) -> None:
@@ -185,6 +173,24 @@ def test_a_build_from_it_installs_with_this_machines_pip_settings_and_keeps_none
         "/usr/lib/python3/dist-packages/torch/__init__.py",
         *(str(TRAINER_CIFAR.torch), "False", "65532"),
     ], found
+
+
+def test_a_build_uses_the_shells_proxy_and_its_image_does_not_keep_the_password(
+    image: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("https_proxy", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://me:s3cret@127.0.0.1:9")
+    (tmp_path / "Dockerfile").write_text(
+        "ARG TRAINER\nFROM $TRAINER\nRUN env | grep -ci https_proxy=http://me:s3cret@ | grep 2\n"
+    )
+    spec = JobImageSpec("mine", tmp_path, "Dockerfile", TRAINER_CIFAR.reference)
+    plan = spec.prepare(image.engine, Runner(tmp_path / "log", Silence()), tmp_path)
+    plan = replace(plan, arguments=(*plan.arguments, *debian.proxies()))
+    image.buildah(*image.engine.build(plan, "localhost/mine")[len(image.engine.call) :])
+    described = image.buildah("inspect", "localhost/mine")
+    assert "grep 2" in described
+    assert "s3cret" not in described
+    assert "s3cret" not in image.run("sh", "-c", "env; cat /etc/environment /etc/pip.conf 2>&1; :")
 
 
 @pytest.mark.parametrize(

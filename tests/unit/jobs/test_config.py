@@ -309,6 +309,12 @@ def test_an_elastic_jobs_workers_are_between_its_bounds(declared: dict[str, Any]
     ("declared", "key", "words"),
     [
         ({"outputs": "abfs://user:pw@there/x"}, "outputs", "has a password in it"),
+        (
+            {"env": {"HTTPS_PROXY": "http://me:pw@proxy:3128"}},
+            "env.HTTPS_PROXY",
+            "{config: proxy}",
+        ),
+        ({"env": {"http_proxy": "me:pw@proxy:3128"}}, "env.http_proxy", "has a password in it"),
         ({"outputs": "https://there/x?sv=1&sig=a%2Fb"}, "outputs", "has a signature in it"),
         ({"outputs": "https://there/x?sig=ab"}, "outputs", "from a Secret"),
         ({"outputs": "abfs://[there/x"}, "outputs", "a URL that fsspec knows"),

@@ -3,14 +3,12 @@
 torchvision's own classes read the files, which are in the trainer's image.
 """
 
-import json
 import signal
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,8 +16,8 @@ from torch.utils.data import DataLoader
 from torchvision import datasets
 from torchvision.datasets import MNIST
 
-from slipway import termination
 from slipway.checkpoint_store import sha256_of
+from slipway_trainer.data import at_hand
 
 MNIST_SHA256 = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -118,29 +116,13 @@ class Samples(Data):
 
 
 class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # torchvision is inside the image alone
-    """torchvision's CIFAR10, which also takes the pictures that stand in for CIFAR-10 in the image.
+    """torchvision's CIFAR10, which knows what its pictures truly are."""
 
-    `root`/DATASET says what the pictures are, as {"name", "classes", "md5"}; without that file they
-    are CIFAR-10. Standard error and this job's result name others, whatever the program reports.
-    """
-
-    train_list: Any
-    test_list: Any
-    meta: Any
-    classes: Any
-
-    def __init__(self, root: str | Path, *args: Any, **options: Any) -> None:
-        described = Path(root).expanduser() / "DATASET"
-        about = json.loads(described.read_text()) if described.is_file() else {}
-        self.name: str = about.get("name", "cifar10")
-        if self.name != "cifar10":
-            sums = {Path(path).name: md5 for path, md5 in about["md5"].items()}
-            self.train_list = [[name, sums[name]] for name, _ in self.train_list]
-            self.test_list = [[name, sums[name]] for name, _ in self.test_list]
-            self.meta = {**self.meta, "md5": sums[self.meta["filename"]]}
-            termination.name_stand_in(described.parent)
-        super().__init__(root, *args, **options)
-        self.classes = list(about.get("classes", self.classes))
+    @property
+    def name(self) -> str:
+        """The data set's true name: what stands in for CIFAR-10 in the image has another."""
+        is_own = self.train_list == datasets.CIFAR10.train_list
+        return "cifar10" if is_own else str(at_hand.about()["name"])
 
 
 def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:

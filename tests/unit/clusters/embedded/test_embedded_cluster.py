@@ -9,6 +9,7 @@ from clusters.embedded import pki
 from clusters.embedded.embedded_cluster import EmbeddedHandler
 from clusters.embedded.layout import Layout
 from clusters.embedded.pki import kubeconfig
+from core.handler import Change
 from core.paths import state_dir
 from core.problem import Problem
 from tests.unit.images.objects import Listener
@@ -119,3 +120,17 @@ def test_another_directory_is_another_cluster(made: dict[str, str]) -> None:
 
 def test_the_kubeconfig_is_secret() -> None:
     assert "kubeconfig" in EmbeddedHandler.secret_outputs
+
+
+def test_the_internet_is_opened_and_closed_in_place(
+    made: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the setting goes, and a cluster from before it does not change."""
+    _healthy(monkeypatch)
+    closed = {"name": "dev", "directory": made["directory"]}
+    opened = {**closed, "internet": True}
+    diff = EmbeddedHandler().diff
+    assert diff(made, closed, Listener()) == []
+    assert diff(made, opened, Listener()) == [Change("internet", "add")]
+    assert diff({**made, "internet": True}, opened, Listener()) == []
+    assert diff({**made, "internet": True}, closed, Listener()) == [Change("internet", "delete")]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clusters.embedded import lifecycle, provisioner
-from clusters.embedded.layout import PROVISIONER
+from clusters.embedded.layout import PROVISIONER, Layout
 from core import kube
 from tests.unit.fake_api import FakeApi, served
 
@@ -100,8 +100,10 @@ def test_a_volume_goes_with_its_directory_and_one_that_lies_elsewhere_stays(tmp_
 
 
 @pytest.mark.usefixtures("tools")
-def test_the_class_is_the_default_one() -> None:
-    (made,) = [each for each in lifecycle.addons() if each["kind"] == "StorageClass"]
+def test_the_class_is_the_default_one(tmp_path: Path) -> None:
+    (made,) = [
+        each for each in lifecycle.addons(Layout(tmp_path)) if each["kind"] == "StorageClass"
+    ]
     assert made["provisioner"] == PROVISIONER
     assert made["metadata"]["annotations"] == {
         "storageclass.kubernetes.io/is-default-class": "true"

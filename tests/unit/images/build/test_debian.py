@@ -109,3 +109,17 @@ def test_where_that_day_cannot_be_had_the_machines_own_mirror_serves(asked: list
 def test_a_released_suite_comes_from_its_mirror(asked: list[str]) -> None:
     assert debian.snapshot("trixie") is None
     assert asked == []
+
+
+def test_a_build_has_the_shells_proxies_by_both_of_their_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    monkeypatch.setenv("no_proxy", "here")
+    monkeypatch.setattr(debian, "_apt", lambda _name: "")
+    one, none = "http://proxy:3128", "here"
+    assert debian.proxies() == {
+        "https_proxy": one, "HTTPS_PROXY": one, "no_proxy": none, "NO_PROXY": none,
+    }  # fmt: skip

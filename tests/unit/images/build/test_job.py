@@ -72,6 +72,21 @@ def test_a_missing_dockerfile_is_said(tmp_path: Path) -> None:
     assert str(tmp_path / "docker" / "Dockerfile") in spec.problems()["dockerfile"]
 
 
+@pytest.mark.parametrize("line", ["ARG HTTPS_PROXY", "ENV a=b https_proxy=$x", "arg http_proxy=1"])
+def test_a_dockerfile_that_would_keep_a_proxys_password_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    """A declared argument is in the image's history; without a password there is no harm."""
+    (tmp_path / "Dockerfile").write_text(f"FROM scratch\n{line}\n")
+    spec = JobImageSpec("mine", tmp_path, "Dockerfile")
+    monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    assert spec.problems() == {}
+    monkeypatch.setenv("https_proxy", "http://me:pw@proxy:3128")
+    assert "password of this shell's proxy" in spec.problems()["dockerfile"]
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n# ARG https_proxy\nENV reverse_proxy_=1\n")
+    assert spec.problems() == {}
+
+
 def test_a_dockerfile_outside_of_the_context_is_refused(tmp_path: Path) -> None:
     context = tmp_path / "context"
     context.mkdir()

@@ -53,3 +53,18 @@ def test_the_row_shows_the_latest_step_also_when_a_lot_was_printed_since(
     Runner(tmp_path / "log", listener).run("building", ["sh", "-c", program])
     shown = list(dict.fromkeys(listener.shown))
     assert shown[-2:] == ["building: STEP 1/2: FROM a", "building: STEP 2/2: RUN b"]
+
+
+def test_a_proxys_login_is_not_in_the_log(tmp_path: Path) -> None:
+    """Also where a step has printed it, and in what a failure says."""
+    variables = {"https_proxy": "http://me:s3cret@proxy:3128", "no_proxy": "here"}
+    log = tmp_path / "log"
+    with pytest.raises(BuildFailed, match=r"http://\*\*\*@proxy:3128") as failed:
+        Runner(log, Listener(), variables).run("building", ["sh", "-c", "env; exit 1"])
+    assert "s3cret" not in f"{failed.value}{log.read_text()}"
+
+
+@pytest.mark.parametrize("address", ["http://me:pw@proxy:3128", "me:pw@proxy:3128"])
+def test_a_login_is_found_in_any_address(address: str) -> None:
+    assert runner.logins({"HTTP_PROXY": address, "PATH": "/a@b"}) == {"me:pw"}
+    assert runner.logins({"HTTP_PROXY": "http://proxy:3128", "no_proxy": "a,b"}) == set()

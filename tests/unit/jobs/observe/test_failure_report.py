@@ -156,6 +156,24 @@ _TRACE = "Traceback (most recent call last):"
 _ELSEWHERE = "RuntimeError: Attempting to deserialize … but torch.cuda.is_available() is False."
 _CHAINED = "The above exception was the direct cause of the following exception:"
 _KILLED = "RuntimeError: DataLoader worker (pid 23) is killed by signal: "
+# What sockets, urllib, requests, httpx, torchvision, transformers and datasets raise.
+_POOL = "HTTPSConnectionPool(host='x.org', port=443)"
+_OFFLINE = (
+    "socket.gaierror: [Errno -3] Temporary failure in name resolution",
+    "OSError: [Errno 101] Network is unreachable",
+    "urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>",
+    f"requests.exceptions.ConnectionError: {_POOL}: Max retries exceeded with url: /a",
+    "httpx.ConnectError: [Errno -2] Name or service not known",
+    "RuntimeError: Error downloading a.gz: Tried https://x.org/, got: <urlopen error [Errno -2]>",
+    "huggingface_hub.errors.LocalEntryNotFoundError: An error happened while trying to locate it",
+    "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find",
+    "ConnectionError: Couldn't reach 'imdb' on the Hub (LocalEntryNotFoundError)",
+    "subprocess.CalledProcessError: curl: (6) Could not resolve host: x.org",
+)
+_ALONE = (
+    "torch.distributed.DistNetworkError: The client socket has failed to connect to any network "
+    "address of (mine-master-0, 23456). (gai error: -2 - Name or service not known)"
+)
 _BUS = f"{_KILLED}Bus error. It is possible that dataloader's workers are out of shared memory."
 
 
@@ -192,6 +210,9 @@ _BUS = f"{_KILLED}Bus error. It is possible that dataloader's workers are out of
             "`requirements`",
         ),
         ("triton.OutOfResourcesError: out of resource: shared memory", "fix the program"),
+        *((error, "`internet: true`") for error in _OFFLINE),
+        (_ALONE, "fix the program"),
+        ("ConnectionRefusedError: [Errno 111] Connection refused", "fix the program"),
         ("ValueError: label 11", "fix the program"),
     ],
 )

@@ -199,6 +199,21 @@ def test_a_brief_set_up_provides_only_when_something_is_missing(
     assert provided[-1:] == [kind]
 
 
+@pytest.mark.parametrize("internet", [True, False, None])
+def test_what_a_setting_takes_is_provided_where_it_is_true(
+    internet: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provided: list[Kind] = []
+    monkeypatch.setattr("sys.argv", ["setup", "--preview"])
+    monkeypatch.setattr(
+        setup, "cluster_of", lambda _stack: {"kind": "embedded", "internet": internet}
+    )
+    monkeypatch.setattr(setup, "set_up", lambda kind, **_options: provided.append(kind))
+    setup.main()
+    more = provided[0].tools[len(CLUSTERS["embedded"].tools) :]
+    assert more == (("slirp4netns",) if internet else ())
+
+
 def test_a_source_that_does_not_exist_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,43 @@
+"""Lets the jobs' pods, and no others, through to the internet: keeps the set of internet.nft.
+
+It looks every second: the rules may be made anew at any time, and the kernel tries a connection
+that a pod began before its address was known again after one, too.
+"""
+
+import logging
+import sys
+import time
+from pathlib import Path
+
+from clusters.cluster import JOBS
+from clusters.embedded.layout import API_LIMIT
+from core import kube
+from core.manifests import Manifest
+from core.process import CommandFailed, run
+
+_OF_JOBS = {"labelSelector": "training.kubeflow.org/job-name", "resourceVersion": "0"}
+_PODS = kube.Request("GET", f"/api/v1/namespaces/{JOBS}/pods", _OF_JOBS)
+
+
+def main() -> None:
+    """Serve until ended, by the kubeconfig that is the argument."""
+    api = kube.connect(Path(sys.argv[1]).read_text())
+    while True:
+        try:
+            pods = kube.ask(api, _PODS, limit=API_LIMIT)["items"]
+            run("nft", "-f", "-", text=rules([pod.get("status", {}) for pod in pods]))
+        except (*kube.UNREACHABLE, CommandFailed) as error:
+            logging.warning("will try again: %s", error)  # noqa: LOG015 - it has the log alone
+        time.sleep(1)
+
+
+def rules(statuses: list[Manifest]) -> str:
+    """Return what makes the set that of these pods; an ended one's address may be another's."""
+    live = [each for each in statuses if each.get("phase") not in {"Succeeded", "Failed"}]
+    addresses = ", ".join(each["podIP"] for each in live if "podIP" in each)
+    added = f"add element inet slipway jobs {{ {addresses} }}\n" if addresses else ""
+    return f"flush set inet slipway jobs\n{added}"
+
+
+if __name__ == "__main__":
+    main()

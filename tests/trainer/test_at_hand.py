@@ -1,0 +1,59 @@
+"""torchvision's own loaders find the image's data where a program looks, without a network."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from images.datasets.cifar10 import CIFAR10
+from tests.trainer.conftest import Opened
+
+_PROGRAM = Path(__file__).with_name("scripts") / "torchvisions_loaders.py"
+_ROOTS = ("../data", "data", "/tmp/of-its-own/data", "/data", "/proc/no")
+
+
+@pytest.fixture(scope="module")
+def found(image: Opened) -> Any:
+    """What the program has found, which starts in an empty directory."""
+    start = 'cd "$(mktemp -d -p "$(mktemp -d)")" && exec python3 /program.py "$@"'
+    printed = image.run("sh", "-c", start, "sh", *_ROOTS, mounts={_PROGRAM: "/program.py"})
+    return json.loads(printed.splitlines()[-1])
+
+
+@pytest.mark.parametrize("root", _ROOTS)
+def test_a_loader_finds_its_data_below_any_root(found: Any, root: str) -> None:
+    """Also where nothing can be written, and also without `download` once the files are there."""
+    taken = CIFAR10.taken()
+    assert taken is not None
+    own = {"CIFAR10": [50000, 10000, 6 if taken.name == "cifar10" else 9]}
+    assert found[root] == {
+        "MNIST": [60000, 10000, 5],
+        "FashionMNIST": [60000, 10000, 9],
+        "FastMNIST": [60000, 10000, 5],
+        **(own if root in {"data", "/proc/no"} else {}),
+    }
+
+
+def test_several_ranks_of_one_node_may_look_at_once(found: Any) -> None:
+    assert found["racing"] == [0] * 8
+
+
+def test_files_that_are_there_are_what_is_read(found: Any) -> None:
+    assert found["kept"] == {"labels": 1000, "refused": True}
+
+
+def test_what_stands_in_for_cifar10_has_its_own_classes(found: Any) -> None:
+    taken = CIFAR10.taken()
+    assert taken is not None
+    assert found["classes"] == list(taken.classes)
+
+
+def test_other_data_sets_are_downloaded_as_ever(found: Any) -> None:
+    """Theirs are no digits of MNIST's, though their loaders are subclasses of its."""
+    assert found["others"] == dict.fromkeys(("KMNIST", "QMNIST", "CIFAR100", "EMNIST"), True)
+
+
+def test_a_program_without_torchvision_does_not_load_it(image: Opened) -> None:
+    code = "import sys; print([each for each in sys.modules if 'torch' in each])"
+    assert image.run("python3", "-c", code).strip() == "[]"

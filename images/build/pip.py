@@ -1,12 +1,13 @@
-"""This machine's pip, for an image: packages that Debian lacks, and settings for a build's own pip.
+"""This machine's pip, for an image: packages that Debian lacks, settings for a build's own pip.
 
 The packages are fetched on this machine, so the image needs no pip. Where a network inspects TLS or
-has an index of its own, a build's own `pip install` needs this machine's index and certificates.
+has an index of its own, a build's own `pip install` needs this machine's index and certificates. Why pip failed there is in its output: pip_reasons.yaml has what it prints.
 """
 
 import ast
 import hashlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from configparser import RawConfigParser
 from pathlib import Path
 from platform import machine
 
+from core.manifests import read
 from core.paths import cache_dir
 from images.build.engines import answer
 from images.build.runner import Runner
@@ -26,6 +28,11 @@ _KEPT = ("index-url", "extra-index-url", "trusted-host", "default-timeout", "tim
 _CERTIFICATES = "/run/slipway-certificates.crt"
 _SETTINGS = "/etc/pip.conf"
 """Where pip looks first of all, on any Linux."""
+_REASONS = Path(__file__).with_name("pip_reasons.yaml")
+_END = 60_000
+"""Characters at the end of a log that have the reason; a compiler may print many more."""
+_LONGEST = 400
+_OF_DOCKER = re.compile(r"^#\d+ [\d.]+ ", re.MULTILINE)
 
 
 def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
@@ -90,3 +97,19 @@ def settings(listed: str) -> dict[str, str]:
         key, _, value = line.partition("=")
         found[key.rpartition(".")[2]] = str(ast.literal_eval(value))
     return found
+
+
+def reason(printed: str) -> str | None:
+    """Return why pip failed, in one line, out of what it printed; None where that is not known."""
+    text, known = _OF_DOCKER.sub("", printed[-_END:]), read(_REASONS)
+    for kind in known["kinds"]:
+        if (found := re.search(kind["prints"], text, re.MULTILINE)) is not None:
+            parts = {
+                name: "; ".join(line.strip() for line in part.strip().splitlines())
+                for name, part in found.groupdict("").items()
+            }
+            said: str = kind["means"].format(**parts)
+            for words, others in known["words"].items():
+                said = said.replace(words, others)
+            return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
+    return None

@@ -1,8 +1,9 @@
 """The images that Slipway builds: what goes into each, and the hash that names it."""
 
 import hashlib
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -98,7 +99,7 @@ class ImageSpec(BuildSpec):
         context = work / "context"
         for variant, lock in self._locks.items():
             packages = context / f"site-packages{variant}"
-            pip.install(self.context / lock, packages, runner, PYTHONS[self._suite])
+            pip.install(self.context / lock, packages, runner, self.python)
         for path in files_of(self.context, self._others):
             target = context / path.relative_to(self.context)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -107,6 +108,25 @@ class ImageSpec(BuildSpec):
             taken.copy_to(context / "data" / name)
         _let_everybody_read(context)
         return Plan(context, context / self.dockerfile, (*arguments, *self._content))
+
+    @property
+    def python(self) -> str:
+        """The version of its Python, such as 3.14."""
+        return PYTHONS[self._suite]
+
+    @cached_property
+    def versions(self) -> Mapping[str, str]:
+        """The versions of torch and torchvision in it, by name: Debian's, or a lock file's."""
+        texts = ((self.context / lock).read_text() for lock in self._locks.values())
+        return {
+            **(RELEASES[self.torch].debian if self.torch else {}),
+            **dict(re.findall(r"^(torch|torchvision)==(\S+)", "\n".join(texts), re.MULTILINE)),
+        }
+
+    @property
+    def others(self) -> "Iterator[ImageSpec]":
+        """The same with another version of torch each, the newest first."""
+        return (replace(self, torch=each) for each in RELEASES if each != self.torch)
 
     @property
     def _suite(self) -> str:

@@ -10,10 +10,11 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from configparser import RawConfigParser
 from pathlib import Path
 from platform import machine
+from textwrap import dedent
 
 from core.manifests import read
 from core.paths import cache_dir
@@ -33,6 +34,8 @@ _END = 60_000
 """Characters at the end of a log that have the reason; a compiler may print many more."""
 _LONGEST = 400
 _OF_DOCKER = re.compile(r"^#\d+ [\d.]+ ", re.MULTILINE)
+_COLLECTED = re.compile(r"^Collecting ([\w.-]+)", re.MULTILINE)
+_NOT_BUILT = re.compile(r"(?:Failed to build|Failed building wheel for) '?(?!installable)([\w.-]*\w)")
 
 
 def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
@@ -102,14 +105,34 @@ def settings(listed: str) -> dict[str, str]:
 def reason(printed: str) -> str | None:
     """Return why pip failed, in one line, out of what it printed; None where that is not known."""
     text, known = _OF_DOCKER.sub("", printed[-_END:]), read(_REASONS)
-    for kind in known["kinds"]:
+    said = _kind(text, known["kinds"]) or _of_build(text, known["ofBuilds"])
+    said = said or _kind(text, known["others"])
+    for words, others in known["words"].items():
+        said = said and said.replace(words, others)
+    return said if said is None or len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
+
+
+def _kind(text: str, kinds: Iterable[Mapping[str, str]]) -> str | None:
+    for kind in kinds:
         if (found := re.search(kind["prints"], text, re.MULTILINE)) is not None:
             parts = {
                 name: "; ".join(line.strip() for line in part.strip().splitlines())
                 for name, part in found.groupdict("").items()
             }
-            said: str = kind["means"].format(**parts)
-            for words, others in known["words"].items():
-                said = said.replace(words, others)
-            return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
+            return kind["means"].format(**parts)
     return None
+
+
+def _of_build(text: str, prints: Mapping[str, str]) -> str | None:
+    """Return why a package without a wheel can't be built, None where it is not that."""
+    before, _, rest = text.rpartition("lines of output]\n")
+    box, ended, after = rest.partition("[end of output]")
+    lines = [line.strip() for line in box.splitlines() if re.search(r"\w", line)]
+    if not (ended and lines):
+        return None
+    missing = (line for line in lines if re.search(prints["missing"], line))
+    errors = (line for line in reversed(lines) if re.match(prints["error"], line))
+    cause = reason(dedent(box)) or next(missing, next(errors, lines[0]))
+    named = (*_COLLECTED.findall(before), *_NOT_BUILT.findall(after))
+    package = named[-1] if named else "a package"
+    return f"{package} has no wheel for the image's Python, and its source can't be built: {cause}"

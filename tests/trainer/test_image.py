@@ -204,7 +204,9 @@ def test_pip_says_why_a_package_cannot_be_had(
 def _with_packages(image: Opened, directory: Path, listed: str) -> str:
     """Build the image of a script with these requirements, and return its name."""
     (directory / "needs.txt").write_text(listed)
-    spec = RequirementsSpec.from_file("mine", directory / "needs.txt", TRAINER_CIFAR.reference)
+    spec = RequirementsSpec.from_file(
+        directory / "needs.txt", TRAINER_CIFAR.name, TRAINER_CIFAR.reference
+    )
     plan = spec.prepare(image.engine, Runner(directory / "log", Silence()), directory)
     image.buildah(*image.engine.build(plan, spec.reference)[len(image.engine.call) :])
     return spec.reference

@@ -20,6 +20,7 @@ from core import tokens
 from core.context import Context
 from images.build import pip
 from images.build.engines import Engine, Plan, answer
+from images.build.releases import RELEASES
 from images.build.runner import BuildFailed, Runner
 from images.build.spec import DIGITS, BuildSpec, digest_of
 from images.build.trainer import TRAINER, trainer_of
@@ -174,35 +175,32 @@ class RequirementsSpec(JobImageSpec):
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is no text"
             return {"requirements": f"{self.path} can't be read: {reason}; it lists packages"}
-        wrong = [
-            f"line {number} of {self.path} {why}"
-            for number, line in enumerate(lines, start=1)
-            if (why := self._wrong(line.strip())) is not None
-        ]
+        found = ((number, self._wrong(line.strip())) for number, line in enumerate(lines, start=1))
+        wrong = [f"line {number} of {self.path} {why}" for number, why in found if why]
         return {"requirements": ". ".join(wrong)} if wrong else {}
 
     def _wrong(self, line: str) -> str | None:
         """Return what is wrong with a line, without the line: an address may hold a password."""
         if _ANOTHER_FILE.match(line):
-            return (
-                "names another file, which the build does not have; "
-                "list the packages themselves, or use `build`"
-            )
+            another = "names another file, which the build does not have"
+            return f"{another}; list the packages themselves, or use `build`"
+        base = trainer_of(f"localhost/{self.base}")
         with suppress(InvalidRequirement):
             asked = Requirement(re.split(r"\s(?:#|--)|\\", line)[0].strip())
-            name, spec = asked.name.lower(), trainer_of(f"localhost/{self.base}")
-            has = None if spec is None else spec.versions.get(name)
-            if spec is None or has is None or asked.specifier.contains(has, prereleases=True):
+            name = asked.name.lower()
+            if base is None or base.torch is None or name not in base.versions:
                 return None
-            python = {"python_version": spec.python, "python_full_version": f"{spec.python}.0"}
-            if asked.marker is None or asked.marker.evaluate(python):
-                fit = (
-                    f'set the job\'s `torch: "{each.torch}"`, or '
-                    for each in spec.others
-                    if asked.specifier.contains(each.versions.get(name, ""), prereleases=True)
-                )
-                how = f"{next(fit, '')}remove the line"
-                return f"asks for {asked}, and the image has {name} {has}: {how}"
+            fit = [
+                torch
+                for torch in RELEASES
+                if (has := replace(base, torch=torch).versions.get(name))
+                and asked.specifier.contains(has, prereleases=True)
+            ]
+            python = {"python_version": RELEASES[base.torch].python}
+            if base.torch in fit or (asked.marker and not asked.marker.evaluate(python)):
+                return None
+            how = f'set the job\'s `torch: "{fit[0]}"`, or remove' if fit else "remove"
+            return f"asks for {asked}, and the image has {name} {base.versions[name]}: {how} it"
         return None
 
     def explained(self, failure: BuildFailed, log: Path) -> BuildFailed:

@@ -35,7 +35,9 @@ _END = 60_000
 _LONGEST = 400
 _OF_DOCKER = re.compile(r"^#\d+ [\d.]+ ", re.MULTILINE)
 _COLLECTED = re.compile(r"^Collecting ([\w.-]+)", re.MULTILINE)
-_NOT_BUILT = re.compile(r"(?:Failed to build|Failed building wheel for) '?(?!installable)([\w.-]*\w)")
+_NOT_BUILT = re.compile(
+    r"(?:Failed to build|Failed building wheel for) '?(?!installable)([\w.-]*\w)"
+)
 
 
 def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
@@ -106,20 +108,19 @@ def reason(printed: str) -> str | None:
     """Return why pip failed, in one line, out of what it printed; None where that is not known."""
     text, known = _OF_DOCKER.sub("", printed[-_END:]), read(_REASONS)
     said = _kind(text, known["kinds"]) or _of_build(text, known["ofBuilds"])
-    said = said or _kind(text, known["others"])
+    said = said or _kind(text, known["others"]) or ""
     for words, others in known["words"].items():
-        said = said and said.replace(words, others)
-    return said if said is None or len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
+        said = said.replace(words, others)
+    return said[:_LONGEST] or None
 
 
 def _kind(text: str, kinds: Iterable[Mapping[str, str]]) -> str | None:
-    for kind in kinds:
-        if (found := re.search(kind["prints"], text, re.MULTILINE)) is not None:
-            parts = {
-                name: "; ".join(line.strip() for line in part.strip().splitlines())
-                for name, part in found.groupdict("").items()
-            }
-            return kind["means"].format(**parts)
+    searched = ((each, re.search(each["prints"], text, re.MULTILINE)) for each in kinds)
+    for kind, found in searched:
+        if found is not None:
+            parts = {name: part.split("\n") for name, part in found.groupdict("").items()}
+            lines = {name: [line.strip() for line in part] for name, part in parts.items()}
+            return kind["means"].format(**{name: "; ".join(lines[name]) for name in lines})
     return None
 
 
@@ -133,6 +134,5 @@ def _of_build(text: str, prints: Mapping[str, str]) -> str | None:
     missing = (line for line in lines if re.search(prints["missing"], line))
     errors = (line for line in reversed(lines) if re.match(prints["error"], line))
     cause = reason(dedent(box)) or next(missing, next(errors, lines[0]))
-    named = (*_COLLECTED.findall(before), *_NOT_BUILT.findall(after))
-    package = named[-1] if named else "a package"
+    package = ["a package", *_COLLECTED.findall(before), *_NOT_BUILT.findall(after)][-1]
     return f"{package} has no wheel for the image's Python, and its source can't be built: {cause}"

@@ -3,7 +3,7 @@
 import hashlib
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -99,7 +99,7 @@ class ImageSpec(BuildSpec):
         context = work / "context"
         for variant, lock in self._locks.items():
             packages = context / f"site-packages{variant}"
-            pip.install(self.context / lock, packages, runner, self.python)
+            pip.install(self.context / lock, packages, runner, PYTHONS[self._suite])
         for path in files_of(self.context, self._others):
             target = context / path.relative_to(self.context)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -109,24 +109,12 @@ class ImageSpec(BuildSpec):
         _let_everybody_read(context)
         return Plan(context, context / self.dockerfile, (*arguments, *self._content))
 
-    @property
-    def python(self) -> str:
-        """The version of its Python, such as 3.14."""
-        return PYTHONS[self._suite]
-
     @cached_property
     def versions(self) -> Mapping[str, str]:
-        """The versions of torch and torchvision in it, by name: Debian's, or a lock file's."""
-        texts = ((self.context / lock).read_text() for lock in self._locks.values())
-        return {
-            **(RELEASES[self.torch].debian if self.torch else {}),
-            **dict(re.findall(r"^(torch|torchvision)==(\S+)", "\n".join(texts), re.MULTILINE)),
-        }
-
-    @property
-    def others(self) -> "Iterator[ImageSpec]":
-        """The same with another version of torch each, the newest first."""
-        return (replace(self, torch=each) for each in RELEASES if each != self.torch)
+        """The versions of torch and torchvision in it, by name: a lock file's, or Debian's."""
+        texts = "".join((self.context / lock).read_text() for lock in self._locks.values())
+        locked = dict(re.findall(r"^(torch|torchvision)==(\S+)", texts, re.MULTILINE))
+        return locked or (RELEASES[self.torch].debian if self.torch else {})
 
     @property
     def _suite(self) -> str:

@@ -22,12 +22,11 @@ def place(image: str) -> Path:
     return cache_dir() / "images" / "uses" / image
 
 
-def note(image: str, urn: str = "") -> None:
-    """Note that a resource uses an image; without one, that it can go when none uses it."""
+def note(image: str, urn: str) -> None:
+    """Note that a resource uses an image."""
     with _alone():
-        place(image).mkdir(parents=True, exist_ok=True)
-        if urn:
-            (place(image) / _digest(urn)).write_text(urn)
+        place(image).mkdir(exist_ok=True)
+        (place(image) / _digest(urn)).write_text(urn)
 
 
 def drop(urn: str, but: str = "") -> None:

@@ -38,9 +38,7 @@ class Machine:
 
 
 @pytest.fixture
-def machine(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> Machine:
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Machine:
     made = Machine()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     node = containerd.Node
@@ -249,7 +247,6 @@ class Stack:
     """A job's image in a stack of its own, in the cache that all stacks share."""
 
     urn: str
-    machine: Machine
     state: Properties = field(default_factory=dict)
 
     def up(self, listed: Path) -> RequirementsSpec:
@@ -259,42 +256,43 @@ class Stack:
             self.state = {**inputs, **of.update(self.state, inputs, context)}
         else:
             self.state = {**inputs, **of.create(inputs, context)[1]}
-        built = RequirementsSpec.from_inputs(inputs)
-        built.archive.with_suffix(".unpacked").mkdir(exist_ok=True)
-        built.archive.touch()
-        # What a build does at its end; on a real node each stack has its own images.
-        built._forget_others(Engine("none", ("true",)))
-        self.machine.images.clear()
-        return built
+        return RequirementsSpec.from_file(listed)
 
     def down(self) -> None:
         JobImageHandler().delete(self.state, Listener(urn=self.urn))
 
 
 def test_an_image_goes_from_the_cache_with_the_next_build_once_no_stack_has_it(
-    machine: Machine, tmp_path: Path
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lists = [tmp_path / f"{number}.txt" for number in range(4)]
+    def build(spec: BuildSpec) -> Path:
+        spec.archive.touch()
+        spec.archive.with_suffix(".unpacked").mkdir(exist_ok=True)
+        spec._forget_others(Engine("none", ("true",)))
+        return Path(spec.reference)
+
+    monkeypatch.setattr(machine, "build", build)
+    lists = [tmp_path / f"{number}.txt" for number in range(5)]
     for number, listed in enumerate(lists):
         listed.write_text(f"einops==0.{number}\n")
-    one, two, three = (Stack(name, machine) for name in ("one", "two", "three"))
+    one, two, three = Stack("one"), Stack("two"), Stack("three")
     shared, other = one.up(lists[0]), two.up(lists[1])
     assert three.up(lists[0]) == shared
-    foreign = [shared.archive.with_name(f"slipway-{each}-0a.tar") for each in ("job-x", "packages")]
+    foreign = [shared.archive.with_name(f"slipway-{each}-0a.tar") for each in ("job-x", "trainer")]
     for each in foreign:
         each.touch()
 
-    def there(*specs: RequirementsSpec) -> list[bool]:
+    def there(*specs: BuildSpec) -> list[bool]:
         kinds = (".tar", ".unpacked")
         return [all(each.archive.with_suffix(kind).exists() for kind in kinds) for each in specs]
 
     third = one.up(lists[2])
     assert there(shared, other, third) == [True] * 3, "another stack has the first one still"
     three.down()
-    assert there(shared) == [True], "the stack may come up again"
+    assert there(shared) == [True], "that stack may come up again"
     fourth = two.up(lists[3])
-    assert there(shared, other, third, fourth) == [False, True, True, True], "in use at the time"
-    two.up(lists[3])
-    assert there(other, third, fourth) == [False, True, True]
+    assert there(shared, other, third, fourth) == [False, True, True, True], "until it is replaced"
+    fifth = three.up(lists[4])
+    assert there(other, third, fourth, fifth) == [False, True, True, True]
     assert not shared.archive.with_suffix(".unpacked").exists()
-    assert foreign[0].exists(), "what an older version built is not known to be unused"
+    assert all(each.exists() for each in foreign), "nobody noted that they are unused"

@@ -31,10 +31,18 @@ def test_each_is_declared_once_and_only_for_the_jobs_that_need_it(
     images = TrainerImages(_TARGET)
     assert declared == []
     for _ in range(2):
-        assert images.provide(images.spec(gpus=False, cifar=False)).reference == "a pod's slipway-trainer"
+        assert (
+            images.provide(images.spec(gpus=False, cifar=False)).reference
+            == "a pod's slipway-trainer"
+        )
     assert declared == [("slipway-trainer", _TARGET)]
-    assert images.provide(images.spec(gpus=False, cifar=True)).base == "localhost/slipway-trainer-cifar"
-    assert images.provide(images.spec(gpus=True, cifar=True)).base == "localhost/slipway-trainer-cuda"
+    assert (
+        images.provide(images.spec(gpus=False, cifar=True)).base
+        == "localhost/slipway-trainer-cifar"
+    )
+    assert (
+        images.provide(images.spec(gpus=True, cifar=True)).base == "localhost/slipway-trainer-cuda"
+    )
     assert [name for name, _ in declared[1:]] == ["slipway-trainer-cifar", "slipway-trainer-cuda"]
 
 

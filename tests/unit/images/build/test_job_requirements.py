@@ -101,10 +101,14 @@ def test_packages_are_allowed(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("base", "line", "reason"),
     [
-        ("slipway-trainer", "torch==2.6.0", 'torch 2.14.1: set the job\'s `torch: "2.6"`, or remove'),
+        (
+            "slipway-trainer",
+            "torch==2.6.0",
+            'torch 2.14.1: set the job\'s `torch: "2.6"`, or remove it',
+        ),
         ("slipway-trainer", "Torch ~= 2.6.0  # ours", '`torch: "2.6"`'),
-        ("slipway-trainer", "torch==2.6.0+cu124", "torch 2.14.1: remove the line"),
-        ("slipway-trainer", "torch<2", "torch 2.14.1: remove the line"),
+        ("slipway-trainer", "torch==2.6.0+cu124", "torch 2.14.1: remove it"),
+        ("slipway-trainer", "torch<2", "torch 2.14.1: remove it"),
         ("slipway-trainer", "torchvision==0.21.0 --hash=sha256:0", '`torch: "2.6"`'),
         ("slipway-trainer", "torch==2.6.0; python_version>='3.14'", '`torch: "2.6"`'),
         ("slipway-trainer-2.6", "torch>=2.7", 'torch 2.6.0: set the job\'s `torch: "2.14"`'),

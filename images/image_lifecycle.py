@@ -8,6 +8,7 @@ from typing import ClassVar
 from core.context import Context
 from core.handler import UNKNOWN, Change, Handler, Lazy, Properties
 from core.problem import Problem
+from images.build import uses
 from images.build.job import JobImageSpec
 from images.build.program import Program
 from images.build.spec import Spec
@@ -141,7 +142,7 @@ class ImageHandler(ImageResource):
         """Say also what a build takes, where there will be one."""
         spec = ImageSpec.from_inputs(inputs)
         if not (spec.is_settled and spec.archive.exists()):
-            context.info(f"is built from {spec.context / spec.dockerfile}: {spec.estimate}")
+            context.info(f"is built from {spec.context / spec.dockerfile}: {spec.expected}")
 
 
 class JobImageHandler(ImageResource):
@@ -157,8 +158,24 @@ class JobImageHandler(ImageResource):
         return [Problem(key, reason) for key, reason in problems.items()]
 
     def announce(self, inputs: Properties, context: Context) -> None:
-        """Say also what the image is built from, where that is new."""
-        context.info(f"is built from {JobImageSpec.from_inputs(inputs).origin}")
+        """Say also what the image is built from, where that is new, and what the build takes."""
+        spec = JobImageSpec.from_inputs(inputs)
+        is_built = inputs.get("trainer") is not UNKNOWN and spec.archive.exists()
+        takes = "it is in the cache" if is_built else spec.expected
+        context.info(f"is built from {spec.origin}: {takes}")
+
+    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        """Make the image, and note that it is used, before it is looked for."""
+        image = self.spec(inputs).archive.stem
+        uses.note(image, context.urn)
+        created = super().create(inputs, context)
+        uses.drop(context.urn, but=image)
+        return created
+
+    def delete(self, state: Properties, context: Context) -> None:
+        """Remove the image from the target; from the cache it goes when no stack has it."""
+        super().delete(state, context)
+        uses.drop(context.urn)
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
         """The target has to know the image by its digest, too."""

@@ -110,15 +110,27 @@ class TrainerImages:
     """The version of torch for jobs that ask for none; None for the default."""
 
     _declared: dict[str, Trainer] = field(default_factory=dict, init=False)
+    _of_jobs: dict[str, JobImage] = field(default_factory=dict, init=False)
 
-    def for_job(
+    def spec(
         self, torch: str | None = None, *, gpus: bool = False, cifar: bool = False
-    ) -> Trainer:
+    ) -> ImageSpec:
         """Return the one for a job; see `images.build.trainer.trainer`."""
-        spec = trainer(torch or self.torch, gpus=gpus, cifar=cifar)
+        return trainer(torch or self.torch, gpus=gpus, cifar=cifar)
+
+    def provide(self, spec: ImageSpec) -> Trainer:
+        """Declare one of them, unless it is declared already."""
         if spec.name not in self._declared:
             self._declared[spec.name] = declared(spec, self.target)
         return self._declared[spec.name]
+
+    def of_job(self, own: JobImageSpec, base: ImageSpec) -> Input[str]:
+        """Declare a job's own image, which jobs with the same packages share; return its name."""
+        if own.name not in self._of_jobs:
+            has_trainer = not own.problems() and own.wants_trainer
+            start = self.provide(base).base if has_trainer else None
+            self._of_jobs[own.name] = JobImage(own, target=self.target, trainer=start)
+        return self._of_jobs[own.name].pinned
 
 
 def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:

@@ -16,7 +16,9 @@ from core import manifests
 from core.paths import CHECKOUT
 from core.problem import Path, Problem, choices, located, quote
 from core.validation import check
+from images.build.trainer import trainer
 from jobs import sources
+from jobs.adapt import wants_gpus
 from jobs.model.consistency import NO_PROGRAM
 from jobs.model.job import TrainingJob
 from jobs.model.volumes import Script
@@ -122,7 +124,9 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
             around = replace(around, files=script.sources)
         else:
             config.problems.append(script)
-    if (image := sources.image_spec(job)) is not None:
+    has_gpus = around.pool is not None and wants_gpus(job)
+    base = trainer(job.torch or around.torch, gpus=has_gpus)
+    if (image := sources.image_spec(job, base.name)) is not None:
         wrong = image.problems()
         place = key if job.build is None else f"{key}.build"
         config.problems.extend(Problem(f"{place}.{name}", text) for name, text in wrong.items())

@@ -11,7 +11,7 @@ from clusters.cluster import Cluster
 from core.paths import CHECKOUT
 from core.problem import Problem, meant, quote
 from images.build.job import JobImageSpec, RequirementsSpec
-from images.resource import JobImage, Trainer, TrainerImages
+from images.resource import TrainerImages
 from jobs import entries
 from jobs.adapt import wants_gpus
 from jobs.model.job import TrainingJob
@@ -102,10 +102,13 @@ def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
             yield path
 
 
-def image_spec(job: TrainingJob) -> JobImageSpec | None:
-    """Return the image that a job with a `build` or `requirements` brings."""
+def image_spec(job: TrainingJob, base: str) -> JobImageSpec | None:
+    """Return the image that a job with a `build` or `requirements` brings.
+
+    `base` is the name of the trainer's image that packages come over.
+    """
     if job.requirements is not None:
-        return RequirementsSpec.from_file(job.name, CHECKOUT / job.requirements)
+        return RequirementsSpec.from_file(CHECKOUT / job.requirements, base)
     if job.build is None:
         return None
     return JobImageSpec(job.name, CHECKOUT / job.build.context, job.build.dockerfile)
@@ -131,22 +134,18 @@ def declare_images(
     No image is declared that the job does not need; the second is empty where nothing is fetched.
     A job that gets GPUs has the trainer's image with CUDA.
     """
-    own = image_spec(job)
-
-    def trainer() -> Trainer:
-        has_gpus = cluster.gpus is not None and wants_gpus(job)
-        return images.for_job(job.torch, gpus=has_gpus, cifar=_uses_cifar10(job, script))
-
+    has_gpus = cluster.gpus is not None and wants_gpus(job)
+    base = images.spec(job.torch, gpus=has_gpus, cifar=_uses_cifar10(job, script))
+    own = image_spec(job, base.name)
     image: Input[str]
     if own is not None:
-        base = trainer().base if not own.problems() and own.wants_trainer else None
-        image = JobImage(own, target=cluster.image_target, trainer=base).pinned
+        image = images.of_job(own, base)
     else:
-        image = trainer().reference if job.image is None else job.image
+        image = images.provide(base).reference if job.image is None else job.image
     if not job.fetches:
         return image, ""
     is_trainers = job.requirements is not None or (own is None and job.image is None)
-    return image, image if is_trainers else images.for_job().reference
+    return image, image if is_trainers else images.provide(images.spec()).reference
 
 
 def _uses_cifar10(job: TrainingJob, script: Script | None) -> bool:
@@ -156,6 +155,6 @@ def _uses_cifar10(job: TrainingJob, script: Script | None) -> bool:
         return True
     # torchvision's class, the trainer's module and that folder are all called so.
     texts = [str(job), *({} if script is None else script.files).values()]
-    if job.build is not None and (own := image_spec(job)) is not None:
+    if job.build is not None and (own := image_spec(job, "")) is not None:
         texts += read_build(own).values()
     return any("cifar" in str(text).lower() for text in texts)

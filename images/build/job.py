@@ -8,18 +8,22 @@ import hashlib
 import re
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from packaging.requirements import InvalidRequirement, Requirement
+
 from core import tokens
 from core.context import Context
 from images.build import debian, pip
 from images.build.engines import Engine, Plan, answer
+from images.build.releases import RELEASES
 from images.build.runner import BuildFailed, Runner, logins
 from images.build.spec import DIGITS, BuildSpec, digest_of
-from images.build.trainer import trainer_of
+from images.build.trainer import TRAINER, trainer_of
 
 _TRAINER = re.compile(r"^\s*ARG\s+TRAINER\b", re.IGNORECASE | re.MULTILINE)
 _KEEPS_PROXY = re.compile(r"^\s*(ARG|ENV)\s.*_proxy\b", re.IGNORECASE | re.MULTILINE)
@@ -30,11 +34,9 @@ _ANOTHER_FILE = re.compile(
     r"-[rce]|--(?:requirement|constraint|editable)\b|\.{0,2}/|[^#]*@\s*file:|file:"
 )
 """https://pip.pypa.io/en/stable/reference/requirements-file-format/"""
-_REASON = re.compile(r"^ *ERROR: (.+)$", re.MULTILINE)
 _HOW = (
     "Correct the file and run `make up` again. torch and torchvision stay as they are: for others, "
-    "set the job's `torch` (docs/install.md#versions-of-torch). The image has no compiler: for "
-    "packages without a wheel, use a `build` or an `image` (docs/own-job.md#build)"
+    "set the job's `torch` (docs/install.md#versions-of-torch)"
 )
 
 
@@ -58,7 +60,8 @@ class JobImageSpec(BuildSpec):
         """Return what the resource with these inputs is made of."""
         name, trainer = inputs["name"], inputs.get("trainer")
         if "requirements" in inputs:
-            return RequirementsSpec.from_file(name, Path(inputs["requirements"]), trainer)
+            base = inputs.get("base", TRAINER.name)  # older states have none
+            return RequirementsSpec.from_file(Path(inputs["requirements"]), base, trainer)
         return JobImageSpec(name, Path(inputs["context"]), inputs["dockerfile"], trainer)
 
     @property
@@ -129,17 +132,29 @@ class JobImageSpec(BuildSpec):
 class RequirementsSpec(JobImageSpec):
     """The trainer's image with the packages of a file, which counts with all of its text.
 
-    The context is the file's folder, in which nothing else counts; the Dockerfile is Slipway's own.
+    Jobs with the same packages share it: no job's name is in its name. The context is the file's
+    folder, in which nothing else counts; the Dockerfile is Slipway's own.
     """
 
     requirements: str = LISTED
     """The file's name."""
+    base: str = TRAINER.name
+    """The name of the trainer's image that it starts from."""
     estimate = "as long as pip takes for its packages, and their size"
 
     @classmethod
-    def from_file(cls, job: str, path: Path, trainer: str | None = None) -> "RequirementsSpec":
-        """Return the image of that job with the packages that the file at `path` lists."""
-        return cls(job, path.parent, str(DOCKERFILE), trainer, path.name)
+    def from_file(
+        cls, path: Path, base: str = TRAINER.name, trainer: str | None = None
+    ) -> "RequirementsSpec":
+        """Return the image over that of the trainer's with the packages that a file lists."""
+        content = path.read_bytes() if path.is_file() else b""
+        digits = hashlib.sha256(content).hexdigest()[:DIGITS]
+        name = f"packages-{digits}-{base.removeprefix('slipway-')}"
+        return cls(name, path.parent, str(DOCKERFILE), trainer, path.name, base)
+
+    @property
+    def repository(self) -> str:
+        return "slipway-packages"
 
     @property
     def path(self) -> Path:
@@ -148,7 +163,7 @@ class RequirementsSpec(JobImageSpec):
 
     @property
     def inputs(self) -> dict[str, Any]:
-        return {**super().inputs, "requirements": str(self.path)}
+        return {**super().inputs, "requirements": str(self.path), "base": self.base}
 
     @cached_property
     def content_hash(self) -> str:
@@ -163,25 +178,43 @@ class RequirementsSpec(JobImageSpec):
     def problems(self) -> dict[str, str]:
         """Return what is wrong with the file, by `requirements`; empty when nothing is."""
         try:
-            numbered = enumerate(self.path.read_text().splitlines(), start=1)
-            # Not the line itself: an address may hold a password.
-            wrong = [number for number, line in numbered if _ANOTHER_FILE.match(line.strip())]
+            lines = self.path.read_text().splitlines()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is no text"
             return {"requirements": f"{self.path} can't be read: {reason}; it lists packages"}
-        if not wrong:
-            return {}
-        text = (
-            f"line {wrong[0]} of {self.path} names another file, which the build does not have; "
-            "list the packages themselves, or use `build`"
-        )
-        return {"requirements": text}
+        found = ((number, self._wrong(line.strip())) for number, line in enumerate(lines, start=1))
+        wrong = [f"line {number} of {self.path} {why}" for number, why in found if why]
+        return {"requirements": ". ".join(wrong)} if wrong else {}
 
-    def explained(self, failure: BuildFailed) -> BuildFailed:
+    def _wrong(self, line: str) -> str | None:
+        """Return what is wrong with a line, without the line: an address may hold a password."""
+        if _ANOTHER_FILE.match(line):
+            another = "names another file, which the build does not have"
+            return f"{another}; list the packages themselves, or use `build`"
+        base = trainer_of(f"localhost/{self.base}")
+        with suppress(InvalidRequirement):
+            asked = Requirement(re.split(r"\s(?:#|--)|\\", line)[0].strip())
+            name = asked.name.lower()
+            if base is None or base.torch is None or name not in base.versions:
+                return None
+            fit = [
+                torch
+                for torch in RELEASES
+                if (has := replace(base, torch=torch).versions.get(name))
+                and asked.specifier.contains(has, prereleases=True)
+            ]
+            python = {"python_version": RELEASES[base.torch].python}
+            if base.torch in fit or (asked.marker and not asked.marker.evaluate(python)):
+                return None
+            how = f'set the job\'s `torch: "{fit[0]}"`, or remove' if fit else "remove"
+            return f"asks for {asked}, and the image has {name} {base.versions[name]}: {how} it"
+        return None
+
+    def explained(self, failure: BuildFailed, log: Path) -> BuildFailed:
         """Return it with pip's own reason, which is far down in the log, and with what to do."""
-        reasons = _REASON.findall(str(failure))
-        why = f": {reasons[-1]}" if reasons else ""
-        text = f"the packages of {self.path} can't be installed{why}\n{_HOW}.\n{failure}"
+        why = pip.reason(log.read_text(errors="replace"))
+        found = "" if why is None else f": {why}"
+        text = f"the packages of {self.path} can't be installed{found}\n{_HOW}.\n{failure}"
         return BuildFailed(text)
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:

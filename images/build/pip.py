@@ -1,19 +1,23 @@
-"""This machine's pip, for an image: packages that Debian lacks, and settings for a build's own pip.
+"""This machine's pip, for an image: packages that Debian lacks, settings for a build's own pip.
 
 The packages are fetched on this machine, so the image needs no pip. Where a network inspects TLS or
 has an index of its own, a build's own `pip install` needs this machine's index and certificates.
+Why pip failed there is in its output: pip_reasons.yaml has what it prints.
 """
 
 import ast
 import hashlib
 import os
+import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from configparser import RawConfigParser
 from pathlib import Path
 from platform import machine
+from textwrap import dedent
 
+from core.manifests import read
 from core.paths import cache_dir
 from images.build.engines import answer
 from images.build.runner import Runner
@@ -26,6 +30,15 @@ _KEPT = ("index-url", "extra-index-url", "trusted-host", "default-timeout", "tim
 _CERTIFICATES = "/run/slipway-certificates.crt"
 _SETTINGS = "/etc/pip.conf"
 """Where pip looks first of all, on any Linux."""
+_REASONS = Path(__file__).with_name("pip_reasons.yaml")
+_END = 60_000
+"""Characters at the end of a log that have the reason; a compiler may print many more."""
+_LONGEST = 400
+_OF_DOCKER = re.compile(r"^#\d+ [\d.]+ ", re.MULTILINE)
+_COLLECTED = re.compile(r"^Collecting ([\w.-]+)", re.MULTILINE)
+_NOT_BUILT = re.compile(
+    r"(?:Failed to build|Failed building wheel for) '?(?!installable)([\w.-]*\w)"
+)
 
 
 def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
@@ -90,3 +103,37 @@ def settings(listed: str) -> dict[str, str]:
         key, _, value = line.partition("=")
         found[key.rpartition(".")[2]] = str(ast.literal_eval(value))
     return found
+
+
+def reason(printed: str) -> str | None:
+    """Return why pip failed, in one line, out of what it printed; None where that is not known."""
+    text, known = _OF_DOCKER.sub("", printed[-_END:]), read(_REASONS)
+    said = _kind(text, known["kinds"]) or _of_build(text, known["ofBuilds"])
+    said = said or _kind(text, known["others"]) or ""
+    for words, others in known["words"].items():
+        said = said.replace(words, others)
+    return said[:_LONGEST] or None
+
+
+def _kind(text: str, kinds: Iterable[Mapping[str, str]]) -> str | None:
+    searched = ((each, re.search(each["prints"], text, re.MULTILINE)) for each in kinds)
+    for kind, found in searched:
+        if found is not None:
+            parts = {name: part.split("\n") for name, part in found.groupdict("").items()}
+            lines = {name: [line.strip() for line in part] for name, part in parts.items()}
+            return kind["means"].format(**{name: "; ".join(lines[name]) for name in lines})
+    return None
+
+
+def _of_build(text: str, prints: Mapping[str, str]) -> str | None:
+    """Return why a package without a wheel can't be built, None where it is not that."""
+    before, _, rest = text.rpartition("lines of output]\n")
+    box, ended, after = rest.partition("[end of output]")
+    lines = [line.strip() for line in box.splitlines() if re.search(r"\w", line)]
+    if not (ended and lines):
+        return None
+    missing = (line for line in lines if re.search(prints["missing"], line))
+    errors = (line for line in reversed(lines) if re.match(prints["error"], line))
+    cause = reason(dedent(box)) or next(missing, next(errors, lines[0]))
+    package = ["a package", *_COLLECTED.findall(before), *_NOT_BUILT.findall(after)][-1]
+    return f"{package} has no wheel for the image's Python, and its source can't be built: {cause}"

@@ -1,7 +1,7 @@
 """What the trainer's images are made of, by the version of torch in them: releases.yaml."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.manifests import read
@@ -39,14 +39,15 @@ class Release:
 
     Args:
         suite: Debian's, which the images are made from.
-        debian: The version that this suite has, for CPUs; None where it has another.
+        debian: The versions of torch and torchvision that this suite has, for CPUs; empty where it
+            has another torch.
         cuda: With which PyPI has it for GPUs; None where no image is made of that.
         architectures: Of the GPUs that it has kernels for, as `torch.cuda.get_arch_list()`.
     """
 
     torch: str
     suite: str
-    debian: str | None = None
+    debian: Mapping[str, str] = field(default_factory=dict)
     cuda: str = ""
     architectures: tuple[str, ...] = ()
 

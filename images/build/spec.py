@@ -1,6 +1,7 @@
 """What an image is built from, the digest that stands for its files, and its archive."""
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ from typing import Any, ClassVar
 from core import files
 from core.context import Context
 from core.paths import cache_dir
-from images.build import debian, engines
+from images.build import debian, engines, uses
 from images.build.engines import Engine, Plan, answer
 from images.build.runner import HOLDING, BuildFailed, Runner
 
@@ -53,11 +54,15 @@ def digest_of(directory: Path, without: Collection[str] = ()) -> bytes:
 
 
 def others(path: Path) -> list[Path]:
-    """Return what lies beside `<name>-<digits>.<suffix>` of other contents of the same name."""
+    """Return what lies beside `<name>-<digits>.<suffix>` of other contents of the same name.
+
+    That is without what goes when no resource uses it any more.
+    """
     name, _, _ = path.stem.rpartition("-")
     # Not by `<name>-*`: that is how another image's name may go on.
     same = re.compile(rf"{re.escape(name)}-[0-9a-f]+{re.escape(path.suffix)}")
-    return [each for each in path.parent.iterdir() if same.fullmatch(each.name) and each != path]
+    found = [each for each in path.parent.iterdir() if same.fullmatch(each.name) and each != path]
+    return [each for each in found if not uses.place(each.stem).exists()]
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,20 @@ class BuildSpec(Spec):
     """An image that an engine builds."""
 
     estimate: str
-    """A description of the time and space that its build takes."""
+    """A description of the time and space that its first build takes."""
+
+    @property
+    def expected(self) -> str:
+        """A description of the time and space that its build takes: as the last one of its name."""
+        try:
+            took = json.loads(self._figures.read_text())
+        except (OSError, ValueError):
+            return self.estimate
+        return f"the last build took {took['seconds']} s and {took['megabytes']} MB"
+
+    @property
+    def _figures(self) -> Path:
+        return cache_dir() / "images" / f"{self.repository}.json"
 
     @property
     def archive(self) -> Path:
@@ -126,8 +144,8 @@ class BuildSpec(Spec):
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
         """Fetch everything that the build needs into the directory `work`; raises as `build`."""
 
-    def explained(self, failure: BuildFailed) -> BuildFailed:
-        """Return what is raised when a step of its Dockerfile fails."""
+    def explained(self, failure: BuildFailed, log: Path) -> BuildFailed:
+        """Return what is raised when a step of its Dockerfile fails, whose output is in `log`."""
         return failure
 
     def build(self, reporter: Context) -> Path:
@@ -147,27 +165,31 @@ class BuildSpec(Spec):
     def _build(self, engine: Engine, runner: Runner, work: Path) -> None:
         began = time.monotonic()
         what = f"building {self.reference} with {engine.name}"
-        runner.reporter.info(f"{what}: {self.estimate} in {self.archive.parent}")
+        runner.reporter.info(f"{what}: {self.expected} in {self.archive.parent}")
         plan = self.prepare(engine, runner, work)
         plan = replace(plan, arguments=(*plan.arguments, *debian.proxies()))
         finished = work / "image.tar"
         try:
             runner.run(f"building {self.repository}", engine.build(plan, self.reference))
         except BuildFailed as failure:
-            raise self.explained(failure) from None
+            raise self.explained(failure, runner.log) from None
         runner.run(f"writing {self.repository}", engine.save(self.reference, finished))
         finished.replace(self.archive)
         self._forget_others(engine)
-        took, size = time.monotonic() - began, self.archive.stat().st_size / 1e6
-        runner.reporter.info(f"built {self.reference} in {took:.0f} s, {size:.0f} MB")
+        took = round(time.monotonic() - began)
+        size = round(self.archive.stat().st_size / 1e6)
+        self._figures.write_text(json.dumps({"seconds": took, "megabytes": size}))
+        runner.reporter.info(f"built {self.reference} in {took} s, {size} MB")
 
     def _forget_others(self, engine: Engine) -> None:
-        """Remove the images and archives of other contents of the same name."""
+        """Remove the images and archives of other contents of the same name, and unused ones."""
         for archive in others(self.archive):
             archive.unlink()
-        prefix = self.reference.rpartition(":")[0]
+        unused = uses.remove_unused(but=self.archive.stem)
         for name in (answer(*engine.names()) or "").split():
-            if name.startswith(f"{prefix}:") and name != self.reference:
+            image = name.removeprefix("localhost/").replace(":", "-")
+            is_other = name.startswith(f"localhost/{self.repository}:") and name != self.reference
+            if image in unused or (is_other and not uses.place(image).exists()):
                 answer(*engine.remove(name), limit=_REMOVE_LIMIT)
         for command in engine.prune():
             answer(*command, limit=_REMOVE_LIMIT)

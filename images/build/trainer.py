@@ -1,6 +1,7 @@
 """The images that Slipway builds: what goes into each, and the hash that names it."""
 
 import hashlib
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -107,6 +108,13 @@ class ImageSpec(BuildSpec):
             taken.copy_to(context / "data" / name)
         _let_everybody_read(context)
         return Plan(context, context / self.dockerfile, (*arguments, *self._content))
+
+    @cached_property
+    def versions(self) -> Mapping[str, str]:
+        """The versions of torch and torchvision in it, by name: a lock file's, or Debian's."""
+        texts = "".join((self.context / lock).read_text() for lock in self._locks.values())
+        locked = dict(re.findall(r"^(torch|torchvision)==(\S+)", texts, re.MULTILINE))
+        return locked or (RELEASES[self.torch].debian if self.torch else {})
 
     @property
     def _suite(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from core.handler import UNKNOWN, Handler, Properties
+from images.build.engines import Engine
 from images.build.job import RequirementsSpec
 from images.build.spec import BuildSpec, Spec
 from images.build.trainer import IMAGES, MLFLOW, TRAINER, ImageSpec
@@ -37,8 +38,9 @@ class Machine:
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Machine:
     made = Machine()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     node = containerd.Node
     monkeypatch.setattr(node, "is_up", property(lambda _self: made.is_up))
     monkeypatch.setattr(node, "digest", lambda _self, name: made.images.get(name))
@@ -180,16 +182,29 @@ def test_nothing_is_known_before_the_trainers_image_is(context: Path) -> None:
     assert of.preview(None, inputs, inputs, Listener()) == dict.fromkeys(of.outputs, UNKNOWN)
 
 
-def test_a_preview_says_what_is_built_and_from_what_where_that_is_new(tmp_path: Path) -> None:
+def test_a_preview_says_what_is_built_and_from_what_where_that_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what the last build of packages took, of whatever job; nothing where it is there."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "needs.txt").write_text("einops==0.8.1\n")
     of, seen = JobImageHandler(), Listener()
-    spec = RequirementsSpec.from_file("mine", tmp_path / "needs.txt")
+    spec = RequirementsSpec.from_file(tmp_path / "needs.txt")
     inputs = {**spec.inputs, "trainer": UNKNOWN, "target": _TARGET}
     assert of.check(inputs) == []
     of.preview(None, inputs, inputs, seen)
     of.preview({**inputs, "contentHash": "other"}, inputs, inputs, seen)
     of.preview({**inputs, "trainer": "localhost/slipway-trainer:1"}, inputs, inputs, seen)
-    assert seen.lines == [f"is built from {spec.origin}"] * 2
+    assert seen.lines == [f"is built from {spec.origin}: {spec.estimate}"] * 2
+    images = spec.archive.parent
+    images.mkdir(parents=True)
+    (images / "slipway-packages.json").write_text('{"seconds": 31, "megabytes": 330}')
+    of.preview(None, inputs, inputs, seen)
+    assert seen.lines[-1] == f"is built from {spec.origin}: the last build took 31 s and 330 MB"
+    inputs["trainer"] = "localhost/slipway-trainer:1"
+    of.spec(inputs).archive.touch()
+    of.preview(None, inputs, inputs, seen)
+    assert seen.lines[-1].endswith("needs.txt: it is in the cache")
 
 
 def test_a_preview_says_what_a_build_takes_where_there_will_be_one(
@@ -225,3 +240,59 @@ def test_a_preview_refuses_what_cannot_be_built(
 @pytest.mark.parametrize("spec", IMAGES, ids=lambda spec: spec.name)
 def test_what_a_resource_stands_for_is_the_image_that_was_declared(spec: ImageSpec) -> None:
     assert ImageSpec.from_inputs(spec.inputs) == spec
+
+
+@dataclass
+class Stack:
+    """A job's image in a stack of its own, in the cache that all stacks share."""
+
+    urn: str
+    state: Properties = field(default_factory=dict)
+
+    def up(self, listed: Path) -> RequirementsSpec:
+        inputs = {**RequirementsSpec.from_file(listed).inputs, "target": _TARGET}
+        of, context = JobImageHandler(), Listener(urn=self.urn)
+        if self.state:
+            self.state = {**inputs, **of.update(self.state, inputs, context)}
+        else:
+            self.state = {**inputs, **of.create(inputs, context)[1]}
+        return RequirementsSpec.from_file(listed)
+
+    def down(self) -> None:
+        JobImageHandler().delete(self.state, Listener(urn=self.urn))
+
+
+def test_an_image_goes_from_the_cache_with_the_next_build_once_no_stack_has_it(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(spec: BuildSpec) -> Path:
+        spec.archive.touch()
+        spec.archive.with_suffix(".unpacked").mkdir(exist_ok=True)
+        spec._forget_others(Engine("none", ("true",)))
+        return Path(spec.reference)
+
+    monkeypatch.setattr(machine, "build", build)
+    lists = [tmp_path / f"{number}.txt" for number in range(5)]
+    for number, listed in enumerate(lists):
+        listed.write_text(f"einops==0.{number}\n")
+    one, two, three = Stack("one"), Stack("two"), Stack("three")
+    shared, other = one.up(lists[0]), two.up(lists[1])
+    assert three.up(lists[0]) == shared
+    foreign = [shared.archive.with_name(f"slipway-{each}-0a.tar") for each in ("job-x", "trainer")]
+    for each in foreign:
+        each.touch()
+
+    def there(*specs: BuildSpec) -> list[bool]:
+        kinds = (".tar", ".unpacked")
+        return [all(each.archive.with_suffix(kind).exists() for kind in kinds) for each in specs]
+
+    third = one.up(lists[2])
+    assert there(shared, other, third) == [True] * 3, "another stack has the first one still"
+    three.down()
+    assert there(shared) == [True], "that stack may come up again"
+    fourth = two.up(lists[3])
+    assert there(shared, other, third, fourth) == [False, True, True, True], "until it is replaced"
+    fifth = three.up(lists[4])
+    assert there(other, third, fourth, fifth) == [False, True, True, True]
+    assert not shared.archive.with_suffix(".unpacked").exists()
+    assert all(each.exists() for each in foreign), "nobody noted that they are unused"

@@ -31,10 +31,18 @@ def test_each_is_declared_once_and_only_for_the_jobs_that_need_it(
     images = TrainerImages(_TARGET)
     assert declared == []
     for _ in range(2):
-        assert images.for_job(gpus=False, cifar=False).reference == "a pod's slipway-trainer"
+        assert (
+            images.provide(images.spec(gpus=False, cifar=False)).reference
+            == "a pod's slipway-trainer"
+        )
     assert declared == [("slipway-trainer", _TARGET)]
-    assert images.for_job(gpus=False, cifar=True).base == "localhost/slipway-trainer-cifar"
-    assert images.for_job(gpus=True, cifar=True).base == "localhost/slipway-trainer-cuda"
+    assert (
+        images.provide(images.spec(gpus=False, cifar=True)).base
+        == "localhost/slipway-trainer-cifar"
+    )
+    assert (
+        images.provide(images.spec(gpus=True, cifar=True)).base == "localhost/slipway-trainer-cuda"
+    )
     assert [name for name, _ in declared[1:]] == ["slipway-trainer-cifar", "slipway-trainer-cuda"]
 
 
@@ -43,10 +51,10 @@ def test_one_that_is_there_is_run_and_started_from_by_the_name_it_has(
 ) -> None:
     target = {"kind": "there", "trainerCuda": "example.org/cuda:1", "otherwise": _TARGET}
     images = TrainerImages(target)
-    cuda = images.for_job(gpus=True)
+    cuda = images.provide(images.spec(gpus=True))
     assert cuda.reference == cuda.base == "example.org/cuda:1"
-    assert images.for_job().reference == "a pod's slipway-trainer"
+    assert images.provide(images.spec()).reference == "a pod's slipway-trainer"
     assert declared == [("slipway-trainer", target)]
     named = TrainerImages({"kind": "there", "trainer": "example.org/trainer:1"})
-    assert named.for_job(cifar=True).reference == "example.org/trainer:1"
-    assert named.for_job().reference == "example.org/trainer:1"
+    assert named.provide(named.spec(cifar=True)).reference == "example.org/trainer:1"
+    assert named.provide(named.spec()).reference == "example.org/trainer:1"

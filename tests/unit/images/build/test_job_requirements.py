@@ -8,6 +8,7 @@ import pytest
 from images.build.engines import Command, Engine
 from images.build.job import DOCKERFILE, JobImageSpec, RequirementsSpec
 from images.build.runner import BuildFailed, Runner
+from images.build.trainer import TRAINER_CIFAR
 from tests.unit.images.objects import Listener
 
 _TRAINER = "localhost/slipway-other:1"
@@ -15,7 +16,7 @@ _TRAINER = "localhost/slipway-other:1"
 
 def spec(folder: Path, text: str, trainer: str | None = _TRAINER) -> RequirementsSpec:
     (folder / "needs.txt").write_text(text)
-    return RequirementsSpec.from_file("mine", folder / "needs.txt", trainer)
+    return RequirementsSpec.from_file(folder / "needs.txt", trainer=trainer)
 
 
 def test_the_name_changes_with_the_list_and_the_trainers_image_alone(tmp_path: Path) -> None:
@@ -27,7 +28,17 @@ def test_the_name_changes_with_the_list_and_the_trainers_image_alone(tmp_path: P
     assert len(names) == 3
     (tmp_path / "train.py").touch()
     assert spec(tmp_path, "einops==0.8.1\n").reference in names
-    assert all(name.startswith("localhost/slipway-job-mine:") for name in names)
+    assert all(name.startswith("localhost/slipway-packages:") for name in names)
+
+
+def test_the_same_packages_are_one_image_whatever_the_file_is_called(tmp_path: Path) -> None:
+    """Over each of the trainer's images they are another resource."""
+    one = spec(tmp_path, "einops==0.8.1\n")
+    (tmp_path / "others.txt").write_text("einops==0.8.1\n")
+    other = RequirementsSpec.from_file(tmp_path / "others.txt", trainer=_TRAINER)
+    assert (other.name, other.archive) == (one.name, one.archive)
+    cifar = RequirementsSpec.from_file(tmp_path / "others.txt", TRAINER_CIFAR.name)
+    assert cifar.name != one.name
 
 
 def test_a_resources_inputs_are_enough_to_build_it(tmp_path: Path) -> None:
@@ -62,7 +73,7 @@ def test_a_preview_names_the_file_and_no_address_in_it(tmp_path: Path) -> None:
 
 
 def test_a_list_that_is_not_there_is_told(tmp_path: Path) -> None:
-    found = RequirementsSpec.from_file("mine", tmp_path / "nowhere.txt").problems()
+    found = RequirementsSpec.from_file(tmp_path / "nowhere.txt").problems()
     assert [*found] == ["requirements"]
     assert f"{tmp_path}/nowhere.txt can't be read: No such file" in found["requirements"]
 
@@ -87,7 +98,68 @@ def test_packages_are_allowed(tmp_path: Path, text: str) -> None:
     assert spec(tmp_path, text).problems() == {}
 
 
-def test_a_failed_build_is_told_with_the_file_and_what_to_do(tmp_path: Path) -> None:
-    told = str(spec(tmp_path, "einops\n").explained(BuildFailed("No matching distribution")))
-    for expected in (f"{tmp_path}/needs.txt", "make up", "`build`", "No matching distribution"):
+@pytest.mark.parametrize(
+    ("base", "line", "reason"),
+    [
+        (
+            "slipway-trainer",
+            "torch==2.6.0",
+            'torch 2.14.1: set the job\'s `torch: "2.6"`, or remove it',
+        ),
+        ("slipway-trainer", "Torch ~= 2.6.0  # ours", '`torch: "2.6"`'),
+        ("slipway-trainer", "torch==2.6.0+cu124", "torch 2.14.1: remove it"),
+        ("slipway-trainer", "torch<2", "torch 2.14.1: remove it"),
+        ("slipway-trainer", "torchvision==0.21.0 --hash=sha256:0", '`torch: "2.6"`'),
+        ("slipway-trainer", "torch==2.6.0; python_version>='3.14'", '`torch: "2.6"`'),
+        ("slipway-trainer-2.6", "torch>=2.7", 'torch 2.6.0: set the job\'s `torch: "2.14"`'),
+        ("slipway-trainer-cuda", "torch==2.10.0", 'torch 2.15.0: set the job\'s `torch: "2.10"`'),
+        ("slipway-trainer-cuda-2.6", "torchvision>0.28", '`torch: "2.15"`'),
+    ],
+)
+def test_another_torch_than_the_images_is_refused_with_what_to_do(
+    tmp_path: Path, base: str, line: str, reason: str
+) -> None:
+    (tmp_path / "needs.txt").write_text(f"einops\n{line}\n")
+    found = RequirementsSpec.from_file(tmp_path / "needs.txt", base).problems()
+    assert "line 2 of" in found["requirements"]
+    assert reason in found["requirements"]
+
+
+@pytest.mark.parametrize(
+    ("base", "line"),
+    [
+        ("slipway-trainer", "torch"),
+        ("slipway-trainer", "torch>=2.0"),
+        ("slipway-trainer", "torch==2.14.1"),
+        ("slipway-trainer-cifar", "torch[opt-einsum]~=2.14"),
+        ("slipway-trainer", "torchvision>=0.20 # any"),
+        ("slipway-trainer", "torch==2.6.0; python_version<'3.14'"),
+        ("slipway-trainer", "torchmetrics==1.0.0"),
+        ("slipway-trainer-cuda", "torch==2.15.*"),
+        ("slipway-trainer-2.6", "torch==2.6.0"),
+        ("slipway-trainer", "torch @ https://index.example/torch.whl"),
+    ],
+)
+def test_a_torch_that_the_image_has_is_allowed(tmp_path: Path, base: str, line: str) -> None:
+    (tmp_path / "needs.txt").write_text(f"{line}\n")
+    assert RequirementsSpec.from_file(tmp_path / "needs.txt", base).problems() == {}
+
+
+def test_all_that_is_wrong_with_a_list_is_said_at_once(tmp_path: Path) -> None:
+    found = spec(tmp_path, "torch==1.13\n-r more.txt\ntorchvision==0.1\n").problems()
+    for number in (1, 2, 3):
+        assert f"line {number} of" in found["requirements"]
+
+
+def test_a_failed_build_is_told_with_pips_reason_the_file_and_what_to_do(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(
+        "ERROR: Could not find a version that satisfies the requirement einops (from versions: "
+        "none)\nERROR: No matching distribution found for einops\n"
+    )
+    told = str(spec(tmp_path, "einops\n").explained(BuildFailed("the end of its log"), log))
+    first = told.splitlines()[0]
+    assert first.startswith(f"the packages of {tmp_path}/needs.txt can't be installed: the index")
+    assert "has no einops" in first
+    for expected in ("make up", "`torch`", "the end of its log"):
         assert expected in told

@@ -2,11 +2,14 @@
 
 import platform
 import re
+import subprocess
 import sys
+import zipfile
 from configparser import RawConfigParser
 from pathlib import Path
 
 import pytest
+import yaml
 
 from images.build import pip
 from images.build.releases import RELEASES
@@ -163,3 +166,67 @@ def test_what_names_places_of_this_machine_is_not_handed_over(
 ) -> None:
     configure(monkeypatch, ":env:.find-links='/opt/wheels'", "global.cert='/no/such/file'")
     assert pip.mounts(tmp_path) == {}
+
+
+_OUTPUTS = yaml.safe_load(Path(__file__).with_name("pip_outputs.yaml").read_text())
+
+
+@pytest.mark.parametrize("recorded", _OUTPUTS, ids=[each["name"] for each in _OUTPUTS])
+def test_pips_reason_is_the_cause_and_not_the_last_line(recorded: dict[str, str]) -> None:
+    """Also as docker's builder shows a step's output, and after a step that says much."""
+    assert pip.reason(recorded["printed"]) == recorded["reason"]
+    shown = "".join(f"#7 12.34 {line}\n" for line in recorded["printed"].splitlines())
+    assert pip.reason("Collecting more\n" * 9000 + shown) == recorded["reason"]
+
+
+def test_the_reason_of_another_failure_is_not_guessed() -> None:
+    assert pip.reason("STEP 3/4: COPY train.py /\nError: no such file\n") is None
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Wheels of `mine` 1.0 and 2.0, `old` for an old Python, and `over`, which needs `mine` 1."""
+    folder = tmp_path_factory.mktemp("index")
+    for name, version, more in (
+        ("mine", "1.0", ""),
+        ("mine", "2.0", ""),
+        ("old", "1.0", "Requires-Python: <3.7\n"),
+        ("over", "1.0", "Requires-Dist: mine<2\n"),
+    ):
+        info = f"{name}-{version}.dist-info"
+        texts = {
+            "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{more}",
+            "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            "RECORD": "",
+        }
+        with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+            for file, text in texts.items():
+                wheel.writestr(f"{info}/{file}", text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("listed", "reason"),
+    [
+        ("nothing\n", "the index has no nothing for the image's Python"),
+        ("mine==3.0\n", "no mine==3.0 that the image's Python can install; the newest .* is 2.0"),
+        ("old==1.0\n", "Package 'old' requires a different Python: .* not in '<3.7'"),
+        ("mine==2.0\nover\n", "together: the file lists mine==2.0; over 1.0 depends on mine<2"),
+        (f"mine==1.0 --hash=sha256:{'0' * 64}\n", "the hash of mine==1.0 is"),
+        ("mine=1.0\n", "line 1: Invalid requirement: 'mine=1.0'"),
+        ("--none\n", "pip knows no option --none"),
+    ],
+)
+def test_what_this_machines_pip_prints_is_understood(
+    index: Path, tmp_path: Path, listed: str, reason: str
+) -> None:
+    """Another version of pip that words it otherwise is noticed here."""
+    (tmp_path / "needs.txt").write_text(listed)
+    pip_ = (sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check")
+    where = ("--no-index", "--find-links", str(index), "--requirement", "needs.txt")
+    command = (*pip_, "download", "--dest", "there", *where)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode != 0
+    assert re.search(reason, str(pip.reason(done.stdout + done.stderr)))

@@ -46,7 +46,9 @@ def test_of_a_pool_with_two_kinds_both_count() -> None:
 def test_some_are_for_gpus_alone() -> None:
     assert [each.torch for each in usable(None)] == ["2.14", "2.6"]
     assert RELEASES["2.15"].unfit(None) == "is there for GPUs alone"
-    assert Release("1.0", "trixie", debian="1.0.0").unfit(()) == "is there for CPUs alone"
+    assert (
+        Release("1.0", "trixie", debian={"torch": "1.0.0"}).unfit(()) == "is there for CPUs alone"
+    )
 
 
 @pytest.mark.parametrize("size", [*GPUS, *LOCAL_GPUS])

@@ -1,0 +1,60 @@
+"""Which resources use the images of jobs; what none uses any more goes with the next build.
+
+    images/uses/slipway-packages-0123456789ab/<a digest of the resource's URN>
+
+Images without such a directory are not touched. A resource is noted before it looks for an archive.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from core import files
+from core.paths import cache_dir
+
+_LIMIT = 120.0
+
+
+def place(image: str) -> Path:
+    """Return where the uses of an image are, by the name of its archive without `.tar`."""
+    return cache_dir() / "images" / "uses" / image
+
+
+def note(image: str, urn: str) -> None:
+    """Note that a resource uses an image."""
+    with _alone():
+        place(image).mkdir(exist_ok=True)
+        (place(image) / _digest(urn)).write_text(urn)
+
+
+def drop(urn: str, but: str = "") -> None:
+    """Note that a resource uses no image any more, `but` for one."""
+    with _alone() as uses:
+        for use in uses.glob(f"*/{_digest(urn)}"):
+            if use.parent.name != but:
+                use.unlink()
+
+
+def remove_unused(but: str) -> list[str]:
+    """Remove the archives of images that no resource uses, and what they were unpacked to."""
+    with _alone() as uses:
+        every = (each for each in uses.iterdir() if each.is_dir() and each.name != but)
+        unused = [each for each in every if not any(each.iterdir())]
+        for each in unused:
+            archive = uses.parent / f"{each.name}.tar"
+            archive.unlink(missing_ok=True)
+            shutil.rmtree(archive.with_suffix(".unpacked"), ignore_errors=True)
+            each.rmdir()
+    return [each.name for each in unused]
+
+
+@contextmanager
+def _alone() -> Iterator[Path]:
+    with files.locked(place("lock"), limit=_LIMIT, what="the uses of images"):
+        yield place("lock").parent
+
+
+def _digest(urn: str) -> str:
+    return hashlib.sha256(urn.encode()).hexdigest()[:16]

@@ -39,7 +39,15 @@ from slipway import termination
 from slipway.events import Events, own_index, own_rank
 from slipway_trainer.agent import artifacts
 from slipway_trainer.agent.mirror import Mirror
-from slipway_trainer.agent.processes import LAST_BYTES, from_log, merged, recorded, with_numbers
+from slipway_trainer.agent.processes import (
+    LAST_BYTES,
+    besides,
+    from_log,
+    merged,
+    recorded,
+    with_numbers,
+    without_a_trace,
+)  # fmt: skip
 from slipway_trainer.agent.tracking.process import Tracking
 from slipway_trainer.training import report
 
@@ -71,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     with nullcontext() if every is None else sent.following(float(every)):
         code, message = _resume(processes, program)
     if code == 0:
-        message = with_numbers(message, directory)
+        message = with_numbers(message, directory) or without_a_trace(directory)
     if tracking is not None:
         message = tracking.end(code, message)
     if url is not None:
@@ -162,13 +170,14 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
             # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
             torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
             code, *_ = _wait_for([*torchrun, *program], scratch)
-            return code, merged(scratch, code, processes)
+            message = merged(scratch, code, processes)
+            return code, message if code != 0 else besides(scratch, message)
         code, last, pid = _wait_for(program, scratch)
         # It may write the container's message itself.
         left = termination.read(scratch / f"{own_rank()}.json")
         message = {**termination.read(termination.place()), **left}
         if code == 0 or "error" in message:
-            return code, message
+            return code, message if code != 0 else besides(scratch, message, pid, last)
         return code, {"rank": own_rank(), **(recorded(scratch, code, pid) or from_log(last, code))}
 
 

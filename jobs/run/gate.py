@@ -93,7 +93,7 @@ def apart(inputs: Mapping[str, Any], result: RunResult) -> str | None:
         f"one training of all ranks: {ranks} ranks trained in {worlds} groups, each for itself; "
         f"{seen}. Wrap the model in DistributedDataParallel or fully_shard, or let the framework "
         "know of all pods (Lightning: `num_nodes`); if it is meant, set `distributed: false` "
-        "(docs/own-job.md#ranks-that-train-apart)"
+        "(docs/runs.md#ranks-that-train-apart)"
     )
 
 

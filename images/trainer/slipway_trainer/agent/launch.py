@@ -47,7 +47,7 @@ from slipway_trainer.agent.processes import (
     recorded,
     with_numbers,
     without_a_trace,
-)  # fmt: skip
+)
 from slipway_trainer.agent.tracking.process import Tracking
 from slipway_trainer.training import report
 

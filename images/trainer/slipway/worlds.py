@@ -122,13 +122,14 @@ def apart(notes: Iterable[Sequence[int]]) -> dict[str, Any] | None:
     Pods that report the same rank of a world of the same size have a world each.
     """
     every, groups = list(notes), list[set[tuple[int, int]]]()
-    joined = list(filter(_is_joined, every))
+    joined, alone = filter(_is_joined, every), [note for note in every if not _is_joined(note)]
+    copies = Counter[tuple[int, int]]()
     for rank, size, *others in joined:
+        copies[size, rank] += 1
         own = {(size, each) for each in (rank, *others) if each > MET}
         touched = [each for each in groups if each & own]
         groups = [each for each in groups if each not in touched] + [own.union(*touched)]
-    copies = Counter(tuple(note[:2]) for note in joined)
-    worlds = len(every) - len(joined) + max(len(groups), *copies.values(), 0)
-    largest, has_met = max((note[1] for note in every), default=0), any(MET in n for n in every)
+    worlds = len(alone) + max(len(groups), *copies.values(), 0)
+    largest, has_met = max((note[1] for note in every), default=0), any(MET in n for n in alone)
     found = {"ranks": len(every), "worlds": worlds, "largest": largest, "met": has_met}
     return found if worlds > 1 else None

@@ -157,10 +157,10 @@ def spawned() -> None:
 
 
 def _lightning(**options: Any) -> None:
-    import lightning
+    import lightning  # type: ignore[import-not-found]
     from torch.utils.data import DataLoader, TensorDataset
 
-    class Model(lightning.LightningModule):
+    class Model(lightning.LightningModule):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.layer = nn.Linear(8, 1)
@@ -189,7 +189,7 @@ def lightning_without_num_nodes() -> None:
 
 
 def _fabric(**options: Any) -> None:
-    from lightning.fabric import Fabric
+    from lightning.fabric import Fabric  # type: ignore[import-not-found]
 
     fabric = Fabric(accelerator="cpu", devices=1, **options)
     fabric.launch()
@@ -210,7 +210,7 @@ def fabric_without_num_nodes() -> None:
 
 
 def _accelerate(**options: Any) -> None:
-    from accelerate import Accelerator
+    from accelerate import Accelerator  # type: ignore[import-not-found]
 
     accelerator, model = Accelerator(**options), network()
     wrapped, optimizer = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1))
@@ -230,9 +230,9 @@ def accelerate_without_its_variable() -> None:
 
 
 def transformers() -> None:
-    from transformers import Trainer, TrainingArguments
+    from transformers import Trainer, TrainingArguments  # type: ignore[import-not-found]
 
-    class Model(nn.Module):
+    class Model(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.layer = nn.Linear(8, 1)

@@ -51,6 +51,8 @@ def test_the_groups_of_a_mesh_join_all_of_its_ranks(sizes: list[int], flat: bool
 def test_what_was_exchanged_outside_of_the_steps_alone_is_told() -> None:
     assert apart([[0, 2, -1], [1, 2, -1]]) == {"ranks": 2, "worlds": 2, "largest": 2, "met": True}
     assert apart([[0, 1], [1, 1]]) == {"ranks": 2, "worlds": 2, "largest": 1, "met": False}
+    pods = [[0, 2, -1, 0], [1, 2, -1, 0]] * 2
+    assert apart(pods) == {"ranks": 4, "worlds": 2, "largest": 2, "met": False}
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,8 @@ class RunResult(TrainingReport):
         tracking: The address of its page on the tracking server.
         last_succeeded: Where it did not succeed, the `run_id` of the last run before it that did.
         left_out: What was reported and a result can't hold, such as NaN: its text, by its place.
+        apart: Where ranks trained apart from each other: how many trained (`ranks`), in how many
+            groups (`worlds`), of up to how many (`largest`); with `met` they exchanged something.
     """
 
     state: State
@@ -167,6 +169,7 @@ class RunResult(TrainingReport):
     tracking: str | None = None
     last_succeeded: str | None = None
     left_out: Mapping[str, str] | None = None
+    apart: Mapping[str, Any] | None = None
 
     @classmethod
     def from_map(cls, known: Mapping[str, Any]) -> RunResult:

@@ -83,6 +83,7 @@ class JobFields:
     max_duration: Judges[fields.Seconds | None] = None
     max_time_to_accuracy: Judges[fields.Seconds | None] = None
     require: Judges[dict[fields.MetricName, parts.Bounds]] = Field(default_factory=dict)
+    distributed: Judges[bool] = True
     min_gpu_utilization: Waits[fields.Percent | None] = None
     max_cost: Judges[fields.AboveZero | None] = None
 

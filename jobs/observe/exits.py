@@ -2,7 +2,7 @@
 
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,12 +10,16 @@ from typing import Any
 
 from core.manifests import read
 from jobs.api.lines import moment
+from jobs.records.events import figure
+from jobs.result import RunResult
 from slipway.events import json_map
 from slipway.uncaught import FRAME, in_text, relevant
 
 SIGNS = read(Path(__file__).with_name("signs.yaml"))
 """What is reported of runs that do not succeed, by what it means."""
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|NotFound)(?:: .*)?")
+_LITTLE_SECONDS = 10
+"""Of CPU time, over all ranks."""
 _TAIL_LINES, _LONGEST_EXCEPTION = 10, 200
 _PEER_HAS_GONE = re.compile("|".join(SIGNS["peerHasGone"]), re.IGNORECASE)
 
@@ -102,6 +106,22 @@ class Exit:
             return "could not be started"
         by = f" ({self.signal})" if self.signal is not None else ""
         return f"exited with code {self.code}{by}"
+
+
+def remarks(ends: Mapping[str, Exit | None], found: RunResult) -> Iterator[str]:
+    """Yield what a success leaves to be said, by how each replica ended."""
+    reports = {name: {} if end is None else end.report for name, end in ends.items()}
+    for name, report in reports.items():
+        if isinstance(text := report.get("warning"), str):
+            yield f"{name}: {text}"
+    used = [figure(report.get("cpu_seconds")) for report in reports.values()]
+    seconds = sum(each or 0 for each in used)
+    is_silent = None not in used and not (found.metrics or found.files)
+    if is_silent and seconds < _LITTLE_SECONDS:
+        yield (
+            f"it succeeded with {seconds:.1f} s of CPU time and left neither a number nor a file. "
+            "If it was to train, see whether its file only defines functions, or ends early"
+        )
 
 
 def short_id(status: Mapping[str, Any]) -> str:

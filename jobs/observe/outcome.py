@@ -17,13 +17,14 @@ from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 from jobs.records.events import figure, numbers
 from jobs.result import FIGURES, End, FailureDetails, RunResult, TrainingReport
+from slipway.worlds import apart
 
 if TYPE_CHECKING:
     from jobs.observe.log_ends import LogEnds
 
 _FROM_RANK_0 = {each.name for each in fields(TrainingReport)}
 _KNOWN = _FROM_RANK_0 | {
-    *("rank", "world_size", "samples_seen", "total_samples_seen", "duration_seconds")
+    *("rank", "world_size", "samples_seen", "total_samples_seen", "duration_seconds", "cpu_seconds")
 }
 """What a summary says besides figures."""
 _MOST_EPOCHS, _MOST_HISTORIES = 1000, 100
@@ -94,7 +95,16 @@ def result(
         restarts=sum(replica.restarts for replica in replicas.values()),
         failure=failure,
         tracking=next((each for each in addresses if isinstance(each, str)), None),
+        apart=None if topology.elastic or topology.world_size == 1 else _apart(summaries.values()),
     )
+
+
+def _apart(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return how ranks trained apart from each other; None if they did not, as far as known."""
+    told = (each for one in summaries if isinstance(each := one.get("trained"), list))
+    notes = [note for each in told for note in each if isinstance(note, list) and len(note) > 1]
+    is_whole = all(isinstance(number, int) for note in notes for number in note)
+    return apart(notes) if is_whole else None
 
 
 def _samples_seen(

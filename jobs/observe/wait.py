@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from core.context import Context
 from jobs.api.client import JobApi
+from jobs.observe.exits import remarks
 from jobs.observe.failures import Origin
 from jobs.observe.feed import Feed
 from jobs.observe.gpus import GpuMeter
@@ -164,6 +165,9 @@ class Wait:
             self._warn_once(text)
         self._stop_survivors(end)
         found = result(end, self._run, now, failure, self._full_message)
+        ends = {str(each): each.ended for each in self._run.replicas.values()}
+        for text in remarks(ends, found) if found.succeeded else ():
+            self._warn_once(text)
         if found.left_out:
             listed = ", ".join(f"{place} is {text}" for place, text in found.left_out.items())
             self._warn_once(f"the result lacks what it can't hold (docs/results.md): {listed:.500}")

@@ -50,6 +50,8 @@ class GateHandler(Handler):
         if not result.succeeded:
             raise RuntimeError(explain(job, result) + _earlier(result))
         misses = list(missed(inputs, result))
+        if (text := apart(inputs, result)) is not None and text not in misses:
+            context.warn(f"job {job} misses {text}")
         if misses:
             listed = "".join(f"\n  {each}" for each in misses)
             what = f": {misses[0]}. " if len(misses) == 1 else f" {len(misses)} limits:{listed}\n"
@@ -71,11 +73,35 @@ def limits(job: TrainingJob) -> dict[str, Any]:
     """Return a job's limits, as `missed` takes them; None is none."""
     bounds = {name: asdict(each, dict_factory=only_known) for name, each in job.require.items()}
     values = (job.min_accuracy, job.max_duration, job.max_time_to_accuracy, bounds or None)
-    return dict(zip(LIMITS, values, strict=True))
+    own = {} if job.distributed else {"distributed": False}
+    return {**dict(zip(LIMITS, values, strict=True)), **own}
+
+
+def apart(inputs: Mapping[str, Any], result: RunResult) -> str | None:
+    """Return how ranks trained apart, and how to go on; None if they did not, or are meant to."""
+    if (known := result.apart) is None or inputs.get("distributed") is False:
+        return None
+    ranks, worlds, largest = (known.get(name) for name in ("ranks", "worlds", "largest"))
+    seen = f"each process group had {largest} of them at most"
+    if known.get("met"):
+        seen = "what they exchanged came before or after their steps, as numbers do"
+    elif largest == 1:
+        seen = "no process group joined them"
+    elif worlds == ranks:
+        seen = f"nothing went through their process group of {largest}"
+    return (
+        f"one training of all ranks: {ranks} ranks trained in {worlds} groups, each for itself; "
+        f"{seen}. Wrap the model in DistributedDataParallel or fully_shard, or let the framework "
+        "know of all pods (Lightning: `num_nodes`); if it is meant, set `distributed: false` "
+        "(docs/runs.md#ranks-that-train-apart)"
+    )
 
 
 def missed(inputs: Mapping[str, Any], result: RunResult) -> Iterator[str]:
     """Yield each of a gate's limits that the result misses, and by how much."""
+    is_judged = any(inputs.get(name) is not None for name in LIMITS)
+    if is_judged and result.apart and not result.apart.get("met"):
+        yield from filter(None, [apart(inputs, result)])
     least = inputs.get("minAccuracy")
     if isinstance(least, Mapping):
         # What it was really trained on counts.

@@ -20,6 +20,10 @@ faulthandler.register(signal.SIGTERM, file=2, all_threads=True, chain=True)
 _CIFAR10 = "/data/cifar10"
 _STANDS_IN = os.path.exists(f"{_CIFAR10}/DATASET")  # noqa: PTH110 - pathlib slows each start
 
+# All of torch's backward passes go through this function, which torch itself replaces, too.
+_BACKWARD = "_engine_run_backward"
+_to_watch = ["torch.autograd"] if "SLIPWAY_MESSAGE_DIR" in os.environ else []
+
 
 def _record(error: BaseException | None, text: str = "") -> None:
     """Record what ends this process; whatever goes wrong here is no failure of the program."""
@@ -56,6 +60,25 @@ def _see(event: str, arguments: tuple[object, ...]) -> None:
         _record(arguments[2])
     elif event == "open" and _STANDS_IN and "_batch" in str(arguments[0]):
         _name_pictures(arguments)
+    elif event == "import" and _to_watch and hasattr(sys.modules.get(_to_watch[0]), _BACKWARD):
+        _await_training(sys.modules[_to_watch.pop()])
+
+
+def _await_training(autograd: object) -> None:
+    """Have the first backward pass begin the watch of `slipway.worlds`."""
+    run = getattr(autograd, _BACKWARD)
+
+    def first(*arguments: object, **options: object) -> object:
+        setattr(autograd, _BACKWARD, run)
+        try:
+            from slipway import worlds  # noqa: PLC0415 - no other program needs it
+
+            worlds.watch(autograd)
+        except Exception:  # noqa: BLE001, S110 - no training fails because of it
+            pass
+        return getattr(autograd, _BACKWARD)(*arguments, **options)
+
+    setattr(autograd, _BACKWARD, first)
 
 
 def _name_pictures(arguments: tuple[object, ...]) -> None:

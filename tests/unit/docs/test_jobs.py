@@ -21,7 +21,15 @@ from jobs.rules.rule import Surroundings
 _DOCS = Path(__file__).resolve().parents[3] / "docs"
 TEXT = "\n".join(
     (_DOCS / name).read_text()
-    for name in ("jobs.md", "own-job.md", "start.md", "resources.md", "files.md", "data.md")
+    for name in (
+        "jobs.md",
+        "own-job.md",
+        "start.md",
+        "resources.md",
+        "files.md",
+        "data.md",
+        "runs.md",
+    )
 )
 SMALL = Surroundings(0, Capacity(Decimal("1.9"), 5 * 2**30, 0, 1))
 """What a machine with 2 cores and 6 GB has left for jobs."""
@@ -116,7 +124,9 @@ def test_the_defaults_are_those_of_a_job(told: dict[str, str]) -> None:
             free = {"shared_memory", "min_accuracy"}
             assert name in free or told[field] == special.get(name, "none"), name
         else:
-            assert told[field] == str(value).replace("False", "false"), name
+            assert told[field] == (str(value).lower() if isinstance(value, bool) else str(value)), (
+                name
+            )
 
 
 @pytest.mark.parametrize("name", [name for name in HYPERPARAMETERS if name != "goal"])

@@ -44,7 +44,15 @@ from slipway.events import Events, own_index, own_rank
 from slipway_trainer.agent import artifacts
 from slipway_trainer.agent.mirror import Mirror
 from slipway_trainer.agent.place import Place
-from slipway_trainer.agent.processes import LAST_BYTES, from_log, merged, recorded, with_numbers
+from slipway_trainer.agent.processes import (
+    LAST_BYTES,
+    besides,
+    from_log,
+    merged,
+    recorded,
+    with_numbers,
+    without_a_trace,
+)
 from slipway_trainer.agent.tracking.process import Tracking
 from slipway_trainer.training import report
 
@@ -81,13 +89,16 @@ def main(arguments: Sequence[str]) -> int:
     with nullcontext() if every is None else sent.following(float(every)):
         code, message = _resume(processes, program)
     place.gather()
+    left = place.left()
     if code == 0:
         message = with_numbers(message, directory)
+        if not (message or left):
+            message = without_a_trace(directory)
     if tracking is not None:
         message = tracking.end(code, message)
     if url is not None:
         code, message = _copy(directory, url, code, message, sent)
-    if message.get("rank", own_rank()) == 0 and (left := place.left()):
+    if left and message.get("rank", own_rank()) == 0:
         Events(0).emit("warning", warning=place.warning(left))
         message = {"rank": 0, **message, "left_behind": left}
     if message:
@@ -178,7 +189,8 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
             # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
             torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
             code, *_ = _wait_for([sys.executable, *torchrun, *program[1:]], scratch)
-            return code, merged(scratch, code, processes)
+            message = merged(scratch, code, processes)
+            return code, message if code != 0 else besides(scratch, message)
         if shutil.which(program[0]) is None:
             text = f"there is no program {program[0]} on PATH; is its package in `requirements`?"
             return _NOT_FOUND, {"rank": own_rank(), "error": text}
@@ -187,7 +199,7 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
         left = merged(scratch, 0, processes)
         message = {**termination.read(termination.place()), **left}
         if code == 0 or "error" in message:
-            return code, message
+            return code, message if code != 0 else besides(scratch, message, pid, last)
         return code, {"rank": own_rank(), **(recorded(scratch, code, pid) or from_log(last, code))}
 
 

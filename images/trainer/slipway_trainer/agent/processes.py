@@ -10,6 +10,7 @@ seconds, in which all others have failed too: their connections closed.
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import sys
@@ -22,10 +23,13 @@ from slipway.events import own_rank, warn
 from slipway.reporting import numbers
 from slipway.termination import read
 from slipway.uncaught import PEER, in_text
+from slipway.worlds import noted
 
 FIRST_FAILURE = "first-failure.json"
 _USAGE, _REFUSAL = 2, re.compile(r"(?m)^(.+: error: .+)\s*\Z")
 _LAST_LINES = 30
+_OF_A_CHILD = re.compile(r"(?ms)^Process \S+:\n(Traceback .*)")
+"""What multiprocessing prints of a process that an exception ended."""
 LAST_BYTES = 64 * 1024
 """Of a process' standard error, so much at its end is kept, however much it prints."""
 NUMBERS = "metrics.json"
@@ -62,6 +66,33 @@ def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
     told = message.get("metrics")
     metrics = {**numbers(found), **(told if isinstance(told, dict) else {})}
     return {"rank": own_rank(), **message, "metrics": metrics}
+
+
+def besides(
+    directory: Path, own: Mapping[str, Any], pid: int = 0, text: str = ""
+) -> dict[str, Any]:
+    """Return the message `own` of a success, with what the processes' notes in `directory` add.
+
+    That is who trained with whom, and what ended a child of the process `pid`, as `text`, the end
+    of its standard error, may have it.
+    """
+    failed = [each for each in map(read, directory.glob("failed-*.json")) if each.get("pid") != pid]
+    printed = _OF_A_CHILD.search(text)
+    child = next(iter(failed), None) or (in_text(printed[1]) if printed else None)
+    trained = noted(directory)
+    found: dict[str, Any] = {"trained": trained} if trained else {}
+    if child is not None:
+        what = ", ".join(filter(None, (child.get("error"), child.get("at"))))
+        found["warning"] = f"the program succeeded, but a process that it started ended with {what}"
+    return {"rank": own_rank(), **own, **found} if found else {**own}
+
+
+def without_a_trace(directory: Path) -> dict[str, Any]:
+    """Return what is known of a program that left no number: its CPU time, if it left no file."""
+    if directory.is_dir() and any(directory.iterdir()):
+        return {}
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {"rank": own_rank(), "cpu_seconds": round(used.ru_utime + used.ru_stime, 1)}
 
 
 def from_log(text: str, code: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.observe.exits import Exit, remarks
 from jobs.observe.outcome import refused, result
 from jobs.observe.run_state import RunState
 from jobs.result import End, RunResult
@@ -222,3 +223,42 @@ def test_the_tracked_run_is_named_by_any_replica_also_when_the_run_failed() -> N
     message = json.dumps({"rank": 1, "error": "ValueError: x", "tracking": page})
     assert of(pod(0, state=RUNNING), pod(1, state=ended(1, message)))["tracking"] == page
     assert "tracking" not in of(pod(0, state=ended(0, summary(0, tracking=["x"]))), workers=0)
+
+
+_ALONE = [
+    pod(rank, state=ended(0, {"rank": rank, "trained": [[rank, 1]]}), phase="Succeeded")
+    for rank in (0, 1)
+]
+
+
+def test_ranks_that_trained_apart_are_in_the_result_of_a_job_of_a_fixed_size() -> None:
+    assert of(*_ALONE)["apart"] == {"ranks": 2, "worlds": 2, "largest": 1, "met": False}
+    joined = [pod(rank, state=ended(0, {"trained": [[rank, 2, 0]]})) for rank in (0, 1)]
+    assert "apart" not in of(*joined)
+    assert "apart" not in of(*_ALONE, workers=2, elastic=True)
+    assert "apart" not in of(_ALONE[0], workers=0)
+
+
+@pytest.mark.parametrize("trained", ["yes", [1, 2], [[]], [["a", "b"]], [[0, None]], {"0": 1}])
+def test_a_note_that_is_none_judges_nobody(trained: object) -> None:
+    """A program may report anything."""
+    found = of(*(pod(rank, state=ended(0, {"trained": trained})) for rank in (0, 1)))
+    assert "apart" not in found
+
+
+@pytest.mark.parametrize(
+    ("reports", "words"),
+    [
+        ([{"cpu_seconds": 0.2}, {"cpu_seconds": 0.3}], ["it succeeded with 0.5 s of CPU time"]),
+        ([{"cpu_seconds": 0.2}, {"cpu_seconds": 30}], []),
+        ([{"cpu_seconds": 0.2}, {}], []),
+        ([{"cpu_seconds": "x"}, {"cpu_seconds": 0.2}], []),
+        ([{}, {"warning": "a process ended"}], ["rank 1: a process ended"]),
+    ],
+)
+def test_what_a_success_leaves_to_be_said(reports: list[dict[str, Any]], words: list[str]) -> None:
+    ends = {f"rank {rank}": Exit(ended(0, each)["terminated"]) for rank, each in enumerate(reports)}
+    found = [*remarks(ends, RunResult(state="Succeeded"))]
+    assert [each[: len(word)] for each, word in zip(found, words, strict=True)] == words
+    kept = RunResult(state="Succeeded", metrics={"val_loss": 0.1})
+    assert not any("CPU time" in each for each in remarks(ends, kept))

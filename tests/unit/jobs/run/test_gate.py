@@ -15,6 +15,7 @@ from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
 from jobs.result import End, RunResult
 from jobs.run.gate import GateHandler
+from tests.unit.images.objects import Listener
 from tests.unit.jobs.run.test_lifecycle import Quiet
 from tests.unit.jobs_objects import ended, job, pod
 
@@ -60,6 +61,43 @@ def test_an_accuracy_is_judged_by_the_data_set_that_the_run_was_trained_on() -> 
     assert "0.24 less" in refusal(other, minAccuracy=minimum)
     other = {**result, "dataset": "mnist"}
     assert "its result is for mnist" in refusal(other, minAccuracy=minimum)
+
+
+_APART = {"ranks": 4, "worlds": 4, "largest": 1, "met": False}
+
+
+@pytest.mark.parametrize(
+    ("apart", "seen"),
+    [
+        ({}, "4 ranks trained in 4 groups, each for itself; no process group joined them"),
+        ({"largest": 4}, "nothing went through their process group of 4"),
+        ({"largest": 2, "worlds": 2}, "each process group had 2 of them at most"),
+    ],
+)
+def test_ranks_that_trained_apart_miss_any_limit_unless_that_is_meant(
+    apart: dict[str, Any], seen: str
+) -> None:
+    result = {**RESULT, "apart": {**_APART, **apart}}
+    for limit in ({"minAccuracy": 0.9}, {"require": {"val_loss": {"max": 1}}}):
+        said = refusal(result, **limit)
+        assert seen in said
+        assert "`distributed: false`" in said
+        judge(result, **limit, distributed=False)
+    assert "missed 2 limits" in refusal(result, minAccuracy=0.99)
+
+
+@pytest.mark.parametrize(
+    ("apart", "limits"), [({}, {}), ({"met": True}, {"minAccuracy": 0.9})], ids=["no gate", "met"]
+)
+def test_ranks_that_trained_apart_are_a_warning_without_a_limit_or_a_proof(
+    apart: dict[str, Any], limits: dict[str, Any]
+) -> None:
+    inputs = {"job": "mine", "result": {**RESULT, "apart": {**_APART, **apart}}, **limits}
+    GateHandler().create(inputs, row := Listener())
+    [warning] = row.lines
+    assert "job mine misses one training of all ranks: 4 ranks" in warning
+    GateHandler().create({**inputs, "distributed": False}, row := Listener())
+    assert row.lines == []
 
 
 def test_an_accuracy_that_was_not_told_cannot_be_judged() -> None:

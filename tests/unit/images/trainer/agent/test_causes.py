@@ -278,6 +278,41 @@ def test_a_helper_that_failed_is_no_error_of_a_program_that_succeeds_or_is_kille
     assert program.message["error"] == "the program exited with code 4"
 
 
+_CHILD = f"""
+import sys
+def work(number=0): {_RAISE}
+if __name__ == '__main__':
+    {{start}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "named"),
+    [
+        ("import multiprocessing as m; p = m.Process(target=work); p.start(); p.join()", "11 is"),
+        (
+            "from torch.spawn import spawn\n    try: spawn(work, 1)\n    except Exception: 0",
+            "11 is",
+        ),
+        ("import subprocess; subprocess.run([sys.executable, '-c', '1 / 0'])", "by zero"),
+    ],
+    ids=["process", "spawn", "subprocess"],
+)
+def test_a_child_that_failed_is_a_warning_where_the_program_succeeds(
+    program: Program, start: str, named: str
+) -> None:
+    done = program.run(_CHILD.format(start=start))
+    assert done.returncode == 0, done.stderr
+    assert program.message["warning"].startswith("the program succeeded, but a process that it")
+    assert named in program.message["warning"]
+
+
+def test_what_was_caught_in_a_child_is_no_warning(program: Program) -> None:
+    start = "import multiprocessing as m; p = m.Process(target=print); p.start(); p.join()"
+    program.run(_CHILD.format(start=f"{start}\n    try: work()\n    except ValueError: pass"))
+    assert "warning" not in program.message
+
+
 _GLOO = "[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]"
 _RAISED = {
     # By torch, gloo or NCCL, of a peer.

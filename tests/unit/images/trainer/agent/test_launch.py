@@ -136,6 +136,17 @@ def test_a_metrics_json_that_is_no_map_is_passed_over(launched: Launched, conten
     assert launched.log.read_text() == ""
 
 
+def test_of_a_program_that_left_no_number_and_no_file_the_cpu_time_is_known(
+    launched: Launched,
+) -> None:
+    busy = "import time\nwhile time.process_time() < 0.6: pass\n"
+    assert launched.run(busy)[0] == 0
+    assert launched.message["cpu_seconds"] >= 0.6  # type: ignore[operator]
+    launched.log.write_text("")
+    launched.run("import os\nopen(os.environ['SLIPWAY_OUTPUT_DIR'] + '/model', 'w').close()")
+    assert launched.log.read_text() == ""
+
+
 def test_of_a_program_that_failed_the_error_counts_and_no_numbers(launched: Launched) -> None:
     tells = "import slipway; slipway.finish(val_loss=0.25); raise ValueError('then this')"
     code, _, _ = launched.run(_WRITES.format('{"val_loss": 9}') + tells)

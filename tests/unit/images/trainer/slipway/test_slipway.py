@@ -15,8 +15,8 @@ import pytest
 from core.paths import CHECKOUT
 
 _TRAINER = CHECKOUT / "images/trainer"
-_ON_USE = {"checkpoint_store": {"torch"}}
-"""What a module imports once it is used: who saves a checkpoint has torch."""
+_ON_USE = {"checkpoint_store": {"torch"}, "worlds": {"torch"}}
+"""What a module imports once it is used: who saves a checkpoint, or trains, has torch."""
 _TRAINS = """
 import slipway
 for epoch, loss in ((1, 0.5), (2, 0.4), (2, 0.31)):

@@ -1,0 +1,135 @@
+"""Notes which ranks a process trains with, and finds out from all notes whether some trained apart.
+
+`sitecustomize.py` calls `watch` with a process' first backward pass. A process group counts what
+goes through it, whoever sends it: the script, DDP's C++, FSDP, a layer that is split over ranks.
+What it counts from a backward pass to the end of the optimizer's step, or to the next pass, joins
+the ranks of that group. Barriers, and numbers of a step or an epoch, mostly come after the step.
+"""
+# ruff: noqa: SLF001 - torch has no public way to either
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from slipway.events import own_rank
+
+MET = -1
+"""Stands in a note for ranks that exchanged something, only not from a pass to its step."""
+# What joins ranks in another way; NCCL counts nothing of what the stages of a pipeline send.
+_OTHERS = (
+    "horovod",
+    "mpi4py",
+    "torchft",
+    "slipway_trainer.elastic",
+    "torch.distributed.pipelining",
+)
+
+
+def watch(autograd: Any) -> None:
+    """Look at each backward pass, unless ranks may be joined in another way.
+
+    Children of multiprocessing are none of the job's ranks.
+    """
+    rpc = sys.modules.get("torch.distributed.rpc.api")
+    has_rpc = rpc is not None and getattr(rpc, "_is_current_rpc_agent_set", bool)()
+    if not (multiprocessing.parent_process() or has_rpc or any(map(sys.modules.get, _OTHERS))):
+        _Watch(autograd)
+
+
+class _Watch:
+    """What the groups of this process have counted, and the ranks that it trains with."""
+
+    def __init__(self, autograd: Any) -> None:
+        from torch import compiler, distributed  # noqa: PLC0415 - torch is loaded by now
+        from torch.optim import optimizer  # noqa: PLC0415 - as above
+
+        self._is_compiling, self._dist = compiler.is_compiling, distributed
+        self._path = Path(os.environ["SLIPWAY_MESSAGE_DIR"], f"trained-{os.getpid()}.json")
+        self._counts: dict[Any, int] = {}
+        self._with: set[int] = set()
+        self._in_step = self._is_known = False
+        self._note()
+        optimizer.register_optimizer_step_post_hook(self._stepped)
+        self._run, autograd._engine_run_backward = autograd._engine_run_backward, self._backward
+
+    def _backward(self, *arguments: Any, **options: Any) -> Any:
+        self._look()
+        self._in_step = True
+        return self._run(*arguments, **options)
+
+    def _stepped(self, optimizer: Any, *_: Any) -> None:
+        if not self._is_compiling():  # what is compiled has no part of this
+            self._look(optimizer)
+            self._in_step = False
+
+    def _look(self, optimizer: Any = None) -> None:
+        if not self._is_known:
+            try:
+                self._compare(optimizer)
+            except Exception:  # noqa: BLE001 - no training fails because of its note
+                self._is_known = True
+                self._path.unlink(missing_ok=True)
+
+    def _compare(self, optimizer: Any) -> None:
+        """Note the groups that have counted more since the last look."""
+        dist, known = self._dist, len(self._with)
+        if optimizer is not None and MET in self._with:
+            # A model that is split over ranks may exchange something in its forward pass alone.
+            weights = (each for group in optimizer.param_groups for each in group["params"])
+            meshes = {each.device_mesh for each in weights if hasattr(each, "device_mesh")}
+            self._with |= {int(each.mesh.min()) for each in meshes if each.mesh.numel() > 1}
+        for group in tuple(dist.distributed_c10d._world.pg_map) if dist.is_initialized() else ():
+            backends = map(group._get_backend, group._device_types)
+            count = sum(each._get_sequence_number_for_group() for each in backends)
+            grown, self._counts[group] = count > self._counts.get(group, count), count
+            if grown and len(ranks := dist.get_process_group_ranks(group)) > 1:
+                self._with.add(min(ranks) if self._in_step else MET)
+                self._is_known |= self._in_step and len(ranks) == dist.get_world_size()
+        if len(self._with) > known:
+            self._note()
+
+    def _note(self) -> None:
+        """Leave what is known so far, as the program may end in any way."""
+        dist, world = self._dist, [own_rank(), 1]
+        if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+            world = [dist.get_rank(), dist.get_world_size()]
+        self._path.write_text(json.dumps([*world, *sorted(self._with)]))
+
+
+def noted(directory: Path) -> list[list[int]]:
+    """Return the notes of a pod's processes: its rank, its world's size, and who it trains with.
+
+    Of each group that is the lowest rank. A process beside them that trained alone is a helper.
+    """
+    notes = {tuple(json.loads(path.read_text())) for path in directory.glob("trained-*.json")}
+    return [list(note) for note in sorted(filter(_is_joined, notes)) or sorted(notes)]
+
+
+def _is_joined(note: Sequence[int]) -> bool:
+    return max(note[2:], default=MET) > MET
+
+
+def apart(notes: Iterable[Sequence[int]]) -> dict[str, Any] | None:
+    """Return how the ranks that trained fell apart, by the notes of all pods; None if they did not.
+
+    Pods that report the same rank of a world of the same size have a world each.
+    """
+    every, groups = list(notes), list[set[tuple[int, int]]]()
+    joined, alone = filter(_is_joined, every), [note for note in every if not _is_joined(note)]
+    copies = Counter[tuple[int, int]]()
+    for rank, size, *others in joined:
+        copies[size, rank] += 1
+        own = {(size, each) for each in (rank, *others) if each > MET}
+        touched = [each for each in groups if each & own]
+        groups = [each for each in groups if each not in touched] + [own.union(*touched)]
+    worlds = len(alone) + max(len(groups), *copies.values(), 0)
+    largest, has_met = max((note[1] for note in every), default=0), any(MET in n for n in alone)
+    found = {"ranks": len(every), "worlds": worlds, "largest": largest, "met": has_met}
+    return found if worlds > 1 else None

@@ -1,0 +1,103 @@
+"""Whether ranks trained together is found out in their processes, whatever they train with.
+
+Two processes with the variables of two pods take each way of scripts/worlds.py.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from images.build.trainer import trainer
+from slipway.worlds import apart
+from tests.trainer.conftest import Opened, free_port, installed, opened
+from tests.trainer.test_frameworks import _LOCK
+
+_SCRIPTS = Path(__file__).with_name("scripts")
+_TOGETHER, _APART, _PERHAPS, _NOT_JUDGED = "together", "apart", "perhaps", "not judged"
+_WAYS = {
+    "ddp": _TOGETHER,
+    "ddp_without_a_backend": _TOGETHER,
+    "accumulated": _TOGETHER,
+    "summed_gradients": _TOGETHER,
+    "without_an_optimizer": _TOGETHER,
+    "fsdp1": _TOGETHER,
+    "fsdp2": _TOGETHER,
+    "tensor_parallel": _TOGETHER,
+    "averaged_weights": _PERHAPS,
+    "not_wrapped_with_metrics": _PERHAPS,
+    "no_group": _APART,
+    "not_wrapped": _APART,
+    "no_training": _NOT_JUDGED,
+    "spawned": _NOT_JUDGED,
+}
+_FRAMEWORKS = {
+    "lightning": _TOGETHER,
+    "lightning_without_num_nodes": _APART,
+    "fabric": _TOGETHER,
+    "fabric_without_num_nodes": _APART,
+    "accelerate": _TOGETHER,
+    "accelerate_without_its_variable": _APART,
+    "transformers": _TOGETHER,
+    "transformers_without_its_variable": _APART,
+}
+# FSDP2 trains on CPUs since torch 2.7, and Debian's torch 2.14 lacks RPC.
+_OLD = {name: verdict for name, verdict in _WAYS.items() if name != "fsdp2"} | {"rpc": _NOT_JUDGED}
+_PODS = """
+for rank in 0 1; do
+    mkdir /out/$rank
+    RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 \
+        MASTER_PORT=$port SLIPWAY_MESSAGE_DIR=/out/$rank TORCHELASTIC_RUN_ID=1 GROUP_RANK=$rank \
+        NODE_RANK=$rank OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 PYTHONPATH=/opt/slipway:/frameworks \
+        timeout 300 python3 /scripts/worlds.py "$@" > /out/$rank/out 2> /out/$rank/err &
+    pids="$pids $!"
+done
+for pid in $pids; do wait $pid; done
+"""
+
+
+def _verdicts(
+    image: Opened, directory: Path, ways: Sequence[str], mounts: Mapping[Path, str]
+) -> dict[str, str]:
+    """Take all of these ways in two pods; return what their notes say of each."""
+    directory.chmod(0o777)
+    command = ("env", f"port={free_port()}", "sh", "-c", _PODS, "sh", *ways)
+    image.run(*command, mounts={directory: "/out", _SCRIPTS: "/scripts", **mounts})
+    notes: dict[str, list[list[int]]] = {}
+    for rank in ("0", "1"):
+        errors = (directory / rank / "err").read_text()[-3000:]
+        lines = (directory / rank / "out").read_text().splitlines()
+        ends = {each["way"]: each for each in map(json.loads, filter(_is_end, lines))}
+        for way in ways:
+            assert ends[way]["code"] == 0, errors
+            notes.setdefault(way, []).extend([each] if (each := ends[way]["note"]) else [])
+    return {way: _verdict(each) for way, each in notes.items()}
+
+
+def _is_end(line: str) -> bool:
+    return line.startswith('{"way"')
+
+
+def _verdict(notes: list[list[int]]) -> str:
+    if not notes:
+        return _NOT_JUDGED
+    found = apart(notes)
+    return _TOGETHER if found is None else _PERHAPS if found["met"] else _APART
+
+
+def test_what_joins_the_ranks_of_a_plain_script_is_seen(image: Opened, tmp_path: Path) -> None:
+    assert _verdicts(image, tmp_path, [*_WAYS], {}) == _WAYS
+
+
+@pytest.mark.long
+def test_what_joins_the_ranks_of_a_plain_script_is_seen_on_torch_2_6(tmp_path: Path) -> None:
+    (tmp_path / "pods").mkdir()
+    with opened(trainer("2.6"), tmp_path) as image:
+        assert _verdicts(image, tmp_path / "pods", [*_OLD], {}) == _OLD
+
+
+@pytest.mark.long
+def test_a_framework_that_trains_each_rank_alone_is_seen(image: Opened, tmp_path: Path) -> None:
+    packages = {installed(_LOCK): "/frameworks"}
+    assert _verdicts(image, tmp_path, [*_FRAMEWORKS], packages) == _FRAMEWORKS

@@ -37,6 +37,7 @@ from typing import IO, Any
 
 from slipway import termination
 from slipway.events import Events, own_index, own_rank
+from slipway.printed import METRICS, Search
 from slipway_trainer.agent import artifacts
 from slipway_trainer.agent.mirror import Mirror
 from slipway_trainer.agent.processes import LAST_BYTES, from_log, merged, recorded, with_numbers
@@ -63,7 +64,8 @@ def main(arguments: Sequence[str]) -> int:
         directory.mkdir(parents=True, exist_ok=True)
     has_more = url is not None or "SLIPWAY_CHECKPOINT_DIR" in os.environ
     tracking = Tracking.begun()
-    if processes == 1 and not has_more and tracking is None and program[0] == "-m":
+    has_more |= tracking is not None or METRICS in os.environ
+    if processes == 1 and not has_more and program[0] == "-m":
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, *program])  # noqa: S606 - that is its purpose
     sent = Mirror(directory, "" if url is None else _destination(url, 1, own_rank()))
@@ -161,7 +163,7 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
         if processes > 1:
             # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
             torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
-            code, *_ = _wait_for([*torchrun, *program], scratch)
+            code, *_ = _wait_for([*torchrun, *program], scratch, "[0] ")
             return code, merged(scratch, code, processes)
         code, last, pid = _wait_for(program, scratch)
         # It may write the container's message itself.
@@ -172,9 +174,10 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
         return code, {"rank": own_rank(), **(recorded(scratch, code, pid) or from_log(last, code))}
 
 
-def _wait_for(program: Sequence[str], scratch: Path) -> tuple[int, str, int]:
+def _wait_for(program: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[int, str, int]:
     """Run `program` with Python and pass signals on to it; its message goes to `scratch`.
 
+    With METRICS numbers are looked for in its lines, in those that begin with `rank_0`.
     Returns its exit code as a shell would, the end of its standard error, and its process id.
     """
     early: list[int] = []
@@ -190,38 +193,51 @@ def _wait_for(program: Sequence[str], scratch: Path) -> tuple[int, str, int]:
         signal.signal(number, forward)
     environment = {**os.environ, "SLIPWAY_MESSAGE_DIR": str(scratch)}
     command = (sys.executable, *program)
-    child = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+    search = Search.begun(rank_0)
+    out = None if search is None else subprocess.PIPE
+    child = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.PIPE)
     for missed in early:
         child.send_signal(missed)
     last = bytearray()
-    passed_on = threading.Thread(target=_pass_on, args=(child.stderr, last), daemon=True)
-    passed_on.start()
-    # Without a limit: how long a job may take is up to its deadline, not to this process.
-    code = child.wait()
-    # A process that the program left behind may keep its standard error open.
-    passed_on.join(_LEFT_OPEN_SECONDS)
-    text = bytes(last).decode(errors="replace")
+    streams = [(child.stderr, sys.stderr.buffer, last)]
+    if search is not None:
+        streams.append((child.stdout, sys.stdout.buffer, bytearray()))
+        streams = [(source, search.before(sink), end) for source, sink, end in streams]
+    passed_on = [threading.Thread(target=_pass_on, args=each, daemon=True) for each in streams]
+    for each in passed_on:
+        each.start()
+
+    def end() -> None:
+        # Without a limit: how long a job may take is up to its deadline, not to this process.
+        child.wait()
+        # A process that the program left behind may keep its standard error open.
+        for each in passed_on:
+            each.join(_LEFT_OPEN_SECONDS)
+
+    end() if search is None else search.until(end)
+    code, text = child.wait(), bytes(last).decode(errors="replace")
     return code if code >= 0 else 128 - code, text, child.pid
 
 
-def _pass_on(stderr: IO[bytes], last: bytearray) -> None:
+def _pass_on(source: IO[bytes], sink: IO[bytes], last: bytearray) -> None:
     """Copy what is there, as it comes; leave its end in `last`. A bar's line ends each second."""
     is_bar, ended = False, time.monotonic()
     while True:
         left = max(0.0, ended + _BAR_SECONDS - time.monotonic())
-        if select.select([stderr], [], [], left if is_bar else None)[0]:
-            if not (piece := os.read(stderr.fileno(), LAST_BYTES)):
+        if select.select([source], [], [], left if is_bar else None)[0]:
+            piece = os.read(source.fileno(), LAST_BYTES)
+            sink.write(piece)
+            if not piece:
                 return
-            sys.stderr.buffer.write(piece)
             last += piece
             del last[:-LAST_BYTES]
             _, newline, line = piece.rpartition(b"\n")
             ended = time.monotonic() if newline else ended
             is_bar = b"\r" in line or (is_bar and not newline)
         if is_bar and time.monotonic() - ended >= _BAR_SECONDS:
-            sys.stderr.buffer.write(b"\n")
+            sink.write(b"\n")
             is_bar, ended = False, time.monotonic()
-        sys.stderr.buffer.flush()
+        sink.flush()
 
 
 def _copy(

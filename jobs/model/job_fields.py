@@ -80,6 +80,7 @@ class JobFields:
     ] = None
     max_duration: Judges[fields.Seconds | None] = None
     max_time_to_accuracy: Judges[fields.Seconds | None] = None
+    metrics: Waits[dict[fields.MetricName, fields.Pattern]] = Field(default_factory=dict)
     require: Judges[dict[fields.MetricName, parts.Bounds]] = Field(default_factory=dict)
     min_gpu_utilization: Waits[fields.Percent | None] = None
     max_cost: Judges[fields.AboveZero | None] = None

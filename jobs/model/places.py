@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
 from jobs.model.names import WORK, outputs_url
 from jobs.model.volumes import of_claim
+from slipway.printed import METRICS
 
 if TYPE_CHECKING:
     from jobs.model.job_fields import JobFields
@@ -86,7 +87,11 @@ def prepare(
         needs_volume = not is_store
         seconds = max(_SECONDS_TO_COPY_OUT if is_store else _SECONDS_TO_WRITE, seconds)
     kept = outputs_url(place, job.name, job.outputs)
-    if kept is not None and (role == "Master" or job.elastic is not None):
+    may_be_rank_0 = role == "Master" or job.elastic is not None
+    if job.metrics and may_be_rank_0:
+        # Kubernetes would read $(…) in a variable's value.
+        variables[METRICS] = json.dumps(job.metrics, sort_keys=True).replace("$", r"\u0024")
+    if kept is not None and may_be_rank_0:
         variables["SLIPWAY_KEPT"] = kept
         if submission.succeeded is not None:
             variables["SLIPWAY_SUCCEEDED"] = submission.succeeded

@@ -1,10 +1,10 @@
 """Numbers that a program only prints, found in its lines by a job's `metrics`.
 
-    python3 -m slipway.printed '{"accuracy": "accuracy=([0-9.]+)"}' < log
+    python3 -m slipway.printed '{"accuracy": "accuracy=([0-9.]+)"}' 0.log
 
 Each is reported as `slipway.log` does. The names `epoch` and `step` are not numbers of their own:
-they place those that are found with and after them. As a command it writes the message that a
-program leaves which has logged what is in the log.
+they place those that are found with and after them. As a command it reads a log whose lines begin
+with a time, and writes the message that a program with the same numbers leaves.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import IO, Any
 
 from slipway import reporting
@@ -25,6 +26,7 @@ from slipway.events import Events, own_rank, reported
 
 METRICS = "SLIPWAY_METRICS"
 """What to look for in what a program prints: a pattern by each number's name, as JSON."""
+PLACES = frozenset({"epoch", "step"})
 LONGEST = 4096
 """Characters of a line, or of one state of a progress bar, that are searched."""
 _MOST_BYTES = 256 * 1024
@@ -99,7 +101,7 @@ class Printed:
         for line in lines:
             # What was reported already is in a log, too.
             found = {} if reported(line).keys() >= _EVENT else self._found(line)
-            for name in {"epoch", "step"} & found.keys():
+            for name in PLACES & found.keys():
                 if isinstance(number := found.pop(name), float) and number.is_integer():
                     self._place[name] = int(number)
             if found:
@@ -142,6 +144,7 @@ def _number(text: str) -> float | str:
 
 
 if __name__ == "__main__":
-    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):  # noqa: PTH123 - no path
-        Printed(json.loads(sys.argv[1])).see(line.rstrip("\n") for line in sys.stdin)
+    with Path(sys.argv[2]).open("rb") as log, redirect_stdout(Path(os.devnull).open("w")):
+        lines = (line[:-1].partition(b" ")[2].decode(errors="replace") for line in log)
+        Printed(json.loads(sys.argv[1])).see(lines)
     print(json.dumps(reporting.logged()))

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
 from jobs.model.names import WORK, outputs_url
 from jobs.model.volumes import of_claim
-from slipway.printed import METRICS
 
 if TYPE_CHECKING:
     from jobs.model.job_fields import JobFields
@@ -90,7 +89,9 @@ def prepare(
     may_be_rank_0 = role == "Master" or job.elastic is not None
     if job.metrics and may_be_rank_0:
         # Kubernetes would read $(…) in a variable's value.
-        variables[METRICS] = json.dumps(job.metrics, sort_keys=True).replace("$", r"\u0024")
+        variables["SLIPWAY_METRICS"] = json.dumps(job.metrics, sort_keys=True).replace(
+            "$", r"\u0024"
+        )
     if kept is not None and may_be_rank_0:
         variables["SLIPWAY_KEPT"] = kept
         if submission.succeeded is not None:

@@ -10,10 +10,11 @@ from core.problem import likeliest
 from core.process import CommandFailed, printable, run
 from jobs.records.archive import Log, Run
 from jobs.result import FIGURES, RunResult
-from slipway.printed import LONGEST, PLACES
 
 _SECONDS = 60.0
 _TAIL = 4 * 2**20
+_LONGEST = 4096
+_PLACES = {"epoch", "step"}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _WORD = r"[A-Za-z_][\w./-]{0,40}"
 _LABELLED = re.compile(
@@ -33,26 +34,21 @@ def added(
     In pods the launcher has looked: this is for images without it, and for patterns that come after
     the run. It takes a process of its own, as a search may never end.
     """
-    sought = {
-        name: pattern
-        for name, pattern in patterns.items()
-        if name in PLACES or name in anew or result.figure(name) is None
-    }
+    due = {name for name in patterns if name in anew or result.figure(name) is None} - _PLACES
     log = _log(kept)
-    if not result.succeeded or log is None or not sought.keys() - PLACES:
+    if not result.succeeded or log is None or not due:
         return result
-    command = (sys.executable, "-m", "slipway.printed", json.dumps(sought), str(log.path))
+    sought = json.dumps({name: patterns[name] for name in patterns if name in due | _PLACES})
+    command = (sys.executable, "-m", "slipway_trainer.agent.printed", sought, str(log.path))
     try:
-        text = run(*command, cwd=CHECKOUT / "images/trainer", limit=_SECONDS)
+        found = json.loads(run(*command, cwd=CHECKOUT / "images/trainer", limit=_SECONDS))
     except CommandFailed as error:
         warn(f"the log in {log.path} was not searched for `metrics`: {error}")
         return result
-    found, known = json.loads(text), result.as_map()
-    figures = {name: found["metrics"].pop(name) for name in FIGURES & found["metrics"].keys()}
-    for name, values in found.items():
-        if values:
-            known[name] = {**known.get(name, {}), **values}
-    return RunResult.from_map({**known, **figures})
+    known = result.as_map()
+    known |= {name: found["metrics"].pop(name) for name in FIGURES & found["metrics"].keys()}
+    known |= {name: {**known.get(name, {}), **found[name]} for name in found}
+    return RunResult.from_map(known)
 
 
 def likeness(kept: Run, name: str) -> str:
@@ -60,22 +56,20 @@ def likeness(kept: Run, name: str) -> str:
     seen: dict[str, re.Match[str]] = {}
     log = _log(kept)
     for line in () if log is None else log.lines(_TAIL):
-        drawn = printable(line.text.replace("\r", "\n"))[-LONGEST:]
+        drawn = printable(line.text.replace("\r", "\n"))[-_LONGEST:]
         seen |= {_plain(match[1]): match for match in _LABELLED.finditer(drawn)}
     wanted = _plain(name)
-    near = [label for label in seen if wanted in label]
-    near = near or [label for label in seen if len(label) > 2 and label in wanted]
-    label = wanted if wanted in seen else likeliest(wanted, near or seen) or next(iter(near), None)
-    return (
-        ""
-        if label is None
-        else f"{seen[label][0]}: add `metrics: {{{name}: {pattern_of(seen[label])}}}`"
-    )
+    near = [each for each in seen if wanted in each] or [each for each in seen if each in wanted]
+    label = likeliest(wanted, near or seen) or next(iter(near), None)
+    if label is None:
+        return ""
+    return f"{seen[label][0]}: add `metrics: {{{name}: {pattern_of(seen[label])}}}`"
 
 
 def pattern_of(found: re.Match[str]) -> str:
     """Return the pattern for the number after a label, as the stack's file has it."""
-    before = re.sub(r"(?:\\[ \t])+", " +", re.escape(found[1] + found[2])).replace("'", "''")
+    before = re.sub(r"(\\[ \t]){2,}", " +", re.escape(found[1] + found[2]))
+    before = before.replace("\\ ", " ").replace("\\-", "-").replace("'", "''")
     number = "[0-9.]+" if re.fullmatch(r"[\d.]+", found[3]) else "[-+.0-9eE]+"
     return f"'{before}({number})'"
 

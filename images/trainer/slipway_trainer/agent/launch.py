@@ -21,6 +21,7 @@ has ten seconds for the rest when the program has ended; the address of the run 
 """
 
 import argparse
+import json
 import os
 import re
 import select
@@ -37,9 +38,9 @@ from typing import IO, Any
 
 from slipway import termination
 from slipway.events import Events, own_index, own_rank
-from slipway.printed import METRICS, Search
 from slipway_trainer.agent import artifacts
 from slipway_trainer.agent.mirror import Mirror
+from slipway_trainer.agent.printed import METRICS, Lines, Search
 from slipway_trainer.agent.processes import LAST_BYTES, from_log, merged, recorded, with_numbers
 from slipway_trainer.agent.tracking.process import Tracking
 from slipway_trainer.training import report
@@ -193,33 +194,30 @@ def _wait_for(program: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[
         signal.signal(number, forward)
     environment = {**os.environ, "SLIPWAY_MESSAGE_DIR": str(scratch)}
     command = (sys.executable, *program)
-    search = Search.begun(rank_0)
-    out = None if search is None else subprocess.PIPE
-    child = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.PIPE)
+    sought = json.loads(os.environ.get(METRICS, "{}"))
+    # Both streams in one, so that their lines keep their order: a container's log is one as well.
+    out, err = (subprocess.PIPE, subprocess.STDOUT) if sought else (None, subprocess.PIPE)
+    child = subprocess.Popen(command, env=environment, stdout=out, stderr=err)
     for missed in early:
         child.send_signal(missed)
-    last = bytearray()
-    streams = [(child.stderr, sys.stderr.buffer, last)]
-    if search is not None:
-        streams.append((child.stdout, sys.stdout.buffer, bytearray()))
-        streams = [(source, search.before(sink), end) for source, sink, end in streams]
-    passed_on = [threading.Thread(target=_pass_on, args=each, daemon=True) for each in streams]
-    for each in passed_on:
-        each.start()
+    search, last = Search(sought), bytearray()
+    sink = Lines(sys.stdout.buffer, search.lines.put) if sought else sys.stderr.buffer
+    source = child.stdout or child.stderr
+    passed_on = threading.Thread(target=_pass_on, args=(source, sink, last), daemon=True)
+    passed_on.start()
 
     def end() -> None:
         # Without a limit: how long a job may take is up to its deadline, not to this process.
         child.wait()
         # A process that the program left behind may keep its standard error open.
-        for each in passed_on:
-            each.join(_LEFT_OPEN_SECONDS)
+        passed_on.join(_LEFT_OPEN_SECONDS)
 
-    end() if search is None else search.until(end)
+    search.until(end, rank_0) if sought else end()
     code, text = child.wait(), bytes(last).decode(errors="replace")
     return code if code >= 0 else 128 - code, text, child.pid
 
 
-def _pass_on(source: IO[bytes], sink: IO[bytes], last: bytearray) -> None:
+def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> None:
     """Copy what is there, as it comes; leave its end in `last`. A bar's line ends each second."""
     is_bar, ended = False, time.monotonic()
     while True:

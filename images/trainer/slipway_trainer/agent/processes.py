@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from slipway.events import own_rank, warn
-from slipway.printed import METRICS
 from slipway.reporting import logged, numbers
 from slipway.termination import read
 from slipway.uncaught import PEER, in_text
+from slipway_trainer.agent.printed import METRICS
 
 FIRST_FAILURE = "first-failure.json"
 _USAGE, _REFUSAL = 2, re.compile(r"(?m)^(.+: error: .+)\s*\Z")

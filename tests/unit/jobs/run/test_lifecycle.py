@@ -30,7 +30,7 @@ from tests.unit.row import Row
 class Quiet:
     """A context that nobody reads."""
 
-    urn: str = "urn"
+    urn: str = "urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::mine"
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     def status(self, message: str) -> None: ...

@@ -84,8 +84,8 @@ def test_a_result_has_passed_when_its_gate_is_there_with_this_very_result() -> N
 def test_a_result_that_missed_its_gate_says_by_how_much() -> None:
     missed = found(state(run("a", SUCCESS)), job("a", min_accuracy=0.99, max_duration=60))["a"]
     assert missed.gate == "missed"
-    assert "0.00544 less than its `minAccuracy` 0.99" in missed.missed[0]
-    assert "3 s more than its `maxDuration` 60" in missed.missed[1]
+    assert "0.00544 less than its `minAccuracy` 0.99" in missed.missed[0].text
+    assert "3 s more than its `maxDuration` 60" in missed.missed[1].text
 
 
 @pytest.mark.parametrize(("is_busy", "expected"), [(True, "running"), (False, "interrupted")])

@@ -120,7 +120,7 @@ def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> 
     gated = {name: each for name in names if (each := result.figure(name)) is not None}
     outcome = Outcome(job.name, result.state, result, gated=gated)
     is_judged = bounds is None or any(bounds.get(name) is not None for name in LIMITS)
-    if not result.succeeded or (job.passed and not is_judged):
+    if not result.succeeded or not is_judged:
         return outcome
     if job.passed:
         return replace(outcome, gate="passed")

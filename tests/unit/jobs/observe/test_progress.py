@@ -186,3 +186,9 @@ def test_a_row_shows_what_is_new_at_once_and_figures_every_15_seconds(
     assert [each.partition("; ")[2] for each in shown[5:]] == [
         f"epoch 3 at {percent}%" for percent in (27, 52, 77)
     ]
+
+
+def test_a_row_says_from_which_step_it_was_resumed() -> None:
+    resumed = json.dumps({"event": "resumed", "rank": 0, "step": 500})
+    assert told(resumed) == "resumed from step 500"
+    assert told(resumed, epoch(3, 20, loss=0.25)) == "epoch 3, loss 0.2500, resumed from step 500"

@@ -47,10 +47,6 @@ _DURATIONS = "a duration such as 90s, 5m or 1h30m"
 _INTERVAL = "a number of steps such as 500 steps, or a time such as 10 min, 90s or 1h30m"
 _URL = "a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder"
 TORCH = f"one of {', '.join(map(json.dumps, RELEASES))}, in quotes: YAML reads 2.10 as 2.1"
-_METRIC, _METRICS = (
-    r"^[A-Za-z_][\w./-]*$",
-    "a name such as val_loss, of at most 63 letters, digits and _./-",
-)
 _PATTERN = "a regular expression with the number in a group, such as 'accuracy=([0-9.]+)'"
 _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
 
@@ -117,9 +113,8 @@ def _torch(value: object) -> object:
 
 
 def _metric(name: str) -> str:
-    # Of a key the schema would describe the value.
-    if not re.search(_METRIC, name) or len(name) > 63:
-        raise ValueError(_METRICS)
+    if not re.fullmatch(r"[A-Za-z_][\w./-]{0,62}", name):
+        raise ValueError("a name such as val_loss, of at most 63 letters, digits and _./-")
     return name
 
 
@@ -209,9 +204,7 @@ AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(n
 Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
 Percent = Annotated[int, Field(ge=1, le=100), BeforeValidator(integer)]
 Figure = Annotated[float, Field(allow_inf_nan=False), BeforeValidator(number)]
-MetricName = Annotated[
-    str, BeforeValidator(_metric), Field(pattern=_METRIC, max_length=63, description=_METRICS)
-]
+MetricName = Annotated[str, AfterValidator(_metric)]
 Pattern = Annotated[str, Field(description=_PATTERN), AfterValidator(_pattern)]
 Seconds = Annotated[
     float,

@@ -56,10 +56,9 @@ class GateHandler(Handler):
         misses = [*missed(inputs, result, partial(likeness, kept))]
         if misses:
             listed = "".join(f"\n  {each.text}" for each in misses)
-            one = f": {misses[0].text}"
+            what = f": {misses[0].text}" if len(misses) == 1 else f" {len(misses)} limits:{listed}"
             raise RuntimeError(
-                f"job {job} succeeded, but missed"
-                f"{one if len(misses) == 1 else f' {len(misses)} limits:{listed}'}\n"
+                f"job {job} succeeded, but missed{what}\n"
                 f"Its result is kept and it is not trained again: {advice(misses)}"
             )
         return job, {}

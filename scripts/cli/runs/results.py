@@ -44,7 +44,7 @@ class Outcome:
     state: str  # its result's, or `running`, `interrupted` or `no result`
     result: RunResult | None = None
     gate: Verdict = ""  # empty for one that did not succeed, or has no limits
-    gated: Mapping[str, float] = field(default_factory=dict)  # what its `require` judges
+    gated: Mapping[str, float | None] = field(default_factory=dict)  # what its `require` judges
     missed: tuple[Miss, ...] = ()  # each limit that it missed, and by how much
     note: str = ""  # why it has no result, or what becomes of it
 
@@ -55,11 +55,8 @@ class Outcome:
     @property
     def document(self) -> dict[str, Any]:
         """The same for programs to read; empty values are left out."""
-        details = {
-            "gate": self.gate,
-            "missed": [each.text for each in self.missed],
-            "note": self.note,
-        }
+        missed = [each.text for each in self.missed]
+        details = {"gate": self.gate, "missed": missed, "note": self.note}
         kept = {key: value for key, value in details.items() if value}
         # In the order in which a state has its keys.
         text = json.dumps(self.result and self.result.as_map(), sort_keys=True)
@@ -116,11 +113,10 @@ def _left(stack: str, job: str) -> str:
 
 def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> Outcome:
     bounds = job.gate if declared is None or job.passed else limits(declared)
-    names = (bounds or {}).get("require") or {}
-    gated = {name: each for name in names if (each := result.figure(name)) is not None}
-    outcome = Outcome(job.name, result.state, result, gated=gated)
-    is_judged = bounds is None or any(bounds.get(name) is not None for name in LIMITS)
-    if not result.succeeded or not is_judged:
+    known = {} if bounds is None else {name: bounds.get(name) for name in LIMITS}
+    figures = {name: result.figure(name) for name in known.get("require") or ()}
+    outcome = Outcome(job.name, result.state, result, gated=figures)
+    if not result.succeeded or (bounds is not None and not any(known.values())):
         return outcome
     if job.passed:
         return replace(outcome, gate="passed")

@@ -305,9 +305,9 @@ def test_each_number_that_a_gate_judges_has_a_column() -> None:
     listed = found(state(run("a", result), passed, run("b", result), run("bad", FAILURE)),
                    job("b", require={"val_loss": Bounds(max=0.2)}))  # fmt: skip
     heading, *rows = printed(listed).splitlines()[:4]
-    assert heading.split()[-1] == "val_loss"
-    assert {row.split()[0]: row.split()[-1] for row in rows} == {
-        "a": "0.25", "b": "0.25", "bad": "-",
+    assert heading.split()[-2:] == ["val_loss", "f1"]
+    assert {row.split()[0]: row.split()[-2:] for row in rows} == {
+        "a": ["0.25", "-"], "b": ["0.25", "-"], "bad": ["-", "-"],
     }  # fmt: skip
     assert "what to do: change its settings or the limit; then run `make up` again" in printed(
         listed

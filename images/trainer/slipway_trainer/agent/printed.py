@@ -32,6 +32,7 @@ _OPEN_BYTES = 256 * 1024
 _SECONDS = 1.0
 """A pattern that takes longer for a line, as `(a+)+b` may for ever, is given up."""
 _MOST_LINES = 1000
+_RANKS = re.compile(r"(?=\[\d+\] )")
 _COLORS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
@@ -66,7 +67,10 @@ class Search:
         self.lines: queue.Queue[str | None] = queue.Queue(_MOST_LINES)
 
     def until(self, end: Callable[[], None], prefix: str) -> None:
-        """Search the `lines` with a prefix, until `end` returns in a thread of its own."""
+        """Search the `lines`, those of several ranks from a prefix on to the next one's.
+
+        It goes on until `end` returns in a thread of its own.
+        """
 
         def wait() -> None:
             end()
@@ -74,7 +78,10 @@ class Search:
 
         threading.Thread(target=wait, daemon=True).start()
         every = iter(self.lines.get, None)
-        self.see(each.removeprefix(prefix) for each in every if each.startswith(prefix))
+        if prefix:
+            parts = (part for line in every for part in _RANKS.split(line))
+            every = (part.removeprefix(prefix) for part in parts if part.startswith(prefix))
+        self.see(every)
 
     def see(self, lines: Iterable[str]) -> None:
         """Report the numbers of each line, of each the last one: so a bar has its latest state."""

@@ -202,3 +202,16 @@ def test_a_process_that_is_left_behind_does_not_hold_the_launcher_up(tmp_path: P
     message, _ = launched(tmp_path, program, _METRICS)
     assert message["metrics"] == {"accuracy": 0.5}
     assert time.monotonic() - began < 15
+
+
+def test_of_several_ranks_those_of_rank_0_count_also_where_lines_run_into_each_other() -> None:
+    """As torchrun prints them."""
+    search = Search({"v": r"v=(\d+)", "w": r"w=(\d+)"})
+    lines = ["[1] v=9", "[0] v=1", "v=8", "[0] 5/9 w=2[1] v=7", "[1] w=6[0] v=3", "[10] w=5"]
+
+    def end() -> None:
+        for line in lines:
+            search.lines.put(line)
+
+    search.until(end, "[0] ")
+    assert reporting.logged()["metrics"] == {"v": 3.0, "w": 2.0}

@@ -79,8 +79,12 @@ class Progress:
     def _see(self, point: Point) -> None:
         latest = self._latest
         # A log that broke off is read again from its beginning.
-        if latest is not None and (point.epoch, point.step) <= (latest.epoch, latest.step):
+        if latest is not None and (point.epoch, point.step) < (latest.epoch, latest.step):
             return
+        if latest is not None and (point.epoch, point.step) == (latest.epoch, latest.step):
+            point.loss = latest.loss if point.loss is None else point.loss
+            point.accuracy = latest.accuracy if point.accuracy is None else point.accuracy
+            point.others = {**latest.others, **point.others}
         self._first = self._first or point
         if latest is None or point.epoch != latest.epoch:
             self._begun = point

@@ -215,3 +215,25 @@ def test_of_several_ranks_those_of_rank_0_count_also_where_lines_run_into_each_o
 
     search.until(end, "[0] ")
     assert reporting.logged()["metrics"] == {"v": 3.0, "w": 2.0}
+
+
+def test_signals_reach_the_program_while_it_is_searched(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import signal, sys\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (print('v=2', flush=True), sys.exit(0)))\n"
+        "print('v=1', flush=True)\nsignal.pause()\n"
+    )
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(CHECKOUT / "images/trainer"),
+        "SLIPWAY_METRICS": json.dumps({"v": r"v=(\d+)"}),
+    }
+    command = [sys.executable, "-m", "slipway_trainer.launch", "--", str(script)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "v=1\n"
+        process.terminate()
+        rest = process.communicate(timeout=_LIMIT_SECONDS)[0]
+    assert process.returncode == 0
+    assert [each["metrics"] for each in map(reported, rest.splitlines()) if each][-1] == {"v": 2.0}

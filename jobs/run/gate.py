@@ -79,15 +79,16 @@ def limits(job: TrainingJob) -> dict[str, Any]:
 
 
 class Miss(NamedTuple):
-    """A limit that a result misses: by how much, and what to do."""
+    """A limit that a result misses, by how much; or why it can't be judged, and what to do."""
 
     text: str
-    advice: str = "change its settings or the limit"
+    is_judged: bool = True
 
 
 def advice(misses: Iterable[Miss]) -> str:
-    """Return what to do about all of them."""
-    return "; ".join(dict.fromkeys(each.advice for each in misses))
+    """Return what to do about all of them: where nothing was reported, no settings help."""
+    is_judged = any(each.is_judged for each in misses)
+    return "change its settings or the limit" if is_judged else "do what it says above"
 
 
 def missed(
@@ -104,8 +105,9 @@ def missed(
         least = least.get(dataset)
         if least is None:
             yield Miss(
-                f"it has a `minAccuracy` for {', '.join(known)}, and its result is for {dataset}",
+                f"it has a `minAccuracy` for {', '.join(known)}, and its result is for {dataset}: "
                 "add one for it, or set one number",
+                is_judged=False,
             )
     yield from _judged(
         ("an accuracy of", result.figure("accuracy"), ""),
@@ -115,16 +117,16 @@ def missed(
     yield from _judged(
         ("a duration of", result.duration_seconds, " s"),
         ("maxDuration", inputs.get("maxDuration")),
-        lambda limit: Miss(f"it has no duration, so {limit} can't be judged", "take that out"),
+        lambda limit: Miss(f"it has no duration, so {limit} can't be judged", is_judged=False),
     )
     yield from _judged(
         ("a time to its goal of", result.figure("time_to_accuracy_seconds"), " s"),
         ("maxTimeToAccuracy", inputs.get("maxTimeToAccuracy")),
         lambda limit: Miss(
             f"no time to accuracy was reported, so {limit} can't be judged (its goal: "
-            f"{result.goal or 'none'})",
-            "give the job a `goal` that it reaches, or let its program write "
-            "time_to_accuracy_seconds (docs/results.md)",
+            f"{result.goal or 'none'}): give the job a `goal` that it reaches, or let its program "
+            "write time_to_accuracy_seconds (docs/results.md)",
+            is_judged=False,
         ),
     )
     for name, bounds in (inputs.get("require") or {}).items():
@@ -138,12 +140,14 @@ def missed(
 def _unreported(name: str, limit: str, result: RunResult, like: Callable[[str], str]) -> Miss:
     figures = (*sorted(FIGURES), *(result.metrics or ()))
     known = [each for each in figures if result.figure(each) is not None]
-    listed = ", ".join(known) or "none"
-    text = f"no {name} was reported, so {limit} can't be judged (reported: {listed})"
-    report = "let its program report one and end with `slipway.finish()` (docs/results.md)"
+    what = "let its program report one (docs/results.md), or take the limit out"
     if found := like(name):
-        report = f"its log has {found} to the job, for which nothing is trained"
-    return Miss(text, f"{report}, or take the limit out.{meant(name, known)}")
+        what = f"its log has {found} to the job, for which nothing is trained"
+    return Miss(
+        f"no {name} was reported, so {limit} can't be judged (reported: "
+        f"{', '.join(known) or 'none'}).{meant(name, known)} {what[0].upper()}{what[1:]}",
+        is_judged=False,
+    )
 
 
 def _judged(

@@ -254,7 +254,7 @@ def _story(outcome: Outcome) -> str:
         missed = "; ".join(each.text for each in outcome.missed)
         return (
             f"job {outcome.job} succeeded, but missed: {missed}\n"
-            f"what to do: {advice(outcome.missed)}; then run `make up` again"
+            f"what to do: {advice(outcome.missed)}, then run `make up` again"
         )
     if outcome.gate == "not judged":
         return f"job {outcome.job} succeeded; `make up` checks its limits"

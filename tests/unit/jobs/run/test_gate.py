@@ -97,11 +97,11 @@ def test_a_limit_that_is_just_kept_passes(limits: dict[str, Any]) -> None:
         ),
         (
             {"require": {"f1": {"min": 0.5}}},
-            "no f1 was reported, so `require` can't be judged (reported: accuracy, val_loss)\nIts",
+            "no f1 was reported, so `require` can't be judged (reported: accuracy, val_loss). Let",
         ),
         (
             {"require": {"val_los": {"max": 0.5}}},
-            "or take the limit out. Did you mean val_loss?",
+            "(reported: accuracy, val_loss). Did you mean val_loss? Let its program report one",
         ),
     ],
 )

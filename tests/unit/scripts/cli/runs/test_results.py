@@ -309,7 +309,7 @@ def test_each_number_that_a_gate_judges_has_a_column() -> None:
     assert {row.split()[0]: row.split()[-2:] for row in rows} == {
         "a": ["0.25", "-"], "b": ["0.25", "-"], "bad": ["-", "-"],
     }  # fmt: skip
-    assert "what to do: change its settings or the limit; then run `make up` again" in printed(
+    assert "what to do: change its settings or the limit, then run `make up` again" in printed(
         listed
     )
 

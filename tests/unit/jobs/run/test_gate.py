@@ -208,5 +208,5 @@ def test_a_number_that_was_only_printed_comes_with_the_line_to_add() -> None:
     for said in (refusal(silent, minAccuracy=0.9), refusal(silent, require=bounds)):
         assert "accuracy=0.9666: add `metrics: {accuracy: 'accuracy=([0-9.]+)'}` to the job" in said
         assert "change its settings" not in said
-    assert "let its program report one" in said
+    assert "Let its program report one" in said
     assert "change its settings or the limit" in refusal(minAccuracy=0.99)

@@ -140,6 +140,7 @@ class RunResult(TrainingReport):
         image: What the pods ran, by its digest.
         exit_codes: Each replica's exit code, by its rank or ranks.
         restarts: How many containers were started again.
+        resumed_step: The step of the checkpoint that it went on from.
         failure: What is known where it did not succeed.
         attempts: The attempts before this one, oldest first.
         goodput: Share of the time since the first attempt's start that went into steps which are in
@@ -163,6 +164,7 @@ class RunResult(TrainingReport):
     image: str | None = None
     exit_codes: Mapping[str, int] | None = None
     restarts: int | None = None
+    resumed_step: int | None = None
     failure: FailureDetails | None = None
     attempts: Sequence[Mapping[str, Any]] | None = None
     goodput: float | None = None
@@ -206,7 +208,8 @@ class RunResult(TrainingReport):
         figures = {"accuracy": self.accuracy, **(self.metrics or {})}
         known = {name: value for name, value in figures.items() if value is not None}
         shown = "".join(f", {name} {value:.6g}" for name, value in list(known.items())[:_SHOWN])
-        return f"Succeeded in {self.duration_seconds:g} s{shown}"
+        begun = "" if self.resumed_step is None else f", resumed from step {self.resumed_step}"
+        return f"Succeeded in {self.duration_seconds:g} s{shown}{begun}"
 
 
 def only_known(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:

@@ -48,6 +48,7 @@ _DURATIONS = "a duration such as 90s, 5m or 1h30m"
 _INTERVAL = "a number of steps such as 500 steps, or a time such as 10 min, 90s or 1h30m"
 _URL = "a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder"
 TORCH = f"one of {', '.join(map(json.dumps, RELEASES))}, in quotes: YAML reads 2.10 as 2.1"
+_PATTERN = "a regular expression with the number in a group, such as 'accuracy=([0-9.]+)'"
 _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
 
 
@@ -112,6 +113,22 @@ def _torch(value: object) -> object:
     return name
 
 
+def _metric(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][\w./-]{0,62}", name):
+        raise ValueError("a name such as val_loss, of at most 63 letters, digits and _./-")
+    return name
+
+
+def _pattern(text: str) -> str:
+    try:
+        groups = re.compile(text).groups
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{_PATTERN}; of this one Python says: {error}") from None
+    if groups == 0:
+        raise ValueError(f"{_PATTERN}; this one has no group")
+    return text
+
+
 def _volume(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?", name):
         raise ValueError("at most 30 of a-z, 0-9 and -, and no - first or last")
@@ -145,7 +162,7 @@ Word = Annotated[
 ]
 Torch = Annotated[str, BeforeValidator(_torch), Field(json_schema_extra={"enum": [*RELEASES]})]
 ArtifactPath = Annotated[str, Field(description=_ARTIFACT), AfterValidator(_artifact)]
-Pattern = Annotated[
+PathPattern = Annotated[
     str, Field(pattern="^[^/]", description="files in the working directory: *.pt, or runs/**")
 ]
 InputName = Annotated[str, AfterValidator(_input)]
@@ -191,10 +208,8 @@ AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(n
 Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
 Percent = Annotated[int, Field(ge=1, le=100), BeforeValidator(integer)]
 Figure = Annotated[float, Field(allow_inf_nan=False), BeforeValidator(number)]
-MetricName = Annotated[
-    str,
-    Field(pattern=r"^[A-Za-z_][\w./-]*$", max_length=63, description="a name such as val_loss"),
-]
+MetricName = Annotated[str, AfterValidator(_metric)]
+Pattern = Annotated[str, Field(description=_PATTERN), AfterValidator(_pattern)]
 Seconds = Annotated[
     float,
     Field(

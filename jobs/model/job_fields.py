@@ -68,7 +68,7 @@ class JobFields:
     seed: Trains[Count | None] = None
     goal: Trains[fields.Goal | None] = None
     outputs: Trains[fields.Url | None] = None
-    keep: Waits[tuple[fields.Pattern, ...] | None] = None
+    keep: Waits[tuple[fields.PathPattern, ...] | None] = None
     outputs_every: Waits[fields.WholeSeconds | None] = None
     depends_on: Waits[tuple[fields.Name, ...]] = ()
     inputs: Trains[dict[fields.InputName, parts.JobInput]] = Field(default_factory=dict)
@@ -82,6 +82,7 @@ class JobFields:
     ] = None
     max_duration: Judges[fields.Seconds | None] = None
     max_time_to_accuracy: Judges[fields.Seconds | None] = None
+    metrics: Waits[dict[fields.MetricName, fields.Pattern]] = Field(default_factory=dict)
     require: Judges[dict[fields.MetricName, parts.Bounds]] = Field(default_factory=dict)
     distributed: Judges[bool] = True
     min_gpu_utilization: Waits[fields.Percent | None] = None

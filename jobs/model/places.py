@@ -64,13 +64,10 @@ def prepare(
     rank 0, all of them. `key` names the checkpoints' program, and `facts` are what trains a run.
     """
     job, place = submission.job, submission.place
-    variables: dict[str, str] = {}
+    may_be_rank_0 = role == "Master" or job.elastic is not None
+    variables = _declared(job, may_be_rank_0=may_be_rank_0)
     needs_volume = False
     seconds = SECONDS_TO_STOP if job.outputs is None else _SECONDS_TO_COPY_OUT
-    if job.outputs_every is not None:
-        variables["SLIPWAY_OUTPUTS_EVERY"] = str(job.outputs_every)
-    if job.keep is not None:
-        variables["SLIPWAY_KEEP"] = json.dumps(job.keep)
     if job.checkpoint is not None and (url := checkpoints_url(job, place)) is not None:
         folder, is_store = f"checkpoints/{job.name}/{key}", url != VOLUME_URL
         stack = None if job.checkpoint.url is None else submission.stack
@@ -88,21 +85,33 @@ def prepare(
         needs_volume = not is_store
         seconds = max(_SECONDS_TO_COPY_OUT if is_store else _SECONDS_TO_WRITE, seconds)
     kept = outputs_url(place, job.name, job.outputs)
-    if kept is not None and (role == "Master" or job.elastic is not None):
+    if kept is not None and may_be_rank_0:
         variables["SLIPWAY_KEPT"] = kept
         if submission.succeeded is not None:
             variables["SLIPWAY_SUCCEEDED"] = submission.succeeded
         needs_volume |= kept.startswith(f"{VOLUME_URL}/")
         seconds = _SECONDS_TO_COPY_OUT
     variables |= tracking_variables(submission.tracking, facts)
-    if (job.image is not None or job.build is not None) and "USER" not in job.env:
-        variables["USER"] = USER  # its image may have no name for the user that pods run as
     pod["containers"][0]["env"] += [
         {"name": name, "value": literal(value)} for name, value in variables.items()
     ]
     pod["terminationGracePeriodSeconds"] = seconds
     if needs_volume:
         mount(pod)
+
+
+def _declared(job: JobFields, *, may_be_rank_0: bool) -> dict[str, str]:
+    """Return the variables that a job's own fields become, for the launcher in its pods."""
+    variables = {}
+    if job.outputs_every is not None:
+        variables["SLIPWAY_OUTPUTS_EVERY"] = str(job.outputs_every)
+    if job.keep is not None:
+        variables["SLIPWAY_KEEP"] = json.dumps(job.keep)
+    if job.metrics and may_be_rank_0:
+        variables["SLIPWAY_METRICS"] = json.dumps(job.metrics, sort_keys=True)
+    if (job.image is not None or job.build is not None) and "USER" not in job.env:
+        variables["USER"] = USER  # its image may have no name for the user that pods run as
+    return variables
 
 
 def mount(pod: Map) -> None:

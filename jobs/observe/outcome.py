@@ -92,6 +92,7 @@ def result(
         completed=completed,
         image=next((each.image for each in replicas.values() if each.image), None),
         exit_codes={topology.span(number): each.code for number, each in ends.items()},
+        resumed_step=run.progress.resumed,
         restarts=sum(replica.restarts for replica in replicas.values()),
         failure=failure,
         tracking=next((each for each in addresses if isinstance(each, str)), None),

@@ -43,6 +43,7 @@ class Progress:
 
     world_size: int
     has_stepped: bool = False  # whether it has trained at all
+    resumed: int | None = None  # the step of the checkpoint that it went on from
     warnings: list[str] = field(default_factory=list)
     _epochs: int | None = None
     _first: Point | None = None  # of the run: the pace is measured from it
@@ -66,6 +67,8 @@ class Progress:
             self._see(Point(event, epoch))
         elif event.get("event") == "metrics":
             self._line = ", ".join(_shown(numbers(event.get("metrics")))) or self._line
+        elif event.get("event") == "resumed":
+            self.resumed = _count(event.get("step"))
         elif event.get("event") == "warning" and len(self.warnings) < _MOST_WARNINGS:
             self.warnings.append(str(event.get("warning")))
         elif "event" not in event:
@@ -76,8 +79,12 @@ class Progress:
     def _see(self, point: Point) -> None:
         latest = self._latest
         # A log that broke off is read again from its beginning.
-        if latest is not None and (point.epoch, point.step) <= (latest.epoch, latest.step):
+        if latest is not None and (point.epoch, point.step) < (latest.epoch, latest.step):
             return
+        if latest is not None and (point.epoch, point.step) == (latest.epoch, latest.step):
+            point.loss = latest.loss if point.loss is None else point.loss
+            point.accuracy = latest.accuracy if point.accuracy is None else point.accuracy
+            point.others = {**latest.others, **point.others}
         self._first = self._first or point
         if latest is None or point.epoch != latest.epoch:
             self._begun = point
@@ -87,13 +94,16 @@ class Progress:
 
     def __str__(self) -> str:
         """Describe it in one line; empty when nothing was reported."""
-        point = self._latest
+        point, begun = self._latest, ""
+        if self.resumed is not None:
+            begun = f"resumed from step {self.resumed}"
         if point is None:
-            return f"last line: {_cut(self._line)}" if self._line else ""
+            last = f"last line: {_cut(self._line)}" if self._line else ""
+            return ", ".join(filter(None, (begun, last)))
         of = "" if self._epochs is None else f"/{self._epochs}"
         is_within = not point.ends_its_epoch and point.share is not None
         at = f" at {point.share:.0%}" if is_within else ""
-        parts = [f"epoch {point.epoch}{of}{at}", *self._figures(point), self._left(point)]
+        parts = [f"epoch {point.epoch}{of}{at}", *self._figures(point), self._left(point), begun]
         return ", ".join(filter(None, parts))
 
     def _figures(self, point: Point) -> list[str]:

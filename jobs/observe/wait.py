@@ -20,7 +20,7 @@ from jobs.observe.progress import Progress
 from jobs.observe.pytorchjob import conditions
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import Limits, end_of, is_stuck, outlasting
-from jobs.records.archive import Entry, Kind, Run, Timeline, entry
+from jobs.records.archive import INTERRUPTED, Entry, Kind, Run, Timeline, entry
 from jobs.result import End, RunResult
 
 _TICK_SECONDS = 0.5
@@ -50,6 +50,7 @@ class Wait:
     on_cancel: Literal["keep", "delete"]  # what Ctrl-C does with the job
     kept: Run
     prefix: str = ""  # what its row begins with
+    resumes: bool = False  # whether the job has checkpoints
     _warned: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -125,10 +126,11 @@ class Wait:
             end = ", which continues. The next `make up` waits for it again; `make down` ends it"
             if self.on_cancel == "delete":
                 self.api.delete()
-                end = (
-                    " and deleted it, as its `onCancel` says; the next `make up` trains from the "
-                    "beginning"
-                )
+                begins = "its newest checkpoint, if it has one" if self.resumes else "the beginning"
+                end = f" it, as its `onCancel` says; the next `make up` trains from {begins}"
+                ended = entry(datetime.now(UTC), "end", INTERRUPTED, f"Ctrl-C deleted{end}")
+                self._timeline.add([ended])
+                end = f" and deleted{end}"
             raise InterruptedWait(f"stopped waiting for PyTorchJob {job}{end}")
         if time.monotonic() - feed.follower.contact > _SILENCE_SECONDS:
             raise InterruptedWait(

@@ -35,6 +35,8 @@ NOTE = "#"
 _NAME = re.compile("[0-9]{1,9}-")
 _TAIL = 4 * LONGEST
 """Bytes at the end of a log that contain a complete line, though each of its own became three."""
+INTERRUPTED = "interrupted"
+"""What the end of a run that Ctrl-C deleted is about."""
 _MOST_ENTRIES = 5000
 """Entries that are kept: those of a thousand replicas that start, end and are restarted once."""
 _FIELDS = {"time", "kind", "about", "text"}

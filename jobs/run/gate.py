@@ -5,14 +5,17 @@ A resource of its own beside the run, so that the run's result is kept whatever 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from core.context import Context
 from core.handler import Change, Handler, Properties, compare
 from core.problem import meant
+from jobs.records import archive
+from jobs.records.printed import likeness
 from jobs.result import FIGURES, RunResult, explain, only_known
 
 if TYPE_CHECKING:  # It takes a second to import.
@@ -49,15 +52,17 @@ class GateHandler(Handler):
         result = RunResult.from_map(inputs["result"])
         if not result.succeeded:
             raise RuntimeError(explain(job, result) + _earlier(result))
-        misses = list(missed(inputs, result))
-        if (text := apart(inputs, result)) is not None and text not in misses:
+        kept = archive.of_urn(context.urn).run(result.run_id or "")
+        misses = [*missed(inputs, result, partial(likeness, kept))]
+        text = apart(inputs, result)
+        if text is not None and text not in (each.text for each in misses):
             context.warn(f"job {job} misses {text}")
         if misses:
-            listed = "".join(f"\n  {each}" for each in misses)
-            what = f": {misses[0]}. " if len(misses) == 1 else f" {len(misses)} limits:{listed}\n"
+            listed = "".join(f"\n  {each.text}" for each in misses)
+            what = f": {misses[0].text}" if len(misses) == 1 else f" {len(misses)} limits:{listed}"
             raise RuntimeError(
-                f"job {job} succeeded, but missed{what}Its result is kept and it is not trained "
-                "again: change its settings or the limit"
+                f"job {job} succeeded, but missed{what}\n"
+                f"Its result is kept and it is not trained again: {advice(misses)}"
             )
         return job, {}
 
@@ -97,60 +102,87 @@ def apart(inputs: Mapping[str, Any], result: RunResult) -> str | None:
     )
 
 
-def missed(inputs: Mapping[str, Any], result: RunResult) -> Iterator[str]:
-    """Yield each of a gate's limits that the result misses, and by how much."""
+class Miss(NamedTuple):
+    """A limit that a result misses, by how much; or why it can't be judged, and what to do."""
+
+    text: str
+    is_judged: bool = True
+
+
+def advice(misses: Iterable[Miss]) -> str:
+    """Return what to do about all of them: where nothing was reported, no settings help."""
+    is_judged = any(each.is_judged for each in misses)
+    return "change its settings or the limit" if is_judged else "do what it says above"
+
+
+def missed(
+    inputs: Mapping[str, Any], result: RunResult, like: Callable[[str], str] = lambda _: ""
+) -> Iterator[Miss]:
+    """Yield each of a gate's limits that the result misses.
+
+    `like` returns what was printed that looks like a figure which was not reported, and what to do.
+    """
     is_judged = any(inputs.get(name) is not None for name in LIMITS)
-    if is_judged and result.apart and not result.apart.get("met"):
-        yield from filter(None, [apart(inputs, result)])
+    text = apart(inputs, result)
+    if is_judged and text is not None and not (result.apart or {}).get("met"):
+        yield Miss(text, is_judged=False)
     least = inputs.get("minAccuracy")
     if isinstance(least, Mapping):
         # What it was really trained on counts.
         dataset, known = result.dataset or "a data set that it did not name", sorted(least)
         least = least.get(dataset)
         if least is None:
-            yield (
+            yield Miss(
                 f"it has a `minAccuracy` for {', '.join(known)}, and its result is for {dataset}: "
-                "add one for it, or set one number"
+                "add one for it, or set one number",
+                is_judged=False,
             )
     yield from _judged(
         ("an accuracy of", result.figure("accuracy"), ""),
         ("minAccuracy", least),
-        "no accuracy was reported, so {} can't be judged: let its program write one "
-        "(docs/results.md), or take the `minAccuracy` out",
+        lambda limit: _unreported("accuracy", limit, result, like),
     )
     yield from _judged(
         ("a duration of", result.duration_seconds, " s"),
         ("maxDuration", inputs.get("maxDuration")),
-        "it has no duration, so {} can't be judged",
+        lambda limit: Miss(f"it has no duration, so {limit} can't be judged", is_judged=False),
     )
     yield from _judged(
         ("a time to its goal of", result.figure("time_to_accuracy_seconds"), " s"),
         ("maxTimeToAccuracy", inputs.get("maxTimeToAccuracy")),
-        f"no time to accuracy was reported, so {{}} can't be judged (its goal: "
-        f"{result.goal or 'none'}): give the job a `goal` that it reaches, or let its program "
-        "write time_to_accuracy_seconds (docs/results.md)",
+        lambda limit: Miss(
+            f"no time to accuracy was reported, so {limit} can't be judged (its goal: "
+            f"{result.goal or 'none'}): give the job a `goal` that it reaches, or let its program "
+            "write time_to_accuracy_seconds (docs/results.md)",
+            is_judged=False,
+        ),
     )
     for name, bounds in (inputs.get("require") or {}).items():
         if (value := result.figure(name)) is None:
-            yield _unreported(name, result)
+            yield _unreported(name, "`require`", result, like)
             continue
         for bound in sorted(bounds.items(), reverse=True):
             yield from _judged((f"{name} is", value, ""), bound)
 
 
-def _unreported(name: str, result: RunResult) -> str:
+def _unreported(name: str, limit: str, result: RunResult, like: Callable[[str], str]) -> Miss:
     figures = (*sorted(FIGURES), *(result.metrics or ()))
     known = [each for each in figures if result.figure(each) is not None]
-    return (
-        f"no {name} was reported, so `require` can't judge it (reported: "
-        f"{', '.join(known) or 'none'}).{meant(name, known)} Let its program report one and "
-        "end with `slipway.finish()` (docs/results.md), or take it out of `require`"
+    what = "let its program report one (docs/results.md), or take the limit out"
+    if found := like(name):
+        what = f"its log has {found} to the job, for which nothing is trained"
+    return Miss(
+        f"no {name} was reported, so {limit} can't be judged (reported: "
+        f"{', '.join(known) or 'none'}).{meant(name, known)} {what[0].upper()}{what[1:]}",
+        is_judged=False,
     )
 
 
 def _judged(
-    figure: tuple[str, float | None, str], limit: tuple[str, float | None], lacking: str = ""
-) -> Iterator[str]:
+    figure: tuple[str, float | None, str],
+    limit: tuple[str, float | None],
+    lacking: Callable[[str], Miss] = Miss,
+) -> Iterator[Miss]:
     """Yield by how much a figure misses a limit; the name of a least one begins with min.
 
     A figure is what it is called, its value and its unit. `lacking` is for one without a value.
@@ -159,19 +191,15 @@ def _judged(
     name, bound = limit
     if bound is None:
         return
+    shown_limit = f"`{name}` {bound:g}"
     if value is None:
-        yield lacking.format(f"`{name}` {bound:g}")
-        return
-    if not isfinite(value):
+        yield lacking(shown_limit)
+    elif not isfinite(value):
         # No comparison with NaN is true.
-        yield f"{what} {value}{unit}, which is no finite number and misses its `{name}` {bound:g}"
-        return
-    is_least = name.startswith("min")
-    if value < bound if is_least else value > bound:
+        yield Miss(f"{what} {value}{unit}, which is no finite number and misses its {shown_limit}")
+    elif value < bound if name.startswith("min") else value > bound:
         # As many digits as set it apart from its limit.
         shown = f"{value:.6g}" if f"{value:.6g}" != f"{bound:.6g}" else f"{value!r}"
-        less = "less" if is_least else "more"
-        yield (
-            f"{what} {shown}{unit}, which is {abs(value - bound):.4g}{unit} {less} than its "
-            f"`{name}` {bound:g}"
-        )
+        less = "less" if name.startswith("min") else "more"
+        by = f"{abs(value - bound):.4g}{unit} {less}"
+        yield Miss(f"{what} {shown}{unit}, which is {by} than its {shown_limit}")

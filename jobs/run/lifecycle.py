@@ -20,7 +20,8 @@ from jobs.model.submission import Submission
 from jobs.observe.verdict import Limits
 from jobs.plan import TrainingCost
 from jobs.records import archive
-from jobs.records.history import provenance
+from jobs.records.history import History, provenance
+from jobs.records.printed import added
 from jobs.result import RunResult
 from jobs.run.patch import patch_in_place
 from jobs.run.preview import alters_result, describe, show, validate_admission
@@ -115,7 +116,7 @@ class PyTorchJobHandler(Handler):
                 f"--namespace {api.namespace} delete pytorchjob {api.name}`, as the result does "
                 "not need it; then run the same command again"
             ) from error
-        return {"result": state["result"]}
+        return {"result": _searched(state, inputs, context)}
 
     def delete(self, state: Properties, context: Context) -> None:
         """Stop the run and remove it, its pods first, and what was kept of its logs."""
@@ -138,6 +139,18 @@ class PyTorchJobHandler(Handler):
 
     def _changes(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         return alters_result(super().diff(state, inputs, context), state, inputs)
+
+
+def _searched(state: Properties, inputs: Properties, context: Context) -> Any:
+    """Return the result, with what other `metrics` find in the log that is kept of its run."""
+    known, logs = state["result"], archive.of_urn(context.urn)
+    before, now = (each["job"].get("metrics", {}) for each in (state, inputs))
+    if anew := [name for name in now if now[name] != before.get(name)]:
+        result = RunResult.from_map(known)
+        run_id = result.run_id or ""
+        known = added(result, logs.run(run_id), now, context.warn, anew).as_map()
+        History(logs).end(run_id, known)
+    return known
 
 
 def _costs(state: Properties, inputs: Properties) -> str:

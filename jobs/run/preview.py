@@ -93,9 +93,11 @@ def _effect(leaf: Leaf) -> Effect | None:
 def _begins(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
     """Return where a job with checkpoints begins: what succeeded leaves none to go on from."""
     before, now = (checkpoint_key(Submission.from_inputs(each)) for each in (state, inputs))
-    if before == now and state["result"]["state"] != "Succeeded":
+    if before != now:
+        return "; it begins anew, not from a checkpoint"
+    if state["result"]["state"] != "Succeeded":
         return "; it resumes from its newest checkpoint, if there is one"
-    return "; it begins anew, not from a checkpoint"
+    return "; it begins anew, unless an interrupted run has left a checkpoint"
 
 
 def leaves(old: Any, new: Any, path: str = "") -> Iterator[Leaf]:

@@ -17,6 +17,7 @@ from jobs.observe.verdict import Limits
 from jobs.observe.wait import Wait
 from jobs.records.archive import Archive
 from jobs.records.history import History, Record
+from jobs.records.printed import added
 from jobs.result import RunResult
 from jobs.run import retry
 from jobs.run.retry import Attempt
@@ -81,7 +82,11 @@ class Training:
         history.begin(Record(run_id=run_id, submitted=begun, provenance=self.facts))
         age, kept = self.api.age(live), self.logs.run(run_id)
         on_cancel = self.submission.job.on_cancel
-        wait = Wait(self.api, live, self.limits, age, self.context, on_cancel, kept, prefix)
+        resumes = self.submission.job.checkpoint is not None
+        wait = Wait(
+            self.api, live, self.limits, age, self.context, on_cancel, kept, prefix, resumes
+        )
         result = retry.complete(wait.to_the_end(), before, retry.last_succeeded(live))
+        result = added(result, kept, self.submission.job.metrics, self.context.warn)
         history.end(run_id, result.as_map())
         return result

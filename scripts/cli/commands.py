@@ -73,8 +73,8 @@ def _update(cli: Cli, *options: str) -> int:
     code = cli.run(*_UPDATE, *options)
     if code == INTERRUPTED:
         echo(
-            "Interrupted. The stack keeps its outputs, and runs that have started go on; the next "
-            "`make up` waits for them."
+            "Interrupted. The stack keeps its outputs. Runs that have started go on, unless their "
+            "`onCancel` is delete; the next `make up` waits for them. `make results` has each."
         )
     else:
         from scripts.cli.runs import results  # noqa: PLC0415 - of no use to a preview

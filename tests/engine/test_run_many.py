@@ -247,7 +247,8 @@ def rounds(many: Many, well: Declared, trainer: str, leaving: dict[str, Any]) ->
     }
     moved = {**well, own("moved"): {**well[own("moved")], "args": ["one", "as before"]}}
     second = {**moved, own("before"): {**well[own("before")], "minAccuracy": 0.6}}
-    third = {**moved, own("other"): {**well[own("other")], "args": ["two"]}}
+    lower = {own("before"): {**well[own("before")], "minAccuracy": 0.5}}
+    third = {**moved, **lower, own("other"): {**well[own("other")], "args": ["two"]}}
     return Rounds(many.up(first), many.up(second), many.stack.preview(**third), many.up(third))
 
 

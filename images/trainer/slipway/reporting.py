@@ -62,7 +62,7 @@ def finish(*, dataset: str | None = None, samples_seen: int | None = None, **num
     _add(numbers)
     atexit.unregister(_leave_what_was_logged)
     facts = _given(dataset=dataset, samples_seen=samples_seen)
-    termination.leave({"rank": own_rank(), **facts, **_metrics()})
+    termination.leave({"rank": own_rank(), **facts, **logged()})
 
 
 @atexit.register
@@ -71,7 +71,7 @@ def _leave_what_was_logged() -> None:
     """At the end of a program that did not call `finish`; what it left itself counts."""
     if _latest and not hasattr(sys, "last_value"):
         left = termination.read(termination.place())
-        termination.leave({"rank": own_rank(), **_metrics(), **left})
+        termination.leave({"rank": own_rank(), **logged(), **left})
 
 
 def _add(values: Mapping[str, Any], epoch: int | None = None) -> dict[str, float]:
@@ -86,8 +86,8 @@ def _add(values: Mapping[str, Any], epoch: int | None = None) -> dict[str, float
     return found
 
 
-def _metrics() -> dict[str, Any]:
-    """Return `metrics` and `epoch_metrics` as a termination message has them."""
+def logged() -> dict[str, Any]:
+    """Return what was logged as `metrics` and `epoch_metrics` of a termination message."""
     by_epoch = {
         name: [value for _, value in sorted(values.items())] for name, values in _epochs.items()
     }

@@ -83,7 +83,8 @@ def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
         raise CommandError(f"WITH={other} is no run of {job.name}; {choices(other, known)}")
     others = {name: known[name] for name in ([other] if other else chosen)}
     found = compared(mine, others, (job.gate or {}).get("require") or {})
-    notes = [f"Baseline: {machine}", *found.notes] if BASELINE in others else found.notes
+    whose = f"Baseline: {job.name}'s, taken on {machine}"
+    notes = [whose, *found.notes] if BASELINE in others else found.notes
     return replace(found, notes=notes)
 
 

@@ -149,9 +149,9 @@ class _Rank:
 
     def _see_metrics(self, event: Event) -> None:
         self._reports += 1
-        known = (name for name in ("step", "epoch") if figure(event.get(name)))
-        axis = next(known, "report number")
-        x = figure(event.get(axis)) or float(self._reports)
+        places = {name: figure(event.get(name)) for name in ("step", "epoch")}
+        known = {name: x for name, x in places.items() if x is not None}
+        axis, x = next(iter(known.items()), ("report number", float(self._reports)))
         for name, value in numbers(event.get("metrics")).items():
             self.series.add(name, self.rank, x, value, axis)
 

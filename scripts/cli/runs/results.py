@@ -2,9 +2,10 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
@@ -14,8 +15,9 @@ from rich.table import Table
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
 from jobs.api.lines import moment
 from jobs.observe.progress import duration
+from jobs.records import archive
 from jobs.result import RunResult, explain
-from jobs.run.gate import limits, missed
+from jobs.run.gate import LIMITS, Miss, advice, limits, missed
 from scripts.cli.backend import exists, locks
 from scripts.cli.config import jobs_of, load_settings, require_job
 from scripts.cli.state import JobState, StackState, read_state
@@ -41,14 +43,20 @@ class Outcome:
     job: str
     state: str  # its result's, or `running`, `interrupted` or `no result`
     result: RunResult | None = None
-    gate: Verdict = ""  # empty for one that did not succeed
-    missed: tuple[str, ...] = ()  # each limit that it missed, and by how much
+    gate: Verdict = ""  # empty for one that did not succeed, or has no limits
+    gated: Mapping[str, float | None] = field(default_factory=dict)  # what its `require` judges
+    missed: tuple[Miss, ...] = ()  # each limit that it missed, and by how much
     note: str = ""  # why it has no result, or what becomes of it
+
+    @property
+    def is_fine(self) -> bool:
+        return self.state == "Succeeded" and self.gate in {"passed", ""}
 
     @property
     def document(self) -> dict[str, Any]:
         """The same for programs to read; empty values are left out."""
-        details = {"gate": self.gate, "missed": list(self.missed), "note": self.note}
+        missed = [each.text for each in self.missed]
+        details = {"gate": self.gate, "missed": missed, "note": self.note}
         kept = {key: value for key, value in details.items() if value}
         # In the order in which a state has its keys.
         text = json.dumps(self.result and self.result.as_map(), sort_keys=True)
@@ -56,11 +64,16 @@ class Outcome:
 
 
 def outcomes(
-    state: StackState, jobs: Sequence["TrainingJob"], *, is_busy: bool
+    state: StackState,
+    jobs: Sequence["TrainingJob"],
+    *,
+    is_busy: bool,
+    left: Callable[[str], str] = lambda _: "",
 ) -> dict[str, Outcome]:
     """Return how each job has ended, by name, in the order in which they are declared.
 
     `jobs` are those in the stack's file, as far as they can be read: they have the gates' limits.
+    `left` returns what became of a job's run that was not waited for to its end.
     """
     declared = {job.name: job for job in jobs}
     reasons = {} if is_busy else _not_run(jobs, state)
@@ -73,6 +86,8 @@ def outcomes(
             if jobs and name not in declared:
                 gone = "it is no longer in the stack's file, and the next `make up` removes it"
                 found[name] = replace(found[name], note=gone)
+        elif not is_busy and (note := left(name)):
+            found[name] = Outcome(name, "interrupted", note=note)
         elif known is None or known.operation is None:
             waits = "`make up` trains it, or waits for its run where one is still going on"
             note = "it has not started yet" if is_busy else reasons.get(name, waits)
@@ -85,9 +100,23 @@ def outcomes(
     return found
 
 
+def _left(stack: str, job: str) -> str:
+    """Return what became of a run that this machine did not wait for; empty where there is none."""
+    runs = archive.of_job(stack, job).runs()
+    if not runs:
+        return ""
+    ends = [each for each in archive.entries(runs[-1].timeline) if each["kind"] == "end"]
+    if ends and ends[-1]["about"] == archive.INTERRUPTED:
+        return ends[-1]["text"]
+    return "its run goes on in the cluster, or has ended there: the next `make up` has its result"
+
+
 def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> Outcome:
-    outcome = Outcome(job.name, result.state, result)
-    if not result.succeeded:
+    bounds = job.gate if declared is None or job.passed else limits(declared)
+    known = {} if bounds is None else {name: bounds.get(name) for name in LIMITS}
+    figures = {name: result.figure(name) for name in known.get("require") or ()}
+    outcome = Outcome(job.name, result.state, result, gated=figures)
+    if not result.succeeded or (bounds is not None and not any(known.values())):
         return outcome
     if job.passed:
         return replace(outcome, gate="passed")
@@ -125,7 +154,7 @@ def summarize(stack: str) -> None:
     if not any(each.result for each in found.values()):
         return
     _print_table(found)
-    if any(each.gate != "passed" for each in found.values()):
+    if not all(each.is_fine for each in found.values()):
         print(f"All about one job: `make results JOB=… STACK={stack}`", file=sys.stderr)
 
 
@@ -136,7 +165,7 @@ def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
     # The limits that were missed, and why a job did not run. It takes a second.
     settings = None if passed == state.jobs.keys() == {*jobs_of(stack)} else load_settings(stack)
     declared = () if settings is None else settings.jobs
-    found = outcomes(state, declared, is_busy=bool(locks(stack)))
+    found = outcomes(state, declared, is_busy=bool(locks(stack)), left=partial(_left, stack))
     return found, state.skipped if settings is None else settings.skipped
 
 
@@ -183,8 +212,14 @@ def _print_table(found: Mapping[str, Outcome]) -> None:
     # Narrow terminals break a cell into lines; nothing is cut off.
     for name in _COLUMNS:
         table.add_column(name, justify="right" if name in _FIGURES else "left", overflow="fold")
+    names = dict.fromkeys(name for each in found.values() for name in each.gated)
+    shown = [name for name in names if name not in _FIGURES]
+    for name in shown:
+        table.add_column(name, justify="right", overflow="fold")
     for outcome in found.values():
-        table.add_row(*_cells(outcome), style=_style(outcome) if out.is_terminal else None)
+        gated = (outcome.gated.get(name) for name in shown)
+        cells = [*_cells(outcome), *("-" if each is None else f"{each:.6g}" for each in gated)]
+        table.add_row(*cells, style=_style(outcome) if out.is_terminal else None)
     out.print(table)
 
 
@@ -206,7 +241,7 @@ def _cells(outcome: Outcome) -> list[str]:
 def _style(outcome: Outcome) -> str:
     if outcome.state in {"running", "interrupted", "no result"}:
         return "dim"
-    return "green" if outcome.gate == "passed" else "red"
+    return "green" if outcome.is_fine else "red"
 
 
 def _story(outcome: Outcome) -> str:
@@ -216,10 +251,10 @@ def _story(outcome: Outcome) -> str:
     if outcome.state != "Succeeded":
         return explain(outcome.job, outcome.result)
     if outcome.missed:
-        missed = "; ".join(outcome.missed)
+        missed = "; ".join(each.text for each in outcome.missed)
         return (
             f"job {outcome.job} succeeded, but missed: {missed}\n"
-            "what to do: change its settings or the limit, then run `make up` again"
+            f"what to do: {advice(outcome.missed)}, then run `make up` again"
         )
     if outcome.gate == "not judged":
         return f"job {outcome.job} succeeded; `make up` checks its limits"

@@ -491,3 +491,26 @@ def test_no_volume_hides_the_jobs_inputs(place: str) -> None:
     assert isinstance(declare("mnist-gloo", declared, KEY), TrainingJob)
     taken = {"inputs": {"net": {"job": "a", "artifact": "x"}}}
     assert problems("mnist-gloo", {**declared, **taken}).keys() == {"volumes.mine.mountPath"}
+
+
+def test_a_pattern_that_can_find_no_number_is_refused_with_the_reason() -> None:
+    """All of them at once, each by its key."""
+    metrics = {
+        "open": "accuracy=([0-9.]+",
+        "groupless": "loss=[0-9.]+",
+        "reference": r"(a)\2",
+        "odd": 5,
+        "deep": "(" * 3000 + ")" * 3000,
+        "large": "a{99999999999}(b)",
+        "a b": "(a)",
+    }
+    found = problems("mine", {"script": "train.py", "metrics": {**metrics, "right": "(?P<v>a)"}})
+    assert found.keys() == {f"metrics.{name}" for name in metrics}
+    asked = "a regular expression with the number in a group, such as 'accuracy=([0-9.]+)'"
+    assert found["metrics.open"] == (
+        f'"accuracy=([0-9.]+" is not allowed; it takes {asked}; of this one Python says: '
+        "missing ), unterminated subpattern at position 9"
+    )
+    assert found["metrics.groupless"].endswith(f"{asked}; this one has no group")
+    assert found["metrics.odd"] == f"5 is not allowed; it takes {asked}"
+    assert "a name such as val_loss" in found["metrics.a b"]

@@ -78,6 +78,10 @@ def test_a_state_that_another_version_wrote_can_be_read() -> None:
             RunResult(state="Succeeded", duration_seconds=9, accuracy=0.98),
             "Succeeded in 9 s, accuracy 0.98",
         ),
+        (
+            RunResult(state="Succeeded", duration_seconds=9, resumed_step=500),
+            "Succeeded in 9 s, resumed from step 500",
+        ),
     ],
 )
 def test_a_result_in_one_line(result: RunResult, line: str) -> None:

@@ -24,6 +24,7 @@ has ten seconds for the rest when the program has ended; the address of the run 
 """
 
 import argparse
+import json
 import os
 import re
 import select
@@ -44,6 +45,7 @@ from slipway.events import Events, own_index, own_rank
 from slipway_trainer.agent import artifacts
 from slipway_trainer.agent.mirror import Mirror
 from slipway_trainer.agent.place import Place
+from slipway_trainer.agent.printed import METRICS, Lines, Search
 from slipway_trainer.agent.processes import (
     LAST_BYTES,
     besides,
@@ -79,8 +81,8 @@ def main(arguments: Sequence[str]) -> int:
     place = Place(directory)
     program = place.enter(program)
     tracking = Tracking.begun()
-    is_module = program[:2] == [sys.executable, "-m"]
-    if processes == 1 and not has_more and tracking is None and is_module:
+    has_more |= tracking is not None or METRICS in os.environ
+    if processes == 1 and not has_more and program[:2] == [sys.executable, "-m"]:
         sys.stdout.flush()
         os.execv(sys.executable, program)  # noqa: S606 - that is its purpose
     target = "" if url is None else _destination(url, 1, own_rank())
@@ -188,7 +190,8 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
         if processes > 1 and program[0] == sys.executable:
             # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
             torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
-            code, *_ = _wait_for([sys.executable, *torchrun, *program[1:]], scratch)
+            command = [sys.executable, *torchrun, *program[1:]]
+            code, *_ = _wait_for(command, scratch, "[0] ")
             message = merged(scratch, code, processes)
             return code, message if code != 0 else besides(scratch, message)
         if shutil.which(program[0]) is None:
@@ -203,9 +206,10 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
         return code, {"rank": own_rank(), **(recorded(scratch, code, pid) or from_log(last, code))}
 
 
-def _wait_for(command: Sequence[str], scratch: Path) -> tuple[int, str, int]:
+def _wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[int, str, int]:
     """Run a command and pass signals on to it; its message goes to `scratch`.
 
+    With METRICS numbers are looked for in its lines, in those that begin with `rank_0`.
     Returns its exit code as a shell would, the end of its standard error, and its process id.
     """
     early: list[int] = []
@@ -220,38 +224,48 @@ def _wait_for(command: Sequence[str], scratch: Path) -> tuple[int, str, int]:
     for number in _FORWARDED:
         signal.signal(number, forward)
     environment = {**os.environ, "SLIPWAY_MESSAGE_DIR": str(scratch)}
-    child = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+    sought = json.loads(os.environ.get(METRICS, "{}"))
+    # Both streams in one, so that their lines keep their order: a container's log is one as well.
+    out, err = (subprocess.PIPE, subprocess.STDOUT) if sought else (None, subprocess.PIPE)
+    child = subprocess.Popen(command, env=environment, stdout=out, stderr=err)
     for missed in early:
         child.send_signal(missed)
-    last = bytearray()
-    passed_on = threading.Thread(target=_pass_on, args=(child.stderr, last), daemon=True)
+    search, last = Search(sought), bytearray()
+    sink = Lines(sys.stdout.buffer, search.lines.put) if sought else sys.stderr.buffer
+    source = child.stdout or child.stderr
+    passed_on = threading.Thread(target=_pass_on, args=(source, sink, last), daemon=True)
     passed_on.start()
-    # Without a limit: how long a job may take is up to its deadline, not to this process.
-    code = child.wait()
-    # A process that the program left behind may keep its standard error open.
-    passed_on.join(_LEFT_OPEN_SECONDS)
-    text = bytes(last).decode(errors="replace")
+
+    def end() -> None:
+        # Without a limit: how long a job may take is up to its deadline, not to this process.
+        child.wait()
+        # A process that the program left behind may keep its standard error open.
+        passed_on.join(_LEFT_OPEN_SECONDS)
+
+    search.until(end, rank_0) if sought else end()
+    code, text = child.wait(), bytes(last).decode(errors="replace")
     return code if code >= 0 else 128 - code, text, child.pid
 
 
-def _pass_on(stderr: IO[bytes], last: bytearray) -> None:
+def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> None:
     """Copy what is there, as it comes; leave its end in `last`. A bar's line ends each second."""
     is_bar, ended = False, time.monotonic()
     while True:
         left = max(0.0, ended + _BAR_SECONDS - time.monotonic())
-        if select.select([stderr], [], [], left if is_bar else None)[0]:
-            if not (piece := os.read(stderr.fileno(), LAST_BYTES)):
+        if select.select([source], [], [], left if is_bar else None)[0]:
+            piece = os.read(source.fileno(), LAST_BYTES)
+            sink.write(piece)
+            if not piece:
                 return
-            sys.stderr.buffer.write(piece)
             last += piece
             del last[:-LAST_BYTES]
             _, newline, line = piece.rpartition(b"\n")
             ended = time.monotonic() if newline else ended
             is_bar = b"\r" in line or (is_bar and not newline)
         if is_bar and time.monotonic() - ended >= _BAR_SECONDS:
-            sys.stderr.buffer.write(b"\n")
+            sink.write(b"\n")
             is_bar, ended = False, time.monotonic()
-        sys.stderr.buffer.flush()
+        sink.flush()
 
 
 def _copy(

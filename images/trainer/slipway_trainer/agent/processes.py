@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from slipway.events import own_rank, warn
-from slipway.reporting import numbers
+from slipway.reporting import logged, numbers
 from slipway.termination import read
 from slipway.uncaught import PEER, in_text
 from slipway.worlds import noted
+from slipway_trainer.agent.printed import METRICS
 
 FIRST_FAILURE = "first-failure.json"
 _USAGE, _REFUSAL = 2, re.compile(r"(?m)^(.+: error: .+)\s*\Z")
@@ -56,16 +57,21 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
 
 
 def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
-    """Return `message` with the numbers in `NUMBERS`, which do not replace those it has itself."""
-    path = directory / NUMBERS
-    if not path.is_file():
-        return message
-    if not (found := read(path, _NUMBERS_BYTES)):
+    """Return `message` with the numbers that this process logged, and those in `NUMBERS`.
+
+    They do not replace those that it has itself.
+    """
+    path, printed = directory / NUMBERS, logged()
+    found = read(path, _NUMBERS_BYTES) if path.is_file() else {}
+    if path.is_file() and not found:
         warn(f"{path} is left out: it is no map of numbers in JSON, of at most 1 MiB")
+    if not printed["metrics"] and not found:
         return message
-    told = message.get("metrics")
-    metrics = {**numbers(found), **(told if isinstance(told, dict) else {})}
-    return {"rank": own_rank(), **message, "metrics": metrics}
+    printed["metrics"] |= numbers(found)
+    for name, values in printed.items():
+        told = message.get(name)
+        printed[name] = {**values, **(told if isinstance(told, dict) else {})}
+    return {"rank": own_rank(), **message, **printed}
 
 
 def besides(
@@ -145,7 +151,9 @@ def main(processes: int, program: list[str]) -> int:
     # Standard error goes to a file each and, with its rank in front, to this process' own.
     os.environ.setdefault("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[${rank}] ")
     options = [*_replicas(), f"--nproc-per-node={processes}", "--max-restarts=0"]
-    options += [f"--log-dir={directory / 'logs'}", "--tee=2"]
+    # Standard output, too, where it is searched for numbers: those of rank 0 count.
+    tee = 2 if METRICS not in os.environ else 3
+    options += [f"--log-dir={directory / 'logs'}", f"--tee={tee}"]
     try:
         torchrun.main([*options, *program])
     except errors.ChildFailedError as error:

@@ -121,3 +121,17 @@ def test_where_files_are_kept_and_runs_tracked_is_no_part_of_what_is_trained(
 ) -> None:
     assert pods(submission(**others)) != pods(submission())
     assert submission(**others).digest() == submission().digest()
+
+
+def test_what_is_looked_for_in_the_output_is_known_to_rank_0_as_it_stands_in_the_file() -> None:
+    """Kubernetes would replace $(RANK), and takes $$ for $."""
+    metrics = {"accuracy": r"acc$$ ($(RANK)|[0-9.]+)\d'\"é"}
+    found = pods(submission(metrics=metrics))
+    assert "SLIPWAY_METRICS" not in variables(found["Worker"])
+    value = variables(found["Master"])["SLIPWAY_METRICS"]
+    assert "$" not in value
+    assert json.loads(value) == metrics
+    elastic = pods(submission(metrics=metrics, workers=3, elastic=Elastic(min_replicas=2)))
+    assert variables(elastic["Worker"])["SLIPWAY_METRICS"] == value
+    assert manifest(submission(metrics={})) == manifest(submission())
+    assert submission(metrics=metrics).digest() == submission().digest()

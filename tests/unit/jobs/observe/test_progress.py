@@ -186,3 +186,19 @@ def test_a_row_shows_what_is_new_at_once_and_figures_every_15_seconds(
     assert [each.partition("; ")[2] for each in shown[5:]] == [
         f"epoch 3 at {percent}%" for percent in (27, 52, 77)
     ]
+
+
+def test_a_row_says_from_which_step_it_was_resumed() -> None:
+    resumed = json.dumps({"event": "resumed", "rank": 0, "step": 500})
+    assert told(resumed) == "resumed from step 500"
+    assert told(resumed, epoch(3, 20, loss=0.25)) == "epoch 3, loss 0.2500, resumed from step 500"
+
+
+def test_numbers_of_one_epoch_that_are_reported_one_after_another_are_shown_together() -> None:
+    def metrics(epoch: int, **numbers: float) -> str:
+        return json.dumps({"event": "metrics", "rank": 0, "epoch": epoch, "metrics": numbers})
+
+    lines = [metrics(0, loss=2.0), metrics(0, loss=1.0), metrics(0, accuracy=0.5), metrics(0, f1=1)]
+    assert told(*lines) == "epoch 0, loss 1.0000, accuracy 0.5000, f1 1"
+    assert told(*lines, metrics(1, loss=0.5)) == "epoch 1, loss 0.5000"
+    assert told(*lines, metrics(1, accuracy=0.75), *lines) == "epoch 1, accuracy 0.7500"

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from jobs.api.client import JobApi
 from jobs.api.lines import Line
 from jobs.observe.verdict import Limits
-from jobs.observe.wait import Wait
-from jobs.records.archive import Run, entries
+from jobs.observe.wait import InterruptedWait, Wait
+from jobs.records.archive import INTERRUPTED, Run, entries
 from tests.unit.images.objects import Listener
 from tests.unit.jobs.run.test_lifecycle import Quiet
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
@@ -134,3 +136,25 @@ def test_pods_that_another_container_keeps_running_are_read_and_then_stopped(
     assert any("container proxy did not end in 2 pods" in each for each in row.lines)
     assert api.deleted
     assert api.read
+
+
+@pytest.mark.parametrize(
+    ("resumes", "begins"),
+    [(False, "the beginning"), (True, "its newest checkpoint, if it has one")],
+)
+def test_what_ctrl_c_did_to_a_run_is_said_and_kept(
+    resumes: bool, begins: str, tmp_path: Path
+) -> None:
+    api, row = Running(), Listener()
+    row.cancelled.set()
+    limits, kept = Limits(3600, start=300), Run(tmp_path)
+    api.pods = lambda: [pod(0, state=RUNNING)]  # type: ignore[method-assign]
+    api.watch_job = lambda: iter([[job("Running")]])  # type: ignore[method-assign]
+    wait = Wait(cast("JobApi", api), job(), limits, 0, row, "delete", kept, "", resumes)
+    with pytest.raises(InterruptedWait) as said:
+        wait.to_the_end()
+    then = f"it, as its `onCancel` says; the next `make up` trains from {begins}"
+    assert str(said.value).endswith(f"mine and deleted {then}")
+    assert api.deleted
+    ended = entries(kept.timeline)[-1]
+    assert (ended["about"], ended["text"]) == (INTERRUPTED, f"Ctrl-C deleted {then}")

@@ -151,7 +151,12 @@ RESUMED = replace(MNIST, checkpoint=Checkpoint())
         ),
         ("Failed", replace(RESUMED, learning_rate=0.1), "trainer:1", "; it begins anew"),
         ("Failed", RESUMED, UNKNOWN, "; it begins anew"),
-        ("Succeeded", replace(RESUMED, workers=1), "trainer:1", "; it begins anew"),
+        (
+            "Succeeded",
+            replace(RESUMED, workers=1),
+            "trainer:1",
+            "; it begins anew, unless an interrupted run has left a checkpoint",
+        ),
     ],
 )
 def test_it_says_whether_a_job_with_checkpoints_resumes(

@@ -15,6 +15,7 @@ from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
 from jobs.result import End, RunResult
 from jobs.run.gate import GateHandler
+from tests.unit.archived_run import line, made
 from tests.unit.images.objects import Listener
 from tests.unit.jobs.run.test_lifecycle import Quiet
 from tests.unit.jobs_objects import ended, job, pod
@@ -134,7 +135,7 @@ def test_a_limit_that_is_just_kept_passes(limits: dict[str, Any]) -> None:
         ),
         (
             {"require": {"f1": {"min": 0.5}}},
-            "no f1 was reported, so `require` can't judge it (reported: accuracy, val_loss). Let",
+            "no f1 was reported, so `require` can't be judged (reported: accuracy, val_loss). Let",
         ),
         (
             {"require": {"val_los": {"max": 0.5}}},
@@ -234,3 +235,16 @@ def test_a_run_that_did_not_come_to_an_end_is_told_and_never_passes() -> None:
     state = {"job": "mine", "result": RESULT}
     (change,) = GateHandler().diff(state, {"job": "mine"}, Quiet())
     assert (change.path, change.replace) == ("result", True)
+
+
+def test_a_number_that_was_only_printed_comes_with_the_line_to_add() -> None:
+    """It says nothing of settings: no other ones would help."""
+    run_id = "mine-20260101-000000-aaaa"
+    made([line(1, "epoch 3: accuracy=0.9666"), line(1, "accuracy=0.1")], job="mine", run_id=run_id)
+    silent = {"state": "Succeeded", "run_id": run_id}
+    bounds = {"accuracy": {"min": 0.9}, "perplexity": {"max": 3}}
+    for said in (refusal(silent, minAccuracy=0.9), refusal(silent, require=bounds)):
+        assert "accuracy=0.9666: add `metrics: {accuracy: 'accuracy=([0-9.]+)'}` to the job" in said
+        assert "change its settings" not in said
+    assert "Let its program report one" in said
+    assert "change its settings or the limit" in refusal(minAccuracy=0.99)

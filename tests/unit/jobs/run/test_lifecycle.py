@@ -22,6 +22,7 @@ from jobs.result import RunResult
 from jobs.run import lifecycle, train
 from jobs.run.lifecycle import PyTorchJobHandler
 from jobs.run.train import Training
+from tests.unit.archived_run import line, made
 from tests.unit.jobs_declared import IMAGE, submitted
 from tests.unit.row import Row
 
@@ -30,7 +31,7 @@ from tests.unit.row import Row
 class Quiet:
     """A context that nobody reads."""
 
-    urn: str = "urn"
+    urn: str = "urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::mine"
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     def status(self, message: str) -> None: ...
@@ -222,3 +223,22 @@ def test_what_trains_a_run_is_remembered_before_it_and_its_result_after(
     assert before.provenance["image"] == IMAGE
     assert before.provenance["settings"]["epochs"] == 1
     assert after.result == outputs["result"]
+
+
+def test_the_log_of_a_run_is_searched_by_metrics_that_come_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And nothing is trained."""
+    made([line(1, "epoch 1: acc=0.5 f1=0.25")], job="mine", run_id="mine-1")
+    monkeypatch.setattr(lifecycle, "_api", lambda _: MagicMock())
+    before = {**INPUTS, "result": {"state": "Succeeded", "run_id": "mine-1", "duration_seconds": 1}}
+    now = changed("job/metrics", {"accuracy": "acc=([0-9.]+)"})
+    assert set(diff(now).values()) == {False}
+    found = PyTorchJobHandler().update(before, now, Quiet())["result"]
+    assert found["accuracy"] == 0.5
+    other = changed("job/metrics", {"accuracy": "f1=([0-9.]+)"})
+    again = PyTorchJobHandler().update({**now, "result": found}, other, Quiet())["result"]
+    assert again["accuracy"] == 0.25
+    labelled = {**other, "job": {**other["job"], "labels": {"team": "vision"}}}
+    kept = PyTorchJobHandler().update({**other, "result": found}, labelled, Quiet())
+    assert kept == {"result": found}, "what did not change is not looked for again"

@@ -105,7 +105,7 @@ def test_what_finish_is_called_with_later_wins_and_nothing_is_lost(message: Path
 
 def test_of_many_epochs_the_latest_are_kept() -> None:
     logs = "import slipway\nfor epoch in range(1, 1203): slipway.log(epoch=epoch, a=epoch)\n"
-    done = ran(f"{logs}print(slipway.reporting._metrics()['epoch_metrics']['a'][::999])")
+    done = ran(f"{logs}print(slipway.reporting.logged()['epoch_metrics']['a'][::999])")
     assert done.stdout.splitlines()[-1] == "[203, 1202]"
 
 

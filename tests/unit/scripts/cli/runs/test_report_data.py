@@ -84,3 +84,10 @@ def test_without_logs_there_is_what_is_remembered() -> None:
     found = of_record(known, {"val_loss": [0.5, 0.25]})
     assert found.curves["accuracy"].by_rank == {ALL: {1: 0.9}}
     assert found.curves["val_loss"].by_rank == {ALL: {1: 0.5, 2: 0.25}}
+
+
+@pytest.mark.parametrize("axis", ["epoch", "step"])
+def test_the_first_epoch_or_step_may_be_0(axis: str) -> None:
+    events = (event(x, "metrics", 0, **{axis: x}, metrics={"loss": 3.0 - x}) for x in range(3))
+    found = of_logs(made(["".join(events)])).curves["loss"]
+    assert (found.axis, found.by_rank) == (axis, {0: {0: 3.0, 1: 2.0, 2: 1.0}})

@@ -5,6 +5,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,16 @@ import yaml
 
 from core.paths import CHECKOUT
 from jobs.model.job import TrainingJob
+from jobs.model.parts import Bounds
+from jobs.records import archive
+from jobs.records.archive import entry
 from scripts.cli import config
 from scripts.cli.config import load_settings
 from scripts.cli.runs import results
 from scripts.cli.runs.results import Outcome, outcomes, print_results
 from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
+from tests.unit.archived_run import line, made
 
 RUN, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
 INPUTS = {"namespace": "slipway-jobs", "job": {"workers": 1}}
@@ -84,8 +89,8 @@ def test_a_result_has_passed_when_its_gate_is_there_with_this_very_result() -> N
 def test_a_result_that_missed_its_gate_says_by_how_much() -> None:
     missed = found(state(run("a", SUCCESS)), job("a", min_accuracy=0.99, max_duration=60))["a"]
     assert missed.gate == "missed"
-    assert "0.00544 less than its `minAccuracy` 0.99" in missed.missed[0]
-    assert "3 s more than its `maxDuration` 60" in missed.missed[1]
+    assert "0.00544 less than its `minAccuracy` 0.99" in missed.missed[0].text
+    assert "3 s more than its `maxDuration` 60" in missed.missed[1].text
 
 
 @pytest.mark.parametrize(("is_busy", "expected"), [(True, "running"), (False, "interrupted")])
@@ -280,3 +285,50 @@ def test_where_a_jobs_files_are_is_told_and_how_they_are_fetched(place: str, whe
         assert f"files: in {where}; `make fetch JOB=a STACK=dev` copies and checks them" in text
         assert "make fetch JOB=… STACK=dev" in printed(listed)
         assert "make fetch" not in printed(listed, job="b")
+
+
+def test_a_job_without_limits_has_passed_no_gate() -> None:
+    inputs = {"job": "a", "result": SUCCESS}
+    empty = {"type": GATE, "urn": urn(GATE, "a"), "inputs": inputs, "outputs": inputs}
+    listed = found(state(run("a", SUCCESS), empty))
+    assert (listed["a"].gate, listed["a"].is_fine) == ("", True)
+    assert printed(listed).splitlines()[1].split()[:3] == ["a", "Succeeded", "-"]
+    assert "checks its limits" not in printed(listed)
+    assert found(state(run("a", SUCCESS)), job("a"))["a"].is_fine, "declared so"
+
+
+def test_each_number_that_a_gate_judges_has_a_column() -> None:
+    result = {**SUCCESS, "metrics": {"val_loss": 0.25, "other": 1.0}}
+    bounds = {"val_loss": {"max": 0.3}, "accuracy": {"min": 0.5}, "f1": {"min": 0.5}}
+    passed = gate("a", result)
+    passed["inputs"]["require"] = bounds
+    listed = found(state(run("a", result), passed, run("b", result), run("bad", FAILURE)),
+                   job("b", require={"val_loss": Bounds(max=0.2)}))  # fmt: skip
+    heading, *rows = printed(listed).splitlines()[:4]
+    assert heading.split()[-2:] == ["val_loss", "f1"]
+    assert {row.split()[0]: row.split()[-2:] for row in rows} == {
+        "a": ["0.25", "-"], "b": ["0.25", "-"], "bad": ["-", "-"],
+    }  # fmt: skip
+    assert "what to do: change its settings or the limit, then run `make up` again" in printed(
+        listed
+    )
+
+
+@pytest.mark.parametrize(
+    ("timeline", "words"),
+    [
+        ([], "its run goes on in the cluster, or has ended there: the next `make up` has its "),
+        ([entry("", "end", archive.INTERRUPTED, "Ctrl-C deleted it")], "Ctrl-C deleted it"),
+    ],
+)
+def test_what_became_of_a_run_that_was_interrupted_is_said(
+    timeline: list[dict[str, str]], words: str
+) -> None:
+    made([line(1, "step 1")], job="a", timeline=timeline)
+    left = partial(results._left, "dev")
+    for there in (state(), state(run("a", SUCCESS, pendingReplacement=True))):
+        listed = outcomes(there, [job("a"), job("b")], is_busy=False, left=left)
+        assert listed["a"].state == "interrupted"
+        assert listed["a"].note.startswith(words)
+        assert listed["b"].state == "no result"
+    assert outcomes(state(), [job("a")], is_busy=True, left=left)["a"].state == "no result"

@@ -1,0 +1,239 @@
+"""Numbers that a program only prints are reported as if it had called `slipway.log`."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.paths import CHECKOUT
+from slipway import reporting
+from slipway.events import reported
+from slipway_trainer.agent.printed import Lines, Search
+from tests.unit.anything import LINES, TEXTS
+
+_LIMIT_SECONDS = 30
+_METRICS = {
+    "epoch": r"[Ee]poch (\d+)",
+    "accuracy": "accuracy=([0-9.]+)",
+    "val_loss": r"val_loss:? (?P<value>\S+)",
+    "loss": r"\bloss=([0-9.]+)",
+}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_logged() -> Iterator[None]:
+    reporting._latest.clear()
+    reporting._epochs.clear()
+    yield
+    reporting._latest.clear()
+    reporting._epochs.clear()
+
+
+def found(*lines: str, **patterns: str) -> dict[str, Any]:
+    """Return what is reported of lines."""
+    reporting._latest.clear()
+    Search(patterns).see(lines)
+    return dict(reporting.logged()["metrics"])
+
+
+@given(
+    before=TEXTS,
+    after=TEXTS,
+    number=st.floats(min_value=0, max_value=1e9).map(lambda each: f"{each:.4f}"),
+    earlier=st.lists(st.integers(0, 9)),
+    end=st.sampled_from(["", ".", "%", ", ", "\r", "\x1b[0m", "]\r\x1b[A"]),
+)
+def test_of_any_line_the_last_number_counts(
+    before: str, after: str, number: str, earlier: list[int], end: str
+) -> None:
+    states = "".join(f"{before}v={each}{end or ' '}" for each in earlier)
+    line = f"{states}\x1b[1m{before}v={number}{end} {after}"
+    assert found(line, v="v=([0-9.]+)") == {"v": float(number)}
+
+
+@given(st.lists(LINES, max_size=5))
+def test_any_line_may_be_searched_and_an_event_is_found_once(lines: list[str]) -> None:
+    printed = io.StringIO()
+    before, sys.stdout = sys.stdout, printed
+    try:
+        found(*lines, "v=1", v="v=([0-9.]+)", w=r"(\S+)", x='"accuracy": ([0-9.]+)')
+        own = printed.getvalue().splitlines()
+        printed.truncate(0)
+        found(*own, x='"v": ([0-9.]+)')
+        assert printed.getvalue() == ""
+    finally:
+        sys.stdout = before
+
+
+@pytest.mark.parametrize(
+    ("printed", "value"),
+    [("acc 97.5% now", 97.5), ("acc 1e-3", 1e-3), ("acc 0.97.", 0.97), ("acc 3", 3.0)],
+)
+def test_a_number_is_one_whatever_follows_it(printed: str, value: float) -> None:
+    assert found(printed, acc=r"acc (\S+)") == {"acc": value}
+
+
+def test_what_is_no_number_is_left_out_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    assert found("acc best", "acc 0.5", "acc none", acc=r"acc (\S+)") == {"acc": 0.5}
+    assert "acc='best' is left out: it is no number" in capsys.readouterr().err
+
+
+def test_epochs_place_the_numbers_that_come_with_and_after_them() -> None:
+    Search(_METRICS).see(["Epoch 0", "loss=3", "epoch 1 loss=2", "accuracy=0.5", "epoch 2 loss=1"])
+    assert reporting.logged() == {
+        "metrics": {"loss": 1.0, "accuracy": 0.5},
+        "epoch_metrics": {"loss": [3.0, 2.0, 1.0], "accuracy": [0.5]},
+    }
+
+
+def test_a_pattern_that_never_ends_is_given_up_and_the_others_go_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    began = time.monotonic()
+    line = "a" * 5000 + "b v=2"
+    values = found("v=1", line[-40:], line, "v=3", slow="(((a+)+)+)$", v="v=([0-9.]+)")
+    assert values == {"v": 3.0}
+    assert time.monotonic() - began < 5
+    events = map(reported, capsys.readouterr().out.splitlines())
+    assert [each["warning"] for each in events if each["event"] == "warning"] == [
+        "`metrics.slow` is given up: searching a line did not end within 1 seconds"
+    ]
+
+
+@given(st.lists(st.binary(max_size=9), max_size=9))
+def test_lines_pass_whole_and_nothing_of_them_is_lost(pieces: list[bytes]) -> None:
+    sink, seen = io.BytesIO(), list[str]()
+    lines = Lines(sink, seen.append)
+    for piece in filter(None, pieces):
+        lines.write(piece)
+        assert sink.getvalue()[-1:] in {b"", b"\n"}
+    lines.write(b"")
+    whole = b"".join(pieces)
+    assert sink.getvalue() == whole + (b"" if whole.endswith(b"\n") or not whole else b"\n")
+    assert [each.encode() for each in seen] == [
+        each.decode(errors="replace").encode() for each in sink.getvalue().split(b"\n")[:-1]
+    ]
+
+
+def test_a_line_without_an_end_does_not_fill_the_memory() -> None:
+    sink, seen = io.BytesIO(), list[str]()
+    lines = Lines(sink, seen.append)
+    for _ in range(100):
+        lines.write(b"x" * 64 * 1024)
+    assert max(map(len, seen)) < 2**19
+    assert len(lines._open) < 2**19
+
+
+_TRAINS = """
+import logging, sys, time
+logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.INFO)
+for epoch in range(2):
+    for step in range(25):
+        sys.stderr.write(f"\\r{step}/25 [00:00<00:01, 9.1it/s, loss={1 / (1 + step):.4f}]")
+        sys.stderr.flush()
+        time.sleep(0.05)
+    sys.stderr.write("\\n")
+    print(f"epoch {epoch}: accuracy={0.5 + epoch / 4}")
+    logging.getLogger("train").info("val_loss %.2f", 0.5 - epoch / 4)
+"""
+
+
+def launched(
+    directory: Path, program: str, metrics: dict[str, str], **variables: str
+) -> tuple[dict[str, Any], str]:
+    """Return the message that a program leaves in a pod, and what it prints there."""
+    (directory / "train.py").write_text(program)
+    message = directory / "termination-log"
+    message.touch()
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(CHECKOUT / "images/trainer"),
+        "PYTHONUNBUFFERED": "1",
+        "TERMINATION_LOG": str(message),
+        "SLIPWAY_METRICS": json.dumps(metrics),
+        **variables,
+    }
+    command = [sys.executable, "-m", "slipway_trainer.launch", "--", str(directory / "train.py")]
+    out = subprocess.check_output(command, env=environment, text=True, timeout=_LIMIT_SECONDS)
+    return json.loads(message.read_text() or "{}"), out
+
+
+def test_print_logging_and_a_progress_bar_are_in_the_message_and_events_of_a_script(
+    tmp_path: Path,
+) -> None:
+    spool = tmp_path / "events"
+    spool.touch()
+    message, log = launched(tmp_path, _TRAINS, _METRICS, SLIPWAY_EVENTS=str(spool))
+    assert message["metrics"] == {"loss": 0.04, "accuracy": 0.75, "val_loss": 0.25}
+    assert message["epoch_metrics"]["accuracy"] == [0.5, 0.75]
+    assert message["epoch_metrics"]["val_loss"] == [0.5, 0.25]
+    events = [each for each in map(reported, log.splitlines()) if each]
+    assert spool.read_text().splitlines() == [each for each in log.splitlines() if reported(each)]
+    bars = [each for each in events if "loss" in each["metrics"]]
+    assert len(bars) >= 2, "one state a second, and the last one"
+    printed = [each for each in log.splitlines() if each.startswith(("epoch", "INFO"))]
+    assert printed == [
+        *("epoch 0: accuracy=0.5", "INFO train: val_loss 0.50"),
+        *("epoch 1: accuracy=0.75", "INFO train: val_loss 0.25"),
+    ]
+
+
+def test_what_a_program_reports_itself_takes_precedence(tmp_path: Path) -> None:
+    program = "import slipway\nslipway.finish(accuracy=0.9)\nprint('accuracy=0.1 loss=2')\n"
+    message, _ = launched(tmp_path, program, _METRICS)
+    assert message["metrics"] == {"loss": 2.0, "accuracy": 0.9}
+
+
+def test_a_process_that_is_left_behind_does_not_hold_the_launcher_up(tmp_path: Path) -> None:
+    program = (
+        "import subprocess, sys\nprint('accuracy=0.5')\n"
+        "subprocess.Popen(['sleep', '20'], start_new_session=True)\n"
+    )
+    began = time.monotonic()
+    message, _ = launched(tmp_path, program, _METRICS)
+    assert message["metrics"] == {"accuracy": 0.5}
+    assert time.monotonic() - began < 15
+
+
+def test_of_several_ranks_those_of_rank_0_count_also_where_lines_run_into_each_other() -> None:
+    """As torchrun prints them."""
+    search = Search({"v": r"v=(\d+)", "w": r"w=(\d+)"})
+    lines = ["[1] v=9", "[0] v=1", "v=8", "[0] 5/9 w=2[1] v=7", "[1] w=6[0] v=3", "[10] w=5"]
+
+    def end() -> None:
+        for line in lines:
+            search.lines.put(line)
+
+    search.until(end, "[0] ")
+    assert reporting.logged()["metrics"] == {"v": 3.0, "w": 2.0}
+
+
+def test_signals_reach_the_program_while_it_is_searched(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import signal, sys\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (print('v=2', flush=True), sys.exit(0)))\n"
+        "print('v=1', flush=True)\nsignal.pause()\n"
+    )
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(CHECKOUT / "images/trainer"),
+        "SLIPWAY_METRICS": json.dumps({"v": r"v=(\d+)"}),
+    }
+    command = [sys.executable, "-m", "slipway_trainer.launch", "--", str(script)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "v=1\n"
+        process.terminate()
+        rest = process.communicate(timeout=_LIMIT_SECONDS)[0]
+    assert process.returncode == 0
+    assert [each["metrics"] for each in map(reported, rest.splitlines()) if each][-1] == {"v": 2.0}

@@ -42,28 +42,31 @@ _TAKEN = frozenset(
         *("LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"),
     }
 )
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
-_DURATIONS = "a duration such as 90s, 5m or 1h30m"
-_INTERVAL = "a number of steps such as 500 steps, or a time such as 10 min, 90s or 1h30m"
+_DURATION = re.compile(
+    r"(?:(\d+) ?d(?:ays?)?)? ?(?:(\d+) ?h(?:(?:ou)?rs?)?)? ?"
+    r"(?:(\d+) ?m(?:in(?:ute)?s?)?)? ?(?:(\d+) ?s(?:ec(?:ond)?s?)?)?"
+)
+_DURATIONS = "a duration such as 90s, 90 min, 1h30m or 12 hours"
+_INTERVAL = f"a number of steps such as 500 steps, or {_DURATIONS}"
 _URL = "a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder"
 TORCH = f"one of {', '.join(map(json.dumps, RELEASES))}, in quotes: YAML reads 2.10 as 2.1"
 _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
 
 
 def _seconds(value: object) -> object:
-    """Let 90s, 5m and 1h30m stand for so many seconds."""
+    """Let 90s, 90 min, 1h30m and 12 hours stand for so many seconds."""
     found = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
     if found is None:
         return number(integer(value))
-    hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return 3600 * hours + 60 * minutes + seconds
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return ((24 * days + hours) * 60 + minutes) * 60 + seconds
 
 
 def _interval(text: str) -> str:
     """Return an interval as pods read it: so many steps, or seconds."""
     if found := re.fullmatch(r"([1-9]\d*) ?steps?", text):
         return f"{found[1]} steps"
-    seconds = _seconds(re.sub(r" (m|s)(in)?$", r"\1", text))
+    seconds = _seconds(text)
     if not isinstance(seconds, int) or seconds < 1:
         raise ValueError(_INTERVAL)
     return f"{seconds} s"

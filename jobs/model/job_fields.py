@@ -11,8 +11,8 @@ from core.fields import CONFIG, Count, Cpu, Image, LabelKey, LabelValue, Memory,
 from jobs.model import fields, parts
 from jobs.model.fields import Content, InPlace, Judges, Trains, Waits
 
-START_TIMEOUT = 300
-"""Seconds: the default."""
+TIMEOUT, START_TIMEOUT = 24 * 3600, 300
+"""Seconds: the defaults."""
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -50,7 +50,7 @@ class JobFields:
     pull_secrets: Waits[tuple[fields.ObjectName, ...]] = ()
     restart_policy: Trains[Literal["OnFailure", "Never", "ExitCode"]] = "OnFailure"
     backoff_limit: InPlace[Count | None] = None
-    timeout: InPlace[fields.WholeSeconds] = 3600
+    timeout: InPlace[fields.WholeSeconds] = TIMEOUT
     start_timeout: Waits[fields.WholeSeconds] = START_TIMEOUT
     ttl_seconds_after_finished: InPlace[Annotated[int, Field(ge=60)] | None] = None
     clean_pod_policy: InPlace[Literal["None", "Running", "All"]] = "None"

@@ -131,12 +131,13 @@ def _shown(figures: Mapping[str, float]) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in its two largest units."""
+    """Return a time in its two largest units, of which the second may be none."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    two = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    return (
+        (f"{hours} h {minutes} min" if hours else two).removesuffix(" 0 min").removesuffix(" 0 s")
+    )
 
 
 def _pace(first: Point, before: float | None, then: Point, now: float | None) -> float | None:

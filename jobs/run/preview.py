@@ -18,6 +18,7 @@ from jobs.model.fields import Effect
 from jobs.model.job import EFFECTS
 from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.submission import Submission
+from jobs.observe.progress import duration
 from jobs.plan import TrainingCost, described, shares
 from jobs.records.history import provenance
 
@@ -168,7 +169,8 @@ def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) 
     """
     job = Submission.from_inputs(inputs).job
     # The first line is what the resource's own row has room for.
-    line = f"needs {described(shares(job))}; {validate_admission(inputs)}"
+    line = f"needs {described(shares(job))}; ends after {duration(job.timeout)} at most"
+    line += f"; {validate_admission(inputs)}"
     if cost := inputs.get("cost"):
         seconds = job.timeout * (job.retries + 1)
         line += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"

@@ -159,7 +159,7 @@ def test_what_a_run_may_take_and_what_its_nodes_cost_reach_the_wait(
         PyTorchJobHandler().create(inputs, Quiet())
     unset, limited = given
     assert (unset.gpu_utilization, unset.cost) == (None, None)
-    assert (limited.total, limited.start, limited.gpu_utilization) == (3600, 300, 20)
+    assert (limited.total, limited.start, limited.gpu_utilization) == (86400, 300, 20)
     assert limited.cost == TrainingCost(**COST)
 
 

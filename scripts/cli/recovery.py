@@ -27,18 +27,22 @@ from scripts.cli.terminal import CommandError, echo
 _WRITING_SECONDS = 2.0
 """Writing one of these files takes less: what is half-written after this was abandoned."""
 _LANGUAGE_HOST = "pulumi-language-python"
+_WAYS = (
+    "Wait for its end, or press Ctrl-C where it runs: training goes on in the cluster, and the "
+    "next `make up` waits for it, beside a job that you have added to the stack's file. In a stack "
+    "of its own, a job starts without either."
+)
 
 
 def alone(stack: str) -> ExitStack:
     """Keep other commands of these away from a stack, until what this returns is closed."""
     file, held = state_dir() / "locks" / f"{quote(stack, safe='')}.lock", ExitStack()
+    holders = list[str]()
     files.private_directory(file.parent)
     try:
-        held.enter_context(files.locked(file, limit=0))
+        held.enter_context(files.locked(file, limit=0, waiting=holders.append))
     except TimeoutError as error:
-        raise CommandError(
-            f"Another `make` command is using stack {stack}. Wait for its end, or stop it."
-        ) from error
+        raise CommandError(f"Stack {stack} is in use by {holders[-1]}. {_WAYS}") from error
     return held
 
 
@@ -71,9 +75,11 @@ def require_stale(lock: backend.Lock, stack: str) -> None:
         )
     # After a reboot the number may be another program's.
     if "pulumi" in _process(lock.pid).get("Name", ""):
+        # Its first word: more may have a secret in it, as `pulumi config set` has.
+        word = Path(f"/proc/{lock.pid}/cmdline").read_text(errors="replace").split("\0")[1:2]
         raise CommandError(
-            f"Stack {stack} is in use by pulumi, process {lock.pid}, since {lock.timestamp}. "
-            "Wait for its end, or stop that process."
+            f"Stack {stack} is in use by process {lock.pid} ({' '.join(['pulumi', *word])}) since "
+            f"{lock.timestamp}. {_WAYS}"
         )
 
 

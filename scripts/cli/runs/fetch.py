@@ -27,7 +27,7 @@ from scripts.cli.terminal import CommandError, echo
 LIST = "artifacts.json"  # lists all files of a replica (`slipway_trainer.agent.artifacts`)
 _LISTS = re.compile(rf"(replica-[^/]*/)?{re.escape(LIST)}")
 _SEND = ("python3", "-m", "slipway_trainer.tar")
-_SUCCEEDED = "succeeded"
+_SUCCEEDED, _ELSEWHERE = "succeeded", "Name another directory: TO=DIRECTORY."
 Files = Mapping[str, Mapping[str, Any]]  # as a result has them, by their paths
 
 
@@ -82,6 +82,7 @@ def fetch(stack: str, job: str, to: str = "", run: str = "") -> int:
             f"{'' if result.succeeded else other}"
         )
     directory = Path(to or f"outputs/{job}/{run_id}")
+    _require_place(directory)
     echo(f"Copying the files of {job}'s run {run_id} from {url}.")
     try:
         kubeconfig = str(state.kubeconfig)
@@ -102,11 +103,20 @@ def fetch(stack: str, job: str, to: str = "", run: str = "") -> int:
         ) from error
     except OSError as error:
         raise CommandError(
-            f"The files of {job} were not copied: {error}. Where the disk is full or may not be "
-            "written to, name another directory: TO=DIRECTORY."
+            f"The files of {job} were not copied: {directory} can't be written to "
+            f"({error.strerror}). {_ELSEWHERE}"
         ) from error
     _report(found, directory, job, stack)
     return 0
+
+
+def _require_place(directory: Path) -> None:
+    """Raise unless files can be put below a directory, which need not exist yet."""
+    there = next(each for each in (directory, *directory.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise CommandError(f"{there} is a file, so nothing can be copied into it. {_ELSEWHERE}")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise CommandError(f"{there} may not be written to. {_ELSEWHERE}")
 
 
 def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:

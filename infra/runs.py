@@ -83,7 +83,7 @@ def train(
         )
         runs[job.name] = Run(job, run.result, Gate(job, run))
     if runs and (any(schedule.waits.values()) or pulumi.runtime.is_dry_run()):
-        Output.from_input(_announce(schedule, runs))
+        _ = Output.all(_announce(schedule, runs))
     return {job.name: runs[job.name] for job in jobs}
 
 

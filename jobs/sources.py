@@ -40,7 +40,7 @@ def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script
             files = {str(each.relative_to(path)): each for each in _files(path)}
         wrong = _wrong(job, path, entry, files)
         if wrong is None:
-            return Script(job.name, entry, {name: files[name].read_bytes() for name in files})
+            return Script(job.origin, entry, {name: files[name].read_bytes() for name in files})
     except OSError as error:
         wrong = "script", f"{quote(job.script)} can't be read: {error}"
     field, text = wrong
@@ -90,10 +90,10 @@ def _files(folder: Path) -> Iterator[Path]:
 def image_spec(job: TrainingJob) -> JobImageSpec | None:
     """Return the image that a job with a `build` or `requirements` brings."""
     if job.requirements is not None:
-        return RequirementsSpec.from_file(job.name, CHECKOUT / job.requirements)
+        return RequirementsSpec.from_file(job.origin, CHECKOUT / job.requirements)
     if job.build is None:
         return None
-    return JobImageSpec(job.name, CHECKOUT / job.build.context, job.build.dockerfile)
+    return JobImageSpec(job.origin, CHECKOUT / job.build.context, job.build.dockerfile)
 
 
 def read_build(image: JobImageSpec) -> dict[str, str]:

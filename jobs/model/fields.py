@@ -114,6 +114,12 @@ def _torch(value: object) -> object:
     return name
 
 
+def _listed(value: object) -> object:
+    """Let a text stand for a list of it alone."""
+    found = [value] if isinstance(value, str) else value
+    return tuple(found) if isinstance(found, list) else found
+
+
 def _volume(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?", name):
         raise ValueError("at most 30 of a-z, 0-9 and -, and no - first or last")
@@ -130,6 +136,11 @@ Name = Annotated[
         max_length=40,
         description="a DNS label: at most 40 of a-z, 0-9 and -, a letter first and no - last",
     ),
+]
+FormerNames = Annotated[
+    tuple[Name, ...],
+    BeforeValidator(_listed),
+    Field(json_schema_extra=also("string")),
 ]
 Variable = Annotated[str, AfterValidator(_variable)]
 Value = Annotated[

@@ -23,6 +23,7 @@ class JobFields:
     """
 
     name: Trains[fields.Name]
+    was: Content[fields.FormerNames] = ()
     # A program of the trainer's image: what entries of the catalogue run.
     module: Trains[Literal["mnist", "cifar", "mnist_elastic", "images"] | None] = None
     script: Content[fields.FilePath | None] = None
@@ -83,6 +84,11 @@ class JobFields:
     require: Judges[dict[fields.MetricName, parts.Bounds]] = Field(default_factory=dict)
     min_gpu_utilization: Waits[fields.Percent | None] = None
     max_cost: Judges[fields.AboveZero | None] = None
+
+    @property
+    def origin(self) -> str:
+        """Its first name: what its files, volumes and images are called by, and its hash."""
+        return self.was[0] if self.was else self.name
 
     @property
     def fetches(self) -> bool:

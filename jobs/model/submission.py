@@ -90,7 +90,7 @@ class Submission:
         # Of files that is their content: where they are, or which file it was, may change.
         known = self.artifacts if isinstance(self.artifacts, Mapping) else {}
         return {
-            "job": decisive(self.job),
+            "job": {**decisive(self.job), "name": self.job.origin},
             "image": self.image,
             "script": None if self.script is None else self.script["name"],
             "artifacts": {name: each.get("sha256") for name, each in known.items()},

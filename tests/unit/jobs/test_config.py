@@ -67,6 +67,17 @@ def test_a_whole_number_in_quotes_is_that_number() -> None:
     assert (changed.epochs, changed.workers, changed.seed) == (2, 1, 0)
 
 
+@pytest.mark.parametrize(("written", "origin"), [("a", "a"), (["a", "b"], "a"), ([], "mine")])
+def test_what_a_job_was_called_is_one_name_or_a_list(written: object, origin: str) -> None:
+    own = {"image": "example.org/mine:1", "command": ["train"]}
+    assert job("mine", {**own, "was": written}).origin == origin
+
+
+@pytest.mark.parametrize("written", [3, {"a": 1}, ["A"], "B"])
+def test_what_is_no_name_that_a_job_had_is_refused(written: object) -> None:
+    assert all(key.startswith("was") for key in problems("mnist-gloo", {"was": written}))
+
+
 def test_a_job_of_ones_own_has_an_image_and_a_command() -> None:
     mine = job("mine", {"image": "example.org/mine:1", "command": ["python3", "train.py"]})
     assert mine.command == ("python3", "train.py")

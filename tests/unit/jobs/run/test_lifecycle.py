@@ -5,6 +5,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -16,7 +17,7 @@ from jobs.model.names import RUN_LABEL
 from jobs.model.places import VOLUME_URL
 from jobs.observe.verdict import Limits
 from jobs.plan import TrainingCost
-from jobs.records.archive import Archive
+from jobs.records.archive import Archive, of_job
 from jobs.records.history import History, Record
 from jobs.result import RunResult
 from jobs.run import lifecycle, train
@@ -222,3 +223,23 @@ def test_what_trains_a_run_is_remembered_before_it_and_its_result_after(
     assert before.provenance["image"] == IMAGE
     assert before.provenance["settings"]["epochs"] == 1
     assert after.result == outputs["result"]
+
+
+def test_a_renamed_job_takes_its_logs_and_history_along_and_its_object_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After two renamings, too, of which the stack saw only the last."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    removed: list[str] = []
+    monkeypatch.setattr(lifecycle, "remove", lambda api, _context: removed.append(api.name))
+    monkeypatch.setattr(
+        lifecycle, "_api", lambda each: SimpleNamespace(name=each["job"]["name"], namespace="n")
+    )
+    before = {**changed("job/name", "first"), "result": SUCCEEDED}
+    History(of_job("dev", "first")).begin(Record(run_id="first-1", submitted=""))
+    now = changed("job/name", "third")
+    now["job"]["was"] = ["first", "second"]
+    row = Row("urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::third")
+    assert PyTorchJobHandler().update(before, now, row) == {"result": SUCCEEDED}
+    assert removed == ["first"]
+    assert [each.run_id for each in History(of_job("dev", "third")).records()] == ["first-1"]

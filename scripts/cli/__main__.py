@@ -17,7 +17,7 @@ _COMMANDS = {
     "up": ("commands:up",),
     "preview": ("commands:preview",),
     "rerun": ("commands:rerun", "job"),
-    "down": ("down:down",),
+    "down": ("down:down", "keep"),
     "kubeconfig": ("kubeconfig:merge",),
     "results": ("runs.results:show", "job", "format"),
     "logs": ("runs.logs:show", "job", "rank", "follow"),
@@ -79,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     options: dict[str, dict[str, Any]] = {
         "format": {"choices": ("text", "json")},
         "to": {"nargs": "?", "default": ""},
+        "keep": {"nargs": "?", "default": ""},
         "run": {"nargs": "?", "default": "", "choices": ("", "succeeded")},
         "port": {"type": _port},
         "other": {"nargs": "?", "default": ""},

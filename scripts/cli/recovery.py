@@ -8,6 +8,7 @@ adopts what an interrupted create has created.
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -16,12 +17,14 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from core import files
 from core.paths import CHECKOUT, state_dir
 from core.problem import raised
 from scripts.cli import backend
+from scripts.cli.config import own
 from scripts.cli.terminal import CommandError, echo
 
 _WRITING_SECONDS = 2.0
@@ -64,6 +67,19 @@ def recover(cli: backend.Cli) -> None:
         begun = (f"{each['type']} {backend.name_of(each['resource'])}" for each in pending)
         echo(f"An earlier run was interrupted while {', '.join(begun)}; continuing from there.")
         cli.query("stack", "import", stdin=cli.query("stack", "export"))
+    _require_passphrase(cli)
+
+
+def _require_passphrase(cli: backend.Cli) -> None:
+    """Raise `CommandError` where the user's file is encrypted with another passphrase."""
+    deployment = backend.exported(cli.stack).get("deployment") or {}
+    salts = re.compile(r"^encryptionsalt: *(\S+)", re.MULTILINE)
+    found = salts.search(own(cli.stack).read_text()) if own(cli.stack).exists() else None
+    if found and deployment and found[1] not in json.dumps(deployment.get("secrets_providers")):
+        # Another salt may be right, so one value is encrypted by it, for a copy of the file.
+        with TemporaryDirectory() as directory:
+            copy = shutil.copy(own(cli.stack), directory)
+            cli.query("config", "set", "--secret", "--config-file", copy, "probe", "x")
 
 
 def require_stale(lock: backend.Lock, stack: str) -> None:

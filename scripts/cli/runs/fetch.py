@@ -20,7 +20,7 @@ from jobs.records import archive
 from jobs.records.history import History
 from jobs.result import RunResult
 from scripts.cli.config import require_job
-from scripts.cli.runs import reader_pod
+from scripts.cli.runs import kept, reader_pod
 from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, echo
 
@@ -121,10 +121,12 @@ def _require_place(directory: Path) -> None:
 
 def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:
     """Return a job and its result, in a stack whose cluster is known; or raise what there is."""
-    require_job(stack, job, state.jobs)
+    past = kept.gone(stack, state)
+    more = f" It had others, whose files it still has: {', '.join(past)}." if past else ""
+    require_job(stack, job, state.jobs if job not in past else past, more)
     if state.kubeconfig is None:
         raise CommandError(f"Stack {stack} has no cluster, in which its jobs' files would be.")
-    found = state.jobs[job]
+    found = state.jobs.get(job) or past[job]
     if found.result is None:
         raise CommandError(f"Job {job} has no result yet; `make results STACK={stack}` says more.")
     return found, found.result

@@ -71,20 +71,30 @@ def train(
         script = scripts.get(job.name)
         made = _needs(job, script, context)
         made += [cache] if cache is not None and inputs.needs_cache(job) else []
+        submission = _submission(job, script, context, before, keeps_data=cache is not None)
         run = PyTorchJob(
-            _submission(job, script, context, before, keeps_data=cache is not None),
+            submission,
             # Known once the runs whose room it needs have ended.
             kubeconfig=once_ended(
                 [runs[name].result for name in schedule.waits[job.name]], context.cluster.kubeconfig
             ),
             cost=asdict(costs[job.name], dict_factory=only_known) if job.name in costs else None,
             pulls=context.cluster.refused_pulls,
-            opts=ResourceOptions(depends_on=[*made, *(each.gate for each in before.values())]),
+            opts=ResourceOptions.merge(
+                ResourceOptions(depends_on=[*made, *(each.gate for each in before.values())]),
+                ResourceOptions(depends_on=Output.from_input(_makers(submission))),
+            ),
         )
         runs[job.name] = Run(job, run.result, Gate(job, run))
     if runs and (any(schedule.waits.values()) or pulumi.runtime.is_dry_run()):
         _ = Output.all(_announce(schedule, runs))
     return {job.name: runs[job.name] for job in jobs}
+
+
+async def _makers(submission: Submission) -> list[pulumi.Resource]:
+    """Return what makes the images of a run: the engine forgets it of an output that is missing."""
+    images = [Output.from_input(each) for each in (submission.image, submission.fetch_image)]
+    return [each for image in images for each in await image.resources()]
 
 
 async def _announce(schedule: plan.Schedule, runs: Mapping[str, Run]) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from core.fields import also, exact, integer, number
+from core.problem import meant
 from images.build.releases import RELEASES
 from jobs.model.names import DATA_CACHE, OWN_VOLUMES
 
@@ -49,7 +50,6 @@ _DURATION = re.compile(
 _DURATIONS = "a duration such as 90s, 90 min, 1h30m or 12 hours"
 _INTERVAL = f"a number of steps such as 500 steps, or {_DURATIONS}"
 _URL = "a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder"
-TORCH = f"one of {', '.join(map(json.dumps, RELEASES))}, in quotes: YAML reads 2.10 as 2.1"
 _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
 
 
@@ -106,11 +106,17 @@ def _input(name: str) -> str:
     return name
 
 
+def torch_allowed(name: object) -> str:
+    """Return which versions of torch there are, and which one was meant."""
+    listed = ", ".join(map(json.dumps, RELEASES))
+    return f"one of {listed}, in quotes: YAML reads 2.10 as 2.1.{meant(str(name), RELEASES)}"
+
+
 def _torch(value: object) -> object:
     """Let a number stand for its text, as YAML reads 2.14 without quotes, and find it."""
     name = str(value) if isinstance(value, float) else value
     if not isinstance(name, str) or name not in RELEASES:
-        raise ValueError(TORCH)
+        raise ValueError(torch_allowed(name))
     return name
 
 

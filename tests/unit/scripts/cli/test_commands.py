@@ -14,6 +14,7 @@ import pytest
 
 from clusters import owner
 from core import files
+from core.process import CommandFailed
 from scripts.cli import commands, config, down, recovery
 from scripts.cli.backend import INTERRUPTED, Cli, Lock, bookkeeping, exists, locks, rows, state_file
 from scripts.cli.config import cluster_of, ensure_own, jobs_of
@@ -214,6 +215,30 @@ def test_a_lock_that_is_taken_meanwhile_is_left_alone(monkeypatch: pytest.Monkey
     assert [lock.hostname for lock in locks("dev")] == ["elsewhere"]
 
 
+def test_a_file_that_another_passphrase_has_encrypted_is_told_with_the_ways_on(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pulumi judges it on a copy of the file, and only where its salt is not the state's."""
+    asked: list[tuple[str, ...]] = []
+
+    def run(*command: str, **_options: object) -> str:
+        asked.append(command)
+        raise CommandFailed("error: incorrect passphrase")
+
+    monkeypatch.setattr("scripts.cli.backend.run", run)
+    monkeypatch.setattr(Cli, "_command", lambda _self, arguments: [*arguments])
+    keep_state(secrets_providers={"state": {"salt": "v1:its"}})
+    file = checkout / "Pulumi.dev.yaml"
+    file.write_text("config: {}\nencryptionsalt: v1:its\n")
+    recover(Cli("dev"))
+    assert asked == []
+    file.write_text("config: {}\nencryptionsalt: v1:another\n")
+    with pytest.raises(CommandError, match=r"(?s)^Pulumi\.dev\.yaml.*XDG_STATE_HOME.*encryptions"):
+        recover(Cli("dev"))
+    assert "--config-file" in asked[0]
+    assert str(file) not in asked[0]
+
+
 def test_one_command_at_a_time_is_at_work_on_a_stack_and_others_read_which(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -327,6 +352,24 @@ def test_down_removes_a_cluster_that_the_state_does_not_know(
     monkeypatch.setattr("clusters.embedded.embedded_cluster.remove", shutil.rmtree)
     assert down.down("dev") == 0
     assert not directory.exists()
+
+
+@pytest.mark.parametrize(("left", "removed"), [({"processes": ["1"], "mounts": []}, 1), ({}, 0)])
+def test_down_removes_what_runs_of_a_cluster_whose_directory_was_deleted(
+    left: dict[str, list[str]],
+    removed: int,
+    state: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """All that it has on the machine is named after that directory."""
+    gone: list[Path] = []
+    monkeypatch.setattr("clusters.embedded.cluster.remains", lambda *_: {} if gone else left)
+    monkeypatch.setattr("clusters.embedded.embedded_cluster.remove", gone.append)
+    assert down.down("dev") == 0
+    assert gone == [state / "clusters" / "dev"] * removed
+    said = f"Removing what is left of the cluster of the deleted {state}/clusters/dev."
+    assert (said in capsys.readouterr().err) == bool(removed)
 
 
 def test_down_fails_with_the_reason_why_a_cluster_could_not_be_removed(

@@ -95,8 +95,7 @@ def locked(
                 raise InterruptedError(f"stopped while waiting for {file}")
         opened.truncate(0)
         command = os.environ.get(COMMAND_VARIABLE) or shlex.join(sys.orig_argv)
-        called = f"{command}: {what}" if what else command
-        since = time.strftime("%Y-%m-%d %H:%M:%S")
-        opened.write(f"process {os.getpid()} ({called}) since {since}")
+        called = f"{command}: {what}".removesuffix(": ")
+        opened.write(f"process {os.getpid()} ({called}) since {time.strftime('%F %T')}")
         opened.flush()
         yield

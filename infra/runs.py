@@ -71,6 +71,7 @@ def train(
         script = scripts.get(job.name)
         made = _needs(job, script, context)
         made += [cache] if cache is not None and inputs.needs_cache(job) else []
+        made += [each.gate for each in before.values()]
         submission = _submission(job, script, context, before, keeps_data=cache is not None)
         run = PyTorchJob(
             submission,
@@ -80,10 +81,7 @@ def train(
             ),
             cost=asdict(costs[job.name], dict_factory=only_known) if job.name in costs else None,
             pulls=context.cluster.refused_pulls,
-            opts=ResourceOptions.merge(
-                ResourceOptions(depends_on=[*made, *(each.gate for each in before.values())]),
-                ResourceOptions(depends_on=Output.from_input(_makers(submission))),
-            ),
+            opts=ResourceOptions(depends_on=Output.from_input(_with_images(submission, made))),
         )
         runs[job.name] = Run(job, run.result, Gate(job, run))
     if runs and (any(schedule.waits.values()) or pulumi.runtime.is_dry_run()):
@@ -91,10 +89,12 @@ def train(
     return {job.name: runs[job.name] for job in jobs}
 
 
-async def _makers(submission: Submission) -> list[pulumi.Resource]:
-    """Return what makes the images of a run: the engine forgets it of an output that is missing."""
-    images = [Output.from_input(each) for each in (submission.image, submission.fetch_image)]
-    return [each for image in images for each in await image.resources()]
+async def _with_images(
+    submission: Submission, made: Sequence[pulumi.Resource]
+) -> list[pulumi.Resource]:
+    """Return `made` and what makes a run's images, which the engine forgets where one fails."""
+    images = Output.all(submission.image, submission.fetch_image)
+    return [*made, *await images.resources()]
 
 
 async def _announce(schedule: plan.Schedule, runs: Mapping[str, Run]) -> None:

@@ -106,7 +106,7 @@ def _input(name: str) -> str:
     return name
 
 
-def torch_allowed(name: object) -> str:
+def torches(name: object) -> str:
     """Return which versions of torch there are, and which one was meant."""
     listed = ", ".join(map(json.dumps, RELEASES))
     return f"one of {listed}, in quotes: YAML reads 2.10 as 2.1.{meant(str(name), RELEASES)}"
@@ -116,7 +116,7 @@ def _torch(value: object) -> object:
     """Let a number stand for its text, as YAML reads 2.14 without quotes, and find it."""
     name = str(value) if isinstance(value, float) else value
     if not isinstance(name, str) or name not in RELEASES:
-        raise ValueError(torch_allowed(name))
+        raise ValueError(torches(name))
     return name
 
 

@@ -59,12 +59,12 @@ def down(stack: str, keep: str = "") -> int:
 
 def _keep_files(stack: str, keep: str) -> None:
     """Say what goes with the stack, after a copy of the jobs' files where one is wanted."""
-    files = kept.with_files(stack, read_state(stack))
-    for job in files if keep else ():
+    jobs, what = kept.lost_with(stack, read_state(stack), backend.exported(stack))
+    for job in jobs if keep else ():
         # Raises `CommandError` where not all of them could be had: then nothing is destroyed.
         fetch.fetch(stack, job, str(Path(keep, job)))
-    if what := kept.described(files, backend.exported(stack)):
-        copy = f" make down KEEP=DIRECTORY STACK={stack} copies the files first." if files else ""
+    if what:
+        copy = f" make down KEEP=DIRECTORY STACK={stack} copies files first." if jobs else ""
         echo(f"With the stack goes: {what}.{'' if keep else copy}")
 
 

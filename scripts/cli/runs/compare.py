@@ -80,8 +80,7 @@ def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
         known[BASELINE] = reference
         chosen = [BASELINE, *chosen]
     if other and other not in known:
-        allowed = choices(other, known) if known else "there is no other one yet"
-        raise CommandError(f"WITH={other} is no run of {job.name}; {allowed}")
+        raise CommandError(f"WITH={other} is no run of {job.name}; {choices(other, known)}")
     others = {name: known[name] for name in ([other] if other else chosen)}
     found = compared(mine, others, (job.gate or {}).get("require") or {})
     notes = [f"Baseline: {machine}", *found.notes] if BASELINE in others else found.notes

@@ -34,20 +34,18 @@ def gone(stack: str, state: StackState) -> dict[str, JobState]:
     return found
 
 
-def with_files(stack: str, state: StackState) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the files of each job's last run that go with the stack, by job; none without any."""
-    found = {}
+def lost_with(stack: str, state: StackState, export: Mapping[str, Any]) -> tuple[list[str], str]:
+    """Return the jobs whose files go with a stack, and in words all that does; nothing for none.
+
+    Such as "3 jobs' files, 2 MB; MLflow's runs": those of each job's last run.
+    """
+    sizes = dict[str, int]()
     for name, job in {**gone(stack, state), **state.jobs}.items():
-        files = [] if job.result is None else [*job.result.files.values()]
-        if own := [each for each in files if job.kept and str(each["url"]).startswith(job.kept)]:
-            found[name] = own
-    return found
-
-
-def described(files: Mapping[str, list[Mapping[str, Any]]], export: Mapping[str, Any]) -> str:
-    """Return what of a stack goes for good with it, such as "3 jobs' files, 2 MB"; else nothing."""
-    count, size = len(files), sum(each.get("bytes", 0) for own in files.values() for each in own)
-    whose = "1 job's" if count == 1 else f"{count} jobs'"
-    what = f"{whose} files, {decimal(size)}" if count else ""
-    tracked = any(each["type"] == tokens.TRACKING_READY for each in rows(export, "resources"))
-    return "; ".join(filter(None, [what, "MLflow's runs" if tracked else ""]))
+        files = () if job.result is None else job.result.files.values()
+        own = [each for each in files if job.kept and str(each["url"]).startswith(job.kept)]
+        sizes |= {name: sum(each.get("bytes", 0) for each in own)} if own else {}
+    whose = "1 job's" if len(sizes) == 1 else f"{len(sizes)} jobs'"
+    words = [f"{whose} files, {decimal(sum(sizes.values()))}"] if sizes else []
+    if any(each["type"] == tokens.TRACKING_READY for each in rows(export, "resources")):
+        words.append("MLflow's runs")
+    return [*sizes], "; ".join(words)

@@ -55,8 +55,8 @@ def test_what_goes_with_a_stack_is_its_jobs_files_and_mlflows_runs() -> None:
         "mine": job(left("mine")),
         "elsewhere": job(left("mine", "s3://bucket"), outputs="s3://bucket"),
     }
-    files = kept.with_files("dev", StackState("k", "slipway-jobs", jobs, trainer="trainer:2"))
-    assert files.keys() == {"old", "mine"}
+    state = StackState("k", "slipway-jobs", jobs, trainer="trainer:2")
     tracked = {"deployment": {"resources": [{"type": tokens.TRACKING_READY}]}}
-    assert kept.described(files, tracked) == "2 jobs' files, 4.0 MB; MLflow's runs"
-    assert kept.described({}, {}) == ""
+    names, words = kept.lost_with("dev", state, tracked)
+    assert ({*names}, words) == ({"old", "mine"}, "2 jobs' files, 4.0 MB; MLflow's runs")
+    assert kept.lost_with("other", StackState(), {}) == ([], "")

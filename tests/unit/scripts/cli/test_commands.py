@@ -336,6 +336,14 @@ def test_only_a_stack_that_is_not_there_is_made_and_none_is_selected(
     assert len(asked) == 1
 
 
+def test_a_job_of_the_stacks_file_that_was_not_trained_is_no_unknown_job(checkout: Path) -> None:
+    (checkout / "Pulumi.dev.yaml").write_text("config: {'slipway:jobs': {mine: {}}}")
+    with pytest.raises(CommandError, match=r"mine was not trained yet; `make up STACK=dev`"):
+        config.require_job("dev", "mine", ["other"])
+    with pytest.raises(CommandError, match=r"no job 'others'\. Did you mean other\?"):
+        config.require_job("dev", "others", ["other"])
+
+
 def test_down_with_nothing_there_succeeds_and_needs_no_tool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -134,10 +134,9 @@ def duration(seconds: float) -> str:
     """Return a time in its two largest units, of which the second may be none."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    two = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
-    return (
-        (f"{hours} h {minutes} min" if hours else two).removesuffix(" 0 min").removesuffix(" 0 s")
-    )
+    if hours:
+        return f"{hours} h {minutes} min".removesuffix(" 0 min")
+    return f"{minutes} min {seconds} s".removesuffix(" 0 s") if minutes else f"{seconds} s"
 
 
 def _pace(first: Point, before: float | None, then: Point, now: float | None) -> float | None:

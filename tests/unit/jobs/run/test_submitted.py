@@ -18,7 +18,7 @@ from jobs.api.client import JobApi
 from jobs.config import KEYS, declare
 from jobs.model.fields import Effect
 from jobs.model.job import EFFECTS, TrainingJob
-from jobs.model.manifest import manifest
+from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.places import VOLUME_URL
 from jobs.model.pytorchjob import CHANGEABLE, Parts, templates
 from jobs.model.submission import Submission
@@ -103,10 +103,13 @@ def test_another_value_of_a_field_does_what_its_type_says(field: str) -> None:
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(job=jobs)
-def test_a_job_that_was_renamed_trains_nothing_and_keeps_its_volumes(job: TrainingJob) -> None:
+def test_a_job_that_was_renamed_trains_nothing_and_keeps_volumes_and_checkpoints(
+    job: TrainingJob,
+) -> None:
     before = submitted(job, place=VOLUME_URL)
     now = submitted(replace(job, name="renamed", was=(job.name,)), place=VOLUME_URL)
     assert before.digest() == now.digest()
+    assert checkpoint_key(before) == checkpoint_key(now)
     volumes = [
         [pod["spec"]["volumes"] for pod in templates(manifest(each)).values()]
         for each in (before, now)

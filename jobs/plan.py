@@ -156,7 +156,7 @@ class Schedule:
         if any(self.waits[name] for name in turn) and len(turns := sorted({*turn.values()})) > 1:
             groups = ([job for job in turn if turn[job] == each] for each in turns)
             listed = "; then ".join(", ".join(group) for group in groups)  # "a, b; then c"
-            parts.append(f"they run in turns: {listed}")
+            parts.append(f"those that train run in turns: {listed}")
         return "; ".join(parts)
 
 

@@ -123,7 +123,7 @@ def test_the_order_of_jobs_that_run_in_turns_is_told_on_one_line() -> None:
     jobs = [job("a"), job("b"), job("c"), job("d", depends_on=("c",))]
     schedule = Schedule(jobs, None)
     schedule.__dict__["waits"] = {"a": (), "b": (), "c": ("a",), "d": ("b",)}
-    assert str(schedule).endswith("; they run in turns: a, b; then c; then d")
+    assert str(schedule).endswith("; those that train run in turns: a, b; then c; then d")
 
 
 @pytest.mark.parametrize(

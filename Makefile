@@ -12,6 +12,7 @@ RUN    ?=
 PORT   ?= 5000
 WITH   ?=
 TO     ?=
+KEEP   ?=
 FOLLOW ?= 1
 FORMAT ?= text
 BASE   ?=
@@ -19,7 +20,7 @@ JUNIT  ?=
 SOURCE ?=
 
 # A value is text that neither make nor a shell reads as their own: recipes have it as "$$ARG_STACK".
-$(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO FOLLOW FORMAT BASE JUNIT SOURCE,\
+$(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO KEEP FOLLOW FORMAT BASE JUNIT SOURCE,\
     $(eval override $(name) := $$(value $(name)))$(eval export ARG_$(name) := $$(value $(name))))
 export SOURCE
 
@@ -66,8 +67,8 @@ preview: ## show what `up` would change
 	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --stack="$$ARG_STACK" --brief --preview
 	@$(IN_VENV) scripts.cli preview -- "$$ARG_STACK"
 
-down: python ## destroy the stack and leave nothing behind
-	@$(IN_VENV) scripts.cli down -- "$$ARG_STACK"
+down: python ## destroy the stack and leave nothing behind; KEEP=directory: copy the jobs' files first
+	@$(IN_VENV) scripts.cli down -- "$$ARG_STACK" "$$ARG_KEEP"
 
 rerun: tools ## train a job again on purpose, though nothing about it has changed: JOB=…
 	@$(IN_VENV) scripts.cli rerun -- "$$ARG_STACK" "$$ARG_JOB"

@@ -3,6 +3,8 @@
 import errno
 import fcntl
 import os
+import shlex
+import sys
 import tempfile
 import threading
 import time
@@ -14,6 +16,8 @@ from core.paths import cache_dir, state_dir
 
 LIMIT = 1800.0
 """Seconds that a build or a download of another process may well take."""
+COMMAND_VARIABLE = "SLIPWAY_COMMAND"
+"""The environment variable with the user's command, for what Pulumi and its plugins hold."""
 _PAUSE = 0.5
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR)
 
@@ -60,15 +64,15 @@ def locked(
     file: Path,
     *,
     limit: float = LIMIT,
-    what: str = "Slipway",
+    what: str = "",
     waiting: Callable[[str], None] = lambda _holder: None,
     cancelled: threading.Event | None = None,
 ) -> Iterator[None]:
     """Hold a file's lock, which the kernel takes back however this process ends.
 
-    The file is created when it does not exist, and stays; it has who holds it, and for `what`. That
-    is what `waiting` is called with, once for each. Each may hold it for `limit` seconds; with 0 it
-    is tried once.
+    The file is created when it does not exist, and stays; it has who holds it: process, command,
+    `what` it is for, and since when. That is what `waiting` is called with, once for each. Each may
+    hold it for `limit` seconds; with 0 it is tried once.
 
     Raises:
         InterruptedError: `cancelled` was set meanwhile.
@@ -90,6 +94,8 @@ def locked(
             if stop.wait(_PAUSE):
                 raise InterruptedError(f"stopped while waiting for {file}")
         opened.truncate(0)
-        opened.write(f"process {os.getpid()} ({what}) since {time.strftime('%H:%M:%S')}")
+        command = os.environ.get(COMMAND_VARIABLE) or shlex.join(sys.orig_argv)
+        called = f"{command}: {what}".removesuffix(": ")
+        opened.write(f"process {os.getpid()} ({called}) since {time.strftime('%F %T')}")
         opened.flush()
         yield

@@ -84,7 +84,7 @@ def located(key: str, path: Path) -> str:
 def choices(word: str, allowed: Collection[str]) -> str:
     """Return the alternatives to `word`: the likeliest, and unless there are many, all."""
     close = likeliest(word, allowed)
-    listed = ", ".join(sorted(allowed))
+    listed = ", ".join(sorted(allowed)) or "nothing yet"
     if close is None:
         return f"allowed: {listed}"
     is_long = len(listed) > _LONGEST_LIST

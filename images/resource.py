@@ -19,6 +19,7 @@ from pulumi import Input, Output
 from core import toolchain
 from images.build.job import JobImageSpec
 from images.build.program import ENTRYPOINTS, Program
+from images.build.releases import chosen
 from images.build.spec import Spec
 from images.build.trainer import ImageSpec, trainer
 from images.targets.target import name_in
@@ -116,7 +117,8 @@ class TrainerImages:
         self, torch: str | None = None, *, gpus: bool = False, cifar: bool = False
     ) -> ImageSpec:
         """Return the one for a job; see `images.build.trainer.trainer`."""
-        return trainer(torch or self.torch, gpus=gpus, cifar=cifar)
+        release = chosen(torch, gpus=gpus, stack=self.torch)
+        return trainer(release.torch, gpus=gpus, cifar=cifar)
 
     def provide(self, spec: ImageSpec) -> Trainer:
         """Declare one of them, unless it is declared already."""

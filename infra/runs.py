@@ -1,5 +1,6 @@
 """The runs of a stack: what each needs, when it may start, what judges it, and their outputs."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -23,6 +24,9 @@ from jobs.plan import TrainingCost
 from jobs.result import RunResult, only_known
 from jobs.run.resource import Claim, Gate, PyTorchJob
 from jobs.sources import declare_images
+
+_IDLE_SECONDS = 15.0
+"""In that time the engine finds that a run need not be repeated: its result is there."""
 
 
 @dataclass(frozen=True)
@@ -61,26 +65,46 @@ def train(
     runs, costs = dict[str, Run](), context.costs
     cache = _data_cache(jobs, context)
     schedule = plan.Schedule(jobs, context.capacity)
-    if (room := str(schedule)) and (any(schedule.waits.values()) or pulumi.runtime.is_dry_run()):
-        pulumi.log.info(room)
     for declared in schedule.ordered:
         job = adapt(declared, context.cluster)
         before = {name: runs[name] for name in plan.prerequisites(job)}
         script = scripts.get(job.name)
         made = _needs(job, script, context)
         made += [cache] if cache is not None and inputs.needs_cache(job) else []
+        made += [each.gate for each in before.values()]
+        submission = _submission(job, script, context, before, keeps_data=cache is not None)
         run = PyTorchJob(
-            _submission(job, script, context, before, keeps_data=cache is not None),
+            submission,
             # Known once the runs whose room it needs have ended.
             kubeconfig=once_ended(
                 [runs[name].result for name in schedule.waits[job.name]], context.cluster.kubeconfig
             ),
             cost=asdict(costs[job.name], dict_factory=only_known) if job.name in costs else None,
             pulls=context.cluster.refused_pulls,
-            opts=ResourceOptions(depends_on=[*made, *(each.gate for each in before.values())]),
+            opts=ResourceOptions(depends_on=Output.from_input(_with_images(submission, made))),
         )
         runs[job.name] = Run(job, run.result, Gate(job, run))
+    if runs and (any(schedule.waits.values()) or pulumi.runtime.is_dry_run()):
+        _ = Output.all(_announce(schedule, runs))
     return {job.name: runs[job.name] for job in jobs}
+
+
+async def _with_images(
+    submission: Submission, made: Sequence[pulumi.Resource]
+) -> list[pulumi.Resource]:
+    """Return `made` and what makes a run's images, which the engine forgets where one fails."""
+    images = Output.all(submission.image, submission.fetch_image)
+    return [*made, *await images.resources()]
+
+
+async def _announce(schedule: plan.Schedule, runs: Mapping[str, Run]) -> None:
+    """Log what the jobs need, what the cluster has, and the turns of those that are to train."""
+    known = {name: asyncio.ensure_future(run.result.is_known()) for name, run in runs.items()}
+    await asyncio.wait(known.values(), timeout=_IDLE_SECONDS)
+    ready = {name: each for name, each in known.items() if each.done() and not each.exception()}
+    idle = [name for name, each in ready.items() if each.result()]
+    if room := str(replace(schedule, idle=idle)):
+        pulumi.log.info(room)
 
 
 def _submission(

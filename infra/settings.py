@@ -33,7 +33,7 @@ from infra.kept import KeptOutputs
 from infra.tracking import settings as trackers
 from infra.tracking.settings import Tracking
 from jobs.config import JobsConfig, lost_inputs, read
-from jobs.model.fields import TORCH
+from jobs.model.fields import torches
 from jobs.model.job import TrainingJob
 from jobs.model.parts import SecretKey
 from jobs.rules.rule import Surroundings
@@ -96,7 +96,8 @@ def parse(
         tracking = _checked(config, trackers.KEY, Tracking, problems)
     torch = config.get(_TORCH)  # not as JSON, in which 2.10 would be 2.1
     if torch is not None and torch not in RELEASES:
-        problems.append(Problem(_TORCH, f"{quote(torch)} is not allowed; it takes {TORCH}"))
+        text = f"{quote(torch)} is not allowed; it takes {torches(torch)}"
+        problems.append(Problem(_TORCH, text))
         torch = None
     around = _surroundings(cluster, () if tracking is None else tracking.requests)
     around = replace(around, torch=torch)

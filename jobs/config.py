@@ -165,6 +165,10 @@ def _dependency_problems(
             else:
                 text = f"there is no job {quote(name)} in this stack; {choices(name, others)}"
             yield Problem(located(key, (job.name, *path)), text)
+        for index, name in enumerate(job.was):
+            if name in declared or any(name in each.was for each in jobs if each is not job):
+                text = f"{quote(name)} is another job of this stack, or was one: a name stays taken"
+                yield Problem(located(key, (job.name, "was", index)), text)
     yield from _cycles(jobs, key)
 
 

@@ -1,7 +1,7 @@
 """What a stack's jobs need and cost, and in which order they run. Pure."""
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -90,10 +90,12 @@ class Schedule:
     Args:
         jobs: As they are declared.
         capacity: What the cluster has for them; None where that is not known.
+        idle: Those that are known not to train now: their results are there.
     """
 
     jobs: Sequence[TrainingJob]
     capacity: Capacity | None
+    idle: Collection[str] = ()
 
     @cached_property
     def ordered(self) -> list[TrainingJob]:
@@ -146,15 +148,15 @@ class Schedule:
             parts.append(f"the {len(self.jobs)} jobs of the stack need {described(requests)}")
         if self.capacity is not None:
             parts.append(f"the cluster has {self.capacity}")
-        if any(self.waits.values()):
-            turn: dict[str, int] = {}
-            for job in self.ordered:
+        turn: dict[str, int] = {}
+        for job in self.ordered:
+            if job.name not in self.idle:
                 before = (*self.waits[job.name], *prerequisites(job))
-                turn[job.name] = 1 + max((turn[name] for name in before), default=0)
-            turns = sorted({*turn.values()})
+                turn[job.name] = 1 + max((turn.get(name, 0) for name in before), default=0)
+        if any(self.waits[name] for name in turn) and len(turns := sorted({*turn.values()})) > 1:
             groups = ([job for job in turn if turn[job] == each] for each in turns)
             listed = "; then ".join(", ".join(group) for group in groups)  # "a, b; then c"
-            parts.append(f"they run in turns: {listed}")
+            parts.append(f"those that train run in turns: {listed}")
         return "; ".join(parts)
 
 

@@ -51,7 +51,7 @@ def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script
             left_out = tuple(ascii(name) for name in found if name not in files)
             text = None if job.command else entries.wrong(entry, contents)
             if text is None:
-                return Script(job.name, entry, contents, left_out)
+                return Script(job.origin, entry, contents, left_out)
             wrong = "script" if path.is_file() else "scriptEntry", text
     except OSError as error:
         wrong = "script", f"{quote(job.script)} can't be read: {error}"
@@ -111,7 +111,7 @@ def image_spec(job: TrainingJob, base: str) -> JobImageSpec | None:
         return RequirementsSpec.from_file(CHECKOUT / job.requirements, base)
     if job.build is None:
         return None
-    return JobImageSpec(job.name, CHECKOUT / job.build.context, job.build.dockerfile)
+    return JobImageSpec(job.origin, CHECKOUT / job.build.context, job.build.dockerfile)
 
 
 def read_build(image: JobImageSpec) -> dict[str, str]:

@@ -77,9 +77,13 @@ RELEASES: Mapping[str, Release] = {
 """The newest first."""
 
 
-def chosen(torch: str | None, *, gpus: bool) -> Release:
-    """Return the version that is asked for, else the default of jobs that get GPUs or none."""
-    return RELEASES[torch] if torch else next(usable(() if gpus else None))
+def chosen(torch: str | None, *, gpus: bool, stack: str | None = None) -> Release:
+    """Return the version that is asked for, else the stack's, else the default.
+
+    The stack's is for jobs that can have it: one for GPUs alone changes no job that gets none.
+    """
+    fit = [*usable(() if gpus else None)]
+    return RELEASES[torch] if torch else next((e for e in fit if e.torch == stack), fit[0])
 
 
 def usable(cards: Iterable[Card] | None) -> Iterator[Release]:

@@ -14,6 +14,7 @@ from core.context import show_in_summary
 from core.problem import Problem
 from infra.cost.prices import Price, PriceTable, used
 from jobs.model.job import TrainingJob
+from jobs.observe.progress import duration
 from jobs.plan import TrainingCost, shares
 
 _HOURS_OF_MONTH = 730
@@ -135,7 +136,7 @@ def too_dear(
         if cost is not None and job.max_cost is not None and cost.most(seconds) > job.max_cost:
             text = (
                 f"{job.max_cost:g} is less than what it may cost until the timeout of its last "
-                f"attempt, {cost.most_in_words(seconds)}; lower timeout, retries or workers, or "
-                "raise maxCost"
+                f"attempt, {cost.most_in_words(seconds)}; lower timeout ({duration(job.timeout)} "
+                "for each attempt), retries or workers, or raise maxCost"
             )
             yield Problem(f"slipway:jobs.{job.name}.maxCost", text)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from core.fields import also, exact, integer, number
+from core.problem import meant
 from images.build.releases import RELEASES
 from jobs.model.names import DATA_CACHE, OWN_VOLUMES
 
@@ -43,9 +44,12 @@ TAKEN = frozenset(
     }
 )
 """Variables that the training operator and Slipway set themselves, besides PET_… and SLIPWAY_…."""
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
-_DURATIONS = "a duration such as 90s, 5m or 1h30m"
-_INTERVAL = "a number of steps such as 500 steps, or a time such as 10 min, 90s or 1h30m"
+_DURATION = re.compile(
+    r"(?:(\d+) ?d(?:ays?)?)? ?(?:(\d+) ?h(?:(?:ou)?rs?)?)? ?"
+    r"(?:(\d+) ?m(?:in(?:ute)?s?)?)? ?(?:(\d+) ?s(?:ec(?:ond)?s?)?)?"
+)
+_DURATIONS = "a duration such as 90s, 90 min, 1h30m or 12 hours"
+_INTERVAL = f"a number of steps such as 500 steps, or {_DURATIONS}"
 _URL = "a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder"
 TORCH = f"one of {', '.join(map(json.dumps, RELEASES))}, in quotes: YAML reads 2.10 as 2.1"
 _PATTERN = "a regular expression with the number in a group, such as 'accuracy=([0-9.]+)'"
@@ -53,19 +57,19 @@ _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such a
 
 
 def _seconds(value: object) -> object:
-    """Let 90s, 5m and 1h30m stand for so many seconds."""
+    """Let 90s, 90 min, 1h30m and 12 hours stand for so many seconds."""
     found = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
     if found is None:
         return number(integer(value))
-    hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return 3600 * hours + 60 * minutes + seconds
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return ((24 * days + hours) * 60 + minutes) * 60 + seconds
 
 
 def _interval(text: str) -> str:
     """Return an interval as pods read it: so many steps, or seconds."""
     if found := re.fullmatch(r"([1-9]\d*) ?steps?", text):
         return f"{found[1]} steps"
-    seconds = _seconds(re.sub(r" (m|s)(in)?$", r"\1", text))
+    seconds = _seconds(text)
     if not isinstance(seconds, int) or seconds < 1:
         raise ValueError(_INTERVAL)
     return f"{seconds} s"
@@ -105,11 +109,17 @@ def _input(name: str) -> str:
     return name
 
 
+def torches(name: object) -> str:
+    """Return which versions of torch there are, and which one was meant."""
+    listed = ", ".join(map(json.dumps, RELEASES))
+    return f"one of {listed}, in quotes: YAML reads 2.10 as 2.1.{meant(str(name), RELEASES)}"
+
+
 def _torch(value: object) -> object:
     """Let a number stand for its text, as YAML reads 2.14 without quotes, and find it."""
     name = str(value) if isinstance(value, float) else value
     if not isinstance(name, str) or name not in RELEASES:
-        raise ValueError(TORCH)
+        raise ValueError(torches(name))
     return name
 
 
@@ -129,6 +139,12 @@ def _pattern(text: str) -> str:
     return text
 
 
+def _listed(value: object) -> object:
+    """Let a text stand for a list of it alone."""
+    found = [value] if isinstance(value, str) else value
+    return tuple(found) if isinstance(found, list) else found
+
+
 def _volume(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?", name):
         raise ValueError("at most 30 of a-z, 0-9 and -, and no - first or last")
@@ -145,6 +161,11 @@ Name = Annotated[
         max_length=40,
         description="a DNS label: at most 40 of a-z, 0-9 and -, a letter first and no - last",
     ),
+]
+FormerNames = Annotated[
+    tuple[Name, ...],
+    BeforeValidator(_listed),
+    Field(json_schema_extra=also("string")),
 ]
 Variable = Annotated[str, AfterValidator(_variable)]
 Value = Annotated[

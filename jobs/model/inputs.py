@@ -122,7 +122,7 @@ def _output_volume(job: JobFields, has_volume: bool) -> dict[str, str] | None:
         return None
     directory = PurePosixPath(normpath(url.path))
     holding = [
-        {"claim": claim_name(job.name, name, volume), "mountPath": volume.mount_path}
+        {"claim": claim_name(job.origin, name, volume), "mountPath": volume.mount_path}
         for name, volume in job.volumes.items()
         if volume.empty_dir is None and directory.is_relative_to(volume.mount_path)
     ]
@@ -166,7 +166,7 @@ def _cache(job: JobFields) -> str:
 def _volume_names(job: JobFields, others: InputVolumes) -> dict[str, str]:
     """Return the names of the pod's volumes with inputs, by claim: the job's own, if any."""
     own = {KEPT_CLAIM: KEPT_CLAIM} | {
-        claim_name(job.name, name, volume): name
+        claim_name(job.origin, name, volume): name
         for name, volume in job.volumes.items()
         if volume.empty_dir is None
     }

@@ -11,8 +11,8 @@ from core.fields import CONFIG, Count, Cpu, Image, LabelKey, LabelValue, Memory,
 from jobs.model import fields, parts
 from jobs.model.fields import Content, InPlace, Judges, Trains, Waits
 
-START_TIMEOUT = 300
-"""Seconds: the default."""
+TIMEOUT, START_TIMEOUT = 24 * 3600, 300
+"""Seconds: the defaults."""
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -23,6 +23,7 @@ class JobFields:
     """
 
     name: Trains[fields.Name]
+    was: Content[fields.FormerNames] = ()
     # A program of the trainer's image: what entries of the catalogue run.
     module: Trains[Literal["mnist", "cifar", "mnist_elastic", "images"] | None] = None
     script: Content[fields.FilePath | None] = None
@@ -51,7 +52,7 @@ class JobFields:
     pull_secrets: Waits[tuple[fields.ObjectName, ...]] = ()
     restart_policy: Trains[Literal["OnFailure", "Never", "ExitCode"]] = "OnFailure"
     backoff_limit: InPlace[Count | None] = None
-    timeout: InPlace[fields.WholeSeconds] = 3600
+    timeout: InPlace[fields.WholeSeconds] = TIMEOUT
     start_timeout: Waits[fields.WholeSeconds] = START_TIMEOUT
     ttl_seconds_after_finished: InPlace[Annotated[int, Field(ge=60)] | None] = None
     clean_pod_policy: InPlace[Literal["None", "Running", "All"]] = "None"
@@ -87,6 +88,11 @@ class JobFields:
     distributed: Judges[bool] = True
     min_gpu_utilization: Waits[fields.Percent | None] = None
     max_cost: Judges[fields.AboveZero | None] = None
+
+    @property
+    def origin(self) -> str:
+        """Its first name: what its files, volumes and images are called by, and its hash."""
+        return self.was[0] if self.was else self.name
 
     @property
     def fetches(self) -> bool:

@@ -96,6 +96,8 @@ def checkpoint_key(submission: Submission) -> str:
     be known yet.
     """
     parts = ("image", "command", "args", "env")
+    # A job that was renamed goes on: variables and hosts have its first name.
+    submission = replace(submission, job=replace(submission.job, name=submission.job.origin))
     first = share(submission.job, next(iter(roles(submission.job))))
     program_of = {
         "containers": [

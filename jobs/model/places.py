@@ -69,7 +69,7 @@ def prepare(
     needs_volume = False
     seconds = SECONDS_TO_STOP if job.outputs is None else _SECONDS_TO_COPY_OUT
     if job.checkpoint is not None and (url := checkpoints_url(job, place)) is not None:
-        folder, is_store = f"checkpoints/{job.name}/{key}", url != VOLUME_URL
+        folder, is_store = f"checkpoints/{job.origin}/{key}", url != VOLUME_URL
         stack = None if job.checkpoint.url is None else submission.stack
         variables |= {
             "SLIPWAY_CHECKPOINT_DIR": f"{WORK if is_store else KEPT_DIRECTORY}/{folder}",
@@ -77,14 +77,14 @@ def prepare(
             "SLIPWAY_CHECKPOINT_KEEP": str(job.checkpoint.keep),
         }
         if is_store:
-            own = folder if stack is None else f"checkpoints/{stack}/{job.name}/{key}"
+            own = folder if stack is None else f"checkpoints/{stack}/{job.origin}/{key}"
             variables["SLIPWAY_CHECKPOINT_URL"] = f"{url.rstrip('/')}/{own}"
             if stack is not None:
                 # Until November 2026 all stacks had this one.
                 variables["SLIPWAY_CHECKPOINT_URL_BEFORE"] = f"{url.rstrip('/')}/{folder}"
         needs_volume = not is_store
         seconds = max(_SECONDS_TO_COPY_OUT if is_store else _SECONDS_TO_WRITE, seconds)
-    kept = outputs_url(place, job.name, job.outputs)
+    kept = outputs_url(place, job.origin, job.outputs)
     if kept is not None and may_be_rank_0:
         variables["SLIPWAY_KEPT"] = kept
         if submission.succeeded is not None:

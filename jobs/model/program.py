@@ -86,7 +86,7 @@ def environment(job: JobFields, share: Share) -> list[dict[str, Any]]:
     of_torchrun = ["TORCHELASTIC_RUN_ID"] if job.processes_per_node == 1 and not job.elastic else []
     return [
         *({"name": name, "valueFrom": run_id} for name in (RUN_ID, *of_torchrun)),
-        *(_variable(job.name, name, value) for name, value in sorted(variables.items())),
+        *(_variable(job.origin, name, value) for name, value in sorted(variables.items())),
     ]
 
 
@@ -97,7 +97,7 @@ def secrets(job: JobFields, namespace: str, values: Mapping[str, str]) -> list[M
         for name, each in job.env.items()
         if isinstance(each, SecretKey) and each.config is not None
     }
-    metadata = {"name": secret_name(job.name), "namespace": namespace, "labels": {**MANAGED_BY}}
+    metadata = {"name": secret_name(job.origin), "namespace": namespace, "labels": {**MANAGED_BY}}
     # Its name is not one of its content: even a hash of a secret is not for publication.
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
     return [secret] if data else []

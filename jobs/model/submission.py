@@ -79,8 +79,6 @@ class Submission:
         job = check(TrainingJob, inputs["job"], "job")
         if isinstance(job, list):
             raise RuntimeError("\n".join(map(str, job)))  # noqa: TRY004  # these are problems
-        if "image" not in inputs:
-            raise RuntimeError(f"{job.name} is not run, because its image could not be made")
         names = {to_camel(each.name): each.name for each in fields(cls)}
         known = {names[key]: value for key, value in inputs.items() if key in names}
         return cls(**{**known, "job": job})
@@ -90,7 +88,7 @@ class Submission:
         # Of files that is their content: where they are, or which file it was, may change.
         known = self.artifacts if isinstance(self.artifacts, Mapping) else {}
         return {
-            "job": decisive(self.job),
+            "job": {**decisive(self.job), "name": self.job.origin},
             "image": self.image,
             "script": None if self.script is None else self.script["name"],
             "artifacts": {name: each.get("sha256") for name, each in known.items()},

@@ -122,7 +122,7 @@ def pod_volumes(job: JobFields, share: Share, script: MountedScript | None) -> l
         items = [{"key": key, "path": path} for key, path in sorted(script["items"].items())]
         files = {"name": script["name"], "items": items, "defaultMode": _READABLE_AND_EXECUTABLE}
         own["script"] = {"configMap": files}
-    own |= {name: _source(job.name, name, each) for name, each in job.volumes.items()}
+    own |= {name: _source(job.origin, name, each) for name, each in job.volumes.items()}
     return [{"name": name, **source} for name, source in own.items()]
 
 
@@ -147,7 +147,7 @@ def host_volumes(job: JobFields, namespace: str) -> Iterator[Manifest]:
             continue
         objects = manifests.rendered(
             Path(__file__).with_name("host_volume.yaml"),
-            name=claim_name(job.name, name, volume),
+            name=claim_name(job.origin, name, volume),
             namespace=namespace,
             mode="ReadOnlyMany" if volume.read_only else "ReadWriteOnce",
         )
@@ -160,7 +160,7 @@ def claims(job: JobFields, namespace: str) -> Iterator[tuple[Manifest, bool]]:
     """Yield the claim of each of `job`'s volumes with a size, and whether it is kept."""
     for name, volume in job.volumes.items():
         if volume.size is not None:
-            stays, own = volume.keep is not False, claim_name(job.name, name, volume)
+            stays, own = volume.keep is not False, claim_name(job.origin, name, volume)
             yield claim(own, namespace, volume.size, keep=stays), stays
 
 

@@ -141,12 +141,12 @@ def _shown(figures: Mapping[str, float]) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in its two largest units."""
+    """Return a time in its two largest units, of which the second may be none."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+        return f"{hours} h {minutes} min".removesuffix(" 0 min")
+    return f"{minutes} min {seconds} s".removesuffix(" 0 s") if minutes else f"{seconds} s"
 
 
 def _pace(first: Point, before: float | None, then: Point, now: float | None) -> float | None:

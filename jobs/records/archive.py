@@ -151,6 +151,12 @@ class Archive:
             if run.id not in run_ids:
                 shutil.rmtree(run.directory, ignore_errors=True)
 
+    def take(self, names: Iterable[str]) -> None:
+        """Take over what is kept of a job by the names that it had, unless that was done before."""
+        for name in names:
+            with suppress(OSError):  # there is none of that name, or this one has its own
+                (self.directory.parent / _folder(name)).rename(self.directory)
+
     def remove(self) -> None:
         """Delete the logs of all runs; what trained them stays, until `make down`."""
         self.keep(())

@@ -62,12 +62,12 @@ def _torch_that_cannot_run(job: TrainingJob, around: Surroundings) -> Findings:
     if around.gpus_per_node is None:
         return  # what the cluster has is not known: its settings are wrong
     gpus = None if around.pool is None or not wants_gpus(job) else around.pool.cards
-    asked = job.torch or around.torch
-    release = chosen(asked, gpus=gpus is not None)
+    release = chosen(job.torch, gpus=gpus is not None, stack=around.torch)
     if (why := release.unfit(gpus)) is not None:
         others = " or ".join(quote(each.torch) for each in usable(gpus))
         remedy = f"take {others}" if others else "give the job an `image` that can"
-        origin = "" if job.torch else ", by slipway:torch," if asked else ", the default,"
+        of_stack = release.torch == around.torch
+        origin = "" if job.torch else ", by slipway:torch," if of_stack else ", the default,"
         yield Finding(("torch",), f"torch {release.torch}{origin} {why}", remedy)
 
 

@@ -77,6 +77,7 @@ class PyTorchJobHandler(Handler):
         api, succeeded = _api(inputs), self._succeeded.get(context.urn)
         submission = replace(Submission.from_inputs(inputs), succeeded=succeeded)
         job, cost, logs = submission.job, inputs.get("cost"), archive.of_urn(context.urn)
+        logs.take(job.was)
         limits = Limits(
             total=job.timeout,
             start=job.start_timeout,
@@ -105,9 +106,14 @@ class PyTorchJobHandler(Handler):
         if _trains(self._changes(state, inputs, context)):
             validate_admission(inputs)
             raise RuntimeError(f"PyTorchJob {job} is no longer refused: try again")
-        before, now = (manifest(Submission.from_inputs(each)) for each in (state, inputs))
+        submissions = [Submission.from_inputs(each) for each in (state, inputs)]
+        before, now = map(manifest, submissions)
         try:
-            if before != now:
+            if submissions[0].job.name != submissions[1].job.name:
+                # No object gets another name; the result, the logs and the files do without it.
+                archive.of_urn(context.urn).take(submissions[1].job.was)
+                remove(_api(state), context)
+            elif before != now:
                 patch_in_place(api, before, now)
         except (ApiException, Unreachable) as error:
             raise RuntimeError(

@@ -18,6 +18,7 @@ from jobs.model.fields import Effect
 from jobs.model.job import EFFECTS
 from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.submission import Submission
+from jobs.observe.progress import duration
 from jobs.plan import TrainingCost, described, shares
 from jobs.records.history import provenance
 
@@ -52,7 +53,9 @@ def _decisive(inputs: Mapping[str, Any]) -> dict[str, Any]:
     except RuntimeError:
         # Declared when another job was allowed.
         found = {"job": inputs["job"]}
-    return {"namespace": inputs["namespace"], **found}
+    # A job is its first name: which one that is, `was` says.
+    job = {**found["job"], "was": found["job"]["name"]}
+    return {"namespace": inputs["namespace"], **found, "job": job}
 
 
 def _within(path: str, other: str) -> bool:
@@ -75,10 +78,8 @@ def describe(
         if inputs.get("artifacts") is UNKNOWN:
             return "trains again if the jobs before it leave other inputs than last time"
         return f"{_listed(map(_worded, fields))}; nothing is trained" if fields else None
-    reasons = [
-        _worded(each) for each in fields if each[0] == "torch" or _effect(each) is Effect.TRAINS
-    ]
-    reasons += _contents(state, inputs)
+    reasons = [_worded(each) for each in fields if _effect(each) is Effect.TRAINS]
+    reasons += [*_contents(state, inputs), *_artifacts(state, inputs)]
     result = state["result"]
     if result["state"] != "Succeeded":
         reasons.append(f"the last run ended {result['state']}: {result.get('reason', '')}")
@@ -115,6 +116,9 @@ def leaves(old: Any, new: Any, path: str = "") -> Iterator[Leaf]:
 def _contents(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[str]:
     """Yield what changed of the program and its files, where the job names them or not."""
     before, declared = state["job"], inputs["job"]
+    for field in ("was", "torch"):
+        if before.get(field) != declared.get(field):
+            yield _worded((field, before.get(field), declared.get(field)))
     if state["image"] != inputs["image"]:
         if "image" in before or "image" in declared:
             yield _worded(("image", before.get("image"), declared.get("image")))
@@ -133,6 +137,10 @@ def _contents(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[s
             yield _worded(("script", before.get("script"), script))
     if state["namespace"] != inputs["namespace"]:
         yield _worded(("namespace", state["namespace"], inputs["namespace"]))
+
+
+def _artifacts(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which of a job's inputs is another file."""
     known, now = state.get("artifacts", {}), inputs.get("artifacts", {})
     for name in sorted(known.keys() & now.keys()) if now is not UNKNOWN else ():
         if now[name].get("sha256") not in {None, known[name].get("sha256")}:
@@ -170,7 +178,8 @@ def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) 
     """
     job = Submission.from_inputs(inputs).job
     # The first line is what the resource's own row has room for.
-    line = f"needs {described(shares(job))}; {validate_admission(inputs)}"
+    line = f"needs {described(shares(job))}; ends after {duration(job.timeout)} at most"
+    line += f"; {validate_admission(inputs)}"
     if cost := inputs.get("cost"):
         seconds = job.timeout * (job.retries + 1)
         line += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"

@@ -48,6 +48,7 @@ class PyTorchJob(pulumi.CustomResource):
             # With `--replace` the engine does not call the provider. The existing job would be
             # taken up again, and then deleted.
             delete_before_replace=True,
+            aliases=[pulumi.Alias(name) for name in submission.job.was],
         )
         name = submission.job.name
         super().__init__(tokens.PYTORCH_JOB, name, properties, ResourceOptions.merge(opts, own))
@@ -84,5 +85,6 @@ class Gate(pulumi.CustomResource):
     def __init__(self, job: TrainingJob, run: PyTorchJob) -> None:
         properties = {"job": job.name, **limits(job), "result": run.result}
         # An explicit dependency: the engine forgets whose result it is when it skips the run.
-        opts = ResourceOptions(depends_on=[run])
+        aliases = [pulumi.Alias(name) for name in job.was]
+        opts = ResourceOptions(depends_on=[run], aliases=aliases)
         super().__init__(tokens.GATE, job.name, properties, opts)

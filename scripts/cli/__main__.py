@@ -17,7 +17,7 @@ _COMMANDS = {
     "up": ("commands:up",),
     "preview": ("commands:preview",),
     "rerun": ("commands:rerun", "job"),
-    "down": ("down:down",),
+    "down": ("down:down", "keep"),
     "kubeconfig": ("kubeconfig:merge",),
     "results": ("runs.results:show", "job", "format"),
     "logs": ("runs.logs:show", "job", "rank", "follow"),
@@ -60,12 +60,13 @@ def _run(command: str, **arguments: object) -> int:
         return 0
     variables = applied(os.environ)
     os.environ.clear()
-    os.environ.update(variables)
+    stack = str(arguments["stack"])
+    os.environ.update({**variables, files.COMMAND_VARIABLE: f"make {command} STACK={stack}"})
     if command != "down":  # which does without the stack's file
-        resolve_name("scripts.cli.config:check")(arguments["stack"])
+        resolve_name("scripts.cli.config:check")(stack)
     lock = nullcontext()
     if command in _CHANGING:
-        lock = resolve_name("scripts.cli.recovery:alone")(arguments["stack"])
+        lock = resolve_name("scripts.cli.recovery:alone")(stack)
     with lock:
         code: int = resolve_name(f"scripts.cli.{_COMMANDS[command][0]}")(**arguments)
     return code
@@ -78,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     options: dict[str, dict[str, Any]] = {
         "format": {"choices": ("text", "json")},
         "to": {"nargs": "?", "default": ""},
+        "keep": {"nargs": "?", "default": ""},
         "run": {"nargs": "?", "default": "", "choices": ("", "succeeded")},
         "port": {"type": _port},
         "other": {"nargs": "?", "default": ""},

@@ -17,10 +17,10 @@ import yaml
 
 from core import toolchain
 from core.paths import CHECKOUT
-from core.process import run
+from core.process import CommandFailed, run
 from scripts import guard
 from scripts.cli.terminal import CommandError
-from scripts.environment import backend
+from scripts.environment import backend, passphrase_file
 
 _QUERY_LIMIT = 120  # seconds; these only read or write the stack's file
 QUIET = "--suppress-progress"
@@ -52,6 +52,17 @@ class Cli:
         """Runs a short command, which reads `stdin`, and returns what it prints."""
         try:
             return run(*self._command(arguments), text=stdin, cwd=CHECKOUT, limit=_QUERY_LIMIT)
+        except CommandFailed as error:
+            if "incorrect passphrase" not in str(error):
+                raise
+            raise CommandError(
+                f"Pulumi.{self.stack}.yaml, or the stack's state, is encrypted with another "
+                f"passphrase than {passphrase_file()}: the state directory was moved or lost, or "
+                "the file comes from another machine. There are two ways on:\n  let "
+                "XDG_STATE_HOME name the directory that has its slipway/passphrase\n  or go on "
+                "without it: delete the line `encryptionsalt` and what is under `secure` from the "
+                "file, and set those values again with `pulumi config set --secret`"
+            ) from error
         finally:
             guard.sweep()
 

@@ -86,9 +86,13 @@ def jobs_of(stack: str) -> list[str]:
 
 
 def require_job(stack: str, job: str, known: Collection[str], more: str = "") -> None:
-    """Raise with the names of a stack's jobs, and with `more`, unless it has one of this name."""
+    """Raise with the names of a stack's jobs, and with `more`, unless one of these is `job`."""
     if job in known:
         return
+    if job in jobs_of(stack):
+        raise CommandError(
+            f"Job {job} was not trained yet; `make up STACK={stack}` does that.{more}"
+        )
     listed = f"Jobs of {stack}: {', '.join(sorted(known))}." if known else f"{stack} has no jobs."
     what = f"There is no job {job!r}.{meant(job, known)}" if job else "Say which job: JOB=NAME."
     raise CommandError(f"{what} {listed}{more}")

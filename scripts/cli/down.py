@@ -20,22 +20,26 @@ from jobs.records import archive
 from scripts.cli import backend
 from scripts.cli.config import check, cluster_of, own, template
 from scripts.cli.recovery import orphans, recover, repair_files
+from scripts.cli.runs import fetch, kept
+from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError, echo
 
 _WAIT_SECONDS = 10.0  # the kernel takes a moment to end a killed process and to close its files
 _POLL_SECONDS = 0.2
 
 
-def down(stack: str) -> int:
+def down(stack: str, keep: str = "") -> int:
     """Destroys the stack and forgets it, and proves that nothing of it is left.
 
-    It also removes what an interrupted `up` left of the cluster. Nothing to destroy is a success.
-    The user's Pulumi.<stack>.yaml stays; one that is gone is not needed.
+    The jobs' files are copied into the directory `keep` before, where one is named. It also removes
+    what an interrupted `up` left of the cluster. Nothing to destroy is a success. The user's
+    Pulumi.<stack>.yaml stays; one that is gone is not needed.
     """
     with temporary_config(stack):
         cluster_of(stack)  # raises for an unreadable file, before anything is done
         code = 0
         if backend.exists(stack):
+            _keep_files(stack, keep)
             code = _destroy(backend.Cli(stack))
         elif hidden := [each for each in backend.files(stack) if each.suffix in {".gz", ".zst"}]:
             raise CommandError(
@@ -51,6 +55,17 @@ def down(stack: str) -> int:
             file.unlink()
         shutil.rmtree(archive.of_stack(stack), ignore_errors=True)
         return 0 if prove(stack, cluster_of(stack)) else 1
+
+
+def _keep_files(stack: str, keep: str) -> None:
+    """Say what goes with the stack, after a copy of the jobs' files where one is wanted."""
+    jobs, what = kept.lost_with(stack, read_state(stack), backend.exported(stack))
+    for job in jobs if keep else ():
+        # Raises `CommandError` where not all of them could be had: then nothing is destroyed.
+        fetch.fetch(stack, job, str(Path(keep, job)))
+    if what:
+        copy = f" make down KEEP=DIRECTORY STACK={stack} copies files first." if jobs else ""
+        echo(f"With the stack goes: {what}.{'' if keep else copy}")
 
 
 def _destroy(cli: backend.Cli) -> int:
@@ -81,6 +96,8 @@ def _remove_cluster(stack: str, what: str) -> int:
     """Removes the stack's own cluster if it exists, whether or not the state contains it."""
     own, directory = _own_cluster(stack), _cluster_directory(stack)
     if own is not None and directory is not None:
+        # All that a cluster has on this machine is named after its directory.
+        what = what if directory.exists() else "what is left of the cluster of the deleted"
         echo(f"Removing {what} {directory}.")
         try:
             own.remove(directory)
@@ -107,7 +124,9 @@ def _cluster_directory(stack: str) -> Path | None:
         return None
     directory = own.directory(name)
     if not directory.exists():
-        return None
+        runs_here = CLUSTERS[str(section["kind"])].runs_on_host
+        is_left = runs_here and any(_of_cluster(stack, section).values())
+        return directory if is_left else None
     made_by = owner.stack_of(directory)
     if made_by == called(backend.project(), stack) or (made_by is None and backend.exists(stack)):
         return directory
@@ -165,13 +184,17 @@ def prove(stack: str, cluster: Mapping[str, Any]) -> bool:
     return True
 
 
-def _remains(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
+def _of_cluster(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
     try:
         parsed = settings.parse({"slipway:cluster": json.dumps(cluster)}, stack).cluster
-        remains = CLUSTERS[parsed.kind].remains(parsed.options, called(backend.project(), stack))
-        found = {kind: list(things) for kind, things in remains.items()}
     except settings.SettingsError:
-        found = {}  # `pulumi up` refuses such settings, so they never made a cluster.
+        return {}  # `pulumi up` refuses such settings, so they never made a cluster.
+    remains = CLUSTERS[parsed.kind].remains(parsed.options, called(backend.project(), stack))
+    return {kind: list(things) for kind, things in remains.items()}
+
+
+def _remains(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
+    found = _of_cluster(stack, cluster)
     kept = [*backend.files(stack), *filter(Path.exists, [archive.of_stack(stack)])]
     hosts = [f"process {pid}, without its pulumi: kill {pid}" for pid in orphans(CHECKOUT)]
     ours = {"processes": hosts, "files": [f"{path}: rm -r {path}" for path in kept]}

@@ -18,7 +18,10 @@ from scripts.cli.terminal import CommandError
 
 
 def merge(stack: str) -> int:
-    """Add the context `slipway-<stack>`, or bring it up to date, and print how to undo it."""
+    """Add the context `slipway-<stack>`, or bring it up to date, and print how to undo it.
+
+    Where the file has no current context, or one that is no longer there, it becomes that.
+    """
     kubeconfig = read_state(stack, secrets=True).kubeconfig
     if kubeconfig is None:
         raise CommandError(f"Stack {stack} has no cluster yet; `make up STACK={stack}` creates it.")
@@ -33,10 +36,16 @@ def merge(stack: str) -> int:
             merged = process.run(*command, variables={"KUBECONFIG": f"{added}{os.pathsep}{file}"})
         except process.CommandFailed as error:
             raise CommandError(f"kubectl can't merge into {file}: {error}") from error
+    document = yaml.safe_load(merged)
+    current = str(document.get("current-context"))
+    if current not in {each["name"] for each in document["contexts"]}:
+        # Without one, kubectl tries localhost:8080, where nothing listens.
+        current = document["current-context"] = name
+        merged = yaml.safe_dump(document, sort_keys=False)
     place = file.resolve()  # a link stays a link
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     files.write(place, merged, mode=0o600)
-    print(explanation(name, file, yaml.safe_load(merged).get("current-context") or ""))
+    print(explanation(name, file, current))
     return 0
 
 
@@ -73,14 +82,16 @@ def kubectl(kubeconfig: str) -> Iterator[Sequence[str]]:
         yield (str(toolchain.path("kubectl")), *places)
 
 
-def explanation(name: str, file: Path, current: str = "") -> str:
+def explanation(name: str, file: Path, current: str) -> str:
     """Return what has been done, and how to undo it; `current` is the file's current context."""
     kubectl = f"kubectl --kubeconfig {file} config"
-    kept = f"the current context is {current}, as before"
-    if not current:
-        # kubectl then tries localhost:8080, where nothing listens.
-        kept = f"none is the current one, as before; to work in it: {kubectl} use-context {name}"
-    undo = " && ".join(f"{kubectl} delete-{part} {name}" for part in ("context", "cluster", "user"))
+    steps = [f"delete-{part} {name}" for part in ("context", "cluster", "user")]
+    kept = (
+        f"the current context is {current}, as before; to work in it: {kubectl} use-context {name}"
+    )
+    if current == name:
+        kept, steps = "it is the current one", [*steps, "unset current-context"]
+    undo = " && ".join(f"{kubectl} {step}" for step in steps)
     return (
         f"{file} has the context {name} now; {kept}\n"
         f"Try it: kubectl --kubeconfig {file} --context {name} get nodes\n"

@@ -8,6 +8,7 @@ adopts what an interrupted create has created.
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -16,29 +17,35 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from core import files
 from core.paths import CHECKOUT, state_dir
 from core.problem import raised
 from scripts.cli import backend
+from scripts.cli.config import own
 from scripts.cli.terminal import CommandError, echo
 
 _WRITING_SECONDS = 2.0
 """Writing one of these files takes less: what is half-written after this was abandoned."""
 _LANGUAGE_HOST = "pulumi-language-python"
+_WAYS = (
+    "Wait for its end, or press Ctrl-C where it runs: training goes on in the cluster, and the "
+    "next `make up` waits for it, beside a job that you have added to the stack's file. In a stack "
+    "of its own, a job starts without either."
+)
 
 
 def alone(stack: str) -> ExitStack:
     """Keep other commands of these away from a stack, until what this returns is closed."""
     file, held = state_dir() / "locks" / f"{quote(stack, safe='')}.lock", ExitStack()
+    holders = list[str]()
     files.private_directory(file.parent)
     try:
-        held.enter_context(files.locked(file, limit=0))
+        held.enter_context(files.locked(file, limit=0, waiting=holders.append))
     except TimeoutError as error:
-        raise CommandError(
-            f"Another `make` command is using stack {stack}. Wait for its end, or stop it."
-        ) from error
+        raise CommandError(f"Stack {stack} is in use by {holders[-1]}. {_WAYS}") from error
     return held
 
 
@@ -60,6 +67,19 @@ def recover(cli: backend.Cli) -> None:
         begun = (f"{each['type']} {backend.name_of(each['resource'])}" for each in pending)
         echo(f"An earlier run was interrupted while {', '.join(begun)}; continuing from there.")
         cli.query("stack", "import", stdin=cli.query("stack", "export"))
+    _require_passphrase(cli)
+
+
+def _require_passphrase(cli: backend.Cli) -> None:
+    """Raise `CommandError` where the user's file is encrypted with another passphrase."""
+    deployment = backend.exported(cli.stack).get("deployment") or {}
+    salts = re.compile(r"^encryptionsalt: *(\S+)", re.MULTILINE)
+    found = salts.search(own(cli.stack).read_text()) if own(cli.stack).exists() else None
+    if found and deployment and found[1] not in json.dumps(deployment.get("secrets_providers")):
+        # Another salt may be right, so one value is encrypted by it, for a copy of the file.
+        with TemporaryDirectory() as directory:
+            copy = shutil.copy(own(cli.stack), directory)
+            cli.query("config", "set", "--secret", "--config-file", copy, "probe", "x")
 
 
 def require_stale(lock: backend.Lock, stack: str) -> None:
@@ -71,9 +91,11 @@ def require_stale(lock: backend.Lock, stack: str) -> None:
         )
     # After a reboot the number may be another program's.
     if "pulumi" in _process(lock.pid).get("Name", ""):
+        # Its first word: more may have a secret in it, as `pulumi config set` has.
+        word = Path(f"/proc/{lock.pid}/cmdline").read_text(errors="replace").split("\0")[1:2]
         raise CommandError(
-            f"Stack {stack} is in use by pulumi, process {lock.pid}, since {lock.timestamp}. "
-            "Wait for its end, or stop that process."
+            f"Stack {stack} is in use by process {lock.pid} ({' '.join(['pulumi', *word])}) since "
+            f"{lock.timestamp}. {_WAYS}"
         )
 
 

@@ -39,7 +39,8 @@ class JobState:
     @property
     def kept(self) -> str | None:
         """The URL at which the stack keeps its files; None where it has `outputs` of its own."""
-        return outputs_url(self.inputs.get("place"), self.name, self.declared.get("outputs"))
+        folder = (self.declared.get("was") or [self.name])[0]
+        return outputs_url(self.inputs.get("place"), folder, self.declared.get("outputs"))
 
     @property
     def passed(self) -> bool:

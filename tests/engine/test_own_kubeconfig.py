@@ -81,10 +81,15 @@ def test_what_it_prints_undoes_it(file: Path, capsys: pytest.CaptureFixture[str]
     assert parts(file, "users").keys() == {"mine"}
 
 
-def test_where_there_is_no_file_yet_one_is_made(file: Path) -> None:
-    file.unlink()
+@pytest.mark.parametrize("given", [None, "{}", "current-context: gone"])
+def test_where_kubectl_has_no_context_that_works_the_new_one_is_it(
+    file: Path, given: str | None
+) -> None:
+    """There is no file yet, or an empty one, or its current context was deleted."""
+    file.unlink() if given is None else file.write_text(given)
     merge("kind")
     assert parts(file, "contexts").keys() == {"slipway-kind"}
+    assert yaml.safe_load(file.read_text())["current-context"] == "slipway-kind"
 
 
 def test_the_file_that_kubectl_was_told_to_read_is_the_persons_own(
@@ -93,7 +98,7 @@ def test_the_file_that_kubectl_was_told_to_read_is_the_persons_own(
     other = file.with_name("other")
     monkeypatch.setenv("KUBECONFIG", f"{other}:{file}")
     assert own() == other
-    assert str(other) in explanation("slipway-kind", other)
+    assert str(other) in explanation("slipway-kind", other, "")
 
 
 def test_a_stack_without_a_cluster_is_told_to_bring_it_up(

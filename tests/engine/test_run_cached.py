@@ -160,6 +160,21 @@ def _is_replaced(outcome: Outcome, kind: str, name: str) -> bool:
     return any("replace" in operation for operation in of_it)
 
 
+def test_a_job_that_was_renamed_keeps_its_result_and_trains_nothing(
+    trained: Mapping[str, Any], section: Section, mark: str, module_stack: JobStack, jobs: Jobs
+) -> None:
+    """Also what it left on this machine; its object goes, since none gets another name."""
+    old, new = f"{mark}-script", f"{mark}-renamed"
+    assert old in trained
+    before = module_stack.output(old)
+    section[new] = {**section.pop(old), "was": old}
+    renamed = module_stack.up(**section)
+    assert any(line.endswith("; nothing is trained") for line in _told(renamed, new)), renamed.text
+    assert module_stack.output(new) == before
+    assert (jobs.uids(old), jobs.uids(new)) == ([], [])
+    assert module_stack.up(**section).changes == {}
+
+
 def test_make_rerun_trains_a_demo_again_and_knows_which_there_are(mortal_stack: LiveStack) -> None:
     train_with(mortal_stack, seed=0)
     mortal_stack.up()

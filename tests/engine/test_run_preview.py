@@ -48,7 +48,8 @@ def test_a_preview_shows_the_job_and_what_it_needs_and_that_the_api_server_admit
     assert [_told(preview, name) for name in there] == [[], []]
     [message], [beside] = (_told(preview, name) for name in new)
     first, _, rest = message.partition("\n")
-    assert first == "needs 4 pods with 0.4 cores, 4 GiB in total; the API server admits it"
+    needs = "needs 4 pods with 0.4 cores, 4 GiB in total"
+    assert first == f"{needs}; ends after 24 h at most; the API server admits it"
     shown = yaml.safe_load(rest[rest.index("apiVersion:") :])
     assert [*shown] == ["apiVersion", "kind", "metadata", "spec"]
     assert shown["metadata"]["name"] == job_name
@@ -73,7 +74,9 @@ def test_a_preview_of_a_replacement_shows_everything_and_of_a_label_one_line(
     # A job of that name is there, and is no refusal: it goes before the new one comes.
     words, shown = _told(preview, larger)
     assert words.strip() == "trains again: memory 128Mi → 256Mi"
-    assert shown.startswith("needs 1 pod with 0.1 cores, 256 MiB; the API server admits it\n")
+    assert shown.startswith(
+        "needs 1 pod with 0.1 cores, 256 MiB; ends after 24 h at most; the API server admits it\n"
+    )
     assert [jobs.uids(name) for name in there] == uids
 
 
@@ -120,7 +123,7 @@ def no_cluster(spare_stack: LiveStack) -> LiveStack:
 
 def test_make_preview_shows_every_job_before_there_is_a_cluster(no_cluster: LiveStack) -> None:
     said = no_cluster.run("make preview").output
-    assert "needs 4 pods with 1.6 cores, 3 GiB in total; not validated, because its cluster" in said
+    assert "needs 4 pods with 1.6 cores, 3 GiB in total; ends after 24 h at most; not val" in said
     assert re.search(r"the cluster has 1 node with [\d.]+ cores, [\d.]+ GiB for jobs", said)
     begin = said.index("apiVersion: kubeflow.org/v1")
     assert "kind: PyTorchJob" in said[begin:]

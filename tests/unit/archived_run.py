@@ -69,9 +69,11 @@ def made(
     return run
 
 
-def remembered(run_id: str, result: Mapping[str, Any] | None, **provenance: Any) -> Path:
-    """Write the record of a run of dev's job `mine`; return its file."""
-    history = History(archive.of_job("dev", "mine"))
+def remembered(
+    run_id: str, result: Mapping[str, Any] | None, *, job: str = "mine", **provenance: Any
+) -> Path:
+    """Write the record of a run of a job of dev's; return its file."""
+    history = History(archive.of_job("dev", job))
     known = {"revision": COMMIT, "image": "example.org/mine:1", "settings": {}, **provenance}
     history.begin(Record(run_id=run_id, submitted=at(0), provenance=known))
     if result is not None:

@@ -20,14 +20,14 @@ from jobs.records import archive
 from jobs.records.history import History
 from jobs.result import RunResult
 from scripts.cli.config import require_job
-from scripts.cli.runs import reader_pod
+from scripts.cli.runs import kept, reader_pod
 from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, echo
 
 LIST = "artifacts.json"  # lists all files of a replica (`slipway_trainer.agent.artifacts`)
 _LISTS = re.compile(rf"(replica-[^/]*/)?{re.escape(LIST)}")
 _SEND = ("python3", "-m", "slipway_trainer.tar")
-_SUCCEEDED = "succeeded"
+_SUCCEEDED, _ELSEWHERE = "succeeded", "Name another directory: TO=DIRECTORY."
 Files = Mapping[str, Mapping[str, Any]]  # as a result has them, by their paths
 
 
@@ -82,6 +82,7 @@ def fetch(stack: str, job: str, to: str = "", run: str = "") -> int:
             f"{'' if result.succeeded else other}"
         )
     directory = Path(to or f"outputs/{job}/{run_id}")
+    _require_place(directory)
     echo(f"Copying the files of {job}'s run {run_id} from {url}.")
     try:
         kubeconfig = str(state.kubeconfig)
@@ -102,19 +103,30 @@ def fetch(stack: str, job: str, to: str = "", run: str = "") -> int:
         ) from error
     except OSError as error:
         raise CommandError(
-            f"The files of {job} were not copied: {error}. Where the disk is full or may not be "
-            "written to, name another directory: TO=DIRECTORY."
+            f"The files of {job} were not copied: {directory} can't be written to "
+            f"({error.strerror}). {_ELSEWHERE}"
         ) from error
     _report(found, directory, job, stack)
     return 0
 
 
+def _require_place(directory: Path) -> None:
+    """Raise unless files can be put below a directory, which need not exist yet."""
+    there = next(each for each in (directory, *directory.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise CommandError(f"{there} is a file, so nothing can be copied into it. {_ELSEWHERE}")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise CommandError(f"{there} may not be written to. {_ELSEWHERE}")
+
+
 def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:
     """Return a job and its result, in a stack whose cluster is known; or raise what there is."""
-    require_job(stack, job, state.jobs)
+    past = kept.gone(stack, state)
+    more = f" It had others, whose files it still has: {', '.join(past)}." if past else ""
+    require_job(stack, job, state.jobs if job not in past else past, more)
     if state.kubeconfig is None:
         raise CommandError(f"Stack {stack} has no cluster, in which its jobs' files would be.")
-    found = state.jobs[job]
+    found = state.jobs.get(job) or past[job]
     if found.result is None:
         raise CommandError(f"Job {job} has no result yet; `make results STACK={stack}` says more.")
     return found, found.result

@@ -13,6 +13,7 @@ from core import files
 
 
 def hold(file: Path, ready: threading.Event, end: threading.Event) -> None:
+    os.environ[files.COMMAND_VARIABLE] = "make up STACK=dev"
     with files.locked(file, what="push of a"):
         ready.set()
         end.wait(60)
@@ -34,7 +35,7 @@ def holder(tmp_path: Path) -> tuple[Path, int]:
 def test_who_waits_for_a_lock_reads_who_holds_it(holder: tuple[Path, int]) -> None:
     file, pid = holder
     waited: list[str] = []
-    by = rf"process {pid} \(push of a\) since \d\d:\d\d:\d\d"
+    by = rf"process {pid} \(make up STACK=dev: push of a\) since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d"
     with (
         pytest.raises(TimeoutError, match=rf"is still held after 1 s, by {by}"),
         files.locked(file, limit=0.6, waiting=waited.append),

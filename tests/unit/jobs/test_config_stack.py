@@ -113,3 +113,10 @@ def test_a_job_may_need_one_whose_own_declaration_is_wrong() -> None:
     own = {"image": "example.org/mine:1", "command": ["x"]}
     section = {"a": {**own, "dependsOn": ["b"]}, "b": {**own, "cpu": "none"}}
     assert [problem.key for problem in read(section).problems] == [f"{KEY}.b.cpu"]
+
+
+def test_a_name_that_a_job_had_is_no_other_jobs() -> None:
+    found = read({"mnist-gloo": {"was": "lm-fsdp"}, "lm-fsdp": {}}).problems
+    assert [each.key for each in found] == [f"{KEY}.mnist-gloo.was[0]"]
+    twice = {name: {"was": "old"} for name in ("mnist-gloo", "lm-fsdp")}
+    assert len(read(twice).problems) == 2

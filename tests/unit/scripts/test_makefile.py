@@ -20,13 +20,14 @@ VARIABLES = (
     "PORT",
     "WITH",
     "TO",
+    "KEEP",
     "FOLLOW",
     "FORMAT",
     "BASE",
     "JUNIT",
 )
 COMMANDS = {
-    "up": 1, "preview": 1, "down": 1, "kubeconfig": 1, "rerun": 2, "logs": 4, "results": 3,
+    "up": 1, "preview": 1, "down": 2, "kubeconfig": 1, "rerun": 2, "logs": 4, "results": 3,
     "fetch": 4, "ui": 3, "report": 3, "compare": 3,
 }  # fmt: skip
 """How many values each target passes to its command."""

@@ -268,7 +268,9 @@ def test_a_training_costs_its_time_at_least_and_at_most_that_of_nodes_that_come_
 def test_a_job_that_may_cost_more_than_its_limit_is_refused(
     limit: float | None, *, refused: bool
 ) -> None:
-    problems = list(estimates.too_dear([job(workers=3, max_cost=limit)], [TRAINED], EUROS))
+    problems = list(
+        estimates.too_dear([job(workers=3, max_cost=limit, timeout=3600)], [TRAINED], EUROS)
+    )
     assert [each.key for each in problems] == ["slipway:jobs.mine.maxCost"] * refused
 
 
@@ -277,5 +279,6 @@ def test_all_attempts_count_until_their_timeouts() -> None:
     (problem,) = estimates.too_dear([dear], [TRAINED], EUROS)
     assert problem.text == (
         "5 is less than what it may cost until the timeout of its last attempt, at most EUR 6.50 "
-        "(1 node at 2 an hour); lower timeout, retries or workers, or raise maxCost"
+        "(1 node at 2 an hour); lower timeout (1 h for each attempt), retries or workers, or raise "
+        "maxCost"
     )

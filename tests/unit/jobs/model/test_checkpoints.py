@@ -161,6 +161,7 @@ def test_another_image_begins_anew_and_one_that_is_not_built_yet_is_not_known() 
         ("90s", "90 s"),
         ("1h30m", "5400 s"),
         ("600 s", "600 s"),
+        ("2 hours", "7200 s"),
     ],
 )
 def test_an_interval_is_one_of_steps_or_of_time(written: str, read: str) -> None:
@@ -171,7 +172,7 @@ def test_what_is_no_interval_is_told_with_what_is_allowed() -> None:
     found = declare("mnist-gloo", {"checkpoint": {"every": "often"}}, "jobs.mnist-gloo")
     assert isinstance(found, list)
     assert found[0].key == "jobs.mnist-gloo.checkpoint.every"
-    assert "500 steps, or a time such as 10 min" in found[0].text
+    assert "500 steps, or a duration such as 90s" in found[0].text
 
 
 def test_what_a_retry_is_for_goes_with_retries() -> None:

@@ -10,7 +10,6 @@ from jobs.model.inputs import input_artifacts, other_volumes
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Build, JobInput, SecretKey, Volume
 from jobs.model.places import VOLUME_URL
-from jobs.model.submission import Submission
 from tests.unit.jobs_declared import rendered, submitted
 
 TRAINER, OWN = "localhost/slipway-trainer:1", "example.org/mine:1"
@@ -22,12 +21,6 @@ RESULT = {
     },
 }
 FOUND = {"model": {"url": "file:///results/r/nets/net.pt", "sha256": "1"}}
-
-
-def test_a_job_whose_image_could_not_be_made_says_so() -> None:
-    known = submitted(TrainingJob(name="mine", image=OWN, command=("true",))).inputs()
-    with pytest.raises(RuntimeError, match="mine is not run, because its image could not be made"):
-        Submission.from_inputs({key: each for key, each in known.items() if key != "image"})
 
 
 def other(claim: str, mount_path: str) -> dict[str, str]:

@@ -147,7 +147,7 @@ def test_a_program_that_tells_no_events_shows_the_last_line_that_it_printed() ->
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0.4, "0 s"), (59.6, "1 min 0 s"), (185, "3 min 5 s"), (7500, "2 h 5 min")],
+    [(0.4, "0 s"), (59.6, "1 min"), (86400, "24 h"), (185, "3 min 5 s"), (7500, "2 h 5 min")],
 )
 def test_a_time_is_told_in_its_two_largest_units(seconds: float, words: str) -> None:
     assert duration(seconds) == words

@@ -50,7 +50,7 @@ def said(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
             {"min_gpu_utilization": 20},
             "minGpuUtilization unset → 20; nothing is trained",
         ),
-        (MNIST, {"timeout": 60}, "timeout 3600 → 60; nothing is trained"),
+        (MNIST, {"timeout": 60}, "timeout 86400 → 60; nothing is trained"),
         (MNIST, {"priority_class": "high"}, "priorityClass unset → high; nothing is trained"),
     ],
 )

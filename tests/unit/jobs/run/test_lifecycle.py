@@ -5,6 +5,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -16,7 +17,7 @@ from jobs.model.names import RUN_LABEL
 from jobs.model.places import VOLUME_URL
 from jobs.observe.verdict import Limits
 from jobs.plan import TrainingCost
-from jobs.records.archive import Archive
+from jobs.records.archive import Archive, of_job
 from jobs.records.history import History, Record
 from jobs.result import RunResult
 from jobs.run import lifecycle, train
@@ -160,7 +161,7 @@ def test_what_a_run_may_take_and_what_its_nodes_cost_reach_the_wait(
         PyTorchJobHandler().create(inputs, Quiet())
     unset, limited = given
     assert (unset.gpu_utilization, unset.cost) == (None, None)
-    assert (limited.total, limited.start, limited.gpu_utilization) == (3600, 300, 20)
+    assert (limited.total, limited.start, limited.gpu_utilization) == (86400, 300, 20)
     assert limited.cost == TrainingCost(**COST)
 
 
@@ -242,3 +243,23 @@ def test_the_log_of_a_run_is_searched_by_metrics_that_come_after_it(
     labelled = {**other, "job": {**other["job"], "labels": {"team": "vision"}}}
     kept = PyTorchJobHandler().update({**other, "result": found}, labelled, Quiet())
     assert kept == {"result": found}, "what did not change is not looked for again"
+
+
+def test_a_renamed_job_takes_its_logs_and_history_along_and_its_object_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After two renamings, too, of which the stack saw only the last."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    removed: list[str] = []
+    monkeypatch.setattr(lifecycle, "remove", lambda api, _context: removed.append(api.name))
+    monkeypatch.setattr(
+        lifecycle, "_api", lambda each: SimpleNamespace(name=each["job"]["name"], namespace="n")
+    )
+    before = {**changed("job/name", "first"), "result": SUCCEEDED}
+    History(of_job("dev", "first")).begin(Record(run_id="first-1", submitted=""))
+    now = changed("job/name", "third")
+    now["job"]["was"] = ["first", "second"]
+    row = Row("urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::third")
+    assert PyTorchJobHandler().update(before, now, row) == {"result": SUCCEEDED}
+    assert removed == ["first"]
+    assert [each.run_id for each in History(of_job("dev", "third")).records()] == ["first-1"]

@@ -133,7 +133,8 @@ def test_the_needs_of_all_jobs_stand_against_what_the_cluster_has() -> None:
     both = [CATALOG["mnist-gloo"], CATALOG["cifar-gloo"]]
     assert str(Schedule(both, capacity)) == (
         "the 2 jobs of the stack need 6 pods with 3.2 cores, 5 GiB in total; the cluster has "
-        "1 node with 1.9 cores, 4 GiB for jobs; they run in turns: mnist-gloo; then cifar-gloo"
+        "1 node with 1.9 cores, 4 GiB for jobs; those that train run in turns: mnist-gloo; then "
+        "cifar-gloo"
     )
     alone = "the cluster has 1 node with 1.9 cores, 4 GiB for jobs"
     assert str(Schedule(both[:1], capacity)) == alone

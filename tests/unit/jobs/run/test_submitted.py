@@ -5,6 +5,7 @@ And what another value of a field does to it is what the field's type says.
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,9 +18,9 @@ from jobs.api.client import JobApi
 from jobs.config import KEYS, declare
 from jobs.model.fields import Effect
 from jobs.model.job import EFFECTS, TrainingJob
-from jobs.model.manifest import manifest
+from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.places import VOLUME_URL
-from jobs.model.pytorchjob import CHANGEABLE, Parts
+from jobs.model.pytorchjob import CHANGEABLE, Parts, templates
 from jobs.model.submission import Submission
 from jobs.records.history import provenance
 from jobs.run.lifecycle import PyTorchJobHandler
@@ -98,6 +99,31 @@ def test_another_value_of_a_field_does_what_its_type_says(field: str) -> None:
             if effect is Effect.JUDGES:
                 assert before == now, "the inputs of a run have nothing of its gate"
     assert judged > 0
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(job=jobs)
+def test_a_job_that_was_renamed_trains_nothing_and_keeps_volumes_and_checkpoints(
+    job: TrainingJob,
+) -> None:
+    before = submitted(job, place=VOLUME_URL)
+    now = submitted(replace(job, name="renamed", was=(job.name,)), place=VOLUME_URL)
+    assert before.digest() == now.digest()
+    assert checkpoint_key(before) == checkpoint_key(now)
+    volumes = [
+        [pod["spec"]["volumes"] for pod in templates(manifest(each)).values()]
+        for each in (before, now)
+    ]
+    assert volumes[0] == volumes[1]
+    state, inputs = (
+        plain_map(wrap_map(json.loads(json.dumps({**each.inputs(), "kubeconfig": "k"}))))
+        for each in (before, now)
+    )
+    row = Row()
+    changes = PyTorchJobHandler().diff({**state, "result": {"state": "Succeeded"}}, inputs, row)
+    assert {change.path for change in changes} >= {"job.name"}
+    assert not any(change.replace for change in changes)
+    assert row.said[0].endswith("; nothing is trained")
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from clusters import owner
+from core import files
+from core.process import CommandFailed
 from scripts.cli import commands, config, down, recovery
 from scripts.cli.backend import INTERRUPTED, Cli, Lock, bookkeeping, exists, locks, rows, state_file
 from scripts.cli.config import cluster_of, ensure_own, jobs_of
@@ -213,11 +215,39 @@ def test_a_lock_that_is_taken_meanwhile_is_left_alone(monkeypatch: pytest.Monkey
     assert [lock.hostname for lock in locks("dev")] == ["elsewhere"]
 
 
-def test_one_command_at_a_time_is_at_work_on_a_stack() -> None:
+def test_a_file_that_another_passphrase_has_encrypted_is_told_with_the_ways_on(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pulumi judges it on a copy of the file, and only where its salt is not the state's."""
+    asked: list[tuple[str, ...]] = []
+
+    def run(*command: str, **_options: object) -> str:
+        asked.append(command)
+        raise CommandFailed("error: incorrect passphrase")
+
+    monkeypatch.setattr("scripts.cli.backend.run", run)
+    monkeypatch.setattr(Cli, "_command", lambda _self, arguments: [*arguments])
+    keep_state(secrets_providers={"state": {"salt": "v1:its"}})
+    file = checkout / "Pulumi.dev.yaml"
+    file.write_text("config: {}\nencryptionsalt: v1:its\n")
+    recover(Cli("dev"))
+    assert asked == []
+    file.write_text("config: {}\nencryptionsalt: v1:another\n")
+    with pytest.raises(CommandError, match=r"(?s)^Pulumi\.dev\.yaml.*XDG_STATE_HOME.*encryptions"):
+        recover(Cli("dev"))
+    assert "--config-file" in asked[0]
+    assert str(file) not in asked[0]
+
+
+def test_one_command_at_a_time_is_at_work_on_a_stack_and_others_read_which(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(files.COMMAND_VARIABLE, "make up STACK=dev")
+    held = rf"^Stack dev is in use by process {os.getpid()} \(make up STACK=dev\) since 20.*Ctrl-C"
     with (
         recovery.alone("dev"),
         recovery.alone("other"),
-        pytest.raises(CommandError, match="is using stack dev"),
+        pytest.raises(CommandError, match=held),
         recovery.alone("dev"),
     ):
         pytest.fail("two commands are at work on one stack")
@@ -233,7 +263,7 @@ def test_the_lock_of_a_live_pulumi_is_respected(tmp_path: Path) -> None:
     try:
         hold(process.pid)
         cli = FakeCli()
-        with pytest.raises(CommandError, match=rf"in use by pulumi, process {process.pid}, since"):
+        with pytest.raises(CommandError, match=rf"in use by process {process.pid} \(pulumi.*since"):
             recovered(cli)
         assert cli.asked == []
     finally:
@@ -306,6 +336,14 @@ def test_only_a_stack_that_is_not_there_is_made_and_none_is_selected(
     assert len(asked) == 1
 
 
+def test_a_job_of_the_stacks_file_that_was_not_trained_is_no_unknown_job(checkout: Path) -> None:
+    (checkout / "Pulumi.dev.yaml").write_text("config: {'slipway:jobs': {mine: {}}}")
+    with pytest.raises(CommandError, match=r"mine was not trained yet; `make up STACK=dev`"):
+        config.require_job("dev", "mine", ["other"])
+    with pytest.raises(CommandError, match=r"no job 'others'\. Did you mean other\?"):
+        config.require_job("dev", "others", ["other"])
+
+
 def test_down_with_nothing_there_succeeds_and_needs_no_tool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -322,6 +360,24 @@ def test_down_removes_a_cluster_that_the_state_does_not_know(
     monkeypatch.setattr("clusters.embedded.embedded_cluster.remove", shutil.rmtree)
     assert down.down("dev") == 0
     assert not directory.exists()
+
+
+@pytest.mark.parametrize(("left", "removed"), [({"processes": ["1"], "mounts": []}, 1), ({}, 0)])
+def test_down_removes_what_runs_of_a_cluster_whose_directory_was_deleted(
+    left: dict[str, list[str]],
+    removed: int,
+    state: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """All that it has on the machine is named after that directory."""
+    gone: list[Path] = []
+    monkeypatch.setattr("clusters.embedded.cluster.remains", lambda *_: {} if gone else left)
+    monkeypatch.setattr("clusters.embedded.embedded_cluster.remove", gone.append)
+    assert down.down("dev") == 0
+    assert gone == [state / "clusters" / "dev"] * removed
+    said = f"Removing what is left of the cluster of the deleted {state}/clusters/dev."
+    assert (said in capsys.readouterr().err) == bool(removed)
 
 
 def test_down_fails_with_the_reason_why_a_cluster_could_not_be_removed(

@@ -7,12 +7,13 @@ from scripts.cli.kubeconfig import explanation
 FILE = Path("/home/me/.kube/config")
 
 
-def test_the_context_that_the_person_works_in_is_named_as_still_the_current_one() -> None:
+def test_the_context_that_the_user_works_in_stays_and_the_way_to_the_new_one_is_said() -> None:
     first, *_ = explanation("slipway-kind", FILE, "mine").splitlines()
-    assert first.endswith("now; the current context is mine, as before")
-
-
-def test_where_no_context_is_the_current_one_the_command_that_makes_it_so_is_said() -> None:
-    first, *_ = explanation("slipway-kind", FILE).splitlines()
     command = f"kubectl --kubeconfig {FILE} config use-context slipway-kind"
-    assert first.endswith(f"none is the current one, as before; to work in it: {command}")
+    assert first.endswith(f"the current context is mine, as before; to work in it: {command}")
+
+
+def test_one_that_became_the_current_one_is_undone_as_that_too() -> None:
+    first, _, undo = explanation("slipway-kind", FILE, "slipway-kind").splitlines()
+    assert first.endswith("; it is the current one")
+    assert undo.endswith("config unset current-context")

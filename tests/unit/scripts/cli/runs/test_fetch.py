@@ -84,6 +84,20 @@ def test_the_last_success_of_a_job_with_outputs_is_not_confused_with_its_last_ru
         fetch.fetch("dev", "mine", run="succeeded")
 
 
+@pytest.mark.parametrize("below", ["", "/deeper/still"])
+def test_a_place_where_nothing_can_be_put_is_named_before_anything_is_copied(
+    below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    state = StackState("k", jobs={"mine": job({"artifacts": LISTED})})
+    monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
+    with pytest.raises(CommandError, match=rf"^{tmp_path}/file is a file, .*: TO=DIRECTORY"):
+        fetch.fetch("dev", "mine", f"{tmp_path}/file{below}")
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(CommandError, match=rf"^{tmp_path} may not be written to"):
+        fetch.fetch("dev", "mine", f"{tmp_path}/new{below}")
+
+
 def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
     known = job(
         {},

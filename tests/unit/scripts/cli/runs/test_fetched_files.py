@@ -244,5 +244,5 @@ def test_a_directory_that_takes_no_file_is_a_sentence(
     monkeypatch.setattr(reader_pod, "output", Mock())
     monkeypatch.setattr(kube, "connect", Mock())
     monkeypatch.setattr(reader_pod, "running", lambda *_: nullcontext())
-    with pytest.raises(CommandError, match=r"No space left on device: .*TO=DIRECTORY"):
+    with pytest.raises(CommandError, match=r"No space left on device\)\. .*TO=DIRECTORY"):
         fetch.fetch("dev", "mine", str(tmp_path / "new"))

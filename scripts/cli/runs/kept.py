@@ -1,0 +1,51 @@
+"""Which jobs have files that the stack keeps, also jobs that it no longer has."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.filesize import decimal
+
+from core import tokens
+from jobs.model.job import TrainingJob
+from jobs.model.places import VOLUME_URL
+from jobs.model.submission import Submission
+from jobs.records import archive
+from jobs.records.archive import Archive
+from jobs.records.history import History
+from scripts.cli.backend import rows
+from scripts.cli.state import JobState, StackState
+
+
+def gone(stack: str, state: StackState) -> dict[str, JobState]:
+    """Return jobs that were renamed or removed, with the last run that this machine remembers.
+
+    Their files are where the stack keeps files, and any image with slipway_trainer reads them.
+    """
+    others = [dict(each.inputs) for each in state.jobs.values()]
+    image = state.trainer or next((each["image"] for each in others), "")
+    place = next((each["place"] for each in others if "place" in each), VOLUME_URL)
+    found = {}
+    for folder in sorted({file.parent for file in archive.of_stack(stack).glob("*/*.json")}):
+        ended = [each for each in History(Archive(folder)).records() if each.result is not None]
+        if ended and folder.name not in state.jobs and state.namespace is not None:
+            own = TrainingJob(name=folder.name, image="none", command=("none",))
+            submission = Submission(job=own, image=image, namespace=state.namespace, place=place)
+            found[folder.name] = JobState(folder.name, submission.inputs(), ended[-1].run_result)
+    return found
+
+
+def lost_with(stack: str, state: StackState, export: Mapping[str, Any]) -> tuple[list[str], str]:
+    """Return the jobs whose files go with a stack, and in words all that does; nothing for none.
+
+    Such as "3 jobs' files, 2 MB; MLflow's runs": those of each job's last run.
+    """
+    sizes = dict[str, int]()
+    for name, job in {**gone(stack, state), **state.jobs}.items():
+        files = () if job.result is None else job.result.files.values()
+        own = [each for each in files if job.kept and str(each["url"]).startswith(job.kept)]
+        sizes |= {name: sum(each.get("bytes", 0) for each in own)} if own else {}
+    whose = "1 job's" if len(sizes) == 1 else f"{len(sizes)} jobs'"
+    words = [f"{whose} files, {decimal(sum(sizes.values()))}"] if sizes else []
+    if any(each["type"] == tokens.TRACKING_READY for each in rows(export, "resources")):
+        words.append("MLflow's runs")
+    return [*sizes], "; ".join(words)

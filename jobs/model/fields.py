@@ -51,7 +51,6 @@ _DURATION = re.compile(
 _DURATIONS = "a duration such as 90s, 90 min, 1h30m or 12 hours"
 _INTERVAL = f"a number of steps such as 500 steps, or {_DURATIONS}"
 _URL = "a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder"
-TORCH = f"one of {', '.join(map(json.dumps, RELEASES))}, in quotes: YAML reads 2.10 as 2.1"
 _PATTERN = "a regular expression with the number in a group, such as 'accuracy=([0-9.]+)'"
 _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
 

@@ -94,10 +94,10 @@ def test_ranks_that_trained_apart_are_a_warning_without_a_limit_or_a_proof(
     apart: dict[str, Any], limits: dict[str, Any]
 ) -> None:
     inputs = {"job": "mine", "result": {**RESULT, "apart": {**_APART, **apart}}, **limits}
-    GateHandler().create(inputs, row := Listener())
+    GateHandler().create(inputs, row := Listener(urn=Quiet().urn))
     [warning] = row.lines
     assert "job mine misses one training of all ranks: 4 ranks" in warning
-    GateHandler().create({**inputs, "distributed": False}, row := Listener())
+    GateHandler().create({**inputs, "distributed": False}, row := Listener(urn=Quiet().urn))
     assert row.lines == []
 
 

@@ -24,30 +24,24 @@ has ten seconds for the rest when the program has ended; the address of the run 
 """
 
 import argparse
-import json
 import os
 import re
-import select
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from slipway import termination
 from slipway.events import Events, own_index, own_rank
 from slipway_trainer.agent import artifacts
+from slipway_trainer.agent.child import wait_for
 from slipway_trainer.agent.mirror import Mirror
 from slipway_trainer.agent.place import Place
-from slipway_trainer.agent.printed import METRICS, Lines, Search
+from slipway_trainer.agent.printed import METRICS
 from slipway_trainer.agent.processes import (
-    LAST_BYTES,
     besides,
     from_log,
     merged,
@@ -58,14 +52,10 @@ from slipway_trainer.agent.processes import (
 from slipway_trainer.agent.tracking.process import Tracking
 from slipway_trainer.training import report
 
-_LEFT_OPEN_SECONDS = 1.0
-_BAR_SECONDS = 1.0
-"""How often a progress bar's line is ended: a container's log has nothing of one before."""
 _LOOK_SECONDS = 1.0
 """How often new checkpoints are looked for."""
 _BEFORE, _ENDED = "SLIPWAY_CHECKPOINT_URL_BEFORE", "ended"
 _NOT_FOUND = 127
-_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -191,81 +181,19 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
             # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
             torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
             command = [sys.executable, *torchrun, *program[1:]]
-            code, *_ = _wait_for(command, scratch, "[0] ")
+            code, *_ = wait_for(command, scratch, "[0] ")
             message = merged(scratch, code, processes)
             return code, message if code != 0 else besides(scratch, message)
         if shutil.which(program[0]) is None:
             text = f"there is no program {program[0]} on PATH; is its package in `requirements`?"
             return _NOT_FOUND, {"rank": own_rank(), "error": text}
-        code, last, pid = _wait_for(program, scratch)
+        code, last, pid = wait_for(program, scratch)
         # It may write the container's message itself.
         left = merged(scratch, 0, processes)
         message = {**termination.read(termination.place()), **left}
         if code == 0 or "error" in message:
             return code, message if code != 0 else besides(scratch, message, pid, last)
         return code, {"rank": own_rank(), **(recorded(scratch, code, pid) or from_log(last, code))}
-
-
-def _wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[int, str, int]:
-    """Run a command and pass signals on to it; its message goes to `scratch`.
-
-    With METRICS numbers are looked for in its lines, in those that begin with `rank_0`.
-    Returns its exit code as a shell would, the end of its standard error, and its process id.
-    """
-    early: list[int] = []
-    child: subprocess.Popen[bytes] | None = None
-
-    def forward(number: int, _frame: object) -> None:
-        if child is None:
-            early.append(number)
-        else:
-            child.send_signal(number)
-
-    for number in _FORWARDED:
-        signal.signal(number, forward)
-    environment = {**os.environ, "SLIPWAY_MESSAGE_DIR": str(scratch)}
-    sought = json.loads(os.environ.get(METRICS, "{}"))
-    # Both streams in one, so that their lines keep their order: a container's log is one as well.
-    out, err = (subprocess.PIPE, subprocess.STDOUT) if sought else (None, subprocess.PIPE)
-    child = subprocess.Popen(command, env=environment, stdout=out, stderr=err)
-    for missed in early:
-        child.send_signal(missed)
-    search, last = Search(sought), bytearray()
-    sink = Lines(sys.stdout.buffer, search.lines.put) if sought else sys.stderr.buffer
-    source = child.stdout or child.stderr
-    passed_on = threading.Thread(target=_pass_on, args=(source, sink, last), daemon=True)
-    passed_on.start()
-
-    def end() -> None:
-        # Without a limit: how long a job may take is up to its deadline, not to this process.
-        child.wait()
-        # A process that the program left behind may keep its standard error open.
-        passed_on.join(_LEFT_OPEN_SECONDS)
-
-    search.until(end, rank_0) if sought else end()
-    code, text = child.wait(), bytes(last).decode(errors="replace")
-    return code if code >= 0 else 128 - code, text, child.pid
-
-
-def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> None:
-    """Copy what is there, as it comes; leave its end in `last`. A bar's line ends each second."""
-    is_bar, ended = False, time.monotonic()
-    while True:
-        left = max(0.0, ended + _BAR_SECONDS - time.monotonic())
-        if select.select([source], [], [], left if is_bar else None)[0]:
-            piece = os.read(source.fileno(), LAST_BYTES)
-            sink.write(piece)
-            if not piece:
-                return
-            last += piece
-            del last[:-LAST_BYTES]
-            _, newline, line = piece.rpartition(b"\n")
-            ended = time.monotonic() if newline else ended
-            is_bar = b"\r" in line or (is_bar and not newline)
-        if is_bar and time.monotonic() - ended >= _BAR_SECONDS:
-            sink.write(b"\n")
-            is_bar, ended = False, time.monotonic()
-        sink.flush()
 
 
 def _copy(

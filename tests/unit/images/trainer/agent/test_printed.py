@@ -219,9 +219,10 @@ def test_of_several_ranks_those_of_rank_0_count_also_where_lines_run_into_each_o
 
 def test_signals_reach_the_program_while_it_is_searched(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
+    # It may come while `print` still has its lock.
     script.write_text(
-        "import signal, sys\n"
-        "signal.signal(signal.SIGTERM, lambda *_: (print('v=2', flush=True), sys.exit(0)))\n"
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b'v=2\\n'), sys.exit(0)))\n"
         "print('v=1', flush=True)\nsignal.pause()\n"
     )
     environment = {

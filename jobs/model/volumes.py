@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _READABLE_AND_EXECUTABLE = 0o555
 _LONGEST_KEY = 200
+_UNSAFE = frozenset("\0\x85\u2028\u2029")
+"""What no text of a ConfigMap has, and what ends a line of the YAML that the plugin makes of it."""
 
 
 class MountedScript(TypedDict):
@@ -86,7 +88,7 @@ class Script:
         for key, path in self.items.items():
             content = self.files[path]
             text = content.decode(errors="replace")
-            if text.encode() == content and "\0" not in text:
+            if text.encode() == content and _UNSAFE.isdisjoint(text):
                 contents["data"][key] = text
             else:
                 contents["binaryData"][key] = base64.b64encode(content).decode()

@@ -40,6 +40,14 @@ def test_outputs_are_what_the_ranks_wrote_to_their_logs(
     assert runs.train(job_name, image=trainer, command=command, workers=2).steps == {}
 
 
+def test_a_program_that_ends_at_once_runs_on_every_rank(
+    job_name: str, runs: Runs, trainer: str
+) -> None:
+    """Its Master has ended, and its name leads nowhere, before the Workers have found it."""
+    runs.train(job_name, image=trainer, command=["echo", "hello"], workers=2, cpu="100m")
+    assert runs.output(job_name)["exit_codes"] == {"0": 0, "1": 0, "2": 0}
+
+
 def test_numbers_that_a_termination_message_cannot_hold_arrive_whole_and_are_judged(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:

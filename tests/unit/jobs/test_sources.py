@@ -1,7 +1,6 @@
 """A job's own file or folder becomes a ConfigMap that its pods find whole."""
 
 import base64
-import json
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -276,7 +275,9 @@ def test_links_are_followed_and_what_leads_nowhere_is_named(tmp_path: Path) -> N
 
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=60)
-LINES = st.sampled_from([b"a\r\n", b"b\n", b"\r", b"\xef\xbb\xbf", b"\xff", "ä🚀".encode(), b"\0"])
+LINES = st.sampled_from(
+    [b"a\r\n", b"b\n", b"\r", b"\xef\xbb\xbf", b"\xff", "ä🚀".encode(), b"\0", "\x85".encode()]
+)
 
 
 @given(st.dictionaries(NAMES, st.lists(LINES).map(b"".join), max_size=6))
@@ -292,7 +293,8 @@ def test_files_of_any_name_and_content_arrive_bytewise(files: dict[str, bytes]) 
         found = script(Path(checkout), "my own")
     assert unpacked(found) == files
     assert found.left_out == ()
-    assert json.loads(json.dumps(found.config_map("jobs"))) == found.config_map("jobs")
+    # To the plugin, which sends YAML, it is no end of a line.
+    assert "\x85" not in "".join(found.config_map("jobs").get("data", {}).values())
 
 
 def test_a_name_that_is_not_utf_8_is_left_out_by_name(tmp_path: Path) -> None:

@@ -77,7 +77,8 @@ def fetch(stack: str, job: str, to: str = "", run: str = "") -> int:
         other = f" Or fetch those of the last run that succeeded: RUN={_SUCCEEDED}."
         raise CommandError(
             f"The last run of {job} left no files that were kept. Its program has to write them "
-            "into SLIPWAY_OUTPUT_DIR (docs/files.md); if it did, its log says why they were not. "
+            "into SLIPWAY_OUTPUT_DIR (docs/files.md), or the job's `keep` to name them "
+            "(docs/start.md#keep-what-it-writes); if so, its log says why they were not. "
             f"`make rerun JOB={job} STACK={stack}` trains it again."
             f"{'' if result.succeeded else other}"
         )

@@ -1,7 +1,8 @@
 """This machine's pip, for an image: packages that Debian lacks, settings for a build's own pip.
 
 The packages are fetched on this machine, so the image needs no pip. Where a network inspects TLS or
-has an index of its own, a build's own `pip install` needs this machine's index and certificates. Why pip failed there is in its output: pip_reasons.yaml has what it prints.
+has an index of its own, a build's own `pip install` needs this machine's index and certificates.
+What pip prints when it fails, and what that means, is in pip_reasons.yaml.
 """
 
 import ast

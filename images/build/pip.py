@@ -2,7 +2,7 @@
 
 The packages are fetched on this machine, so the image needs no pip. Where a network inspects TLS or
 has an index of its own, a build's own `pip install` needs this machine's index and certificates.
-Why pip failed there is in its output: pip_reasons.yaml has what it prints.
+What pip prints when it fails, and what that means, is in pip_reasons.yaml.
 """
 
 import ast

@@ -47,7 +47,9 @@ def added(
         return result
     known = result.as_map()
     known |= {name: found["metrics"].pop(name) for name in FIGURES & found["metrics"].keys()}
-    known |= {name: {**known.get(name, {}), **found[name]} for name in found}
+    known |= {name: {**known.get(name, {}), **found[name]} for name in found if found[name]}
+    if accuracies := found.get("epoch_metrics", {}).get("accuracy"):
+        known["epoch_accuracies"] = accuracies
     return RunResult.from_map(known)
 
 

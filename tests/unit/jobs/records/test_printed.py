@@ -96,6 +96,8 @@ def test_metrics_find_what_a_result_lacks_or_what_is_sought_anew(tmp_path: Path)
     found = added(own, run, patterns, _WARN)
     assert (found.accuracy, found.metrics) == (0.75, {"f1": 9.0})
     assert found.epoch_metrics == {"accuracy": [0.5, 0.75]}
+    assert found.epoch_accuracies == [0.5, 0.75]
+    assert added(_SUCCESS, run, {"accuracy": "acc=([0-9.]+)"}, _WARN).metrics is None
     assert added(own, run, patterns, _WARN, ["f1"]).metrics == {"f1": 0.2}
     failed = RunResult(state="Failed")
     assert added(failed, run, patterns, _WARN) == failed

@@ -128,7 +128,9 @@ def _cluster_directory(stack: str) -> Path | None:
         is_left = runs_here and any(_of_cluster(stack, section).values())
         return directory if is_left else None
     made_by = owner.stack_of(directory)
-    if made_by == called(backend.project(), stack) or (made_by is None and backend.exists(stack)):
+    # One that is called after the stack is no other stack's, though its note was deleted.
+    is_unnoted = made_by is None and (backend.exists(stack) or "name" not in section)
+    if made_by == called(backend.project(), stack) or is_unnoted:
         return directory
     claiming = f"printf {called(backend.project(), stack)} >{directory}/{owner.NOTE}"
     whose = made_by or f"an unknown stack. If it is {stack}'s, try again after this: {claiming}"

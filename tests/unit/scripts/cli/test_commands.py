@@ -362,6 +362,17 @@ def test_down_removes_a_cluster_that_the_state_does_not_know(
     assert not directory.exists()
 
 
+def test_down_removes_a_cluster_that_is_called_after_the_stack_though_its_note_was_deleted(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its programs write new files into a directory that is deleted under them."""
+    directory = state / "clusters" / "dev"
+    (directory / "config").mkdir(parents=True)
+    monkeypatch.setattr("clusters.embedded.embedded_cluster.remove", shutil.rmtree)
+    assert down.down("dev") == 0
+    assert not directory.exists()
+
+
 @pytest.mark.parametrize(("left", "removed"), [({"processes": ["1"], "mounts": []}, 1), ({}, 0)])
 def test_down_removes_what_runs_of_a_cluster_whose_directory_was_deleted(
     left: dict[str, list[str]],

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Mapping
 
 from core.problem import choices, quote
+from jobs.model.program import DEFAULT_ENTRY
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _HARMLESS = {
@@ -19,6 +20,14 @@ _HARMLESS = {
 }
 """What a module of definitions may call besides: that prepares something at most."""
 _MAIN = "/__main__.py"
+
+
+def default(files: Mapping[str, bytes]) -> str:
+    """Return what is started of a folder whose job names nothing: train.py, or its only program."""
+    top = [name for name in files if name.endswith(".py") and "/" not in name]
+    guarded = [name for name in top if b"__main__" in files[name]]
+    only = guarded or top
+    return only[0] if DEFAULT_ENTRY not in files and len(only) == 1 else DEFAULT_ENTRY
 
 
 def wrong(entry: str, files: Mapping[str, bytes]) -> str | None:

@@ -15,7 +15,6 @@ from images.resource import TrainerImages
 from jobs import entries
 from jobs.adapt import wants_gpus
 from jobs.model.job import TrainingJob
-from jobs.model.program import DEFAULT_ENTRY
 from jobs.model.volumes import Script
 
 LIMIT = 2**20
@@ -38,9 +37,8 @@ def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script
     path = checkout / str(job.script)
     try:
         if path.is_file():
-            entry, found = path.name, {path.name: path}
+            found = {path.name: path}
         else:
-            entry = "" if job.command else job.script_entry or DEFAULT_ENTRY
             inside = _files(path) if path.is_dir() else ()
             found = {str(each.relative_to(path)): each for each in inside}
         usable = (name for name, each in found.items() if each.exists() and _UTF8.fullmatch(name))
@@ -49,6 +47,8 @@ def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script
         if wrong is None:
             contents = {name: files[name].read_bytes() for name in files}
             left_out = tuple(ascii(name) for name in found if name not in files)
+            # That of a file alone is its only program.
+            entry = "" if job.command else job.script_entry or entries.default(contents)
             text = None if job.command else entries.wrong(entry, contents)
             if text is None:
                 return Script(job.origin, entry, contents, left_out)

@@ -90,6 +90,12 @@ def _name_pictures(arguments: tuple[object, ...]) -> None:
 
 sys.addaudithook(_see)
 
+if sys.version_info >= (3, 14):
+    import argparse
+
+    # A help text that can't be formatted, as "50% of all" and Hydra's, failed only --help before.
+    argparse._ActionsContainer._check_help = lambda *_: None  # type: ignore[attr-defined] # noqa: SLF001
+
 # gloo's thread for input polls for a lock. Where it preempts the thread that holds it, as none does
 # in a batch process, the message waits for the scheduler's next tick: 3 ms instead of 0.4.
 if not os.path.exists("/dev/nvidiactl"):  # noqa: PTH110

@@ -129,8 +129,12 @@ _GUARDED = "if __name__ == '__main__':\n    main()\n"
 @pytest.mark.parametrize(
     ("files", "named", "unnamed"),
     [
-        ({"main.py": "", "lib/a.py": ""}, ["did you mean", "main.py", "lib/a.py"], []),
-        ({"main.py": _GUARDED, "a.py": ""}, ['did you mean "main.py"'], ["a.py"]),
+        ({"main.py": "", "b.py": "", "lib/a.py": ""}, ["did you mean", "main.py", "lib/a.py"], []),
+        (
+            {"main.py": _GUARDED, "b.py": _GUARDED, "a.py": ""},
+            ['did you mean "main.py"', "b.py"],
+            ["a.py"],
+        ),
         (
             {"lm/__main__.py": _GUARDED, "lm/data.py": "", "lm/b/__main__.py": ""},
             ["`command: [python, -m, lm]`", "`command: [python, -m, lm.b]`"],
@@ -201,6 +205,23 @@ def test_a_module_that_only_defines_is_not_run(tmp_path: Path, text: str) -> Non
 def test_whatever_may_do_something_is_run(tmp_path: Path, text: str) -> None:
     (tmp_path / "train.py").write_text(text)
     assert script(tmp_path).entry == "train.py"
+
+
+@pytest.mark.parametrize(
+    ("files", "entry"),
+    [
+        ({"main.py": "", "lib/a.py": _GUARDED}, "main.py"),
+        ({"main.py": _GUARDED, "model.py": ""}, "main.py"),
+        ({"main.py": _GUARDED, "train.py": ""}, "train.py"),
+    ],
+)
+def test_a_folder_with_one_program_needs_to_name_none(
+    tmp_path: Path, files: dict[str, str], entry: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert script(tmp_path, ".").entry == entry
 
 
 @pytest.mark.parametrize(

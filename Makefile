@@ -18,9 +18,10 @@ FORMAT ?= text
 BASE   ?=
 JUNIT  ?=
 SOURCE ?=
+FILE   ?=
 
 # A value is text that neither make nor a shell reads as their own: recipes have it as "$$ARG_STACK".
-$(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO KEEP FOLLOW FORMAT BASE JUNIT SOURCE,\
+$(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO KEEP FOLLOW FORMAT BASE JUNIT SOURCE FILE,\
     $(eval override $(name) := $$(value $(name)))$(eval export ARG_$(name) := $$(value $(name))))
 export SOURCE
 
@@ -40,7 +41,7 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python browser up preview down rerun logs results fetch report compare ui kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
+.PHONY: help setup tools python test-python browser up preview down rerun logs results fetch report compare ui import kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -90,6 +91,9 @@ report: python ## write a page about the jobs' runs, to look at: JOB=… for one
 
 compare: python ## put a job's last run beside its baseline and earlier ones: JOB=… and WITH=run id
 	@$(IN_VENV) scripts.cli compare -- "$$ARG_STACK" "$$ARG_JOB" "$$ARG_WITH"
+
+import: python ## print a job's entry from a PyTorchJob, a TrainJob or a Job that runs torchrun: FILE=job.yaml
+	@$(IN_VENV) scripts.cli import -- "$$ARG_STACK" "$$ARG_FILE"
 
 kubeconfig: tools ## merge the stack's cluster into your own kubeconfig, as context slipway-STACK
 	@$(IN_VENV) scripts.cli kubeconfig -- "$$ARG_STACK"

@@ -18,6 +18,7 @@ _COMMANDS = {
     "preview": ("commands:preview",),
     "rerun": ("commands:rerun", "job"),
     "down": ("down:down", "keep"),
+    "import": ("from_yaml:show", "file"),
     "kubeconfig": ("kubeconfig:merge",),
     "results": ("runs.results:show", "job", "format"),
     "logs": ("runs.logs:show", "job", "rank", "follow"),

@@ -1,0 +1,215 @@
+"""An entry of `slipway:jobs` from another kind of job: `make import`. Pure.
+
+What an entry can't carry is found by comparing the job with the manifest of its entry.
+"""
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from core import manifests
+from core.problem import Path as Place
+from core.problem import located, quote
+from jobs.config import CATALOG, KEYS, declare
+from jobs.model.fields import TAKEN
+from jobs.model.job import TrainingJob
+from jobs.model.manifest import manifest
+from jobs.model.names import CONTAINER, OWN_VOLUMES, literal
+from jobs.model.submission import Submission
+
+_TABLES = manifests.read(Path(__file__).with_name("imported.yaml"))
+_OWN_KIND = "kubeflow.org/PyTorchJob"
+_WORLD = re.compile(rf"(?:\s|\0)*--({_TABLES['world']})[=\s\0]+(\"[^\"]*\"|'[^']*'|[^\s\0]+)")
+_UNSAID = re.compile("|".join(_TABLES["unsaid"]))
+_LIMITS = ("cpu", "memory", "timeout")
+Entry = dict[str, Any]
+Field = tuple[str, ...]
+"""The keys that lead to a value in an entry."""
+
+
+class Leaf(NamedTuple):
+    """A value of a document, and where that has it."""
+
+    place: Place = ()
+    value: Any = None
+
+
+def imported(document: Mapping[str, Any]) -> tuple[str, Entry, list[str]]:
+    """Return a job's name, its entry, and what that lacks; raise `ValueError` without one."""
+    kind = f"{str(document.get('apiVersion')).partition('/')[0]}/{document.get('kind')}"
+    if kind not in _TABLES["kinds"]:
+        raise ValueError(f"it is none of {', '.join(_TABLES['kinds'])}")
+    leaves = _leaves(document, kind)
+    notes = [] if kind == _OWN_KIND else [*_without_world(leaves)]
+    given = str(leaves.get("metadata name", leaves.get("metadata generateName", Leaf())).value)
+    name = re.sub(r"[^a-z0-9]+", "-", given.lower())[:40].lstrip("-0123456789").strip("-") or "job"
+    name = f"{name}-imported" if name in CATALOG else name
+    if name != given:
+        notes.append(f"metadata.name: {quote(given)} is called {name}")
+    fields = {key: field for key in leaves if (field := _field(key))}
+    entry: Entry = {}
+    for key, field in fields.items():
+        _put(entry, field, _value(field, leaves[key].value))
+    if "image" not in entry:
+        raise ValueError(_TABLES["no image"])
+    _complete(entry, leaves)
+    reasons = _allow(name, entry)
+    job = _shorten(name, entry)
+    sent = _leaves(_rendered(name, entry), _OWN_KIND)
+    known = "|".join([r"PET_\w+", *TAKEN, *(key.split()[-2] for key in leaves if " env " in key)])
+    for key, leaf in leaves.items():
+        field = fields.get(key, ())
+        is_unsaid = leaf.value in (None, {}, []) or _UNSAID.fullmatch(key)
+        is_other = field not in reasons and re.fullmatch(_TABLES["converted"], key)
+        value = str(_value(field, leaf.value, known))
+        if not (is_unsaid or is_other or value == str(sent.get(key, Leaf()).value)):
+            notes.append(_note(key, leaf, reasons.get(field)))
+    unset = {key: getattr(job, key) for key in _LIMITS if key not in entry}
+    notes += (f"by default it has {key}: {value}" for key, value in unset.items())
+    return name, {key: entry[key] for key in KEYS if key in entry}, [*dict.fromkeys(notes)]
+
+
+def _leaves(document: Mapping[str, Any], kind: str) -> dict[str, Leaf]:
+    """Return the values of a document by where they would be in a PyTorchJob."""
+    found: dict[str, Leaf] = {}
+    for place, path, value in _flat(document):
+        key = " ".join(path)
+        moved = (
+            each for each in _TABLES["kinds"][kind].items() if f"{key} ".startswith(f"{each[0]} ")
+        )
+        prefix, other = next(moved, ("", ""))
+        found[f"{other}{key[len(prefix) :]}".strip()] = Leaf(place, value)
+    if not any(key.startswith("Worker ") for key in found):
+        found = {re.sub("^Master ", "Worker ", key): leaf for key, leaf in found.items()}
+    mounts = {str(found[key].value): key.split()[-2] for key in found if " mountPath" in key}
+    for name, mounted in OWN_VOLUMES.items():
+        if any(f" volumes {mounts.get(mounted)} emptyDir" in key for key in found):
+            volume = re.compile(f"( volumes| volumeMounts) {re.escape(mounts[mounted])} ")
+            found = {volume.sub(rf"\1 {name} ", key): leaf for key, leaf in found.items()}
+    return found
+
+
+def _flat(value: Any, place: Place = (), path: Field = ()) -> Iterator[tuple[Place, Field, Any]]:
+    """Yield a document's values with their places, and these with items called by their names."""
+    listed = value if isinstance(value, list) else []
+    names = [str(each["name"]) for each in listed if isinstance(each, dict) and "name" in each]
+    if isinstance(value, dict) and value:
+        for key, each in value.items():
+            yield from _flat(each, (*place, key), (*path, key))
+    elif not names or len(names) < len(listed):
+        yield place, path, value
+    elif all(len(each) == 1 for each in listed):
+        yield place, path, names
+    else:
+        if path[-1:] == ("containers",) and CONTAINER not in names:
+            names[0] = CONTAINER
+        for index, (name, each) in enumerate(zip(names, listed, strict=True)):
+            inside = {key: below for key, below in each.items() if key != "name"}
+            called = name + "#" * names[:index].count(name)
+            yield from _flat(inside, (*place, index), (*path, called))
+
+
+def _field(key: str) -> Field:
+    """Return where an entry has what is at a place of a PyTorchJob; empty where it has not."""
+    found = ((re.fullmatch(pattern, key), field) for pattern, field in _TABLES["fields"])
+    return next((tuple(match.expand(field).split()) for match, field in found if match), ())
+
+
+def _value(field: Field, value: Any, known: str | None = None) -> Any:
+    """Return a value as an entry has it; with `known` variables as a manifest has it."""
+    if field[:1] in {("command",), ("args",), ("env",)}:
+        if isinstance(value, list):
+            return [_value(field, each, known) for each in value]
+        text = str(value).replace("$$", "$")
+        return text if known is None else literal(text, known)
+    if known is not None:
+        return value
+    if field[-1:] == ("emptyDir",):
+        return True if value in ({}, "", "Memory") else value
+    return int(value) if field == ("processesPerNode",) and str(value).isdecimal() else value
+
+
+def _complete(entry: Entry, leaves: Mapping[str, Leaf]) -> None:
+    """Add what follows from several values: the number of Workers, and requests from limits."""
+    roles = {"Worker", "Master"} & {key.partition(" ")[0] for key in leaves}
+    counts = (str(leaves.get(f"{role} replicas", Leaf()).value) for role in roles)
+    total = sum(int(count) if count.isdecimal() else 1 for count in counts)
+    entry["workers"] = max(0, total - ("elastic" not in entry))
+    for group in (entry, entry.get("master", {})):
+        for name, amount in group.get("limits", {}).items():
+            group.setdefault(name, amount)
+    if "Master" in roles and "gpus" in entry:
+        entry.setdefault("master", {}).setdefault("gpus", 0)
+
+
+def _allow(name: str, entry: Entry) -> dict[Field, str]:
+    """Take out of an entry what no job may have, and return why; raise `ValueError`."""
+    reasons: dict[Field, str] = {}
+    while not isinstance(problems := declare(name, entry, name), TrainingJob):
+        places = {located(name, field): field for field in _fields(entry)}
+        for problem in problems:
+            below = (at for at in places if re.match(rf"{re.escape(at)}([.\[]|$)", problem.key))
+            field = places.get(next(below, ""), ("image",))
+            if field == ("image",):
+                raise ValueError("; ".join(map(str, problems)))
+            reasons[field] = problem.text
+            _put(entry, field)
+    return reasons
+
+
+def _shorten(name: str, entry: Entry) -> TrainingJob:
+    """Take out of an entry what its manifest has also without; return its job."""
+    sent = _rendered(name, entry)
+    for field in _fields(entry):
+        less = copy.deepcopy(entry)
+        _put(less, field)
+        if field != ("workers",) and _rendered(name, less) == sent:
+            _put(entry, field)
+    return cast("TrainingJob", declare(name, entry, name))
+
+
+def _rendered(name: str, entry: Entry) -> dict[str, Any]:
+    """Return the manifest of an entry's job; an empty one where it is not allowed."""
+    job = declare(name, entry, name)
+    return manifest(Submission(job=job, image=job.image)) if isinstance(job, TrainingJob) else {}
+
+
+def _fields(entry: Entry) -> list[Field]:
+    """Return what an entry has, what is inside of it first."""
+    maps = (key for key, value in entry.items() if isinstance(value, dict))
+    return [*((key, inner) for key in maps for inner in entry[key]), *((key,) for key in entry)]
+
+
+def _put(entry: Entry, field: Field, value: Any = None) -> None:
+    """Set a value in an entry, or take it out."""
+    *above, last = field
+    for part in above:
+        entry[part] = entry[part] if isinstance(entry.get(part), dict) else {}
+        entry = entry[part]
+    entry[last] = value
+    if value is None:
+        del entry[last]
+
+
+def _without_world(leaves: dict[str, Leaf]) -> Iterator[str]:
+    """Take torchrun's options for its world out of a program's words, and yield each of them."""
+    for key, leaf in [*leaves.items()]:
+        if re.fullmatch(r"Worker .* pytorch (command|args)", key) and isinstance(leaf.value, list):
+            text = "\0".join(map(str, leaf.value))
+            for option, value in _WORLD.findall(text):
+                if option.startswith("nproc"):
+                    leaves["spec nprocPerNode"] = Leaf(leaf.place, value)
+                yield f"{located('', leaf.place)} --{option} {value}: the training operator sets it"
+            leaves[key] = Leaf(leaf.place, _WORLD.sub("", text).split("\0"))
+
+
+def _note(key: str, leaf: Leaf, refused: str | None) -> str:
+    """Return why an entry can't have a value, or all that is at a place above."""
+    found = ((re.search(pattern, key), reason) for pattern, reason in _TABLES["reasons"].items())
+    nothing = (None, "there is no such field (docs/jobs.md)")
+    match, reason = next((each for each in found if each[0]), nothing)
+    below = key[match.end() :].count(" ") if match and refused is None else 0
+    value = "" if below else f" {quote(leaf.value)}"
+    return f"{located('', leaf.place[: len(leaf.place) - below])}{value}: {refused or reason}"

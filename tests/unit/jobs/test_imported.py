@@ -1,0 +1,436 @@
+"""An imported job has all that a job can have of the original, and the rest is named."""
+
+import copy
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.paths import CHECKOUT
+from jobs.config import declare
+from jobs.imported import imported
+from jobs.model.job import TrainingJob, declaration
+from jobs.model.manifest import manifest
+from jobs.model.parts import Elastic, Limits, SecretKey, Toleration, Volume
+from jobs.model.submission import Submission
+from scripts.cli.from_yaml import as_yaml, documents
+from tests.unit.anything import VALUES
+from tests.unit.docs.test_jobs import jobs_in
+
+IMAGE = "registry.example/team/train:1.4"
+REPLICA = {
+    "restartPolicy": "OnFailure",
+    "template": {
+        "spec": {
+            "containers": [
+                {
+                    "name": "pytorch",
+                    "image": "kubeflow/pytorch-dist-mnist-test:1.0",
+                    "args": ["--backend", "gloo"],
+                    "resources": {"limits": None},
+                }
+            ]
+        }
+    },
+}
+GLOO_DEMO = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "pytorch-dist-mnist-gloo-demo"},
+    "spec": {
+        "pytorchReplicaSpecs": {
+            "Master": {"replicas": 1, **REPLICA},
+            "Worker": {"replicas": 3, **REPLICA},
+        }
+    },
+}
+"""The demo of Kubeflow's operator, without GPUs: it runs its image's ENTRYPOINT."""
+TORCHRUN = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "llm.train", "namespace": "team", "labels": {"team": "a"}},
+    "spec": {
+        "completions": 4,
+        "parallelism": 4,
+        "completionMode": "Indexed",
+        "backoffLimit": 0,
+        "activeDeadlineSeconds": 7200,
+        "template": {
+            "spec": {
+                "restartPolicy": "Never",
+                "serviceAccountName": "trainer",
+                "containers": [
+                    {
+                        "name": "main",
+                        "image": IMAGE,
+                        "command": [
+                            *("torchrun", "--nnodes=4", "--nproc_per_node=2"),
+                            *("--node_rank", "$(JOB_COMPLETION_INDEX)"),
+                            *("--rdzv-endpoint=llm-0.llm:29500", "train.py", "--lr", "1e-4"),
+                        ],
+                        "env": [
+                            {"name": "MASTER_ADDR", "value": "llm-0.llm"},
+                            {
+                                "name": "POD",
+                                "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}},
+                            },
+                            {
+                                "name": "TOKEN",
+                                "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}},
+                            },
+                            {"name": "LEVEL", "value": "010"},
+                        ],
+                        "resources": {
+                            "limits": {"cpu": 2, "memory": "8Gi", "nvidia.com/gpu": 2, "rdma/ib": 1}
+                        },
+                        "volumeMounts": [
+                            {"name": "dshm", "mountPath": "/dev/shm"},
+                            {"name": "data", "mountPath": "/data", "readOnly": True},
+                            {"name": "out", "mountPath": "/out"},
+                            {"name": "config", "mountPath": "/config"},
+                        ],
+                        "securityContext": {"runAsUser": 0, "privileged": True},
+                    },
+                    {"name": "sidecar", "image": "registry.example/side:1"},
+                ],
+                "volumes": [
+                    {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
+                    {"name": "data", "persistentVolumeClaim": {"claimName": "images"}},
+                    {"name": "out", "hostPath": {"path": "/srv/out", "type": "Directory"}},
+                    {"name": "config", "configMap": {"name": "config"}},
+                ],
+            }
+        },
+    },
+}
+TRAIN_JOB = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "TrainJob",
+    "metadata": {"name": "second-version"},
+    "spec": {
+        "runtimeRef": {"name": "torch-distributed"},
+        "trainer": {
+            "image": IMAGE,
+            "command": ["torchrun", "train.py"],
+            "numNodes": 2,
+            "numProcPerNode": 4,
+            "resourcesPerNode": {"requests": {"cpu": "2", "memory": "1500Mi"}},
+        },
+    },
+}
+
+
+def job_of(document: Mapping[str, Any]) -> TrainingJob:
+    """Return the job that a document's entry declares, once it is in a stack's file as YAML."""
+    name, entry, _ = imported(document)
+    job = declare(name, yaml.safe_load(as_yaml({name: entry}))[name], name)
+    assert isinstance(job, TrainingJob), job
+    return job
+
+
+def rendered(job: TrainingJob) -> dict[str, Any]:
+    return manifest(Submission(job=job, image=job.image))
+
+
+def missing(part: Any, whole: Any, place: str = "") -> Iterator[str]:
+    """Yield where something of a document is not in another one; items of lists go by name."""
+    if isinstance(part, dict) and isinstance(whole, dict):
+        for key, value in part.items():
+            yield from missing(value, whole.get(key), f"{place}.{key}")
+    elif isinstance(part, list) and part and isinstance(part[0], dict) and "name" in part[0]:
+        named = {each["name"]: each for each in whole or []}
+        for each in part:
+            yield from missing(each, named.get(each["name"]), f"{place}.{each['name']}")
+    elif part is not None and part != whole:
+        yield place
+
+
+def test_what_the_gloo_demo_says_arrives_equal_at_the_api_server() -> None:
+    name, entry, notes = imported(GLOO_DEMO)
+    assert name == "pytorch-dist-mnist-gloo-demo"
+    assert entry == {
+        "image": "kubeflow/pytorch-dist-mnist-test:1.0",
+        "args": ["--backend", "gloo"],
+        "workers": 3,
+    }
+    found = rendered(job_of(GLOO_DEMO))
+    assert [*missing(GLOO_DEMO, found)] == []
+    assert "command" not in json.dumps(found["spec"])
+    assert [note for note in notes if not note.startswith("by default ")] == []
+
+
+_words = st.lists(
+    st.sampled_from(["a", "$", "$(", "RANK)", "é", "😀", "'", '"', "\n", ": ", "1", "e", ".", "-"]),
+    max_size=6,
+).map("".join) | st.sampled_from(
+    ["$(RANK)", "$(OTHER)", "$$", "2026-01-01", "00123", "123e45", "yes", "n", "~"]
+)
+_lists = st.lists(_words, min_size=1, max_size=3).map(tuple)
+_names = st.from_regex(r"[a-z][a-z0-9]{0,10}", fullmatch=True)
+_amounts = st.sampled_from(["512Mi", "2Gi", "3G"])
+_cores = st.sampled_from(["400m", "2", "0.5"])
+_labels = st.dictionaries(
+    st.from_regex(r"[a-z]{1,5}\.example/[a-z]{1,5}", fullmatch=True), _names, max_size=2
+)
+_kinds: list[dict[str, Any]] = [
+    *({"claim": "images", "read_only": True}, {"empty_dir": True}, {"empty_dir": "1Gi"})
+]
+_limits = st.builds(Limits, cpu=st.none() | _cores)
+_fields: dict[str, st.SearchStrategy[Any]] = {
+    "command": _lists,
+    "args": _lists,
+    "working_dir": st.just("/srv/app"),
+    "cpu": _cores,
+    "memory": _amounts,
+    "ephemeral_storage": _amounts,
+    "gpus": st.integers(1, 8),
+    "limits": _limits,
+    "shared_memory": st.sampled_from(["128Mi", "300Mi"]),
+    "node_selector": _labels,
+    "tolerations": st.just((Toleration(key="example.org/gpu", operator="Exists"),)),
+    "volumes": st.dictionaries(
+        _names.map("v-{}".format),
+        st.sampled_from(_kinds),
+        max_size=3,
+    ).map(lambda kinds: {n: Volume(mount_path=f"/mnt/{n}", **kind) for n, kind in kinds.items()}),
+    "pull_policy": st.sampled_from(["IfNotPresent", "Always", "Never"]),
+    "pull_secrets": st.just(("registry", "other")),
+    "restart_policy": st.sampled_from(["OnFailure", "Never"]),
+    "backoff_limit": st.integers(2, 9),
+    "ttl_seconds_after_finished": st.integers(60, 3600),
+    "clean_pod_policy": st.sampled_from(["None", "Running", "All"]),
+    "priority_class": st.just("high"),
+    "queue": st.just("research"),
+    "labels": _labels,
+    "annotations": _labels,
+    "env": st.dictionaries(
+        st.from_regex(r"[A-Z_]{1,8}X", fullmatch=True),
+        _words.filter(lambda text: "$(" not in text)
+        | st.just(SecretKey(secret="hub", key="token")),
+        max_size=3,
+    ),
+}
+_others = st.fixed_dictionaries({}, optional=_fields)
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> TrainingJob:
+    """Return a job of fields that another kind's YAML has, too."""
+    workers = draw(st.integers(0, 9))
+    scale: dict[str, Any] = {"workers": workers, "processes_per_node": draw(st.integers(1, 8))}
+    if workers and draw(st.booleans()):
+        scale["elastic"] = Elastic(min_replicas=draw(st.integers(1, workers)), max_restarts=3)
+    return TrainingJob(name=draw(_names), image=IMAGE, **scale, **draw(_others))
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(jobs())
+def test_a_job_that_was_submitted_can_be_imported_again(job: TrainingJob) -> None:
+    found = job_of(rendered(job))
+    # The object's own limit is later, for runs that nobody waits for.
+    found = replace(found, timeout=job.timeout)
+    assert rendered(found) == rendered(job)
+    # What is so by default need not be said.
+    assert [*missing(declaration(found), declaration(job))] == []
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from([GLOO_DEMO, TORCHRUN, TRAIN_JOB]),
+    st.lists(st.tuples(st.lists(st.integers(0, 20), max_size=9), VALUES), min_size=1, max_size=3),
+)
+def test_any_document_is_imported_or_refused_in_a_sentence(
+    document: Mapping[str, Any], changes: list[tuple[list[int], Any]]
+) -> None:
+    changed: Any = json.loads(json.dumps(document))
+    for steps, value in changes:
+        part = changed
+        for step in steps:
+            keys = [*part] if isinstance(part, dict) else [*range(len(part))]
+            key = keys[step % len(keys)]
+            if not isinstance(part[key], dict | list) or not part[key]:
+                break
+            part = part[key]
+        keys = [*part] if isinstance(part, dict) else [*range(len(part))]
+        if keys:
+            part[keys[0]] = json.loads(json.dumps(value, default=str))
+    with suppress(ValueError):
+        name, entry, _ = imported(changed)
+        assert yaml.safe_load(as_yaml({name: entry})) == {name: entry}
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(
+        [
+            *("spec", "spec runPolicy", "spec pytorchReplicaSpecs Worker"),
+            *("spec pytorchReplicaSpecs Worker template spec", "metadata"),
+            "spec pytorchReplicaSpecs Master template spec",
+        ]
+    ),
+    st.from_regex(r"[a-z][A-Za-z]{3,12}", fullmatch=True),
+    st.sampled_from(["text", 3, True, ["a"], {"b": {"c": 1}}, [{"name": "d", "e": 1}]]),
+)
+def test_nothing_is_lost_without_a_word(place: str, key: str, value: Any) -> None:
+    document = json.loads(json.dumps(GLOO_DEMO))
+    part: Any = document
+    for step in place.split():
+        part = part.setdefault(step, {})
+    if key in part or key in {"suspend", "selector", "subdomain"}:
+        return
+    before = imported(document)[2]
+    part[key] = value
+    _, _, notes = imported(document)
+    (added,) = (note for note in notes if note not in before)
+    assert f"{place.replace(' ', '.')}.{key}" in added
+
+
+def test_a_job_that_runs_torchrun_gets_its_world_from_the_operator() -> None:
+    name, entry, notes = imported(TORCHRUN)
+    assert (name, entry) == (
+        "llm-train",
+        {
+            "image": IMAGE,
+            "command": ["torchrun", "train.py", "--lr", "1e-4"],
+            "workers": 3,
+            "processesPerNode": 2,
+            "cpu": 2,
+            "memory": "8Gi",
+            "gpus": 2,
+            "limits": {"cpu": 2},
+            "sharedMemory": "2Gi",
+            "volumes": {
+                "data": {"mountPath": "/data", "readOnly": True, "claim": "images"},
+                "out": {"mountPath": "/out", "hostPath": "/srv/out"},
+            },
+            "restartPolicy": "Never",
+            "backoffLimit": 0,
+            "timeout": 7200,
+            "labels": {"team": "a"},
+            "env": {"TOKEN": {"secret": "hub", "key": "token"}, "LEVEL": "010"},
+        },
+    )
+    container = "spec.template.spec.containers[0]"
+    places = {note.partition(": ")[0].partition(" ")[0] for note in notes}
+    assert places == {
+        "metadata.name",
+        "metadata.namespace",
+        "spec.template.spec.serviceAccountName",
+        f"{container}.command",
+        f"{container}.env[0].value",
+        f"{container}.env[1].valueFrom.fieldRef",
+        f"{container}.resources.limits.rdma/ib",
+        f"{container}.volumeMounts[3]",
+        f"{container}.securityContext",
+        "spec.template.spec.containers[1]",
+        "spec.template.spec.volumes[3]",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "processes", "left"),
+    [
+        ("torchrun --nnodes 2 --nproc-per-node 4 train.py", 4, "torchrun train.py"),
+        (
+            "exec torchrun --master_addr=$MASTER \\\n  --node-rank $RANK --max-restarts 3 x.py",
+            1,
+            "exec torchrun \\\n --max-restarts 3 x.py",
+        ),
+        (
+            'torchrun --rdzv_id "a b" --rdzv_backend=c10d --nproc_per_node=auto x.py',
+            1,
+            "torchrun x.py",
+        ),
+    ],
+)
+def test_the_options_are_found_in_a_shells_line_too(text: str, processes: int, left: str) -> None:
+    document: Any = copy.deepcopy(TORCHRUN)
+    document["spec"]["template"]["spec"]["containers"][0]["command"] = ["bash", "-c", text]
+    _, entry, _ = imported(document)
+    assert entry["command"][-1].split() == left.split()
+    assert entry.get("processesPerNode", 1) == processes
+
+
+def test_a_master_with_other_resources_has_them() -> None:
+    document: Any = json.loads(json.dumps(GLOO_DEMO))
+    roles = document["spec"]["pytorchReplicaSpecs"]
+    own = {"cpu": "1", "memory": "2Gi"}
+    workers = {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1"}
+    for role, limits in (("Master", own), ("Worker", workers)):
+        roles[role]["template"]["spec"]["containers"][0]["resources"] = {"limits": limits}
+    _, entry, _ = imported(document)
+    assert {key: entry[key] for key in ("cpu", "memory", "gpus", "limits", "master")} == {
+        "cpu": "1",
+        "memory": "8Gi",
+        "gpus": "1",
+        "limits": {"cpu": "1"},
+        "master": {"memory": "2Gi", "gpus": 0},
+    }
+    assert [*missing(document, rendered(job_of(document)))] == []
+
+
+def test_what_the_master_alone_says_is_named() -> None:
+    document: Any = json.loads(json.dumps(GLOO_DEMO))
+    master = document["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]
+    master["args"] = ["--rank0"]
+    assert imported(document)[2][0] == (
+        'spec.pytorchReplicaSpecs.Master.template.spec.containers[0].args ["--rank0"]: the Master '
+        "runs what the Workers run, and has `master` for other resources"
+    )
+
+
+def test_a_trainjob_of_the_second_version_becomes_a_job() -> None:
+    name, entry, notes = imported(TRAIN_JOB)
+    assert (name, entry) == (
+        "second-version",
+        {
+            "image": IMAGE,
+            "command": ["torchrun", "train.py"],
+            "workers": 1,
+            "processesPerNode": 4,
+            "cpu": "2",
+            "memory": "1500Mi",
+        },
+    )
+    assert notes[0].startswith("spec.runtimeRef: ")
+
+
+def test_without_an_image_the_runtimes_is_asked_for() -> None:
+    document: Any = copy.deepcopy(TRAIN_JOB)
+    del document["spec"]["trainer"]["image"]
+    with pytest.raises(ValueError, match="clustertrainingruntimes"):
+        imported(document)
+
+
+def test_a_demos_name_is_not_taken_over() -> None:
+    document = {**GLOO_DEMO, "metadata": {"name": "mnist-gloo"}}
+    assert imported(document)[0] == "mnist-gloo-imported"
+
+
+def test_the_page_shows_what_is_printed_for_the_gloo_demo() -> None:
+    (document,) = documents(str(CHECKOUT / "tests/strangers/gloo_demo/job.yaml"))
+    name, entry, _ = imported(document)
+    assert (name, entry) == imported(GLOO_DEMO)[:2]
+    page = (CHECKOUT / "docs/from-elsewhere.md").read_text()
+    assert as_yaml({"config": {"slipway:jobs": {name: entry}}}) in page
+
+
+def test_the_page_and_the_examples_declare_jobs_that_are_allowed() -> None:
+    page = (CHECKOUT / "docs/from-elsewhere.md").read_text()
+    readme = (CHECKOUT / "examples/elasticdl/README.md").read_text()
+    found: dict[str, Any] = {}
+    for block in re.findall(r"```yaml\n(.*?)```", page + readme, re.DOTALL):
+        found |= jobs_in(yaml.safe_load(block))
+    assert {"hosts", "spawn", "cifar", "elasticdl"} < found.keys()
+    for name, fields in found.items():
+        job = declare(name, fields, name)
+        assert isinstance(job, TrainingJob), job
+        assert job.script is None or Path(CHECKOUT, job.script).exists()

@@ -1,0 +1,89 @@
+"""Programs of the habits that public tutorials teach run side by side, as their entries have them.
+
+Each program and its entry are in tests/strangers/, but for the loop written for ElasticDL.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from core.paths import CHECKOUT
+from jobs.imported import imported
+from scripts.cli.from_yaml import documents
+from tests.engine.stack import UP_SECONDS, LiveStack
+
+_STRANGERS = CHECKOUT / "tests/strangers"
+_ELASTICDL = CHECKOUT / "examples/elasticdl/README.md"
+_NAMES = ("hosts", "spawn", "cifar")
+DEMO = "pytorch-dist-mnist-gloo-demo"
+
+pytestmark = pytest.mark.long
+
+
+def entries() -> dict[str, Any]:
+    """Return the entry of each program: the demo's is imported, but for an image to be built."""
+    found = {
+        name: yaml.safe_load((_STRANGERS / f"{name}.entry.yaml").read_text()) for name in _NAMES
+    }
+    (demo,) = documents(str(_STRANGERS / "gloo_demo/job.yaml"))
+    name, entry, _ = imported(demo)
+    built = yaml.safe_load((_STRANGERS / "gloo_demo.entry.yaml").read_text())
+    del entry["image"]
+    assert entry.items() <= built.items()
+    (block,) = re.findall(r"```yaml\n(.*?)```", _ELASTICDL.read_text(), re.DOTALL)
+    return {**found, name: built, **yaml.safe_load(block)["config"]["slipway:jobs"]}
+
+
+@pytest.fixture(scope="module")
+def trained(live_stack: LiveStack) -> Iterator[LiveStack]:
+    """The stack with these jobs; it becomes what it was in the end."""
+    file = live_stack.scratch.checkout / "Pulumi.dev.yaml"
+    before = file.read_text()
+    document = yaml.safe_load(before)
+    document["config"]["slipway:jobs"] = entries()
+    file.write_text(yaml.safe_dump(document))
+    finished = live_stack.attempt("make up", UP_SECONDS)
+    assert finished.code == 0, str(finished)
+    yield live_stack
+    file.write_text(before)
+    live_stack.up()
+
+
+def _log(stack: LiveStack, job: str, rank: int) -> str:
+    return stack.run(f"make logs JOB={job} RANK={rank} FOLLOW=0").output
+
+
+def test_the_imported_demo_trains_on_four_ranks_by_its_own_entrypoint(trained: LiveStack) -> None:
+    assert trained.job(DEMO)["state"] == "Succeeded"
+    for rank in range(4):
+        log = _log(trained, DEMO, rank)
+        assert "Using distributed PyTorch with gloo backend" in log
+        assert float(re.findall(r"accuracy=([0-9.]+)", log)[-1]) > 0.9
+
+
+def test_hosts_ranks_and_the_runs_id_arrive_as_arguments(trained: LiveStack) -> None:
+    run_id = trained.job("hosts")["run_id"]
+    for rank in range(3):
+        assert f"Run {run_id} Rank {rank} of 3 , epoch 0" in _log(trained, "hosts", rank)
+    assert f"{run_id}.pt" in trained.job("hosts")["artifacts"]
+
+
+def test_a_pods_own_processes_train_together(trained: LiveStack) -> None:
+    log = _log(trained, "spawn", 0)
+    assert "rank 1, world size: 2" in log
+    assert float(re.findall(r"accuracy=([0-9.]+)", log)[-1]) > 0.9
+    assert {"mnist_cnn.pt", "mnist_cnn_accuracies.json"} <= trained.job("spawn")["artifacts"].keys()
+
+
+def test_a_published_command_line_finds_its_data_and_keeps_its_model(trained: LiveStack) -> None:
+    assert "Rank 1: Finished Training" in _log(trained, "cifar", 1)
+    assert any("cifar_net.pt" in path for path in trained.job("cifar")["artifacts"])
+
+
+def test_the_loop_for_elasticdl_trains_on_the_elastic_service(trained: LiveStack) -> None:
+    result = trained.job("elasticdl")
+    assert result["state"] == "Succeeded"
+    assert result["accuracy"] >= 0.9

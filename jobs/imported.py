@@ -57,14 +57,14 @@ def imported(document: Mapping[str, Any]) -> tuple[str, Entry, list[str]]:
     _complete(entry, leaves)
     reasons = _allow(name, entry)
     job = _shorten(name, entry)
-    sent = _leaves(_rendered(name, entry), _OWN_KIND)
+    sent = _sent(name, entry)
     known = "|".join([r"PET_\w+", *TAKEN, *(key.split()[-2] for key in leaves if " env " in key)])
     for key, leaf in leaves.items():
         field = fields.get(key, ())
         is_unsaid = leaf.value in (None, {}, []) or _UNSAID.fullmatch(key)
         is_other = field not in reasons and re.fullmatch(_TABLES["converted"], key)
         value = str(_value(field, leaf.value, known))
-        if not (is_unsaid or is_other or value == str(sent.get(key, Leaf()).value)):
+        if not (is_unsaid or is_other or value == sent.get(key)):
             notes.append(_note(key, leaf, reasons.get(field)))
     unset = {key: getattr(job, key) for key in _LIMITS if key not in entry}
     notes += (f"by default it has {key}: {value}" for key, value in unset.items())
@@ -161,19 +161,21 @@ def _allow(name: str, entry: Entry) -> dict[Field, str]:
 
 def _shorten(name: str, entry: Entry) -> TrainingJob:
     """Take out of an entry what its manifest has also without; return its job."""
-    sent = _rendered(name, entry)
+    sent = _sent(name, entry)
     for field in _fields(entry):
         less = copy.deepcopy(entry)
         _put(less, field)
-        if field != ("workers",) and _rendered(name, less) == sent:
+        if field != ("workers",) and _sent(name, less) == sent:
             _put(entry, field)
     return cast("TrainingJob", declare(name, entry, name))
 
 
-def _rendered(name: str, entry: Entry) -> dict[str, Any]:
-    """Return the manifest of an entry's job; an empty one where it is not allowed."""
-    job = declare(name, entry, name)
-    return manifest(Submission(job=job, image=job.image)) if isinstance(job, TrainingJob) else {}
+def _sent(name: str, entry: Entry) -> dict[str, str]:
+    """Return what the manifest of an entry's job has, where; nothing where it is not allowed."""
+    if not isinstance(job := declare(name, entry, name), TrainingJob):
+        return {}
+    leaves = _leaves(manifest(Submission(job=job, image=job.image)), _OWN_KIND)
+    return {key: str(leaf.value) for key, leaf in leaves.items()}
 
 
 def _fields(entry: Entry) -> list[Field]:

@@ -86,4 +86,4 @@ def test_a_published_command_line_finds_its_data_and_keeps_its_model(trained: Li
 def test_the_loop_for_elasticdl_trains_on_the_elastic_service(trained: LiveStack) -> None:
     result = trained.job("elasticdl")
     assert result["state"] == "Succeeded"
-    assert result["accuracy"] >= 0.9
+    assert result["accuracy"] >= 0.8

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _READABLE_AND_EXECUTABLE = 0o555
 _LONGEST_KEY = 200
-_UNSAFE = frozenset("\0\x85\u2028\u2029")
-"""What no text of a ConfigMap has, and what ends a line of the YAML that the plugin makes of it."""
+_TEXT = re.compile("[\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
+"""Matches what the YAML by which pulumi-kubernetes sends a text leaves as it is."""
 
 
 class MountedScript(TypedDict):
@@ -88,7 +88,7 @@ class Script:
         for key, path in self.items.items():
             content = self.files[path]
             text = content.decode(errors="replace")
-            if text.encode() == content and _UNSAFE.isdisjoint(text):
+            if text.encode() == content and _TEXT.fullmatch(text):
                 contents["data"][key] = text
             else:
                 contents["binaryData"][key] = base64.b64encode(content).decode()

@@ -1,7 +1,6 @@
 """What an image is built from, the digest that stands for its files, and its archive."""
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -124,16 +123,12 @@ class BuildSpec(Spec):
 
     @property
     def expected(self) -> str:
-        """A description of the time and space that its build takes: as the last one of its name."""
-        try:
-            took = json.loads(self._figures.read_text())
-        except (OSError, ValueError):
-            return self.estimate
-        return f"the last build took {took['seconds']} s and {took['megabytes']} MB"
+        """What its build takes: what the last one of its name took, or else `estimate`."""
+        return self._took.read_text() if self._took.is_file() else self.estimate
 
     @property
-    def _figures(self) -> Path:
-        return cache_dir() / "images" / f"{self.repository}.json"
+    def _took(self) -> Path:
+        return cache_dir() / "images" / f"{self.repository}.took"
 
     @property
     def archive(self) -> Path:
@@ -176,10 +171,9 @@ class BuildSpec(Spec):
         runner.run(f"writing {self.repository}", engine.save(self.reference, finished))
         finished.replace(self.archive)
         self._forget_others(engine)
-        took = round(time.monotonic() - began)
-        size = round(self.archive.stat().st_size / 1e6)
-        self._figures.write_text(json.dumps({"seconds": took, "megabytes": size}))
-        runner.reporter.info(f"built {self.reference} in {took} s, {size} MB")
+        took, size = time.monotonic() - began, self.archive.stat().st_size / 1e6
+        self._took.write_text(f"the last build took {took:.0f} s, {size:.0f} MB")
+        runner.reporter.info(f"built {self.reference} in {took:.0f} s, {size:.0f} MB")
 
     def _forget_others(self, engine: Engine) -> None:
         """Remove the images and archives of other contents of the same name, and unused ones."""

@@ -24,24 +24,23 @@ def place(image: str) -> Path:
 
 def note(image: str, urn: str) -> None:
     """Note that a resource uses an image."""
-    with _alone():
-        place(image).mkdir(exist_ok=True)
-        (place(image) / _digest(urn)).write_text(urn)
+    with _held() as uses:
+        (uses / image).mkdir(exist_ok=True)
+        (uses / image / _digest(urn)).write_text(urn)
 
 
 def drop(urn: str, but: str = "") -> None:
     """Note that a resource uses no image any more, `but` for one."""
-    with _alone() as uses:
+    with _held() as uses:
         for use in uses.glob(f"*/{_digest(urn)}"):
             if use.parent.name != but:
                 use.unlink()
 
 
 def remove_unused(but: str) -> list[str]:
-    """Remove the archives of images that no resource uses, and what they were unpacked to."""
-    with _alone() as uses:
-        every = (each for each in uses.iterdir() if each.is_dir() and each.name != but)
-        unused = [each for each in every if not any(each.iterdir())]
+    """Remove from the cache the images that no resource uses, and return their names."""
+    with _held() as uses:
+        unused = [each for each in uses.glob("*/") if each.name != but and not any(each.iterdir())]
         for each in unused:
             archive = uses.parent / f"{each.name}.tar"
             archive.unlink(missing_ok=True)
@@ -51,7 +50,7 @@ def remove_unused(but: str) -> list[str]:
 
 
 @contextmanager
-def _alone() -> Iterator[Path]:
+def _held() -> Iterator[Path]:
     with files.locked(place("lock"), limit=_LIMIT, what="the uses of images"):
         yield place("lock").parent
 

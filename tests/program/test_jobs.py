@@ -131,10 +131,12 @@ def test_packages_are_an_image_over_the_trainers_that_the_script_runs_in(
     program = declared(
         {
             "mine": {"script": PLAIN, "requirements": listed, "data": fetched},
+            "other": {"script": PLAIN, "requirements": listed},
             "plain": {"script": PLAIN},
         }
     )
-    image = program.one(IMAGE)
+    image = program.one(IMAGE)  # which both share
+    assert image.urn in program.one(RUN, "other").dependencies
     assert image.inputs["requirements"].endswith(listed)
     assert image.inputs["trainer"] == "localhost/slipway-trainer:0"
     assert container(program.one(RUN, "mine"))["image"] == "localhost/slipway-job-mine@sha256:1"

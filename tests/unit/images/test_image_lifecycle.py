@@ -198,9 +198,9 @@ def test_a_preview_says_what_is_built_and_from_what_where_that_is_new(
     assert seen.lines == [f"is built from {spec.origin}: {spec.estimate}"] * 2
     images = spec.archive.parent
     images.mkdir(parents=True)
-    (images / "slipway-packages.json").write_text('{"seconds": 31, "megabytes": 330}')
+    (images / "slipway-packages.took").write_text("the last build took 31 s, 330 MB")
     of.preview(None, inputs, inputs, seen)
-    assert seen.lines[-1] == f"is built from {spec.origin}: the last build took 31 s and 330 MB"
+    assert seen.lines[-1] == f"is built from {spec.origin}: the last build took 31 s, 330 MB"
     inputs["trainer"] = "localhost/slipway-trainer:1"
     of.spec(inputs).archive.touch()
     of.preview(None, inputs, inputs, seen)

@@ -17,7 +17,6 @@ from tests.unit.images.objects import Listener
 from tests.unit.jobs.run.test_lifecycle import Quiet
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
 
-
 _LASTS_SECONDS = 0.05
 """How long a watch lasts: one that ended at once would fill the memory of who reads it slowly."""
 

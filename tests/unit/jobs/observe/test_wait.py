@@ -1,6 +1,7 @@
 """A wait that is taken up again, without a cluster."""
 
 import math
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +16,9 @@ from jobs.records.archive import INTERRUPTED, Run, entries
 from tests.unit.images.objects import Listener
 from tests.unit.jobs.run.test_lifecycle import Quiet
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
+
+_LASTS_SECONDS = 0.05
+"""How long a watch lasts: one that ended at once would fill the memory of who reads it slowly."""
 
 
 class Running:
@@ -36,9 +40,11 @@ class Running:
 
     def watch_job(self) -> Iterator[list[dict[str, Any]]]:
         yield [job("Succeeded")]
+        time.sleep(_LASTS_SECONDS)
 
     def watch_pods(self) -> Iterator[list[dict[str, Any]]]:
         yield self.pods()
+        time.sleep(_LASTS_SECONDS)
 
     def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
         yield from ()
@@ -117,6 +123,7 @@ class Outlasted(Running):
 
     def watch_job(self) -> Iterator[list[dict[str, Any]]]:
         yield [job("Running")]
+        time.sleep(_LASTS_SECONDS)
 
     def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
         assert not self.deleted, "its logs are read before its pods are stopped"
@@ -138,6 +145,17 @@ def test_pods_that_another_container_keeps_running_are_read_and_then_stopped(
     assert api.read
 
 
+class GoingOn(Running):
+    """A job that runs on."""
+
+    def pods(self) -> list[dict[str, Any]]:
+        return [pod(rank, state=RUNNING) for rank in (0, 1)]
+
+    def watch_job(self) -> Iterator[list[dict[str, Any]]]:
+        yield [job("Running")]
+        time.sleep(_LASTS_SECONDS)
+
+
 @pytest.mark.parametrize(
     ("resumes", "begins"),
     [(False, "the beginning"), (True, "its newest checkpoint, if it has one")],
@@ -145,11 +163,9 @@ def test_pods_that_another_container_keeps_running_are_read_and_then_stopped(
 def test_what_ctrl_c_did_to_a_run_is_said_and_kept(
     resumes: bool, begins: str, tmp_path: Path
 ) -> None:
-    api, row = Running(), Listener()
+    api, row = GoingOn(), Listener()
     row.cancelled.set()
     limits, kept = Limits(3600, start=300), Run(tmp_path)
-    api.pods = lambda: [pod(0, state=RUNNING)]  # type: ignore[method-assign]
-    api.watch_job = lambda: iter([[job("Running")]])  # type: ignore[method-assign]
     wait = Wait(cast("JobApi", api), job(), limits, 0, row, "delete", kept, "", resumes)
     with pytest.raises(InterruptedWait) as said:
         wait.to_the_end()

@@ -128,8 +128,9 @@ def _cluster_directory(stack: str) -> Path | None:
         is_left = runs_here and any(_of_cluster(stack, section).values())
         return directory if is_left else None
     made_by = owner.stack_of(directory)
-    # One that is called after the stack is no other stack's, though its note was deleted.
-    is_unnoted = made_by is None and (backend.exists(stack) or "name" not in section)
+    # One that is called after the stack is no other stack's, though its note was deleted with more.
+    is_deleted = not (directory / owner.NOTE).exists() and "name" not in section
+    is_unnoted = made_by is None and (backend.exists(stack) or is_deleted)
     if made_by == called(backend.project(), stack) or is_unnoted:
         return directory
     claiming = f"printf {called(backend.project(), stack)} >{directory}/{owner.NOTE}"

@@ -60,7 +60,9 @@ def test_a_proxys_login_is_not_in_the_log(tmp_path: Path) -> None:
     variables = {"https_proxy": "http://me:s3cret@proxy:3128", "no_proxy": "here"}
     log = tmp_path / "log"
     with pytest.raises(BuildFailed, match=r"http://\*\*\*@proxy:3128") as failed:
-        Runner(log, Listener(), variables).run("building", ["sh", "-c", "env; echo $https_proxy; exit 1"])
+        Runner(log, Listener(), variables).run(
+            "building", ["sh", "-c", "env; echo $https_proxy; exit 1"]
+        )
     assert "s3cret" not in f"{failed.value}{log.read_text()}"
 
 

@@ -123,7 +123,7 @@ def no_cluster(spare_stack: LiveStack) -> LiveStack:
 
 def test_make_preview_shows_every_job_before_there_is_a_cluster(no_cluster: LiveStack) -> None:
     said = no_cluster.run("make preview").output
-    assert "needs 4 pods with 1.6 cores, 3 GiB in total; ends after 10 min at most; not val" in said
+    assert "needs 4 pods with 1.6 cores, 3 GiB in total; ends after 24 h at most; not val" in said
     assert re.search(r"the cluster has 1 node with [\d.]+ cores, [\d.]+ GiB for jobs", said)
     begin = said.index("apiVersion: kubeflow.org/v1")
     assert "kind: PyTorchJob" in said[begin:]

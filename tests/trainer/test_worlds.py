@@ -81,7 +81,7 @@ def _verdicts(
 def _free_ports(count: int) -> int:
     """Return the first of so many free ports, from which no connection is made by itself."""
     while True:
-        first = random.randrange(12_000, 30_000)
+        first = random.randrange(12_000, 30_000)  # noqa: S311 - any will do
         with suppress(OSError), ExitStack() as held:
             for port in range(first, first + count):
                 held.enter_context(socket.create_server(("127.0.0.1", port)))

@@ -147,8 +147,8 @@ def no_training() -> None:
 
 
 def _child(index: int) -> None:
-    os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 500)
-    dist.init_process_group("gloo", rank=int(os.environ["RANK"]) + index, world_size=2)
+    place, rank = f"file:///tmp/{os.environ['MASTER_PORT']}", int(os.environ["RANK"]) + index
+    dist.init_process_group("gloo", init_method=place, rank=rank, world_size=2)
     train(DistributedDataParallel(network()))
 
 

@@ -17,7 +17,7 @@ from scripts.setup.steps import Steps
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _PACKAGE = "chromium"
-_LIMIT_MS = 20_000
+_LIMIT_MS = 60_000
 _OPTIONS = (
     "--no-sandbox",  # it refuses to run as root with one
     "--disable-dev-shm-usage",  # containers have 64 MB of it

@@ -183,9 +183,12 @@ def test_sigterm_ends_every_process_of_the_pod(pods: Pods) -> None:
 
 def test_files_of_all_processes_are_copied_out_also_after_a_failure(pods: Pods) -> None:
     (pods.directory / "script.py").write_text(
-        "import os\n"
-        "rank = os.environ['RANK']\n"
-        "open(os.environ['SLIPWAY_OUTPUT_DIR'] + '/' + rank, 'w').close()\n"
+        "import os, time\n"
+        "rank, directory = os.environ['RANK'], os.environ['SLIPWAY_OUTPUT_DIR']\n"
+        "open(f'{directory}/{rank}', 'w').close()\n"
+        # The first one to fail ends those that have not come so far.
+        "while len(os.listdir(directory)) < int(os.environ['WORLD_SIZE']):\n"
+        "    time.sleep(0.05)\n"
         "raise SystemExit(6)\n"
     )
     outputs = {"SLIPWAY_OUTPUT_DIR": "/tmp/outputs", "SLIPWAY_OUTPUTS": "file:///out/copies"}

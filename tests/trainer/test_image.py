@@ -186,7 +186,7 @@ def test_a_build_uses_the_shells_proxy_and_its_image_does_not_keep_the_password(
     for name in ("https_proxy", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://me:s3cret@127.0.0.1:9")
     (tmp_path / "Dockerfile").write_text(
-        "ARG TRAINER\nFROM $TRAINER\nRUN env | grep -ci https_proxy=http://me:s3cret@ | grep 2\n"
+        "ARG TRAINER\nFROM $TRAINER\nRUN env | grep -ci https_proxy=http://me:s.cret@ | grep 2\n"
     )
     spec = JobImageSpec("mine", tmp_path, "Dockerfile", TRAINER_CIFAR.reference)
     plan = spec.prepare(image.engine, Runner(tmp_path / "log", Silence()), tmp_path)

@@ -70,7 +70,7 @@ def _problems(layout: Layout) -> Iterator[str]:
     if os.geteuid() != 0:
         yield "it needs root, for namespaces and mounts; as another user, use kind or minikube"
         return
-    more = ("slirp4netns",) if layout.internet else ()
+    more = (KIND.tool_of_setting["internet"],) if layout.internet else ()
     for name in (*KIND.tools, *more, "tcp-wait", "training-operator"):
         reason = raised(partial(toolchain.path, name), toolchain.ToolMissing)
         if name not in _IMAGE_BUILDERS and reason is not None:

@@ -87,6 +87,7 @@ class ImageResource(Handler):
         if spec.content_hash != inputs["contentHash"]:
             raise RuntimeError(f"{spec.context} has changed during this run; run it again")
         spec.settle(context)
+        uses.note(spec.archives, context.urn)  # before it looks for them
         found = self.outputs_on(target, spec.reference)
         if found is None:
             archive = spec.build(context)
@@ -98,6 +99,7 @@ class ImageResource(Handler):
                     f"{archive} was brought in but {target.name(spec.reference)} is not there; "
                     f"remove the file and run `make up` again"
                 )
+        uses.drop(context.urn, but=spec.archives)
         return spec.reference, found
 
     def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:
@@ -116,8 +118,9 @@ class ImageResource(Handler):
         return outputs
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Remove the image from the target."""
+        """Remove the image from the target; from the cache it goes when no stack has it."""
         self._remove(state, self.names(state))
+        uses.drop(context.urn)
 
     def _changed(self, state: Properties, inputs: Properties) -> list[str]:
         return [key for key in self.decisive if state.get(key) != inputs.get(key)]
@@ -163,19 +166,6 @@ class JobImageHandler(ImageResource):
         is_built = inputs.get("trainer") is not UNKNOWN and spec.archive.exists()
         takes = "it is in the cache" if is_built else spec.expected
         context.info(f"is built from {spec.origin}: {takes}")
-
-    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Make the image, and note that it is used, before it is looked for."""
-        image = self.spec(inputs).archive.stem
-        uses.note(image, context.urn)
-        created = super().create(inputs, context)
-        uses.drop(context.urn, but=image)
-        return created
-
-    def delete(self, state: Properties, context: Context) -> None:
-        """Remove the image from the target; from the cache it goes when no stack has it."""
-        super().delete(state, context)
-        uses.drop(context.urn)
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
         """The target has to know the image by its digest, too."""

@@ -110,6 +110,16 @@ class JobImageSpec(BuildSpec):
         counted = f"{self.content_hash}\0{self.trainer}".encode()
         return hashlib.sha256(counted).hexdigest()[:DIGITS]
 
+    @property
+    def archives(self) -> tuple[str, ...]:
+        """Its own, and the trainer's, out of which it is built."""
+        trainer = trainer_of(self.trainer)
+        return (*super().archives, *(() if trainer is None else trainer.archives))
+
+    def settle(self, reporter: Context) -> None:
+        if (trainer := trainer_of(self.trainer)) is not None:
+            trainer.settle(reporter)
+
     def build(self, reporter: Context) -> Path:
         """Build the trainer's image before, where it is what this one starts from."""
         trainer = trainer_of(self.trainer)

@@ -103,6 +103,11 @@ class Spec(ABC):
         return f"localhost/{self.repository}:{self.version}"
 
     @property
+    def archives(self) -> tuple[str, ...]:
+        """The files that stay in the cache while a resource uses the image, without `.tar`."""
+        return ()
+
+    @property
     def is_settled(self) -> bool:
         """Whether `version` is known already."""
         return True
@@ -134,6 +139,10 @@ class BuildSpec(Spec):
     def archive(self) -> Path:
         """The file of the built image."""
         return cache_dir() / "images" / f"{self.repository}-{self.version}.tar"
+
+    @property
+    def archives(self) -> tuple[str, ...]:
+        return (self.archive.stem,)
 
     @abstractmethod
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:

@@ -1,4 +1,4 @@
-"""Which resources use the images of jobs; what none uses any more goes with the next build.
+"""Which resources use which images; what none uses any more goes with the next build.
 
     images/uses/slipway-packages-0123456789ab/<a digest of the resource's URN>
 
@@ -7,7 +7,7 @@ Images without such a directory are not touched. A resource is noted before it l
 
 import hashlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,18 +22,19 @@ def place(image: str) -> Path:
     return cache_dir() / "images" / "uses" / image
 
 
-def note(image: str, urn: str) -> None:
-    """Note that a resource uses an image."""
+def note(images: Iterable[str], urn: str) -> None:
+    """Note that a resource uses these images."""
     with _held() as uses:
-        (uses / image).mkdir(exist_ok=True)
-        (uses / image / _digest(urn)).write_text(urn)
+        for image in images:
+            (uses / image).mkdir(exist_ok=True)
+            (uses / image / _digest(urn)).write_text(urn)
 
 
-def drop(urn: str, but: str = "") -> None:
-    """Note that a resource uses no image any more, `but` for one."""
+def drop(urn: str, but: Collection[str] = ()) -> None:
+    """Note that a resource uses no image any more, `but` for these."""
     with _held() as uses:
         for use in uses.glob(f"*/{_digest(urn)}"):
-            if use.parent.name != but:
+            if use.parent.name not in but:
                 use.unlink()
 
 

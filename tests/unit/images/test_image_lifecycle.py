@@ -262,16 +262,39 @@ class Stack:
         JobImageHandler().delete(self.state, Listener(urn=self.urn))
 
 
-def test_an_image_goes_from_the_cache_with_the_next_build_once_no_stack_has_it(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def cache(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine on which a build leaves an archive, and removes those that no stack has."""
+
     def build(spec: BuildSpec) -> Path:
+        spec.archive.parent.mkdir(parents=True, exist_ok=True)
         spec.archive.touch()
         spec.archive.with_suffix(".unpacked").mkdir(exist_ok=True)
         spec._forget_others(Engine("none", ("true",)))
         return Path(spec.reference)
 
     monkeypatch.setattr(machine, "build", build)
+    return machine
+
+
+@pytest.mark.usefixtures("cache")
+def test_two_checkouts_keep_their_images_of_the_same_name(tmp_path: Path) -> None:
+    """A build does not remove the archive that another checkout's stack is brought up with."""
+    of, archives = ImageHandler(), []
+    for name in ("one", "two"):
+        checkout = tmp_path / name
+        checkout.mkdir()
+        (checkout / "Dockerfile").write_text(f"FROM {name}\n")
+        inputs = _inputs(of, checkout)
+        of.create(inputs, Listener(urn=f"urn:{name}"))
+        archives.append(of.spec(inputs).archive)
+    assert [each.exists() for each in archives] == [True, True]
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_image_goes_from_the_cache_with_the_next_build_once_no_stack_has_it(
+    tmp_path: Path,
+) -> None:
     lists = [tmp_path / f"{number}.txt" for number in range(5)]
     for number, listed in enumerate(lists):
         listed.write_text(f"einops==0.{number}\n")

@@ -19,6 +19,7 @@ _BUILD_LIMIT = 3600.0  # seconds; the longest takes five minutes on two cores th
 _DOWNLOAD_LIMIT = 1800.0  # seconds
 # What only a debugger reads the linker strips, so that the compiler need not write it.
 _BUILD = ("build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false")
+_WITHOUT_INLINING = ("-gcflags=all=-dwarf=false -l", "-gcflags=std=-dwarf=false")
 _ROOMY = 12 * 2**30
 """Bytes of free memory from which on two builds run in parallel, with less garbage collection."""
 _WITH_GARBAGE = {"GOGC": "off", "GOMEMLIMIT": "2GiB"}
@@ -106,8 +107,8 @@ def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> d
     bin_dir.mkdir(parents=True, exist_ok=True)
     fresh = cache_dir() / "build" / module.name
     shutil.rmtree(fresh, ignore_errors=True)
-    packages, seldom = [module.packages[name] for name in names], module.unoptimized
-    flags = [] if seldom is None else [f"-gcflags={seldom}=-dwarf=false -N -l"]
+    packages = [module.packages[name] for name in names]
+    flags = () if module.runs_long else _WITHOUT_INLINING
     steps.run(
         f"Building {', '.join(names)} {module.version}",
         (go, *_BUILD, *flags, "-ldflags", module.ldflags, "-o", f"{fresh}/", *packages),

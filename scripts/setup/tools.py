@@ -79,8 +79,9 @@ class GoModule:
     release: Release | None = None
     tag: str | None = None
     """The version, where go.mod pins an untagged commit or there is nothing to build."""
-    unoptimized: str | None = None
-    """Go's pattern for packages that run too seldom for what optimizing them takes."""
+    runs_long: bool = True
+    """Whether its programs run for long enough to be worth what inlining takes: a quarter of the
+    build. Go's own packages, which all modules share, are always built with it."""
 
     @property
     def directory(self) -> Path:
@@ -89,8 +90,7 @@ class GoModule:
     @cached_property
     def digest(self) -> str:
         """Changes with anything that the built program depends on."""
-        kept = filter(None, (self.tag, self.unoptimized))
-        parts = (self.packages, self.stamp, self.copies, *kept)
+        parts = (self.packages, self.stamp, self.copies, *([self.tag] if self.tag else []))
         digest = hashlib.sha256(repr(parts).encode())
         for file in sorted(self.directory.glob("*")):
             digest.update(file.name.encode() + file.read_bytes())

@@ -6,8 +6,7 @@ from pathlib import Path
 from clusters.cluster import Cluster
 from clusters.nodes import GpuPool, Taint
 from core import manifests
-from jobs.model.job import TrainingJob
-from jobs.model.job_fields import START_TIMEOUT
+from jobs.model.job import START_TIMEOUT, TrainingJob
 from jobs.model.names import OUTPUT_DIR
 from jobs.model.parts import Toleration
 from jobs.plan import shares

@@ -17,7 +17,7 @@ from jobs.model.parts import HYPERPARAMETERS, MODULES
 from jobs.model.replicas import roles, share
 
 if TYPE_CHECKING:
-    from jobs.model.job_fields import JobFields
+    from jobs.model.job import TrainingJob
     from jobs.model.parts import Volume
 
 NO_PROGRAM = "has nothing to run; a job has a `script`, a `build` or an `image`"
@@ -25,7 +25,7 @@ _PROGRAMS = ("script", "build", "image")
 _OWN = (*_PROGRAMS, "command", "script_entry", "requirements", "working_dir", "keep")
 
 
-def contradictions(job: JobFields) -> list[Contradiction]:
+def contradictions(job: TrainingJob) -> list[Contradiction]:
     """Return the contradictions between fields of `job`."""
     rules = (
         _own_program if job.module is None else _catalogues_program,
@@ -34,7 +34,7 @@ def contradictions(job: JobFields) -> list[Contradiction]:
     return [each for rule in rules for each in rule(job)]
 
 
-def _catalogues_program(job: JobFields) -> Iterator[Contradiction]:
+def _catalogues_program(job: TrainingJob) -> Iterator[Contradiction]:
     text = f"{job.name} runs the catalogue's program; give a job of one's own another name"
     for name in _OWN:
         if getattr(job, name) is not None:
@@ -46,7 +46,7 @@ def _catalogues_program(job: JobFields) -> Iterator[Contradiction]:
         yield _of("elastic", f"is missing; {job.name} needs it", "module")
 
 
-def _own_program(job: JobFields) -> Iterator[Contradiction]:
+def _own_program(job: TrainingJob) -> Iterator[Contradiction]:
     given = [name for name in _PROGRAMS if getattr(job, name) is not None]
     for name in given[1:]:
         text = f"goes with no `{given[0]}`; a job has exactly one of script, build and image"
@@ -72,7 +72,7 @@ def _own_program(job: JobFields) -> Iterator[Contradiction]:
                 yield _of(name, "only the catalogue's programs take it; one's own has `args`")
 
 
-def _elastic(job: JobFields) -> Iterator[Contradiction]:
+def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
     if job.elastic is None:
         return
     least, most = job.elastic.least(job.workers), job.elastic.most(job.workers)
@@ -86,7 +86,7 @@ def _elastic(job: JobFields) -> Iterator[Contradiction]:
         yield _of("master", "an elastic job has no Master, only Workers", "elastic")
 
 
-def _pairs(job: JobFields) -> Iterator[Contradiction]:
+def _pairs(job: TrainingJob) -> Iterator[Contradiction]:
     if job.retry_on is not None and job.retries == 0:
         yield _of("retry_on", "goes with `retries`, of which the job has none", "retries")
     if job.requirements is not None and job.script is None and job.module is None:
@@ -98,7 +98,7 @@ def _pairs(job: JobFields) -> Iterator[Contradiction]:
         yield from _secret_in(job.checkpoint.url, ("checkpoint", "url"))
 
 
-def _env(job: JobFields) -> Iterator[Contradiction]:
+def _env(job: TrainingJob) -> Iterator[Contradiction]:
     threads = job.env.get(names.THREADS, "1")
     if not (isinstance(threads, str) and re.fullmatch(r"0*[1-9]\d*", threads)):
         shown = quote(threads) if isinstance(threads, str) else "a Secret's value"
@@ -121,7 +121,7 @@ def _env(job: JobFields) -> Iterator[Contradiction]:
             yield _of(("env", name), "has `config`, which goes with neither `secret` nor `key`")
 
 
-def _gpus(job: JobFields) -> Iterator[Contradiction]:
+def _gpus(job: TrainingJob) -> Iterator[Contradiction]:
     has_some = any(share(job, role).gpus for role in roles(job))
     if job.min_gpu_utilization is not None and not has_some:
         text = "goes with GPUs, of which the job has none; set `gpus`, or `backend: nccl`"
@@ -135,7 +135,7 @@ def _gpus(job: JobFields) -> Iterator[Contradiction]:
             yield _of(path, f"{gpus} is too few: {need}", "backend", "processes_per_node")
 
 
-def _volumes(job: JobFields) -> Iterator[Contradiction]:
+def _volumes(job: TrainingJob) -> Iterator[Contradiction]:
     counted = Counter(volume.mount_path for volume in job.volumes.values())
     for name, volume in job.volumes.items():
         place = volume.mount_path
@@ -148,7 +148,7 @@ def _volumes(job: JobFields) -> Iterator[Contradiction]:
         yield from _volume_kind(name, volume)
 
 
-def _hidden(place: str, job: JobFields) -> str | None:
+def _hidden(place: str, job: TrainingJob) -> str | None:
     """Return what a volume at `place` would take from the pod; None when nothing."""
     needed = {path: f"`{name}`, which every pod has" for name, path in names.OWN_VOLUMES.items()}
     if job.image is None:
@@ -180,7 +180,7 @@ def _volume_kind(name: str, volume: Volume) -> Iterator[Contradiction]:
         yield _of(("volumes", name, "keep"), text)
 
 
-def _require(job: JobFields) -> Iterator[Contradiction]:
+def _require(job: TrainingJob) -> Iterator[Contradiction]:
     for name, bounds in job.require.items():
         if bounds.min is None and bounds.max is None:
             yield _of(("require", name), "takes `min`, `max` or both")
@@ -207,7 +207,7 @@ def _secret_in(text: str, path: Path, remedy: str = _STORE) -> Iterator[Contradi
         yield _of(path, text)
 
 
-def _data(job: JobFields) -> Iterator[Contradiction]:
+def _data(job: TrainingJob) -> Iterator[Contradiction]:
     data = job.data
     if data is None:
         return

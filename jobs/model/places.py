@@ -33,7 +33,7 @@ from jobs.model.names import USER, WORK, literal, outputs_url
 from jobs.model.volumes import of_claim
 
 if TYPE_CHECKING:
-    from jobs.model.job_fields import JobFields
+    from jobs.model.job import TrainingJob
     from jobs.model.replicas import Role
     from jobs.model.submission import Submission
 
@@ -48,7 +48,7 @@ _SECONDS_TO_WRITE = 30
 _TRACKING = "SLIPWAY_TRACKING"
 
 
-def checkpoints_url(job: JobFields, place: str | None) -> str | None:
+def checkpoints_url(job: TrainingJob, place: str | None) -> str | None:
     """Return where a job's checkpoints are; None where it has none, or no place for them."""
     if job.checkpoint is None:
         return None
@@ -100,7 +100,7 @@ def prepare(
         mount(pod)
 
 
-def _declared(job: JobFields, *, may_be_rank_0: bool) -> dict[str, str]:
+def _declared(job: TrainingJob, *, may_be_rank_0: bool) -> dict[str, str]:
     """Return the variables that a job's own fields become, for the launcher in its pods."""
     variables = {}
     if job.outputs_every is not None:

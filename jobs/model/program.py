@@ -16,7 +16,7 @@ from jobs.model.pytorchjob import host
 from jobs.model.replicas import Share, roles
 
 if TYPE_CHECKING:
-    from jobs.model.job_fields import JobFields
+    from jobs.model.job import TrainingJob
 
 RANK_PLACEHOLDER = "{rank}"
 RUN_ID = "SLIPWAY_RUN_ID"
@@ -26,7 +26,7 @@ _GIVEN = "|".join([r"(?:PET|SLIPWAY)_\w+", "HOME", THREADS, *sorted(TAKEN)])
 """Matches the names of variables that arguments may refer to, as $(NAME), besides the job's own."""
 
 
-def program(job: JobFields, share: Share, entry: str | None) -> dict[str, Any]:
+def program(job: TrainingJob, share: Share, entry: str | None) -> dict[str, Any]:
     """Return a container's command and arguments; of a script `entry` is the file to start."""
     processes = job.processes_per_node
     launch = ["python3", "-m", "slipway_trainer.launch", "--processes", str(processes), "--"]
@@ -66,7 +66,7 @@ def program(job: JobFields, share: Share, entry: str | None) -> dict[str, Any]:
     return {key: [*map(filled, words)] for key, words in written.items() if words}
 
 
-def environment(job: JobFields, share: Share) -> list[dict[str, Any]]:
+def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
     """Return a container's variables, besides those that the training operator sets."""
     own = None if job.script is None else job.working_dir
     variables: dict[str, str | SecretKey] = {
@@ -90,7 +90,7 @@ def environment(job: JobFields, share: Share) -> list[dict[str, Any]]:
     ]
 
 
-def secrets(job: JobFields, namespace: str, values: Mapping[str, str]) -> list[Manifest]:
+def secrets(job: TrainingJob, namespace: str, values: Mapping[str, str]) -> list[Manifest]:
     """Return the Secret with what `job` has of the configuration's secrets `values`, if any."""
     data = {
         name: base64.b64encode(values[each.config].encode()).decode()

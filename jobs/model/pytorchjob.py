@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.model.names import RUN_LABEL
 
 if TYPE_CHECKING:
-    from jobs.model.job_fields import JobFields
+    from jobs.model.job import TrainingJob
 
 API_VERSION = "kubeflow.org/v1"
 API_PATH = f"/apis/{API_VERSION}/namespaces/{{namespace}}/pytorchjobs"
@@ -95,7 +95,7 @@ class Topology:
 
 
 def document(
-    job: JobFields, metadata: Mapping[str, Any], replicas: Mapping[Any, Mapping[str, Any]]
+    job: TrainingJob, metadata: Mapping[str, Any], replicas: Mapping[Any, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return the PyTorchJob that runs `job`; `replicas` has how many, and the template, by role."""
     ttl = job.ttl_seconds_after_finished

@@ -11,7 +11,7 @@ from jobs.model.names import GPU
 from jobs.model.parts import Limits, Master
 
 if TYPE_CHECKING:
-    from jobs.model.job_fields import JobFields
+    from jobs.model.job import TrainingJob
 
 Role = Literal["Master", "Worker"]
 _RESOURCES = ("cpu", "memory", "ephemeral-storage", GPU)
@@ -56,7 +56,7 @@ class Share:
         }
 
 
-def share(job: JobFields, role: Role) -> Share:
+def share(job: TrainingJob, role: Role) -> Share:
     """Return what a replica of `job` in a role requests."""
     own = job.master if role == "Master" and job.master is not None else Master()
 
@@ -74,7 +74,7 @@ def share(job: JobFields, role: Role) -> Share:
     return Share(amount("cpu"), amount("memory"), amount("ephemeral_storage"), gpus, limits)
 
 
-def roles(job: JobFields) -> dict[Role, int]:
+def roles(job: TrainingJob) -> dict[Role, int]:
     """Return the number of replicas of each role; a role that has none is left out."""
     counts: dict[Role, int] = {"Master": 0 if job.elastic is not None else 1, "Worker": job.workers}
     return {role: count for role, count in counts.items() if count > 0}

@@ -19,7 +19,7 @@ from jobs.model.parts import Volume
 from jobs.model.replicas import Share
 
 if TYPE_CHECKING:
-    from jobs.model.job_fields import JobFields
+    from jobs.model.job import TrainingJob
 
 _READABLE_AND_EXECUTABLE = 0o555
 _LONGEST_KEY = 200
@@ -111,7 +111,9 @@ def claim_name(job: str, name: str, volume: Volume) -> str:
     return f"{job}-{name}-{hashlib.sha256(source).hexdigest()[:8]}"
 
 
-def pod_volumes(job: JobFields, share: Share, script: MountedScript | None) -> list[dict[str, Any]]:
+def pod_volumes(
+    job: TrainingJob, share: Share, script: MountedScript | None
+) -> list[dict[str, Any]]:
     """Return a pod's volumes."""
     half = f"{max(1, size(share.memory_limit) // 2**21)}Mi"
     shared = half if job.shared_memory is None else job.shared_memory
@@ -128,7 +130,7 @@ def pod_volumes(job: JobFields, share: Share, script: MountedScript | None) -> l
     return [{"name": name, **source} for name, source in own.items()]
 
 
-def mounts(job: JobFields, script: MountedScript | None) -> list[dict[str, Any]]:
+def mounts(job: TrainingJob, script: MountedScript | None) -> list[dict[str, Any]]:
     """Return where a container finds the pod's volumes."""
     places = [
         (name, path, name == "script")
@@ -142,7 +144,7 @@ def mounts(job: JobFields, script: MountedScript | None) -> list[dict[str, Any]]
     ]
 
 
-def host_volumes(job: JobFields, namespace: str) -> Iterator[Manifest]:
+def host_volumes(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
     """Yield the objects that give directories of a node to `job`'s pods, in order."""
     for name, volume in job.volumes.items():
         if volume.host_path is None:
@@ -158,7 +160,7 @@ def host_volumes(job: JobFields, namespace: str) -> Iterator[Manifest]:
         yield from objects
 
 
-def claims(job: JobFields, namespace: str) -> Iterator[tuple[Manifest, bool]]:
+def claims(job: TrainingJob, namespace: str) -> Iterator[tuple[Manifest, bool]]:
     """Yield the claim of each of `job`'s volumes with a size, and whether it is kept."""
     for name, volume in job.volumes.items():
         if volume.size is not None:

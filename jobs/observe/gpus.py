@@ -1,11 +1,14 @@
 """How much a run's GPUs compute, as NVIDIA's DCGM exporter measures it now and then."""
 
+from __future__ import annotations
+
 import json
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kubernetes.client.exceptions import ApiException
 
@@ -13,14 +16,15 @@ from core import kube
 from core.kube import Request, api_message
 from jobs.api.client import JobApi, Unreachable
 
+if TYPE_CHECKING:
+    from jobs.observe.run_state import RunState
+
 IDLE_SECONDS = 600.0
 """So long a program may load data or evaluate, for example."""
 _GAP_SECONDS = 120.0  # what a GPU did is unknown where it was not measured for so long
 METRIC = "DCGM_FI_DEV_GPU_UTIL"
-"""Per cent of the time in which a kernel ran on the GPU.
-
-https://docs.nvidia.com/deploy/nvml-api/structnvmlUtilization__t.html
-"""
+"""Per cent of the time in which a kernel ran on the GPU:
+https://docs.nvidia.com/deploy/nvml-api/structnvmlUtilization__t.html"""
 _SAMPLE = re.compile(rf"^{METRIC}{{(.*)}}\s+(\d[\d.eE+-]*)", re.MULTILINE)  # not NaN or +Inf
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _MOST = 100.0  # what is not known is a huge number to DCGM
@@ -103,13 +107,11 @@ class GpuUse:
 
 @dataclass
 class GpuMeter:
-    """Measures the GPUs of one run, in threads of its own."""
+    """Measures the GPUs of one run, in threads of its own; below `least` per cent one is idle."""
 
     api: JobApi
-    running: Callable[[], Mapping[str, str]]
-    """Returns the nodes of the pods whose GPUs are measured, by name; none before it is time."""
-    see: Callable[[float, Mapping[Gpu, float]], None]
-    """Takes what was measured at a time, by the monotonic clock: per cent by pod name."""
+    run: RunState
+    least: float
     warn: Callable[[str], None]
     _result: _Look | None = None
     _thread: threading.Thread | None = None
@@ -125,7 +127,7 @@ class GpuMeter:
             self._take_in(*self._result)
             self._result = None
         now = time.monotonic()
-        if now - self._begun < LOOK_SECONDS or not (pods := self.running()):
+        if now - self._begun < LOOK_SECONDS or not (pods := self.run.running_on_gpus()):
             return
         self._begun = now
         # None keeps the process alive.
@@ -133,7 +135,7 @@ class GpuMeter:
         self._thread.start()
 
     def _take_in(self, at: float, measured: Mapping[Gpu, float], problem: str | None) -> None:
-        self.see(at, measured)
+        self.run.see_gpus(at, measured, self.least)
         if problem is None:
             self._lacking_since = None
             return

@@ -150,13 +150,6 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
     return found or None
 
 
-def refused(reason: str, world_size: int) -> RunResult:
-    """Return the result of a job that the API server or the operator's webhook did not admit."""
-    return RunResult(
-        state="CannotStart", reason=f"refused: {reason}", world_size=world_size, exit_codes={}
-    )
-
-
 def details(
     end: End, run: RunState, logs: LogEnds, events: Iterable[Mapping[str, Any]]
 ) -> FailureDetails:

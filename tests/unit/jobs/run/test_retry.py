@@ -8,10 +8,10 @@ from typing import Any, cast
 from unittest.mock import MagicMock
 
 import pytest
+from kubernetes.client.exceptions import ApiException
 
 from jobs.api.client import JobApi
 from jobs.model.names import RUN_LABEL
-from jobs.observe.verdict import Limits
 from jobs.records.archive import Archive
 from jobs.result import RunResult
 from jobs.run import retry
@@ -114,11 +114,20 @@ def train(
     submission = replace(SUBMISSION, job=job, succeeded=succeeded)
     context = Listener() if row is None else row
     logs = MagicMock(spec=Archive, directory=Path("/proc/nowhere"))
-    limits = Limits(total=60, start=60)
-    training = Training(cast("JobApi", cluster), submission, {}, limits, logs, context)
+    training = Training(cast("JobApi", cluster), submission, {}, logs, context)
     result = training.to_the_end().as_map()
     assert coming == []
     return result
+
+
+def test_a_job_that_was_not_admitted_has_a_result_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, error = Cluster(), ApiException(status=403)
+    error.body = '{"message": "admission webhook denied the request"}'
+    monkeypatch.setattr(cluster, "create", MagicMock(side_effect=error))
+    found = train(cluster, monkeypatch=monkeypatch, retries=2)
+    assert found["state"] == "CannotStart"
+    assert "refused: admission webhook denied" in found["reason"]
+    assert found["world_size"] == 4
 
 
 def test_a_lost_job_is_submitted_anew_and_its_attempt_is_kept(

@@ -49,19 +49,12 @@ RULES: Sequence[Rule] = [
 
 @dataclass(frozen=True)
 class JobsConfig:
-    """The jobs of a stack, and what was found about them.
+    """The jobs of a stack, and what was found about them."""
 
-    Args:
-        jobs: In the order of the configuration, whose keys Pulumi sorts.
-        scripts: By job, of those that have one.
-        problems: Whatever is wrong; with one, nothing may be made.
-        skipped: Entries of the catalogue that the cluster can't run, and why.
-    """
-
-    jobs: list[TrainingJob] = field(default_factory=list)
-    scripts: dict[str, Script] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)
+    jobs: list[TrainingJob] = field(default_factory=list)  # in the order of the configuration
+    scripts: dict[str, Script] = field(default_factory=dict)  # by job, of those that have one
+    problems: list[Problem] = field(default_factory=list)  # with one, nothing may be made
+    skipped: dict[str, str] = field(default_factory=dict)  # what the cluster can't run, and why
 
 
 def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConfig:

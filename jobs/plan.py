@@ -85,17 +85,11 @@ def described(requests: Sequence[Share]) -> str:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The order in which a stack's jobs run.
-
-    Args:
-        jobs: As they are declared.
-        capacity: What the cluster has for them; None where that is not known.
-        idle: Those that are known not to train now: their results are there.
-    """
+    """The order in which a stack's jobs run."""
 
     jobs: Sequence[TrainingJob]
-    capacity: Capacity | None
-    idle: Collection[str] = ()
+    capacity: Capacity | None  # what the cluster has for them; None where that is not known
+    idle: Collection[str] = ()  # those that are known not to train now: their results are there
 
     @cached_property
     def ordered(self) -> list[TrainingJob]:
@@ -165,20 +159,13 @@ class TrainingCost:
     """What the nodes of one job cost: those with GPUs that are made for it, and go after it.
 
     Nodes without GPUs are there for the cluster anyway, and are in the estimate of the stack alone.
-
-    Args:
-        fewest: How many nodes its GPUs take at least.
-        nodes: How many they take with one for each replica.
-        hourly: What one node costs by the hour, at most.
-        currency: Of that.
-        cheapest: The same in the cheapest of several pools; None where there is one price.
     """
 
-    fewest: int
-    nodes: int
-    hourly: float
+    fewest: int  # nodes that its GPUs take at least
+    nodes: int  # that they take with one for each replica
+    hourly: float  # what one node costs, at most
     currency: str
-    cheapest: float | None = None
+    cheapest: float | None = None  # the same in the cheapest of several pools
 
     def most(self, seconds: float) -> float:
         """Return what a training costs with nodes that are made for it and go after it."""

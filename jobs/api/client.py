@@ -33,10 +33,8 @@ _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
 
 def _is_transient(error: BaseException) -> bool:
-    """Return whether the same request may well succeed in a moment."""
-    if isinstance(error, ApiException):
-        return error.status in _SERVER_BUSY
-    return isinstance(error, Unreachable)
+    is_busy = isinstance(error, ApiException) and error.status in _SERVER_BUSY
+    return is_busy or isinstance(error, Unreachable)
 
 
 @dataclass(frozen=True)
@@ -142,10 +140,9 @@ class JobApi:
         return self._items(f"/apis/{version}/namespaces/{self.namespace}/workloads", own)
 
     def autoscaler_report(self) -> tuple[str, list[Object]] | None:
-        """Return an autoscaler's own status, and the events that report what it could not do.
+        """Return an autoscaler's status, and events with what it could not do; None without one.
 
-        None when no autoscaler adds nodes to the cluster. See "How can I check what is going on in
-        CA?" in https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md.
+        https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
         """
         name, path = cloud_reports.STATUS, _in(cloud_reports.NAMESPACE)
         maps = self._items(f"{path}/configmaps", {"fieldSelector": f"metadata.name={name}"})
@@ -155,25 +152,15 @@ class JobApi:
         return str((maps[0].get("data") or {}).get("status", "")), events
 
     def log_lines(
-        self,
-        pod: str,
-        *,
-        since: str | None = None,
-        previous: bool = False,
-        follow: bool = False,
+        self, pod: str, *, since: str | None = None, previous: bool = False, follow: bool = False
     ) -> Iterator[list[Line]]:
         """Yield the log of a replica's container as it comes, until it ends or falls silent.
 
         `since` is RFC 3339 in full seconds, `previous` the container before the latest restart, and
         `follow` waits for more while it runs. Not retried: the caller knows what it has seen.
         """
-        options = {
-            "container": CONTAINER,
-            "previous": json.dumps(previous),
-            "follow": json.dumps(follow),
-        }
-        if since is not None:
-            options["sinceTime"] = since
+        options = {"previous": json.dumps(previous), "follow": json.dumps(follow)}
+        options |= {"container": CONTAINER} | ({} if since is None else {"sinceTime": since})
         return log_lines(self.client, f"{self._path(pod)}/log", options)
 
     def watch_job(self) -> Iterator[list[Object]]:

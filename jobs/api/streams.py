@@ -17,10 +17,7 @@ _WATCH_SECONDS = 30
 
 
 def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Iterator[list[Line]]:
-    """Yield the log at `path` as it comes, until it ends or falls silent.
-
-    Yields:
-        An empty list once the log is open, then the lines of each part that comes.
+    """Yield the lines of the log at `path` as they come, first none, until it ends or falls silent.
 
     Raises:
         ApiException: the API server's refusal.

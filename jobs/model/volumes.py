@@ -28,17 +28,11 @@ _TEXT = re.compile("[\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U
 
 
 class MountedScript(TypedDict):
-    """The files of a job's script as a ConfigMap has them.
+    """The files of a job's script as a ConfigMap has them."""
 
-    Args:
-        name: The ConfigMap's, which changes with the content of the files.
-        entry: The file to start.
-        items: Each path in the script's folder by its key in the ConfigMap.
-    """
-
-    name: str
-    entry: str
-    items: Mapping[str, str]
+    name: str  # of the ConfigMap, which changes with the content of the files
+    entry: str  # the file to start
+    items: Mapping[str, str]  # each path in the script's folder, by its key in the ConfigMap
 
 
 @dataclass(frozen=True)

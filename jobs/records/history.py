@@ -42,20 +42,13 @@ _COMMIT = "# branch.oid "
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What is remembered of one run.
-
-    Args:
-        submitted: RFC 3339, by the cluster's clock.
-        provenance: See `provenance`.
-        result: As the state has it; None while it goes on, or where no process waited for its end.
-        epochs: See `epochs`.
-    """
+    """What is remembered of one run."""
 
     run_id: str
-    submitted: str
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    result: Mapping[str, Any] | None = None
-    epochs: Sequence[Mapping[str, Any]] = ()
+    submitted: str  # RFC 3339, by the cluster's clock
+    provenance: Mapping[str, Any] = field(default_factory=dict)  # see `provenance`
+    result: Mapping[str, Any] | None = None  # None while it goes on, or if its end was not seen
+    epochs: Sequence[Mapping[str, Any]] = ()  # see `epochs`
 
     @property
     def run_result(self) -> RunResult | None:

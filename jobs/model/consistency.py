@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 NO_PROGRAM = "has nothing to run; a job has a `script`, a `build` or an `image`"
 _PROGRAMS = ("script", "build", "image")
 _OWN = (*_PROGRAMS, "command", "script_entry", "requirements", "working_dir", "keep")
+_SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})
+_STORE = "leave it out, and give the store's client its own variable by `env`, from a Secret"
+_PROXY = "set the address by `pulumi config set --secret proxy`, and name it: {config: proxy}"
 
 
 def contradictions(job: TrainingJob) -> list[Contradiction]:
@@ -54,9 +57,7 @@ def _own_program(job: TrainingJob) -> Iterator[Contradiction]:
     if not given and job.command is None:
         yield Contradiction((), NO_PROGRAM, frozenset(_OWN))
     elif not given:
-        text = (
-            "is missing; a `command` has an `image`, a `build`, or a `script` whose files it uses"
-        )
+        text = "is missing; a `command` has an `image`, a `build`, or a `script` with what it uses"
         yield _of("image", text, "command")
     if job.command is not None and job.script_entry is not None:
         text = "goes with no `command`, which names itself what it starts"
@@ -189,21 +190,12 @@ def _require(job: TrainingJob) -> Iterator[Contradiction]:
             yield _of(("require", name, "min"), text)
 
 
-_SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})
-
-
-_STORE = "leave it out, and give the store's client its own variable by `env`, from a Secret"
-_PROXY = "set the address by `pulumi config set --secret proxy`, and name it: {config: proxy}"
-
-
 def _secret_in(text: str, path: Path, remedy: str = _STORE) -> Iterator[Contradiction]:
     url = urlsplit(text)
     signed = any(name.lower() in _SIGNATURES for name, _ in parse_qsl(url.query, True))
     if url.password is not None or signed:
-        text = (
-            f"has {'a signature' if signed else 'a password'} in it, which would stand in clear in "
-            f"the stack's state; {remedy}"
-        )
+        what = "a signature" if signed else "a password"
+        text = f"has {what} in it, which would stand in clear in the stack's state; {remedy}"
         yield _of(path, text)
 
 

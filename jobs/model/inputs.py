@@ -46,8 +46,7 @@ def environment(job: TrainingJob) -> dict[str, str]:
 def arguments(job: TrainingJob, others: InputVolumes, artifacts: object) -> list[str]:
     """Return the arguments of the container that fetches files.
 
-    `artifacts` is what `input_artifacts` returns; in a preview, where other jobs are to run first,
-    that is not known yet.
+    `artifacts` is what `input_artifacts` returns, which a preview may not know yet.
 
     Raises:
         RuntimeError: artifacts are missing, with all of them and what exists instead.

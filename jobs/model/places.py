@@ -10,10 +10,8 @@ a URL of its own for one of them:
 At a URL of the job's own, which other stacks may share, that is checkpoints/<project>/<stack>/….
 
 The agent in the pod writes and prunes outputs/ (`slipway_trainer.agent`); where checkpoints/ is in
-a store, it copies them from and to a directory of the pod's. Where files are kept, how often they
-are written, and where a run is tracked can't alter a result.
-
-Of a tracked run the agent in each pod sends the ranks' events on, by these variables:
+a store, it copies them from and to a directory of the pod's. Of a tracked run it sends the ranks'
+events on, by these variables. None of that can alter a result.
 
     SLIPWAY_TRACKING             mlflow, wandb or tensorboard
     SLIPWAY_TRACKING_URL         of the server, as pods reach it
@@ -39,8 +37,8 @@ if TYPE_CHECKING:
 
 Map = Mapping[str, Any]
 VOLUME_URL = f"file://{KEPT_DIRECTORY}"
-SECONDS_TO_STOP = 10
-"""Between SIGTERM and SIGKILL."""
+_SECONDS_TO_STOP = 10
+"""Between SIGTERM and SIGKILL: Python as process 1 ignores SIGTERM, so a stop takes all of it."""
 _SECONDS_TO_COPY_OUT = 60
 """The same where what a program leaves is to be copied."""
 _SECONDS_TO_WRITE = 30
@@ -67,7 +65,7 @@ def prepare(
     may_be_rank_0 = role == "Master" or job.elastic is not None
     variables = _declared(job, may_be_rank_0=may_be_rank_0)
     needs_volume = False
-    seconds = SECONDS_TO_STOP if job.outputs is None else _SECONDS_TO_COPY_OUT
+    seconds = _SECONDS_TO_STOP if job.outputs is None else _SECONDS_TO_COPY_OUT
     if job.checkpoint is not None and (url := checkpoints_url(job, place)) is not None:
         folder, is_store = f"checkpoints/{job.origin}/{key}", url != VOLUME_URL
         stack = None if job.checkpoint.url is None else submission.stack

@@ -46,15 +46,14 @@ https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/common/util/webhooks.go
 class Topology:
     """The replicas and processes of a job.
 
-    Each replica is one pod. Replicas are numbered from 0: the Master first, if the job has one,
-    then the Workers. Each runs `processes` processes, and their ranks follow the replicas'. Of an
-    elastic job, which has Workers alone, replicas may be lost and replaced while it trains.
+    Replicas are numbered from 0: the Master first, if the job has one, then the Workers. The ranks
+    of their processes follow that order.
     """
 
-    replicas: int
-    processes: int = 1
+    replicas: int  # each is one pod
+    processes: int = 1  # in each replica
     has_master: bool = True
-    elastic: bool = False
+    elastic: bool = False  # Workers alone, which may be lost and replaced while it trains
 
     @classmethod
     def of_declared(cls, job: Mapping[str, Any]) -> Topology:

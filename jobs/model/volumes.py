@@ -37,14 +37,11 @@ class MountedScript(TypedDict):
 
 @dataclass(frozen=True)
 class Script:
-    """The files of a job's script, by their path in its folder; `entry` is the one to start.
-
-    They are an immutable ConfigMap; `jobs.sources` reads them.
-    """
+    """The files of a job's script, which are an immutable ConfigMap; `jobs.sources` reads them."""
 
     job: str
-    entry: str
-    files: Mapping[str, bytes]
+    entry: str  # the file to start
+    files: Mapping[str, bytes]  # by their path in its folder
     left_out: Sequence[str] = ()  # what no pod could have of them
 
     @property
@@ -120,7 +117,10 @@ def pod_volumes(
         items = [{"key": key, "path": path} for key, path in sorted(script["items"].items())]
         files = {"name": script["name"], "items": items, "defaultMode": _READABLE_AND_EXECUTABLE}
         own["script"] = {"configMap": files}
-    own |= {name: _source(job.origin, name, each) for name, each in job.volumes.items()}
+    for name, volume in job.volumes.items():
+        own[name] = of_claim(claim_name(job.origin, name, volume))
+        if (most := volume.empty_dir) is not None:
+            own[name] = {"emptyDir": {} if most is True else {"sizeLimit": most}}
     return [{"name": name, **source} for name, source in own.items()]
 
 
@@ -192,9 +192,3 @@ def claim(  # noqa: PLR0913  # what it is called, and what a claim may ask for
 def of_claim(name: str) -> dict[str, Any]:
     """Return the source of a pod's volume that is a claim's."""
     return {"persistentVolumeClaim": {"claimName": name}}
-
-
-def _source(job: str, name: str, volume: Volume) -> dict[str, Any]:
-    if volume.empty_dir is None:
-        return of_claim(claim_name(job, name, volume))
-    return {"emptyDir": {} if volume.empty_dir is True else {"sizeLimit": volume.empty_dir}}

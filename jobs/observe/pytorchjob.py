@@ -12,16 +12,12 @@ from jobs.api.lines import moment
 from jobs.model.pytorchjob import INDEX_LABEL, TYPE_LABEL, Topology
 
 DEADLINE = "active longer than specified deadline"
-"""A part of the message of the condition Failed when it is about the job's deadline.
-
-https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go
-"""
+"""A part of the message of the condition Failed when it is about the job's deadline:
+https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go"""
 _INDEX = re.compile("[0-9]{1,6}")
 REPEATS = "Error pod "
-"""The beginning of the message of an operator's event that repeats those of a pod.
-
-https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/core/pod.go, RecordAbnormalPods
-"""
+"""The beginning of the message of an operator's event that repeats those of a pod:
+https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/core/pod.go, RecordAbnormalPods"""
 
 
 def conditions(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -66,16 +62,8 @@ def times(job: Mapping[str, Any]) -> tuple[str, str | None]:
     return started, status.get("completionTime")
 
 
-def backoff_limit(job: Mapping[str, Any]) -> int:
-    """Return how many restarts end a job as failed."""
-    return int(job["spec"].get("runPolicy", {}).get("backoffLimit", 0))
-
-
 def is_replica(pod: Mapping[str, Any]) -> bool:
-    """Return whether a pod has the labels of one that the operator made for a job.
-
-    Anybody who may make pods may put any labels on theirs.
-    """
+    """Return whether a pod has the labels of one that the operator made for a job, as any may."""
     labels = pod["metadata"].get("labels") or {}
     return TYPE_LABEL in labels and _INDEX.fullmatch(labels.get(INDEX_LABEL, "")) is not None
 

@@ -7,7 +7,7 @@ from itertools import takewhile
 from jobs.model.job import TrainingJob
 from jobs.observe import gpus
 from jobs.observe.failures import Failure, Origin
-from jobs.observe.pytorchjob import DEADLINE, backoff_limit, is_suspended, message_of, resumed
+from jobs.observe.pytorchjob import DEADLINE, is_suspended, message_of, resumed
 from jobs.observe.run_state import RunState, counted
 from jobs.plan import TrainingCost
 from jobs.result import End
@@ -59,7 +59,7 @@ def end_of(
     return (
         _outlasted(run, elapsed)
         or _repeats(run)
-        or _never_starts(run, elapsed)
+        or _never_starts(run, elapsed, declared)
         or _abandoned(run, elapsed)
         or _overdue(run, elapsed, declared)
         or _idle(run, declared, cost)
@@ -95,7 +95,7 @@ def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJo
     if not has_failed and not missing:
         return End("Succeeded", message)
     if not has_failed and may_straggle:
-        return _never_starts(run, elapsed) or _overdue(run, elapsed, declared)
+        return _never_starts(run, elapsed, declared) or _overdue(run, elapsed, declared)
     cause = run.cause
     if not has_failed and (cause is None or cause.replica.number not in missing):
         listed = ", ".join(map(run.topology.ranks, missing))
@@ -148,14 +148,14 @@ def _early_error(failed: Failure) -> str | None:
     return f"{ended.code} {_NUMBER.sub('0', text)}"
 
 
-def _never_starts(run: RunState, elapsed: float) -> End | None:
+def _never_starts(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
     is_patient = _waits_for_a_pull(run, elapsed)
     used = sum(replica.restarts for replica in run.replicas.values())
     for replica in run.replicas.values():
         if replica.blocked and not (is_patient and replica in run.refused_pulls):
             return End("CannotStart", f"{replica}: {replica.blocked[0]}", _SEE_IMAGE)
         # A user's program need not report steps; it has the restarts that its job allows.
-        is_used_up = not replica.started or used >= backoff_limit(run.job)
+        is_used_up = not replica.started or used >= declared.max_restarts
         if replica.crash_loop is not None and is_used_up and not run.progress.has_stepped:
             reason = f"{replica}: container {replica.crash_loop} fails again and again"
             # The operator would say so in a moment: which of the two is first decides nothing.

@@ -1,7 +1,6 @@
 """The attempts at one run: a job that its cluster took away, or that failed, may be submitted anew.
 
-The PyTorchJob itself records the attempts before it, so that they are not lost with the process
-that waits.
+The PyTorchJob itself records those before it, which the process that waits may not outlive.
 """
 
 import json
@@ -74,8 +73,3 @@ def annotations(before: Sequence[Attempt], succeeded: str | None = None) -> dict
     """Return the annotations of a job with which its earlier attempts are remembered."""
     noted = {} if succeeded is None else {SUCCEEDED: succeeded}
     return noted | ({ANNOTATION: json.dumps(before, separators=(",", ":"))} if before else {})
-
-
-def named(number: int, retries: int) -> str:
-    """Name an attempt, such as "attempt 1 of 3"."""
-    return f"attempt {number} of {max(number, retries + 1)}"

@@ -67,7 +67,8 @@ class Training:
                 )
                 return retry.complete(result, before, self.submission.succeeded)
             before = retry.earlier(live)
-            attempt = retry.named(len(before) + 1, job.retries)
+            number = len(before) + 1
+            attempt = f"attempt {number} of {max(number, job.retries + 1)}"
             result = self._wait(live, before, f"{attempt}: " if job.retries > 0 else "")
             reason = retry.curable(result, job.retry_on or ("lostNode",))
             if reason is None or len(before) >= job.retries:

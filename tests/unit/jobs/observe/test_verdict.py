@@ -1,6 +1,7 @@
 """When a run has ended, and how, from nothing but what the API server shows."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from tests.unit.jobs_objects import (
     waiting,
 )
 
-DECLARED = declared(timeout=600, start_timeout=60)
+DECLARED = declared(timeout=600, start_timeout=60, backoff_limit=0)
 
 
 def tracker(*pods: dict[str, Any], of: dict[str, Any] | None = None) -> RunState:
@@ -662,15 +663,13 @@ def test_an_elastic_job_that_has_made_a_step_has_the_restarts_that_it_allows() -
 
 
 def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() -> None:
-    submitted = job("Running")
-    submitted["spec"]["runPolicy"] = {"backoffLimit": 3}
-    tracked = RunState(submitted)
+    tracked, patient = RunState(job("Running")), replace(DECLARED, backoff_limit=3)
     looping = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=2)
     tracked.see_pods([pod(0, state=RUNNING), looping])
-    assert end_of(tracked, 10, DECLARED) is None
+    assert end_of(tracked, 10, patient) is None
     used = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=3)
     tracked.see_pods([pod(0, state=RUNNING), used])
-    end = end_of(tracked, 10, DECLARED)
+    end = end_of(tracked, 10, patient)
     assert end is not None
     assert end.state == "Failed"
 

@@ -291,9 +291,3 @@ def test_a_program_that_tells_no_times_and_a_run_that_failed_have_no_goodput() -
     assert retry.complete(_told(), [], None).goodput is None
     failed = _told(state="Failed", step_seconds={"run-2": 1.0})
     assert retry.complete(failed, [], None).goodput is None
-
-
-def test_the_row_names_the_attempt() -> None:
-    assert retry.named(2, 2) == "attempt 2 of 3"
-    # `retries` was lowered since.
-    assert retry.named(2, 0) == "attempt 2 of 2"

@@ -1,7 +1,4 @@
-"""The jobs that a stack's configuration declares: read, and checked against each other.
-
-A job is an entry of the catalogue with fields overridden, or the user's own.
-"""
+"""The jobs that a stack declares, of the catalogue or the user's own: read, and checked."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -93,9 +93,7 @@ class Schedule:
 
     @cached_property
     def ordered(self) -> list[TrainingJob]:
-        """Each job after those that it needs, otherwise in the order in which they are.
-
-        Those with an image of their own come last, which may take minutes to build.
+        """Each job after those that it needs; those come last whose own images may take minutes.
 
         Raises:
             StopIteration: no such order exists.
@@ -112,9 +110,8 @@ class Schedule:
     def waits(self) -> dict[str, tuple[str, ...]]:
         """For each job those that must have ended before it fits.
 
-        Whatever runs beside a job then, the cluster has room for all of it. It is the first jobs
-        that are waited for. All of them count, as some may not have to be trained at all. Where it
-        is not known what the cluster has, none is, and the scheduler decides.
+        Whatever runs beside a job then, the cluster has room for all of it. The first jobs are
+        waited for, also such as need no training; none where that room is not known.
         """
         found: dict[str, tuple[str, ...]] = {}
         ended: dict[str, frozenset[str]] = {}
@@ -156,10 +153,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class TrainingCost:
-    """What the nodes of one job cost: those with GPUs that are made for it, and go after it.
-
-    Nodes without GPUs are there for the cluster anyway, and are in the estimate of the stack alone.
-    """
+    """What the nodes of one job cost: those with GPUs, which are made for it and go after it."""
 
     fewest: int  # nodes that its GPUs take at least
     nodes: int  # that they take with one for each replica

@@ -103,10 +103,7 @@ def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
 
 
 def image_spec(job: TrainingJob, base: str) -> JobImageSpec | None:
-    """Return the image that a job with a `build` or `requirements` brings.
-
-    `base` is the name of the trainer's image that packages come over.
-    """
+    """Return the image that a job brings: its `build`, or `requirements` over the image `base`."""
     if job.requirements is not None:
         return RequirementsSpec.from_file(CHECKOUT / job.requirements, base)
     if job.build is None:

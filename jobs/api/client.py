@@ -106,10 +106,7 @@ class JobApi:
         return self._owned(self._items(self._pods, self._labelled))
 
     def delete_pod(self, name: str, *, at_once: bool = False) -> None:
-        """Start deleting one pod; nothing happens when it does not exist.
-
-        With `at_once` it goes without its node, which can't tell that it has ended it.
-        """
+        """Start deleting one pod, if it exists; `at_once` does without its node, which is lost."""
         query = {"gracePeriodSeconds": "0"} if at_once else {}
         self._unless_gone(Request("DELETE", self._path(name), query))
 

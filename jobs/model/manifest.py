@@ -40,11 +40,8 @@ def manifest(
 ) -> dict[str, Any]:
     """Return the object that runs a job: a PyTorchJob.
 
-    Args:
-        submission: What to run, with what, and where.
-        facts: What trains it (`jobs.records.history.provenance`), for a run that is tracked.
-        labels: The run's own, on the object; pods have the one that names their run.
-        annotations: The run's own, on the object.
+    `labels` and `annotations` are the run's own; pods have the label that names it. `facts` are
+    what trains a run that is tracked (`jobs.records.history.provenance`).
 
     Raises:
         RuntimeError: files that the job needs were not left by the jobs before it.

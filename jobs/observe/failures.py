@@ -72,9 +72,8 @@ def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Fa
     A rank that fails takes its peers along, and may be running again before they notice. So
     failures that come from a peer are traced back to what had failed while they still ran.
 
-    Args:
-        failures: In the order in which they were seen; at least one.
-        ended_well: Exits with code 0: a rank that ends early takes its peers along as well.
+    `failures` are in the order in which they were seen, `ended_well` the exits with code 0: a rank
+    that ends early takes its peers along as well.
     """
     left = sorted(failures, key=lambda each: each.finished)
     last = group = _burst(left)
@@ -129,10 +128,7 @@ class Disruption:
 
 
 def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruption | None:
-    """Return how the cluster took a pod away; None for one that it did not.
-
-    While its program runs, its deletion is one, too.
-    """
+    """Return how the cluster took a pod away, or that it was deleted while it ran; else None."""
     name, status = pod["metadata"]["name"], pod.get("status") or {}
     if holds(pod, "DisruptionTarget"):
         found = condition(pod, "DisruptionTarget")

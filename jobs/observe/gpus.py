@@ -32,11 +32,9 @@ _MOST = 100.0  # what is not known is a huge number to DCGM
 Gpu = tuple[str, str]
 """A pod, and which of its GPUs."""
 _EXPORTERS = ("app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter")
-"""The labels of its Helm chart, and of NVIDIA's GPU operator.
-
+"""The labels of its Helm chart, and of NVIDIA's GPU operator:
 https://github.com/NVIDIA/dcgm-exporter/blob/main/deployment/templates/_helpers.tpl and
-https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-dcgm-exporter/0800_daemonset.yaml
-"""
+https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-dcgm-exporter/0800_daemonset.yaml"""
 # Of the first port that a pod declares: ResourceLocation in
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/registry/core/pod/strategy.go
 _METRICS = "/api/v1/namespaces/{namespace}/pods/{name}/proxy/metrics"
@@ -87,10 +85,7 @@ class GpuUse:
     _streaks: dict[Gpu, Streak] = field(default_factory=dict)
 
     def see(self, at: float, measured: Mapping[Gpu, float], least: float) -> None:
-        """Take in measurements in per cent, made at a time in seconds of any one clock.
-
-        Below `least` a GPU counts as idle.
-        """
+        """Take in measurements in per cent, at a time in seconds; below `least` a GPU is idle."""
         for gpu, percent in measured.items():
             before = self._streaks.pop(gpu, None)
             if percent >= least:

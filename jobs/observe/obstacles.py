@@ -18,8 +18,8 @@ from core.fields import gibibytes
 from core.kube import api_message
 from core.manifests import condition
 from jobs.api.client import JobApi, Object, Unreachable
+from jobs.model.pytorchjob import is_suspended
 from jobs.observe.outcome import warnings
-from jobs.observe.pytorchjob import is_suspended
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from core.fitting import fitting
 from jobs.api.lines import moment
+from jobs.model import pytorchjob
 from jobs.model.pytorchjob import Topology, run_of
-from jobs.observe import pytorchjob
 from jobs.observe.exits import SIGNS, Exit
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState

@@ -8,12 +8,11 @@ from typing import Any
 from clusters.cloud_reports import Growth, RefusedPulls
 from core.manifests import holds
 from jobs.api.lines import moment
-from jobs.model.pytorchjob import Topology
+from jobs.model.pytorchjob import Topology, has_ended, is_of, is_replica, is_suspended
 from jobs.observe import failures
 from jobs.observe.failures import Disruption, Failure, Origin, disruption
 from jobs.observe.gpus import Gpu, GpuUse
 from jobs.observe.progress import Progress
-from jobs.observe.pytorchjob import has_ended, is_of, is_replica, is_suspended
 from jobs.observe.replica import Replica
 
 
@@ -212,10 +211,7 @@ class RunState:
         self._since.pop("silence", None)
 
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
-        """Return for how many seconds a condition has been judged to hold; 0 where it does not.
-
-        `elapsed` has the seconds since the job was submitted.
-        """
+        """Return for how long a condition has held, by the seconds since the submission; or 0."""
         if not holds:
             self._since.pop(what, None)
             return 0.0

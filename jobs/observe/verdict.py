@@ -5,9 +5,9 @@ from datetime import timedelta
 from itertools import takewhile
 
 from jobs.model.job import TrainingJob
+from jobs.model.pytorchjob import DEADLINE, is_suspended, message_of, resumed
 from jobs.observe import gpus
 from jobs.observe.failures import Failure, Origin
-from jobs.observe.pytorchjob import DEADLINE, is_suspended, message_of, resumed
 from jobs.observe.run_state import RunState, counted
 from jobs.plan import TrainingCost
 from jobs.result import End
@@ -17,10 +17,8 @@ _STRAGGLERS_SECONDS = 30
 _OPERATOR_SECONDS = 60
 """The operator acts on a pod that failed at once; it may have to be started again before."""
 _NODE_SECONDS = 30
-"""A kubelet that was away for a moment comes back; Kubernetes itself gives up after 5 minutes.
-
-https://kubernetes.io/docs/concepts/architecture/nodes/#condition
-"""
+"""A kubelet that was away for a moment comes back; Kubernetes itself gives up after 5 minutes:
+https://kubernetes.io/docs/concepts/architecture/nodes/#condition"""
 _OUTLASTED_SECONDS = 5
 """Containers of one pod end at different moments, and the kubelet reports them together."""
 _REPEATS = 3

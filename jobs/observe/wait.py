@@ -10,6 +10,7 @@ from clusters.cloud_reports import RefusedPulls
 from core.context import Context
 from jobs.api.client import JobApi
 from jobs.model.job import TrainingJob
+from jobs.model.pytorchjob import conditions
 from jobs.observe.exits import remarks
 from jobs.observe.failures import Origin
 from jobs.observe.feed import Feed
@@ -18,7 +19,6 @@ from jobs.observe.log_ends import LogEnds
 from jobs.observe.obstacles import Obstacles
 from jobs.observe.outcome import details, result
 from jobs.observe.progress import Progress
-from jobs.observe.pytorchjob import conditions
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import end_of, is_stuck, outlasting
 from jobs.plan import TrainingCost

@@ -1,8 +1,6 @@
 """What trained each run of a job, and what came of it; kept when the run's logs have gone.
 
-    <state>/runs/<stack>/<job>/<run_id>.json    beside the folder of the run's logs
-
-The process that waits for a run writes it: whatever becomes of the disk, the run goes on.
+It is <run_id>.json beside the folder of the run's logs. Whatever becomes of the disk, runs go on.
 """
 
 import json

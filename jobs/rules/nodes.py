@@ -73,8 +73,7 @@ def _cores_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
 def _largest(requested: Share, pools: tuple[NodePool, ...]) -> tuple[Decimal, NodePool] | None:
     """Return the pool with the most cores of those whose nodes a replica may be on, and these.
 
-    None where that is not known: with GPUs, those that have as many; without, those with none,
-    whose taint it does not tolerate.
+    A replica without GPUs tolerates no taint of nodes with some. None where cores are not known.
     """
     may = [
         pool

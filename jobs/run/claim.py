@@ -1,7 +1,6 @@
 """The resource `slipway:jobs:Claim`: a claim made for a job, and found again when that comes back.
 
-Pulumi's Kubernetes provider refuses to create what exists. Where the volume is kept, the claim
-exists once its job was removed or renamed.
+Pulumi's Kubernetes provider refuses to create what exists, as a kept claim does then.
 """
 
 from http import HTTPStatus
@@ -24,11 +23,7 @@ _SECONDS = 60
 
 
 class ClaimHandler(Handler):
-    """Its life. Where it is kept, the engine never calls `delete`: it is declared as retained.
-
-    In another namespace, of another class or with another access mode it is another claim; a size
-    may grow. Its name is the resource's.
-    """
+    """Its life. Where it is kept, the engine never calls `delete`: it is declared as retained."""
 
     replaced_by: ClassVar[frozenset[str]] = frozenset(
         {

@@ -17,11 +17,8 @@ from jobs.run.gate import limits
 class PyTorchJob(pulumi.CustomResource):
     """A training run: it is created by training to the end.
 
-    Args:
-        submission: What is submitted; images and artifacts may be outputs of other resources.
-        kubeconfig: Its content.
-        cost: What its nodes cost (`infra.cost.estimates.of_jobs`).
-        pulls: Which refused pulls of images its cluster waits for.
+    A submission's images and artifacts may be outputs of other resources; `cost` is that of its
+    nodes (`infra.cost.estimates.of_jobs`), and `pulls` those that are waited for when refused.
     """
 
     result: Output[dict[str, Any]]

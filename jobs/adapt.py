@@ -51,7 +51,7 @@ def on_gpu_nodes(job: TrainingJob, pool: GpuPool | None) -> TrainingJob:
         # With `=` NCCL takes this one alone, and not whatever begins like it. Gloo knows no `=`.
         variables["NCCL_SOCKET_IFNAME"] = f"={pool.interface}"
         variables["GLOO_SOCKET_IFNAME"] = pool.interface
-    if may_grow(pool):
+    if pool.min_nodes == 0 or (pool.max_nodes or 0) > pool.min_nodes:
         job = _with_time_to_grow(job, FALLBACK_SECONDS if pool.fallback else GROWN_SECONDS)
     tolerations = (
         Toleration(key=taint.key, value=taint.value, effect=taint.effect)
@@ -69,11 +69,6 @@ def on_gpu_nodes(job: TrainingJob, pool: GpuPool | None) -> TrainingJob:
 def wants_gpus(job: TrainingJob) -> bool:
     """Return whether a replica of `job` requests GPUs."""
     return any(each.gpus > 0 for each in shares(job))
-
-
-def may_grow(pool: GpuPool) -> bool:
-    """Return whether nodes of `pool` may have to be made when jobs request them."""
-    return pool.min_nodes == 0 or (pool.max_nodes is not None and pool.max_nodes > pool.min_nodes)
 
 
 def _with_time_to_grow(job: TrainingJob, seconds: int) -> TrainingJob:

@@ -163,22 +163,16 @@ def provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
     it is declared, with its sha256 where that is declared, and `settings` the whole declaration.
     """
     settings, script = inputs["job"], inputs.get("script")
+    own = settings.get("script") or settings.get("build", {}).get("context", "")
+    program = CHECKOUT / own
     known = {
-        "revision": revision(_directory(settings)),
+        "revision": revision(program if program.is_dir() else program.parent),
         "image": inputs["image"],
         "files": None if script is None else [script["name"]],
         "data": settings.get("data"),
         "settings": settings,
     }
     return {name: value for name, value in known.items() if value is not None}
-
-
-def _directory(settings: Mapping[str, Any]) -> Path:
-    """Return where a job's own program is, or this checkout."""
-    build = settings.get("build")
-    own = settings.get("script") or (build.get("context") if isinstance(build, Mapping) else build)
-    place = CHECKOUT / str(own or "")
-    return place if place.is_dir() else place.parent
 
 
 def revision(directory: Path) -> str | None:

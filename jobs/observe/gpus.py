@@ -122,7 +122,10 @@ class GpuMeter:
             self._take_in(*self._result)
             self._result = None
         now = time.monotonic()
-        if now - self._begun < LOOK_SECONDS or not (pods := self.run.running_on_gpus()):
+        # Those that start first wait for the others, without using their GPUs.
+        started = self.run.replicas.values() if self.run.all_started else ()
+        pods = {each.name: str(each.node) for each in started if each.running and each.gpus}
+        if now - self._begun < LOOK_SECONDS or not pods:
             return
         self._begun = now
         # None keeps the process alive.

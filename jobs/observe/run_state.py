@@ -191,14 +191,6 @@ class RunState:
         left = (each.pod for each in self.replicas.values() if each.active)
         self.lost_node = failures.lost_node(left, nodes)
 
-    def running_on_gpus(self) -> dict[str, str]:
-        """Return the nodes of the pods that run with GPUs, by name; none before all have started.
-
-        Those that started first wait for the others, without using their GPUs.
-        """
-        pods = self.replicas.values() if self.all_started else ()
-        return {each.name: str(each.node) for each in pods if each.running and each.gpus}
-
     def see_gpus(self, at: float, measured: Mapping[Gpu, float], least: float) -> None:
         """Take in the utilization of GPUs by pod name; see `GpuUse.see`."""
         having = [each for each in self.replicas.values() if each.running and each.gpus]

@@ -132,14 +132,11 @@ def _wrong_entry(entry: str, files: Mapping[str, bytes]) -> str | None:
 
 
 def _only_defines(source: bytes) -> bool:
-    """Return whether a module defines functions or classes and, run as a program, calls none.
-
-    What this Python can't parse may be a program of a newer one.
-    """
+    """Return whether a module defines functions or classes and, run as a program, calls none."""
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+        return False  # it may be a program of a newer Python
     others = [each for each in body if not isinstance(each, _DEFINITIONS)]
     calls = [n.func for each in others for n in ast.walk(each) if isinstance(n, ast.Call)]
     names = {f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "") for f in calls}

@@ -1,7 +1,4 @@
-"""The files that a job's pods fetch before its program starts: `inputs` and `data`. Pure.
-
-Inputs are files of other jobs; data come from a URL into a cache, or lie in a volume.
-"""
+"""What a job's pods fetch before its program starts: `inputs` of other jobs, and `data`. Pure."""
 
 from __future__ import annotations
 

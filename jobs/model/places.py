@@ -11,13 +11,8 @@ At a URL of the job's own, which other stacks may share, that is checkpoints/<pr
 
 The agent in the pod writes and prunes outputs/ (`slipway_trainer.agent`); where checkpoints/ is in
 a store, it copies them from and to a directory of the pod's. Of a tracked run it sends the ranks'
-events on, by these variables. None of that can alter a result.
-
-    SLIPWAY_TRACKING             mlflow, wandb or tensorboard
-    SLIPWAY_TRACKING_URL         of the server, as pods reach it
-    SLIPWAY_TRACKING_ADDRESS     of the server, as a browser reaches it
-    SLIPWAY_TRACKING_EXPERIMENT  <stack>/<job>
-    SLIPWAY_TRACKING_FACTS       what trains, as JSON: revision, image, data, settings
+events to SLIPWAY_TRACKING: mlflow, wandb or tensorboard, with the server's _URL and, for browsers,
+_ADDRESS, the _EXPERIMENT <stack>/<job>, and as JSON the _FACTS. None of that can alter a result.
 """
 
 from __future__ import annotations

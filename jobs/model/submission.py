@@ -55,11 +55,7 @@ class Submission:
 
     @classmethod
     def from_inputs(cls, inputs: Mapping[str, Any]) -> Submission:
-        """Return what the inputs of a run submit.
-
-        Raises:
-            RuntimeError: the job is not allowed, with everything that is wrong with it.
-        """
+        """Return what the inputs of a run submit; raise `RuntimeError` with all that is wrong."""
         job = check(TrainingJob, inputs["job"], "job")
         if isinstance(job, list):
             raise RuntimeError("\n".join(map(str, job)))  # noqa: TRY004  # these are problems

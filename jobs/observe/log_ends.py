@@ -89,10 +89,7 @@ class LogEnds:
 
 
 def stack_frames(lines: Sequence[str]) -> list[str]:
-    """Return the innermost frames of the main thread in the last dump of a log, innermost first.
-
-    A dump has a block for each thread, the main thread's last. Nothing without a dump.
-    """
+    """Return the main thread's innermost frames, which end a log's last dump, innermost first."""
     starts = _starts(lines)
     frames: list[str] = []
     for line in lines[starts[-1] + 1 :] if starts else ():

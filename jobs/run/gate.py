@@ -26,10 +26,7 @@ LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy", "require")
 
 
 class GateHandler(Handler):
-    """Its life: it exists exactly while the run's result is a success that misses no limit.
-
-    It exists in the state alone, and is replaced rather than updated.
-    """
+    """Its life: it is in the state alone, while the result is a success that misses no limit."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Every new result is judged anew, and by new limits the existing one."""

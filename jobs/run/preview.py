@@ -199,11 +199,7 @@ def render(manifest: Mapping[str, Any]) -> str:
 
 
 def validate_admission(inputs: Mapping[str, Any]) -> str:
-    """Check whether the API server would admit a run's PyTorchJob, and return its answer.
-
-    Raises:
-        RuntimeError: it, or the operator's webhook, would not.
-    """
+    """Return whether the API server was asked for a run's PyTorchJob; `RuntimeError` if refused."""
     namespace, name = inputs["namespace"], inputs["job"]["name"]
     submitted = _manifest(inputs)
     if inputs["kubeconfig"] is UNKNOWN:

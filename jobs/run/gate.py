@@ -48,7 +48,7 @@ class GateHandler(Handler):
             raise RuntimeError(f"job {job} has no result: its run did not come to an end")
         result = RunResult.from_map(inputs["result"])
         if not result.succeeded:
-            raise RuntimeError(explain(job, result) + _earlier(result))
+            raise RuntimeError(explain(job, result))
         kept = archive.of_urn(context.urn).run(result.run_id or "")
         misses = [*missed(inputs, result, partial(likeness, kept))]
         text = apart(inputs, result)
@@ -62,13 +62,6 @@ class GateHandler(Handler):
                 f"Its result is kept and it is not trained again: {advice(misses)}"
             )
         return job, {}
-
-
-def _earlier(result: RunResult) -> str:
-    """Return how the attempts before the last one ended, if any."""
-    attempts = result.attempts or ()
-    lines = [f"\n    attempt {each['number']}: {each['reason']}" for each in attempts]
-    return f"\nit was submitted anew after:{''.join(lines)}" if lines else ""
 
 
 def limits(job: TrainingJob) -> dict[str, Any]:

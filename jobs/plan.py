@@ -9,7 +9,7 @@ from functools import cached_property
 from clusters.nodes import Capacity
 from jobs.model.job import TrainingJob
 from jobs.model.names import GPU
-from jobs.model.replicas import Share, roles, share
+from jobs.model.program import Share, roles, share
 
 _AROUND_SECONDS = 15 * 60
 """A node is paid for from before its first pod until some minutes after its last."""

@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 from core.problem import Contradiction, Path, choices, contradiction, quote
 from jobs.model import names
 from jobs.model.parts import HYPERPARAMETERS, MODULES
-from jobs.model.replicas import roles, share
+from jobs.model.program import roles, share
 
 if TYPE_CHECKING:
     from jobs.model.job import TrainingJob

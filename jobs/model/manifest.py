@@ -19,8 +19,7 @@ from jobs.model import inputs, pytorchjob
 from jobs.model.names import CONTAINER, INPUTS_CONTAINER, JOB_LABEL, RUN_LABEL, WORK
 from jobs.model.parts import Toleration
 from jobs.model.places import prepare
-from jobs.model.program import environment, program
-from jobs.model.replicas import Role, Share, roles, share
+from jobs.model.program import Role, Share, environment, program, roles, share
 from jobs.model.submission import Submission
 from jobs.model.volumes import mounts, pod_volumes
 

@@ -27,7 +27,7 @@ from jobs.model.volumes import of_claim
 
 if TYPE_CHECKING:
     from jobs.model.job import TrainingJob
-    from jobs.model.replicas import Role
+    from jobs.model.program import Role
     from jobs.model.submission import Submission
 
 Map = Mapping[str, Any]

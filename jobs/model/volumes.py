@@ -16,10 +16,10 @@ from core.fields import size
 from core.manifests import KEPT, MANAGED_BY, Manifest
 from jobs.model.names import OWN_VOLUMES
 from jobs.model.parts import Volume
-from jobs.model.replicas import Share
 
 if TYPE_CHECKING:
     from jobs.model.job import TrainingJob
+    from jobs.model.program import Share
 
 _READABLE_AND_EXECUTABLE = 0o555
 _LONGEST_KEY = 200

@@ -8,7 +8,7 @@ from clusters.nodes import Capacity, NodePool
 from core.fields import gibibytes
 from jobs.model.job import TrainingJob
 from jobs.model.names import GPU
-from jobs.model.replicas import Share, roles, share
+from jobs.model.program import Share, roles, share
 from jobs.plan import fits, shares
 from jobs.rules.rule import NO_GPUS_REMEDY, Finding, Findings, Surroundings, place, rule
 

@@ -7,7 +7,7 @@ from clusters.image_registry import Registry
 from clusters.nodes import Capacity, GpuPool, NodePool
 from core.problem import Path, Problem, located
 from jobs.model.job import TrainingJob
-from jobs.model.replicas import Role
+from jobs.model.program import Role
 
 
 @dataclass(frozen=True)

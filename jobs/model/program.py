@@ -1,4 +1,4 @@
-"""The replicas of a job: how many of each role, what each requests, runs, and has in `env`. Pure."""
+"""The replicas of a job: how many of each role, what each requests, runs and has in `env`. Pure."""
 
 from __future__ import annotations
 

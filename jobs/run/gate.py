@@ -15,7 +15,7 @@ from core.context import Context
 from core.handler import Change, Handler, Properties, compare
 from core.problem import meant
 from jobs.records import archive
-from jobs.records.printed import likeness
+from jobs.records.events import likeness
 from jobs.result import FIGURES, RunResult, explain, only_known
 
 if TYPE_CHECKING:  # It takes a second to import.

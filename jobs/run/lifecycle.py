@@ -19,8 +19,8 @@ from jobs.model.manifest import manifest
 from jobs.model.submission import Submission
 from jobs.plan import TrainingCost
 from jobs.records import archive
+from jobs.records.events import added
 from jobs.records.history import History, provenance
-from jobs.records.printed import added
 from jobs.result import RunResult
 from jobs.run.patch import patch_in_place
 from jobs.run.preview import alters_result, describe, show, validate_admission

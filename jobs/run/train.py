@@ -16,8 +16,8 @@ from jobs.model.submission import Submission
 from jobs.observe.wait import Wait
 from jobs.plan import TrainingCost
 from jobs.records.archive import Archive
+from jobs.records.events import added
 from jobs.records.history import History, Record
-from jobs.records.printed import added
 from jobs.result import RunResult
 from jobs.run import retry
 from jobs.run.retry import Attempt

@@ -47,7 +47,6 @@ class Wait:
     api: JobApi
     job: Mapping[str, Any]  # the PyTorchJob
     declared: TrainingJob
-    age: float  # seconds since it was submitted
     context: Context
     kept: Run
     cost: TrainingCost | None = None  # of its nodes, where that is known
@@ -71,7 +70,7 @@ class Wait:
         Raises:
             InterruptedWait: Ctrl-C, or no contact to the API server for two minutes.
         """
-        run, begun = self._run, time.monotonic() - self.age
+        run, begun = self._run, time.monotonic() - self.api.age(self.job)
         # What was adopted may be older than the limit for the start of its replicas.
         run.see_pods(self.api.pods())
         with Feed(self.api, run, self.kept, self._warn_once) as feed:

@@ -86,10 +86,8 @@ class Training:
         self.logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
         begun = str(live["metadata"].get("creationTimestamp"))
         history.begin(Record(run_id=run_id, submitted=begun, provenance=self.facts))
-        age, kept = self.api.age(live), self.logs.run(run_id)
-        wait = Wait(
-            self.api, live, declared, age, self.context, kept, self.cost, self.pulls, prefix
-        )
+        kept = self.logs.run(run_id)
+        wait = Wait(self.api, live, declared, self.context, kept, self.cost, self.pulls, prefix)
         result = retry.complete(wait.to_the_end(), before, retry.last_succeeded(live))
         result = added(result, kept, declared.metrics, self.context.warn)
         history.end(run_id, result.as_map())

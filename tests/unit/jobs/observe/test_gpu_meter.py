@@ -175,6 +175,6 @@ def test_ranks_that_wait_for_others_to_start_are_not_measured(api: FakeApi) -> N
 def test_without_the_field_nothing_is_asked(tmp_path: Path) -> None:
     """The API of a run that does without has no exporters to list."""
     api = cast("JobApi", Running())
-    wait = Wait(api, job("Running"), declared(), 0, Quiet(), Run(tmp_path))
+    wait = Wait(api, job("Running"), declared(), Quiet(), Run(tmp_path))
     assert wait._gpus is None
     assert wait.to_the_end().succeeded

@@ -145,7 +145,7 @@ def test_what_a_run_may_take_and_what_its_nodes_cost_reach_the_wait(
 
     class Waited:
         def __init__(self, *values: Any) -> None:
-            given.append((values[2], values[6]))
+            given.append((values[2], values[5]))
 
         def to_the_end(self) -> RunResult:
             return RunResult(state="Succeeded", duration_seconds=1)

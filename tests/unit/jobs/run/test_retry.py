@@ -54,10 +54,6 @@ class Cluster:
     def get(self) -> dict[str, Any] | None:
         return self.job
 
-    def age(self, job: dict[str, Any]) -> float:
-        assert job is self.job
-        return 0
-
     def create(self, job: dict[str, Any]) -> dict[str, Any]:
         assert self.job is None
         self.job = copy.deepcopy(job)

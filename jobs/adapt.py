@@ -33,9 +33,9 @@ def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
         job = replace(job, image=cluster.mirrors[job.image])
     # A job without pull Secrets has its account's, which Kubernetes leaves out for one with some
     # (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/).
-    secret = None if cluster.pull_secret is None else cluster.pull_secret.name
-    if secret is not None and job.pull_secrets and secret not in job.pull_secrets:
-        job = replace(job, pull_secrets=(*job.pull_secrets, secret))
+    if cluster.pull_secret is not None and job.pull_secrets:
+        names = dict.fromkeys((*job.pull_secrets, cluster.pull_secret.name))
+        job = replace(job, pull_secrets=tuple(names))
     return job
 
 

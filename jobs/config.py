@@ -17,16 +17,13 @@ from images.build.trainer import trainer
 from jobs import sources
 from jobs.adapt import wants_gpus
 from jobs.model.consistency import NO_PROGRAM
-from jobs.model.job import TrainingJob
+from jobs.model.job import TrainingJob, fields_of
 from jobs.model.volumes import Script
 from jobs.plan import prerequisites
 from jobs.rules import containers, distributed, nodes
 from jobs.rules.rule import Finding, Rule, Surroundings
 
-_NOT_DECLARED = {"name", "module"}
-KEYS = tuple(
-    to_camel(name) for name in TrainingJob.__dataclass_fields__ if name not in _NOT_DECLARED
-)
+KEYS = tuple(to_camel(name) for name in fields_of(TrainingJob) if name not in {"name", "module"})
 """The keys of a job's declaration."""
 
 _DEMOS: Mapping[str, Any] = manifests.read(CHECKOUT / "jobs/catalog.yaml")

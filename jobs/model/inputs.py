@@ -109,14 +109,18 @@ def other_volumes(
     return {name: place for name, place in places.items() if place is not None}
 
 
+def output_directory(job: TrainingJob) -> PurePosixPath | None:
+    """Return the directory in a volume that `outputs` names; None where that is another store."""
+    url = urlsplit(job.outputs or "")
+    return PurePosixPath(normpath(url.path)) if url.scheme in {"file", "local"} else None
+
+
 def _output_volume(job: TrainingJob, has_volume: bool) -> dict[str, str] | None:
     """Return the volume that a job's files are copied to; None when that is another store."""
     if job.outputs is None:
         return {"claim": KEPT_CLAIM, "mountPath": KEPT_DIRECTORY} if has_volume else None
-    url = urlsplit(job.outputs)
-    if url.scheme not in {"file", "local"}:
+    if (directory := output_directory(job)) is None:
         return None
-    directory = PurePosixPath(normpath(url.path))
     holding = [
         {"claim": claim_name(job.origin, name, volume), "mountPath": volume.mount_path}
         for name, volume in job.volumes.items()

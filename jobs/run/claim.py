@@ -1,6 +1,6 @@
 """The resource `slipway:jobs:Claim`: a claim made for a job, and found again when that comes back.
 
-Pulumi's Kubernetes provider refuses to create what exists, as a kept claim does then.
+Pulumi's Kubernetes provider refuses to create what exists, such as a claim that was kept.
 """
 
 from http import HTTPStatus

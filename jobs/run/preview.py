@@ -199,7 +199,7 @@ def render(manifest: Mapping[str, Any]) -> str:
 
 
 def validate_admission(inputs: Mapping[str, Any]) -> str:
-    """Return whether the API server was asked for a run's PyTorchJob; `RuntimeError` if refused."""
+    """Return the API server's answer to a run's PyTorchJob; raise `RuntimeError` if it refuses."""
     namespace, name = inputs["namespace"], inputs["job"]["name"]
     submitted = _manifest(inputs)
     if inputs["kubeconfig"] is UNKNOWN:

@@ -55,13 +55,12 @@ https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/common/util/webhooks.go
 class Topology:
     """The replicas and processes of a job.
 
-    Replicas are numbered from 0: the Master first, if the job has one, then the Workers. The ranks
-    of their processes follow that order.
+    Replicas are numbered from 0: the Master first, of a job that is not elastic, then the Workers.
+    The ranks of their processes follow that order.
     """
 
     replicas: int  # each is one pod
     processes: int = 1  # in each replica
-    has_master: bool = True
     elastic: bool = False  # Workers alone, which may be lost and replaced while it trains
 
     @classmethod
@@ -69,19 +68,15 @@ class Topology:
         """Return the topology of a job as it is declared (`jobs.model.job.declaration`)."""
         elastic = job.get("elastic") is not None
         replicas = int(job.get("workers", 1)) + (not elastic)
-        return cls(replicas, int(job.get("processesPerNode", 1)), not elastic, elastic)
+        return cls(replicas, int(job.get("processesPerNode", 1)), elastic)
 
     @classmethod
     def of_object(cls, job: Mapping[str, Any]) -> Topology:
         """Return the topology of a PyTorchJob, as the API server has it."""
         spec = job["spec"]
-        roles = spec["pytorchReplicaSpecs"]
-        return cls(
-            replicas=sum(int(role.get("replicas", 1)) for role in roles.values()),
-            processes=int(spec.get("nprocPerNode", 1)),
-            has_master="Master" in roles,
-            elastic="elasticPolicy" in spec,
-        )
+        roles = spec["pytorchReplicaSpecs"].values()
+        replicas = sum(int(role.get("replicas", 1)) for role in roles)
+        return cls(replicas, int(spec.get("nprocPerNode", 1)), "elasticPolicy" in spec)
 
     @property
     def world_size(self) -> int:
@@ -199,9 +194,9 @@ def is_replica(pod: Mapping[str, Any]) -> bool:
 
 
 def replica_number(pod: Mapping[str, Any], topology: Topology) -> int:
-    """Return which replica a pod is, from 0: the Master comes first, if the job has one."""
+    """Return which replica a pod is, from 0: see `Topology`."""
     labels = pod["metadata"]["labels"]
-    is_behind = labels[TYPE_LABEL] == "worker" and topology.has_master
+    is_behind = labels[TYPE_LABEL] == "worker" and not topology.elastic
     return int(labels[INDEX_LABEL]) + is_behind
 
 

@@ -129,10 +129,7 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
 def _dependency_problems(
     jobs: Sequence[TrainingJob], declared: Collection[str], key: str
 ) -> Iterator[Problem]:
-    """Yield whatever is wrong with the dependencies and inputs of jobs.
-
-    `declared` has the names also of those whose own declarations are wrong.
-    """
+    """Yield what is wrong with what jobs need of others; `declared` also names those not read."""
     for job in jobs:
         others = [name for name in declared if name != job.name]
         references: list[tuple[Path, str]] = [

@@ -77,10 +77,7 @@ def manifest(
 
 
 def checkpoint_key(submission: Submission) -> str:
-    """Return the name of what checkpoints belong to: a program with its arguments and inputs.
-
-    How many replicas there are, and what each asks for, is not part of it.
-    """
+    """Return the name of a program's checkpoints: of its arguments and inputs, not its replicas."""
     parts = ("image", "command", "args", "env")
     # A job that was renamed goes on: variables and hosts have its first name.
     submission = replace(submission, job=replace(submission.job, name=submission.job.origin))

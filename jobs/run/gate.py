@@ -108,10 +108,7 @@ def advice(misses: Iterable[Miss]) -> str:
 def missed(
     inputs: Mapping[str, Any], result: RunResult, like: Callable[[str], str] = lambda _: ""
 ) -> Iterator[Miss]:
-    """Yield each of a gate's limits that the result misses.
-
-    `like` returns what was printed that looks like a figure which was not reported, and what to do.
-    """
+    """Yield each limit that the result misses; `like` finds what was printed like a figure."""
     is_judged = any(inputs.get(name) is not None for name in LIMITS)
     text = apart(inputs, result)
     if is_judged and text is not None and not (result.apart or {}).get("met"):

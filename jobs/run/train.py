@@ -41,9 +41,7 @@ class Training:
     pulls: RefusedPulls | None = None  # which refused pulls of images are waited for
 
     def to_the_end(self) -> RunResult:
-        """Submit the job, as often as `retries` allows for what `retryOn` names, and wait.
-
-        A refusal by the API server is a result, too.
+        """Submit the job and wait, as often as its retries allow; a refusal is a result, too.
 
         Raises:
             ApiException: the API server could not take it.

@@ -157,7 +157,7 @@ class TrainingCost:
 
     fewest: int  # nodes that its GPUs take at least
     nodes: int  # that they take with one for each replica
-    hourly: float  # what one node costs, at most
+    hourly: float  # what one node costs by the hour, at most
     currency: str
     cheapest: float | None = None  # the same in the cheapest of several pools
 

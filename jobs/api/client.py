@@ -68,7 +68,7 @@ class JobApi:
         """Return the job, or one pod; None when it, its CRD or its namespace does not exist."""
         return self._unless_gone(Request("GET", self._path(pod)))
 
-    def age(self, job: Object) -> float:
+    def age(self, job: Mapping[str, Any]) -> float:
         """Return how many seconds ago the job was created, by the API server's clock."""
         answer = self._ask(Request("GET", self._jobs, {"limit": "1"}), kube.send)
         now = parsedate_to_datetime(answer.headers["Date"])

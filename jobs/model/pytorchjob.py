@@ -33,22 +33,8 @@ REPEATS = "Error pod "
 """The beginning of the message of an operator's event that repeats those of a pod:
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/core/pod.go, RecordAbnormalPods"""
 
-Parts = dict[str, "Parts | None"]
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """A job's queue in Kueue: https://kueue.sigs.k8s.io/docs/tasks/run/kubeflow/pytorchjobs/"""
-METADATA: Parts = {"labels": {"*": {}, QUEUE_LABEL: None}, "annotations": {}}
-_TEMPLATE: Parts = {"metadata": METADATA, "spec": {"priorityClassName": {}}}
-CHANGEABLE: Parts = {
-    "metadata": METADATA,
-    "spec": {"runPolicy": {}, "pytorchReplicaSpecs": {"*": {"template": _TEMPLATE}}},
-}
-"""The parts of a live PyTorchJob that are changed in place, each with all below it; * is any key
-that is not named, and None leaves one out: Kueue refuses another queue while a job runs.
-`runPolicy.suspend` is the user's and Kueue's, so no manifest has it.
-
-The webhook has one immutable field, `runPolicy.managedBy`, which no manifest here has.
-https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/common/util/webhooks.go
-"""
 
 
 @dataclass(frozen=True)

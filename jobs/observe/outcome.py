@@ -65,7 +65,9 @@ def result(
     started, completed = pytorchjob.times(job)
     completed = completed or seen_at
     reported = {name: first.get(name) for name in _FROM_RANK_0}
-    metrics, histories = _metrics(first), _histories(first)
+    # The figures that a program names itself are in `metrics`, or beside what is known.
+    others = {key: first[key] for key in first if key not in _KNOWN}
+    metrics, histories = numbers(others) | numbers(first.get("metrics")), _histories(first)
     reported |= {
         # A field of the result may as well be among the program's own figures.
         **{name: figure(first.get(name, metrics.get(name))) for name in FIGURES},
@@ -120,12 +122,6 @@ def _samples_seen(
         return total if isinstance(total, int) else None
     known = [n for each in summaries.values() if isinstance(n := each.get("samples_seen"), int)]
     return sum(known) if len(known) == topology.replicas else None
-
-
-def _metrics(message: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures that a program names itself: in `metrics`, or beside what is known."""
-    named = {key: message[key] for key in message if key not in _KNOWN}
-    return {**numbers(named), **numbers(message.get("metrics"))}
 
 
 def _histories(message: Mapping[str, Any]) -> dict[str, list[float]]:

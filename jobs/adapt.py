@@ -40,10 +40,7 @@ def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
 
 
 def on_gpu_nodes(job: TrainingJob, pool: GpuPool | None) -> TrainingJob:
-    """Return `job` with what it takes to run on the nodes of `pool`; one without GPUs as it is.
-
-    The variables are those by which NCCL, Gloo and torch communicate.
-    """
+    """Return `job` with what it takes to run on the nodes of `pool`; one without GPUs as it is."""
     if pool is None or not wants_gpus(job):
         return job
     variables = dict(_VARIABLES)

@@ -108,7 +108,9 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
         script = sources.read_script(job, key)
         if isinstance(script, Script):
             config.scripts[job.name] = script
-            around = replace(around, files=script.sources)
+            python = (path for path in script.files if path.endswith(".py"))
+            texts = {path: script.files[path].decode(errors="replace") for path in python}
+            around = replace(around, files=texts)
         else:
             config.problems.append(script)
     has_gpus = around.pool is not None and wants_gpus(job)

@@ -81,15 +81,13 @@ class JobApi:
         return created
 
     def admit(self, manifest: Object) -> None:
-        """Have the API server and the webhook judge a job, and make none; ApiException refuses it.
-
-        A job of that name is no refusal: who judges has let it pass before its name is looked up.
-        https://github.com/kubernetes/apiserver/blob/v0.34.4/pkg/registry/generic/registry/store.go
-        """
+        """Have the API server and the webhook judge a job, and make none; ApiException refuses."""
         request = Request("POST", self._jobs, {"dryRun": "All"}, manifest)
         try:
             kube.ask(self.client, request, limit=_BRIEF_SECONDS)
         except ApiException as error:
+            # A job of that name is no refusal: it is looked up once all who judge agree.
+            # https://github.com/kubernetes/apiserver/blob/v0.34.4/pkg/registry/generic/registry/store.go
             if error.status != 409:
                 raise
 

@@ -99,10 +99,7 @@ def cache_claim(namespace: str) -> Manifest:
 def other_volumes(
     job: TrainingJob, others: Mapping[str, TrainingJob], *, has_volume: bool
 ) -> InputVolumes:
-    """Return the volumes of other jobs in which inputs of `job` lie.
-
-    With `has_volume` the stack has one on which jobs without `outputs` keep their files.
-    """
+    """Return the volumes of others that have inputs of `job`; `has_volume`: one is the stack's."""
     places = {
         name: _output_volume(others[source.job], has_volume) for name, source in job.inputs.items()
     }

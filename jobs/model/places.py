@@ -53,10 +53,10 @@ def prepare(
 ) -> None:
     """Give the pods of a role what they need for the files that they write, and for tracking.
 
-    Rank 0 keeps its files: that is the Master, or in an elastic job, where each Worker may become
-    rank 0, all of them. `key` names the checkpoints' program, and `facts` are what trains a run.
+    `key` names the checkpoints' program, and `facts` are what trains a run.
     """
     job, place = submission.job, submission.place
+    # Rank 0 keeps its files. In an elastic job each Worker may become it.
     may_be_rank_0 = role == "Master" or job.elastic is not None
     variables = _declared(job, may_be_rank_0=may_be_rank_0)
     needs_volume = False

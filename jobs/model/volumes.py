@@ -63,12 +63,6 @@ class Script:
         return items
 
     @property
-    def sources(self) -> dict[str, str]:
-        """The Python files among them, by their path."""
-        python = (path for path in self.files if path.endswith(".py"))
-        return {path: self.files[path].decode(errors="replace") for path in python}
-
-    @property
     def mounted(self) -> MountedScript:
         """What pods mount of it."""
         return {"name": self.name, "entry": self.entry, "items": self.items}

@@ -32,11 +32,9 @@ _LABELLED = re.compile(
 
 
 def event_in(line: str) -> dict[str, Any]:
-    """Return the event that a line of a log ends with; an empty map for any other line.
-
-    Any program may print JSON: a field of another type than an event's is left out.
-    """
+    """Return the event that a line of a log ends with; an empty map for any other line."""
     found = reported(line).items()
+    # Any program may print JSON: a field of another type than an event's is left out.
     return {key: value for key, value in found if type(value) in _TYPES.get(key, (type(value),))}
 
 

@@ -52,10 +52,7 @@ class PyTorchJob(pulumi.CustomResource):
 
 
 class Claim(pulumi.CustomResource):
-    """A claim that is made for a job, and taken up again by a job that comes back.
-
-    `manifest` gets its stack's mark; with `keep` it and its files stay when it is not declared.
-    """
+    """A claim that is made for a job, or taken up again; with `keep` it stays with its files."""
 
     def __init__(
         self,

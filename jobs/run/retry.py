@@ -53,10 +53,7 @@ def with_ended(before: Sequence[Attempt], result: RunResult, reason: str) -> lis
 
 
 def complete(result: RunResult, before: Sequence[Attempt], succeeded: str | None) -> RunResult:
-    """Return a run's result with the attempts `before` it, and its goodput over all of them.
-
-    A failed one has the run that `succeeded` last.
-    """
+    """Return a result with the attempts `before` it, its goodput, and what `succeeded` last."""
     last = None if result.succeeded else succeeded
     result = replace(result, attempts=before or None, last_succeeded=last)
     begun = next((each["started"] for each in before if "started" in each), result.started)

@@ -6,25 +6,18 @@ from pathlib import Path
 from clusters.cluster import Cluster
 from clusters.nodes import GpuPool, Taint
 from core import manifests
-from jobs.model.job import TrainingJob
-from jobs.model.job_fields import START_TIMEOUT
+from jobs.model.job import START_TIMEOUT, TrainingJob
 from jobs.model.names import OUTPUT_DIR
 from jobs.model.parts import Toleration
 from jobs.plan import shares
 
 GROWN_SECONDS = 1800
-"""How long all ranks may take to start where nodes have to be made first.
-
-The autoscaler gives a node up after 15 minutes and requests another one (`max-node-provision-time`,
-https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md): time for two.
-"""
+"""How long all ranks may take to start where nodes are made first: the autoscaler's time for two
+(`max-node-provision-time`, 15 minutes each,
+https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md)."""
 FALLBACK_SECONDS = 2700
-"""The same where other nodes take over from some that could not be had: time for three attempts.
-
-On Azure the autoscaler learns that a machine could not be had only after those 15 minutes
-(https://github.com/kubernetes/autoscaler/issues/8323), seen by others to take 20
-(https://github.com/Azure/AKS/issues/4405).
-"""
+"""The same where other nodes take over from some that could not be had, which the autoscaler learns
+only after that time (https://github.com/kubernetes/autoscaler/issues/8323): three attempts."""
 _FILE = Path(__file__).with_name("gpu_variables.yaml")
 (_VARIABLES,) = manifests.rendered(_FILE, outputs=OUTPUT_DIR)
 _TIMEOUT = "--timeout"
@@ -32,11 +25,7 @@ _TIMEOUT = "--timeout"
 
 
 def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
-    """Return `job` with all that `cluster` requires of its jobs.
-
-    That is what `on_gpu_nodes` adds, the labels of the cluster's identity, its mirror of the job's
-    image, and its pull Secret beside those of the job. What the job has itself stays.
-    """
+    """Return `job` with all that `cluster` requires of its jobs; what the job has itself stays."""
     job = on_gpu_nodes(job, cluster.gpus)
     if cluster.identity is not None:
         job = replace(job, labels={**cluster.identity.labels, **job.labels})
@@ -44,19 +33,14 @@ def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
         job = replace(job, image=cluster.mirrors[job.image])
     # A job without pull Secrets has its account's, which Kubernetes leaves out for one with some
     # (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/).
-    secret = None if cluster.pull_secret is None else cluster.pull_secret.name
-    if secret is not None and job.pull_secrets and secret not in job.pull_secrets:
-        job = replace(job, pull_secrets=(*job.pull_secrets, secret))
+    if cluster.pull_secret is not None and job.pull_secrets:
+        names = dict.fromkeys((*job.pull_secrets, cluster.pull_secret.name))
+        job = replace(job, pull_secrets=tuple(names))
     return job
 
 
 def on_gpu_nodes(job: TrainingJob, pool: GpuPool | None) -> TrainingJob:
-    """Return `job` with what it takes to run on the nodes of `pool`; one without GPUs as it is.
-
-    It gets the pool's labels, a toleration of each of its taints, and the variables by which NCCL,
-    Gloo and torch communicate; where nodes have to be made first, time for that. What the job has
-    itself stays.
-    """
+    """Return `job` with what it takes to run on the nodes of `pool`; one without GPUs as it is."""
     if pool is None or not wants_gpus(job):
         return job
     variables = dict(_VARIABLES)
@@ -64,7 +48,7 @@ def on_gpu_nodes(job: TrainingJob, pool: GpuPool | None) -> TrainingJob:
         # With `=` NCCL takes this one alone, and not whatever begins like it. Gloo knows no `=`.
         variables["NCCL_SOCKET_IFNAME"] = f"={pool.interface}"
         variables["GLOO_SOCKET_IFNAME"] = pool.interface
-    if may_grow(pool):
+    if pool.min_nodes == 0 or (pool.max_nodes or 0) > pool.min_nodes:
         job = _with_time_to_grow(job, FALLBACK_SECONDS if pool.fallback else GROWN_SECONDS)
     tolerations = (
         Toleration(key=taint.key, value=taint.value, effect=taint.effect)
@@ -84,17 +68,10 @@ def wants_gpus(job: TrainingJob) -> bool:
     return any(each.gpus > 0 for each in shares(job))
 
 
-def may_grow(pool: GpuPool) -> bool:
-    """Return whether nodes of `pool` may have to be made when jobs request them."""
-    return pool.min_nodes == 0 or (pool.max_nodes is not None and pool.max_nodes > pool.min_nodes)
-
-
 def _with_time_to_grow(job: TrainingJob, seconds: int) -> TrainingJob:
     """Return `job` with those seconds for nodes to be made, unless it has its own limit."""
-    if job.start_timeout != START_TIMEOUT:
-        return job
     start = min(seconds, job.timeout)
-    if start <= START_TIMEOUT:
+    if job.start_timeout != START_TIMEOUT or start <= START_TIMEOUT:
         return job
     is_given = any(word.partition("=")[0] == _TIMEOUT for word in job.args)
     # The first rank that runs would give the others up while their node is still being made.

@@ -1,7 +1,4 @@
-"""The jobs that a stack's configuration declares: read, and checked against each other.
-
-A job is an entry of the catalogue with fields overridden, or the user's own.
-"""
+"""The jobs that a stack declares, of the catalogue or the user's own: read, and checked."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,16 +17,13 @@ from images.build.trainer import trainer
 from jobs import sources
 from jobs.adapt import wants_gpus
 from jobs.model.consistency import NO_PROGRAM
-from jobs.model.job import TrainingJob
+from jobs.model.job import TrainingJob, fields_of
 from jobs.model.volumes import Script
 from jobs.plan import prerequisites
 from jobs.rules import containers, distributed, nodes
 from jobs.rules.rule import Finding, Rule, Surroundings
 
-_NOT_DECLARED = {"name", "module"}
-KEYS = tuple(
-    to_camel(name) for name in TrainingJob.__dataclass_fields__ if name not in _NOT_DECLARED
-)
+KEYS = tuple(to_camel(name) for name in fields_of(TrainingJob) if name not in {"name", "module"})
 """The keys of a job's declaration."""
 
 _DEMOS: Mapping[str, Any] = manifests.read(CHECKOUT / "jobs/catalog.yaml")
@@ -49,19 +43,12 @@ RULES: Sequence[Rule] = [
 
 @dataclass(frozen=True)
 class JobsConfig:
-    """The jobs of a stack, and what was found about them.
+    """The jobs of a stack, and what was found about them."""
 
-    Args:
-        jobs: In the order of the configuration, whose keys Pulumi sorts.
-        scripts: By job, of those that have one.
-        problems: Whatever is wrong; with one, nothing may be made.
-        skipped: Entries of the catalogue that the cluster can't run, and why.
-    """
-
-    jobs: list[TrainingJob] = field(default_factory=list)
-    scripts: dict[str, Script] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)
+    jobs: list[TrainingJob] = field(default_factory=list)  # in the order of the configuration
+    scripts: dict[str, Script] = field(default_factory=dict)  # by job, of those that have one
+    problems: list[Problem] = field(default_factory=list)  # with one, nothing may be made
+    skipped: dict[str, str] = field(default_factory=dict)  # what the cluster can't run, and why
 
 
 def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConfig:
@@ -121,7 +108,9 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
         script = sources.read_script(job, key)
         if isinstance(script, Script):
             config.scripts[job.name] = script
-            around = replace(around, files=script.sources)
+            python = (path for path in script.files if path.endswith(".py"))
+            texts = {path: script.files[path].decode(errors="replace") for path in python}
+            around = replace(around, files=texts)
         else:
             config.problems.append(script)
     has_gpus = around.pool is not None and wants_gpus(job)
@@ -142,10 +131,7 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
 def _dependency_problems(
     jobs: Sequence[TrainingJob], declared: Collection[str], key: str
 ) -> Iterator[Problem]:
-    """Yield whatever is wrong with the dependencies and inputs of jobs.
-
-    `declared` has the names also of those whose own declarations are wrong.
-    """
+    """Yield what is wrong with what jobs need of others; `declared` also names those not read."""
     for job in jobs:
         others = [name for name in declared if name != job.name]
         references: list[tuple[Path, str]] = [

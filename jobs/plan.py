@@ -9,7 +9,7 @@ from functools import cached_property
 from clusters.nodes import Capacity
 from jobs.model.job import TrainingJob
 from jobs.model.names import GPU
-from jobs.model.replicas import Share, roles, share
+from jobs.model.program import Share, roles, share
 
 _AROUND_SECONDS = 15 * 60
 """A node is paid for from before its first pod until some minutes after its last."""
@@ -85,23 +85,15 @@ def described(requests: Sequence[Share]) -> str:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The order in which a stack's jobs run.
-
-    Args:
-        jobs: As they are declared.
-        capacity: What the cluster has for them; None where that is not known.
-        idle: Those that are known not to train now: their results are there.
-    """
+    """The order in which a stack's jobs run."""
 
     jobs: Sequence[TrainingJob]
-    capacity: Capacity | None
-    idle: Collection[str] = ()
+    capacity: Capacity | None  # what the cluster has for them; None where that is not known
+    idle: Collection[str] = ()  # those that are known not to train now: their results are there
 
     @cached_property
     def ordered(self) -> list[TrainingJob]:
-        """Each job after those that it needs, otherwise in the order in which they are.
-
-        Those with an image of their own come last, which may take minutes to build.
+        """Each job after those that it needs; those come last whose own images may take minutes.
 
         Raises:
             StopIteration: no such order exists.
@@ -118,9 +110,8 @@ class Schedule:
     def waits(self) -> dict[str, tuple[str, ...]]:
         """For each job those that must have ended before it fits.
 
-        Whatever runs beside a job then, the cluster has room for all of it. It is the first jobs
-        that are waited for. All of them count, as some may not have to be trained at all. Where it
-        is not known what the cluster has, none is, and the scheduler decides.
+        Whatever runs beside a job then, the cluster has room for all of it. The first jobs are
+        waited for, also such as need no training; none where that room is not known.
         """
         found: dict[str, tuple[str, ...]] = {}
         ended: dict[str, frozenset[str]] = {}
@@ -162,23 +153,13 @@ class Schedule:
 
 @dataclass(frozen=True)
 class TrainingCost:
-    """What the nodes of one job cost: those with GPUs that are made for it, and go after it.
+    """What the nodes of one job cost: those with GPUs, which are made for it and go after it."""
 
-    Nodes without GPUs are there for the cluster anyway, and are in the estimate of the stack alone.
-
-    Args:
-        fewest: How many nodes its GPUs take at least.
-        nodes: How many they take with one for each replica.
-        hourly: What one node costs by the hour, at most.
-        currency: Of that.
-        cheapest: The same in the cheapest of several pools; None where there is one price.
-    """
-
-    fewest: int
-    nodes: int
-    hourly: float
+    fewest: int  # nodes that its GPUs take at least
+    nodes: int  # that they take with one for each replica
+    hourly: float  # what one node costs by the hour, at most
     currency: str
-    cheapest: float | None = None
+    cheapest: float | None = None  # the same in the cheapest of several pools
 
     def most(self, seconds: float) -> float:
         """Return what a training costs with nodes that are made for it and go after it."""

@@ -234,11 +234,13 @@ def explain(job: str, result: RunResult) -> str:
     repeats = known.previous_log == known.log
     again = ", the same as before it was restarted" if repeats else ""
     before = None if repeats else known.previous_log
+    attempts = [f"attempt {each['number']}: {each['reason']}" for each in result.attempts or ()]
     for title, texts in (
         (f"the end of {whose}'s log before it was restarted:", before),
         (f"the end of {whose}'s log{again}:", known.log),
         *((f"where {ranks} stood:", frames) for ranks, frames in (known.stacks or {}).items()),
         ("warning events:", known.events),
+        ("it was submitted anew after:", attempts),
     ):
         lines += [title, *(f"    {text}" for text in texts)] if texts else []
     if known.advice:

@@ -1,5 +1,6 @@
 """What a job's program is made of: the files of its script or build, and the image that it runs."""
 
+import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -9,12 +10,12 @@ from pulumi import Input
 
 from clusters.cluster import Cluster
 from core.paths import CHECKOUT
-from core.problem import Problem, meant, quote
+from core.problem import Problem, choices, meant, quote
 from images.build.job import JobImageSpec, RequirementsSpec
 from images.resource import TrainerImages
-from jobs import entries
 from jobs.adapt import wants_gpus
 from jobs.model.job import TrainingJob
+from jobs.model.program import DEFAULT_ENTRY
 from jobs.model.volumes import Script
 
 LIMIT = 2**20
@@ -27,6 +28,12 @@ _BYTES_PER_FILE = 64
 _MOST_NAMED = 5
 _LONGEST = 2**20
 """Bytes: a longer file was not written by hand."""
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_HARMLESS = {
+    *("getLogger", "TypeVar", "namedtuple", "getenv", "get", "int", "float", "Path", "device")
+}
+"""What a module of definitions may call besides: that prepares something at most."""
+_MAIN = "/__main__.py"
 
 
 def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script | Problem:
@@ -48,8 +55,8 @@ def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script
             contents = {name: files[name].read_bytes() for name in files}
             left_out = tuple(ascii(name) for name in found if name not in files)
             # That of a file alone is its only program.
-            entry = "" if job.command else job.script_entry or entries.default(contents)
-            text = None if job.command else entries.wrong(entry, contents)
+            entry = "" if job.command else job.script_entry or _default_entry(contents)
+            text = None if job.command else _wrong_entry(entry, contents)
             if text is None:
                 return Script(job.origin, entry, contents, left_out)
             wrong = "script" if path.is_file() else "scriptEntry", text
@@ -102,11 +109,52 @@ def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
             yield path
 
 
-def image_spec(job: TrainingJob, base: str) -> JobImageSpec | None:
-    """Return the image that a job with a `build` or `requirements` brings.
+def _default_entry(files: Mapping[str, bytes]) -> str:
+    """Return what is started of a folder whose job names nothing: train.py, or its only program."""
+    top = [name for name in files if name.endswith(".py") and "/" not in name]
+    guarded = [name for name in top if b"__main__" in files[name]]
+    only = guarded or top
+    return only[0] if DEFAULT_ENTRY not in files and len(only) == 1 else DEFAULT_ENTRY
 
-    `base` is the name of the trainer's image that packages come over.
-    """
+
+def _wrong_entry(entry: str, files: Mapping[str, bytes]) -> str | None:
+    """Return why `entry` can't be started, and what can; None when nothing is wrong."""
+    programs = {name: files[name] for name in files if name.endswith(".py")}
+    if entry not in programs:
+        return f"{quote(entry)} is no Python file in the folder; {_others(entry, programs)}"
+    if not _only_defines(programs[entry]):
+        return None
+    more = f", or start something else: {_others(entry, programs)}" if len(programs) > 1 else ""
+    return (
+        f"{quote(entry)} defines functions or classes and calls none, so it would end at once and "
+        f'have done nothing; let it end with `if __name__ == "__main__": main()`{more}'
+    )
+
+
+def _only_defines(source: bytes) -> bool:
+    """Return whether a module defines functions or classes and, run as a program, calls none."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False  # it may be a program of a newer Python
+    others = [each for each in body if not isinstance(each, _DEFINITIONS)]
+    calls = [n.func for each in others for n in ast.walk(each) if isinstance(n, ast.Call)]
+    names = {f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "") for f in calls}
+    return len(others) < len(body) and names <= _HARMLESS
+
+
+def _others(entry: str, programs: Mapping[str, bytes]) -> str:
+    """Return what could be started: files with a guard, or else any, and packages."""
+    packages = [name.removesuffix(_MAIN).replace("/", ".") for name in programs if _MAIN in name]
+    files = [name for name in programs if name != entry and _MAIN not in f"/{name}"]
+    guarded = [name for name in files if b"__main__" in programs[name]]
+    found = [choices(entry, guarded or files)] if guarded or not packages else []
+    found += [f"set `command: [python, -m, {each}]` instead" for each in packages]
+    return "; or ".join(found)
+
+
+def image_spec(job: TrainingJob, base: str) -> JobImageSpec | None:
+    """Return the image that a job brings: its `build`, or `requirements` over the image `base`."""
     if job.requirements is not None:
         return RequirementsSpec.from_file(CHECKOUT / job.requirements, base)
     if job.build is None:

@@ -33,10 +33,8 @@ _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
 
 def _is_transient(error: BaseException) -> bool:
-    """Return whether the same request may well succeed in a moment."""
-    if isinstance(error, ApiException):
-        return error.status in _SERVER_BUSY
-    return isinstance(error, Unreachable)
+    is_busy = isinstance(error, ApiException) and error.status in _SERVER_BUSY
+    return is_busy or isinstance(error, Unreachable)
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class JobApi:
         """Return the job, or one pod; None when it, its CRD or its namespace does not exist."""
         return self._unless_gone(Request("GET", self._path(pod)))
 
-    def age(self, job: Object) -> float:
+    def age(self, job: Mapping[str, Any]) -> float:
         """Return how many seconds ago the job was created, by the API server's clock."""
         answer = self._ask(Request("GET", self._jobs, {"limit": "1"}), kube.send)
         now = parsedate_to_datetime(answer.headers["Date"])
@@ -83,15 +81,13 @@ class JobApi:
         return created
 
     def admit(self, manifest: Object) -> None:
-        """Have the API server and the webhook judge a job, and make none; ApiException refuses it.
-
-        A job of that name is no refusal: who judges has let it pass before its name is looked up.
-        https://github.com/kubernetes/apiserver/blob/v0.34.4/pkg/registry/generic/registry/store.go
-        """
+        """Have the API server and the webhook judge a job, and make none; ApiException refuses."""
         request = Request("POST", self._jobs, {"dryRun": "All"}, manifest)
         try:
             kube.ask(self.client, request, limit=_BRIEF_SECONDS)
         except ApiException as error:
+            # A job of that name is no refusal: it is looked up once all who judge agree.
+            # https://github.com/kubernetes/apiserver/blob/v0.34.4/pkg/registry/generic/registry/store.go
             if error.status != 409:
                 raise
 
@@ -108,10 +104,7 @@ class JobApi:
         return self._owned(self._items(self._pods, self._labelled))
 
     def delete_pod(self, name: str, *, at_once: bool = False) -> None:
-        """Start deleting one pod; nothing happens when it does not exist.
-
-        With `at_once` it goes without its node, which can't tell that it has ended it.
-        """
+        """Start deleting one pod, if it exists; `at_once` does without its node, which is lost."""
         query = {"gracePeriodSeconds": "0"} if at_once else {}
         self._unless_gone(Request("DELETE", self._path(name), query))
 
@@ -142,10 +135,9 @@ class JobApi:
         return self._items(f"/apis/{version}/namespaces/{self.namespace}/workloads", own)
 
     def autoscaler_report(self) -> tuple[str, list[Object]] | None:
-        """Return an autoscaler's own status, and the events that report what it could not do.
+        """Return an autoscaler's status, and events with what it could not do; None without one.
 
-        None when no autoscaler adds nodes to the cluster. See "How can I check what is going on in
-        CA?" in https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md.
+        https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
         """
         name, path = cloud_reports.STATUS, _in(cloud_reports.NAMESPACE)
         maps = self._items(f"{path}/configmaps", {"fieldSelector": f"metadata.name={name}"})
@@ -155,25 +147,15 @@ class JobApi:
         return str((maps[0].get("data") or {}).get("status", "")), events
 
     def log_lines(
-        self,
-        pod: str,
-        *,
-        since: str | None = None,
-        previous: bool = False,
-        follow: bool = False,
+        self, pod: str, *, since: str | None = None, previous: bool = False, follow: bool = False
     ) -> Iterator[list[Line]]:
         """Yield the log of a replica's container as it comes, until it ends or falls silent.
 
         `since` is RFC 3339 in full seconds, `previous` the container before the latest restart, and
         `follow` waits for more while it runs. Not retried: the caller knows what it has seen.
         """
-        options = {
-            "container": CONTAINER,
-            "previous": json.dumps(previous),
-            "follow": json.dumps(follow),
-        }
-        if since is not None:
-            options["sinceTime"] = since
+        options = {"container": CONTAINER, "previous": json.dumps(previous)}
+        options |= {"follow": json.dumps(follow), **({} if since is None else {"sinceTime": since})}
         return log_lines(self.client, f"{self._path(pod)}/log", options)
 
     def watch_job(self) -> Iterator[list[Object]]:

@@ -37,8 +37,7 @@ class Taker(Protocol):
     def begin(self, container: Container) -> Cursor:
         """Return from where on to read a container's log; called once for each."""
 
-    def take(self, container: Container, lines: Sequence[Line]) -> None:
-        """Take lines that come next."""
+    def take(self, container: Container, lines: Sequence[Line]) -> None: ...
 
 
 @dataclass

@@ -42,10 +42,9 @@ class Line(NamedTuple):
 
 @dataclass
 class Cursor:
-    """How far a container's log has been read.
+    """How far a container's log has been read; each time it has the same lines in the same order.
 
-    The lines of a log keep their order and their times however often it is read. Those of
-    standard output and error may be out of order by a hair, so times alone don't show what is new.
+    Those of standard output and error may be out of order, so times alone don't show what is new.
     """
 
     stamp: str | None = None  # of the last line

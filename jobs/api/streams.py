@@ -17,10 +17,7 @@ _WATCH_SECONDS = 30
 
 
 def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Iterator[list[Line]]:
-    """Yield the log at `path` as it comes, until it ends or falls silent.
-
-    Yields:
-        An empty list once the log is open, then the lines of each part that comes.
+    """Yield the lines of the log at `path` as they come, first none, until it ends or falls silent.
 
     Raises:
         ApiException: the API server's refusal.
@@ -44,13 +41,9 @@ def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Itera
 
 
 def watch(client: ApiClient, path: str, query: Mapping[str, str]) -> Iterator[list[dict[str, Any]]]:
-    """Yield all objects now, then again at each change, for half a minute; no longer.
+    """Yield all objects now, then again at each change, for half a minute; raises as `log_lines`.
 
     Callers call again: what a watch may have missed, the next listing shows.
-
-    Raises:
-        ApiException: the API server's refusal.
-        urllib3.exceptions.HTTPError: no answer, or none any more.
     """
     request = kube.Request("GET", path, query)
     listing = kube.ask(client, request, limit=LIMIT)

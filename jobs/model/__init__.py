@@ -1,4 +1,1 @@
-"""A training job as a value, and the manifest that it stands for.
-
-Pure: the same job always gives the same manifest, whatever the time, host or cluster.
-"""
+"""A training job as a value, and the manifest that it always stands for. Pure."""

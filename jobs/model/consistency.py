@@ -14,18 +14,21 @@ from pydantic.alias_generators import to_camel
 from core.problem import Contradiction, Path, choices, contradiction, quote
 from jobs.model import names
 from jobs.model.parts import HYPERPARAMETERS, MODULES
-from jobs.model.replicas import roles, share
+from jobs.model.program import roles, share
 
 if TYPE_CHECKING:
-    from jobs.model.job_fields import JobFields
+    from jobs.model.job import TrainingJob
     from jobs.model.parts import Volume
 
 NO_PROGRAM = "has nothing to run; a job has a `script`, a `build` or an `image`"
 _PROGRAMS = ("script", "build", "image")
 _OWN = (*_PROGRAMS, "command", "script_entry", "requirements", "working_dir", "keep")
+_SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})
+_STORE = "leave it out, and give the store's client its own variable by `env`, from a Secret"
+_PROXY = "set the address by `pulumi config set --secret proxy`, and name it: {config: proxy}"
 
 
-def contradictions(job: JobFields) -> list[Contradiction]:
+def contradictions(job: TrainingJob) -> list[Contradiction]:
     """Return the contradictions between fields of `job`."""
     rules = (
         _own_program if job.module is None else _catalogues_program,
@@ -34,7 +37,7 @@ def contradictions(job: JobFields) -> list[Contradiction]:
     return [each for rule in rules for each in rule(job)]
 
 
-def _catalogues_program(job: JobFields) -> Iterator[Contradiction]:
+def _catalogues_program(job: TrainingJob) -> Iterator[Contradiction]:
     text = f"{job.name} runs the catalogue's program; give a job of one's own another name"
     for name in _OWN:
         if getattr(job, name) is not None:
@@ -46,7 +49,7 @@ def _catalogues_program(job: JobFields) -> Iterator[Contradiction]:
         yield _of("elastic", f"is missing; {job.name} needs it", "module")
 
 
-def _own_program(job: JobFields) -> Iterator[Contradiction]:
+def _own_program(job: TrainingJob) -> Iterator[Contradiction]:
     given = [name for name in _PROGRAMS if getattr(job, name) is not None]
     for name in given[1:]:
         text = f"goes with no `{given[0]}`; a job has exactly one of script, build and image"
@@ -54,9 +57,7 @@ def _own_program(job: JobFields) -> Iterator[Contradiction]:
     if not given and job.command is None:
         yield Contradiction((), NO_PROGRAM, frozenset(_OWN))
     elif not given:
-        text = (
-            "is missing; a `command` has an `image`, a `build`, or a `script` whose files it uses"
-        )
+        text = "is missing; a `command` has an `image`, a `build`, or a `script` with what it uses"
         yield _of("image", text, "command")
     if job.command is not None and job.script_entry is not None:
         text = "goes with no `command`, which names itself what it starts"
@@ -72,7 +73,7 @@ def _own_program(job: JobFields) -> Iterator[Contradiction]:
                 yield _of(name, "only the catalogue's programs take it; one's own has `args`")
 
 
-def _elastic(job: JobFields) -> Iterator[Contradiction]:
+def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
     if job.elastic is None:
         return
     least, most = job.elastic.least(job.workers), job.elastic.most(job.workers)
@@ -86,7 +87,7 @@ def _elastic(job: JobFields) -> Iterator[Contradiction]:
         yield _of("master", "an elastic job has no Master, only Workers", "elastic")
 
 
-def _pairs(job: JobFields) -> Iterator[Contradiction]:
+def _pairs(job: TrainingJob) -> Iterator[Contradiction]:
     if job.retry_on is not None and job.retries == 0:
         yield _of("retry_on", "goes with `retries`, of which the job has none", "retries")
     if job.requirements is not None and job.script is None and job.module is None:
@@ -98,7 +99,7 @@ def _pairs(job: JobFields) -> Iterator[Contradiction]:
         yield from _secret_in(job.checkpoint.url, ("checkpoint", "url"))
 
 
-def _env(job: JobFields) -> Iterator[Contradiction]:
+def _env(job: TrainingJob) -> Iterator[Contradiction]:
     threads = job.env.get(names.THREADS, "1")
     if not (isinstance(threads, str) and re.fullmatch(r"0*[1-9]\d*", threads)):
         shown = quote(threads) if isinstance(threads, str) else "a Secret's value"
@@ -121,7 +122,7 @@ def _env(job: JobFields) -> Iterator[Contradiction]:
             yield _of(("env", name), "has `config`, which goes with neither `secret` nor `key`")
 
 
-def _gpus(job: JobFields) -> Iterator[Contradiction]:
+def _gpus(job: TrainingJob) -> Iterator[Contradiction]:
     has_some = any(share(job, role).gpus for role in roles(job))
     if job.min_gpu_utilization is not None and not has_some:
         text = "goes with GPUs, of which the job has none; set `gpus`, or `backend: nccl`"
@@ -135,7 +136,7 @@ def _gpus(job: JobFields) -> Iterator[Contradiction]:
             yield _of(path, f"{gpus} is too few: {need}", "backend", "processes_per_node")
 
 
-def _volumes(job: JobFields) -> Iterator[Contradiction]:
+def _volumes(job: TrainingJob) -> Iterator[Contradiction]:
     counted = Counter(volume.mount_path for volume in job.volumes.values())
     for name, volume in job.volumes.items():
         place = volume.mount_path
@@ -148,7 +149,7 @@ def _volumes(job: JobFields) -> Iterator[Contradiction]:
         yield from _volume_kind(name, volume)
 
 
-def _hidden(place: str, job: JobFields) -> str | None:
+def _hidden(place: str, job: TrainingJob) -> str | None:
     """Return what a volume at `place` would take from the pod; None when nothing."""
     needed = {path: f"`{name}`, which every pod has" for name, path in names.OWN_VOLUMES.items()}
     if job.image is None:
@@ -180,7 +181,7 @@ def _volume_kind(name: str, volume: Volume) -> Iterator[Contradiction]:
         yield _of(("volumes", name, "keep"), text)
 
 
-def _require(job: JobFields) -> Iterator[Contradiction]:
+def _require(job: TrainingJob) -> Iterator[Contradiction]:
     for name, bounds in job.require.items():
         if bounds.min is None and bounds.max is None:
             yield _of(("require", name), "takes `min`, `max` or both")
@@ -189,25 +190,16 @@ def _require(job: JobFields) -> Iterator[Contradiction]:
             yield _of(("require", name, "min"), text)
 
 
-_SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})
-
-
-_STORE = "leave it out, and give the store's client its own variable by `env`, from a Secret"
-_PROXY = "set the address by `pulumi config set --secret proxy`, and name it: {config: proxy}"
-
-
 def _secret_in(text: str, path: Path, remedy: str = _STORE) -> Iterator[Contradiction]:
     url = urlsplit(text)
     signed = any(name.lower() in _SIGNATURES for name, _ in parse_qsl(url.query, True))
     if url.password is not None or signed:
-        text = (
-            f"has {'a signature' if signed else 'a password'} in it, which would stand in clear in "
-            f"the stack's state; {remedy}"
-        )
+        what = "a signature" if signed else "a password"
+        text = f"has {what} in it, which would stand in clear in the stack's state; {remedy}"
         yield _of(path, text)
 
 
-def _data(job: JobFields) -> Iterator[Contradiction]:
+def _data(job: TrainingJob) -> Iterator[Contradiction]:
     data = job.data
     if data is None:
         return

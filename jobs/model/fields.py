@@ -37,12 +37,10 @@ InPlace = Annotated[T, Effect.IN_PLACE]
 Waits = Annotated[T, Effect.WAITS]
 Judges = Annotated[T, Effect.JUDGES]
 
-TAKEN = frozenset(
-    {
-        *("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "PYTHONUNBUFFERED"),
-        *("LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"),
-    }
-)
+TAKEN = {
+    *("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "PYTHONUNBUFFERED"),
+    *("LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"),
+}
 """Variables that the training operator and Slipway set themselves, besides PET_… and SLIPWAY_…."""
 _DURATION = re.compile(
     r"(?:(\d+) ?d(?:ays?)?)? ?(?:(\d+) ?h(?:(?:ou)?rs?)?)? ?"
@@ -162,9 +160,7 @@ Name = Annotated[
     ),
 ]
 FormerNames = Annotated[
-    tuple[Name, ...],
-    BeforeValidator(_listed),
-    Field(json_schema_extra=also("string")),
+    tuple[Name, ...], BeforeValidator(_listed), Field(json_schema_extra=also("string"))
 ]
 Variable = Annotated[str, AfterValidator(_variable)]
 Value = Annotated[
@@ -206,13 +202,10 @@ FilePath = Annotated[
 ]
 InnerPath = Annotated[str, Field(min_length=1, description="a path inside of the folder")]
 Url = Annotated[
-    str,
-    Field(pattern=r"^[a-z][a-z0-9+.-]*://\S+$", description=_URL),
-    AfterValidator(_url),
+    str, Field(pattern=r"^[a-z][a-z0-9+.-]*://\S+$", description=_URL), AfterValidator(_url)
 ]
 Sha256 = Annotated[
-    str,
-    Field(pattern=r"^[0-9a-f]{64}$", description="64 of 0-9 and a-f, as sha256sum prints them"),
+    str, Field(pattern=r"^[0-9a-f]{64}$", description="64 of 0-9 and a-f, as sha256sum prints them")
 ]
 Goal = Annotated[
     str,

@@ -1,7 +1,4 @@
-"""The files that a job's pods fetch before its program starts: `inputs` and `data`. Pure.
-
-Inputs are files of other jobs; data come from a URL into a cache, or lie in a volume.
-"""
+"""What a job's pods fetch before its program starts: `inputs` of other jobs, and `data`. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from jobs.model.names import CACHED_DATA, DATA_CACHE, INPUT_DIR, OTHER_VOLUMES, 
 from jobs.model.volumes import claim, claim_name, of_claim
 
 if TYPE_CHECKING:
-    from jobs.model.job_fields import JobFields
+    from jobs.model.job import TrainingJob
 
 InputVolumes = Mapping[str, Mapping[str, str]]
 """The volumes of other jobs in which a job's inputs lie, by the input's name: the `claim` of each,
@@ -31,7 +28,7 @@ _CACHE_SIZE = "20Gi"
 """Of the cache's claim. Where a storage class keeps to it, larger data need a volume of the job."""
 
 
-def environment(job: JobFields) -> dict[str, str]:
+def environment(job: TrainingJob) -> dict[str, str]:
     """Return the variables with which a container finds its inputs and its data."""
     found = {
         f"SLIPWAY_INPUT_{name.upper()}": _path(name, source.artifact)
@@ -43,11 +40,10 @@ def environment(job: JobFields) -> dict[str, str]:
     return found
 
 
-def arguments(job: JobFields, others: InputVolumes, artifacts: object) -> list[str]:
+def arguments(job: TrainingJob, others: InputVolumes, artifacts: object) -> list[str]:
     """Return the arguments of the container that fetches files.
 
-    `artifacts` is what `input_artifacts` returns; in a preview, where other jobs are to run first,
-    that is not known yet.
+    `artifacts` is what `input_artifacts` returns, which a preview may not know yet.
 
     Raises:
         RuntimeError: artifacts are missing, with all of them and what exists instead.
@@ -67,7 +63,7 @@ def arguments(job: JobFields, others: InputVolumes, artifacts: object) -> list[s
     return [literal(json.dumps(each)) for each in fetched]
 
 
-def volumes(job: JobFields, others: InputVolumes, *, keeps_data: bool) -> list[dict[str, Any]]:
+def volumes(job: TrainingJob, others: InputVolumes, *, keeps_data: bool) -> list[dict[str, Any]]:
     """Return the volumes that a pod has for these files alone, each claim once."""
     listed: list[dict[str, Any]] = [
         {"name": name, **of_claim(claim)}
@@ -80,7 +76,7 @@ def volumes(job: JobFields, others: InputVolumes, *, keeps_data: bool) -> list[d
     return listed
 
 
-def mounts(job: JobFields, others: InputVolumes) -> list[dict[str, Any]]:
+def mounts(job: TrainingJob, others: InputVolumes) -> list[dict[str, Any]]:
     """Return where the fetching container finds the volumes of its inputs and the cache."""
     names = _volume_names(job, others)
     listed: list[dict[str, Any]] = [
@@ -90,7 +86,7 @@ def mounts(job: JobFields, others: InputVolumes) -> list[dict[str, Any]]:
     return listed + ([CACHE_MOUNT] if needs_cache(job) else [])
 
 
-def needs_cache(job: JobFields) -> bool:
+def needs_cache(job: TrainingJob) -> bool:
     """Return whether the job's data are fetched, and into no volume of its own."""
     return job.data is not None and job.data.url is not None and job.data.volume is None
 
@@ -101,26 +97,27 @@ def cache_claim(namespace: str) -> Manifest:
 
 
 def other_volumes(
-    job: JobFields, others: Mapping[str, JobFields], *, has_volume: bool
+    job: TrainingJob, others: Mapping[str, TrainingJob], *, has_volume: bool
 ) -> InputVolumes:
-    """Return the volumes of other jobs in which inputs of `job` lie.
-
-    With `has_volume` the stack has one on which jobs without `outputs` keep their files.
-    """
+    """Return the volumes of others that have inputs of `job`; `has_volume`: one is the stack's."""
     places = {
         name: _output_volume(others[source.job], has_volume) for name, source in job.inputs.items()
     }
     return {name: place for name, place in places.items() if place is not None}
 
 
-def _output_volume(job: JobFields, has_volume: bool) -> dict[str, str] | None:
+def output_directory(job: TrainingJob) -> PurePosixPath | None:
+    """Return the directory in a volume that `outputs` names; None where that is another store."""
+    url = urlsplit(job.outputs or "")
+    return PurePosixPath(normpath(url.path)) if url.scheme in {"file", "local"} else None
+
+
+def _output_volume(job: TrainingJob, has_volume: bool) -> dict[str, str] | None:
     """Return the volume that a job's files are copied to; None when that is another store."""
     if job.outputs is None:
         return {"claim": KEPT_CLAIM, "mountPath": KEPT_DIRECTORY} if has_volume else None
-    url = urlsplit(job.outputs)
-    if url.scheme not in {"file", "local"}:
+    if (directory := output_directory(job)) is None:
         return None
-    directory = PurePosixPath(normpath(url.path))
     holding = [
         {"claim": claim_name(job.origin, name, volume), "mountPath": volume.mount_path}
         for name, volume in job.volumes.items()
@@ -131,7 +128,7 @@ def _output_volume(job: JobFields, has_volume: bool) -> dict[str, str] | None:
 
 
 def input_artifacts(
-    job: JobFields, results: Mapping[str, Mapping[str, Any] | None]
+    job: TrainingJob, results: Mapping[str, Mapping[str, Any] | None]
 ) -> dict[str, Any]:
     """Return url and sha256 of each of a job's inputs, or under `missing` why it has none.
 
@@ -157,13 +154,13 @@ def _path(name: str, artifact: str) -> str:
     return f"{INPUT_DIR}/{name}/{PurePosixPath(artifact).name}"
 
 
-def _cache(job: JobFields) -> str:
+def _cache(job: TrainingJob) -> str:
     """Return where a container finds what holds the job's data."""
     volume = None if job.data is None else job.data.volume
     return CACHED_DATA if volume is None else job.volumes[volume].mount_path
 
 
-def _volume_names(job: JobFields, others: InputVolumes) -> dict[str, str]:
+def _volume_names(job: TrainingJob, others: InputVolumes) -> dict[str, str]:
     """Return the names of the pod's volumes with inputs, by claim: the job's own, if any."""
     own = {KEPT_CLAIM: KEPT_CLAIM} | {
         claim_name(job.origin, name, volume): name

@@ -1,26 +1,28 @@
-"""A training job, and what of it a run's inputs and its hash have."""
+"""A training job, each of its fields with its type, and what of it a run's inputs and hash have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import TypeAdapter, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 from pydantic.fields import FieldInfo
 
-from core.fields import CONFIG
+from core.fields import CONFIG, Count, Cpu, Image, LabelKey, LabelValue, Memory, NodeKey, Positive
 from core.validation import contradictory
-from jobs.model import fields
+from jobs.model import fields, parts
 from jobs.model.consistency import contradictions
-from jobs.model.job_fields import JobFields
-from jobs.model.parts import MODULES
+from jobs.model.fields import Content, Effect, InPlace, Judges, Trains, Waits
+
+TIMEOUT, START_TIMEOUT = 24 * 3600, 300
+"""Seconds: the defaults."""
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class TrainingJob(JobFields):
+class TrainingJob:
     """One distributed training run. In the stack's configuration the keys are camelCase.
 
         TrainingJob(
@@ -31,18 +33,104 @@ class TrainingJob(JobFields):
             volumes={"data": Volume(claim="images", mount_path="/data", read_only=True)},
         )
 
-    A job has exactly one of `module`, `script`, `build`, and `image` with `command`.
+    A job has exactly one of `module`, `script`, `build`, and `image` with `command`. The type of
+    each field says what another value does to a run that is there (`fields.Effect`); docs/jobs.md
+    describes them all.
 
     Raises:
         pydantic.ValidationError: with every field that is not allowed, and what contradicts itself.
     """
+
+    name: Trains[fields.Name]
+    was: Content[fields.FormerNames] = ()
+    # A program of the trainer's image: what entries of the catalogue run.
+    module: Trains[Literal["mnist", "cifar", "mnist_elastic", "images"] | None] = None
+    script: Content[fields.FilePath | None] = None
+    script_entry: Content[fields.InnerPath | None] = None
+    requirements: Content[fields.FilePath | None] = None
+    torch: Content[fields.Torch | None] = None
+    build: Content[parts.Build | None] = None
+    image: Content[Image | None] = None
+    command: Trains[Annotated[tuple[fields.Word, ...], Field(min_length=1)] | None] = None
+    args: Trains[tuple[fields.Word, ...]] = ()
+    working_dir: Trains[fields.FilePath | None] = None
+    backend: Trains[Literal["gloo", "nccl"]] = "gloo"
+    workers: Trains[fields.Workers] = 1
+    processes_per_node: Trains[Annotated[int, Field(ge=1, le=64)]] = 1
+    master: Trains[parts.Master | None] = None
+    cpu: Trains[Cpu] = "400m"
+    memory: Trains[Memory] = "1Gi"
+    ephemeral_storage: Trains[Memory | None] = None
+    gpus: Trains[Count | None] = None
+    limits: Trains[parts.Limits | None] = None
+    shared_memory: Trains[Memory | None] = None
+    node_selector: Trains[dict[NodeKey, LabelValue]] = Field(default_factory=dict)
+    tolerations: Trains[tuple[parts.Toleration, ...]] = ()
+    volumes: Trains[dict[fields.VolumeName, parts.Volume]] = Field(default_factory=dict)
+    pull_policy: Trains[Literal["IfNotPresent", "Always", "Never"]] = "IfNotPresent"
+    pull_secrets: Waits[tuple[fields.ObjectName, ...]] = ()
+    restart_policy: Trains[Literal["OnFailure", "Never", "ExitCode"]] = "OnFailure"
+    backoff_limit: InPlace[Count | None] = None
+    timeout: InPlace[fields.WholeSeconds] = TIMEOUT
+    start_timeout: Waits[fields.WholeSeconds] = START_TIMEOUT
+    ttl_seconds_after_finished: InPlace[Annotated[int, Field(ge=60)] | None] = None
+    clean_pod_policy: InPlace[Literal["None", "Running", "All"]] = "None"
+    priority_class: InPlace[fields.ObjectName | None] = None
+    queue: Waits[Annotated[fields.ObjectName, Field(max_length=63)] | None] = None
+    elastic: Trains[parts.Elastic | None] = None
+    labels: InPlace[dict[LabelKey, LabelValue]] = Field(default_factory=dict)
+    annotations: InPlace[dict[LabelKey, fields.Value]] = Field(default_factory=dict)
+    env: Trains[dict[fields.Variable, fields.Value | parts.SecretKey]] = Field(default_factory=dict)
+    epochs: Trains[Positive | None] = None
+    batch_size: Trains[Positive | None] = None
+    learning_rate: Trains[fields.AboveZero | None] = None
+    momentum: Trains[fields.Momentum | None] = None
+    seed: Trains[Count | None] = None
+    goal: Trains[fields.Goal | None] = None
+    outputs: Trains[fields.Url | None] = None
+    keep: Waits[tuple[fields.PathPattern, ...] | None] = None
+    outputs_every: Waits[fields.WholeSeconds | None] = None
+    depends_on: Waits[tuple[fields.Name, ...]] = ()
+    inputs: Trains[dict[fields.InputName, parts.JobInput]] = Field(default_factory=dict)
+    data: Trains[parts.Data | None] = None
+    checkpoint: Waits[parts.Checkpoint | None] = None
+    retries: Waits[Annotated[int, Field(ge=0, le=10)]] = 0
+    retry_on: Waits[Annotated[tuple[fields.Retriable, ...], Field(min_length=1)] | None] = None
+    on_cancel: Waits[Literal["keep", "delete"]] = "keep"
+    min_accuracy: Judges[
+        fields.Accuracy | Annotated[dict[str, fields.Accuracy], Field(min_length=1)] | None
+    ] = None
+    max_duration: Judges[fields.Seconds | None] = None
+    max_time_to_accuracy: Judges[fields.Seconds | None] = None
+    metrics: Waits[dict[fields.MetricName, fields.Pattern]] = Field(default_factory=dict)
+    require: Judges[dict[fields.MetricName, parts.Bounds]] = Field(default_factory=dict)
+    distributed: Judges[bool] = True
+    min_gpu_utilization: Waits[fields.Percent | None] = None
+    max_cost: Judges[fields.AboveZero | None] = None
+
+    @property
+    def origin(self) -> str:
+        """Its first name: what its files, volumes and images are called by, and its hash."""
+        return self.was[0] if self.was else self.name
+
+    @property
+    def fetches(self) -> bool:
+        """Whether a container of the trainer's image fetches files before the program starts."""
+        return bool(self.inputs) or (self.data is not None and self.data.url is not None)
+
+    @property
+    def max_restarts(self) -> int:
+        """The backoff limit that applies."""
+        if self.backoff_limit is not None:
+            return self.backoff_limit
+        return 1 if self.elastic is None else self.elastic.max_restarts + 1
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if found := contradictions(self):
             raise contradictory(found)
         if self.module is not None:
-            for name, default in MODULES[self.module].defaults.items():
+            for name, default in parts.MODULES[self.module].defaults.items():
                 if getattr(self, name) is None:
                     object.__setattr__(self, name, default)  # frozen only once it is complete
         return self
@@ -54,11 +142,11 @@ def fields_of(part: type[Any]) -> Mapping[str, FieldInfo]:
     return known
 
 
-def _effect(field: FieldInfo) -> fields.Effect | None:
-    return next((each for each in field.metadata if isinstance(each, fields.Effect)), None)
+def _effect(field: FieldInfo) -> Effect | None:
+    return next((each for each in field.metadata if isinstance(each, Effect)), None)
 
 
-EFFECTS: Mapping[str, fields.Effect | None] = {
+EFFECTS: Mapping[str, Effect | None] = {
     to_camel(name): _effect(field) for name, field in fields_of(TrainingJob).items()
 }
 """What another value of each field does, by its key in the stack's configuration.
@@ -77,7 +165,7 @@ def declaration(job: TrainingJob) -> dict[str, Any]:
     return {
         key: value
         for key, value in dumped.items()
-        if EFFECTS[key] is not fields.Effect.JUDGES and value not in (None, {}, [])
+        if EFFECTS[key] is not Effect.JUDGES and value not in (None, {}, [])
     }
 
 
@@ -92,6 +180,6 @@ def decisive(value: Any) -> Any:
     found = {
         to_camel(name): decisive(getattr(value, name))
         for name, field in fields_of(type(value)).items()
-        if _effect(field) in {None, fields.Effect.TRAINS}
+        if _effect(field) in {None, Effect.TRAINS}
     }
     return {key: each for key, each in found.items() if each not in (None, {}, [])}

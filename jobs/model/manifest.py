@@ -1,12 +1,5 @@
 """The manifest that is submitted for a job; the Pod Security Standard `restricted` admits it. Pure.
 
-    from jobs.model.job import TrainingJob
-    from jobs.model.manifest import manifest
-    from jobs.model.submission import Submission
-
-    job = TrainingJob(name="mine", image="example.org/mine:1", command=("train",), workers=3)
-    print(manifest(Submission(job=job, image=job.image)))
-
 Preview, admission and submission share it: nothing is added to what it returns.
 """
 
@@ -17,7 +10,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -26,9 +18,8 @@ from core.manifests import MANAGED_BY, read
 from jobs.model import inputs, pytorchjob
 from jobs.model.names import CONTAINER, INPUTS_CONTAINER, JOB_LABEL, RUN_LABEL, WORK
 from jobs.model.parts import Toleration
-from jobs.model.places import SECONDS_TO_STOP, prepare
-from jobs.model.program import environment, program
-from jobs.model.replicas import Role, Share, roles, share
+from jobs.model.places import prepare
+from jobs.model.program import Role, Share, environment, program, roles, share
 from jobs.model.submission import Submission
 from jobs.model.volumes import mounts, pod_volumes
 
@@ -37,23 +28,19 @@ _RESTRICTED = read(Path(__file__).with_name("restricted.yaml"))
 _TOLERATIONS = TypeAdapter(tuple[Toleration, ...])
 OF_THE_PROGRAM = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
 """Variables that mean something in the image of the job's program alone."""
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def manifest(
     submission: Submission,
     *,
     facts: Mapping[str, Any] | None = None,
-    labels: Mapping[str, str] = NOTHING,
-    annotations: Mapping[str, str] = NOTHING,
+    labels: Mapping[str, str] = {},
+    annotations: Mapping[str, str] = {},
 ) -> dict[str, Any]:
     """Return the object that runs a job: a PyTorchJob.
 
-    Args:
-        submission: What to run, with what, and where.
-        facts: What trains it (`jobs.records.history.provenance`), for a run that is tracked.
-        labels: The run's own, on the object; pods have the one that names their run.
-        annotations: The run's own, on the object.
+    `labels` and `annotations` are the run's own; pods have the label that names it. `facts` are
+    what trains a run that is tracked (`jobs.records.history.provenance`).
 
     Raises:
         RuntimeError: files that the job needs were not left by the jobs before it.
@@ -90,11 +77,7 @@ def manifest(
 
 
 def checkpoint_key(submission: Submission) -> str:
-    """Return the name of what checkpoints belong to: a program with its arguments and inputs.
-
-    How many replicas there are, and what each asks for, is not part of it. In a preview it may not
-    be known yet.
-    """
+    """Return the name of a program's checkpoints: of its arguments and inputs, not its replicas."""
     parts = ("image", "command", "args", "env")
     # A job that was renamed goes on: variables and hosts have its first name.
     submission = replace(submission, job=replace(submission.job, name=submission.job.origin))
@@ -129,8 +112,6 @@ def _pod(submission: Submission, share: Share) -> dict[str, Any]:
         "serviceAccountName": submission.account,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        # Python as process 1 ignores SIGTERM, so a stop would always take all of it.
-        "terminationGracePeriodSeconds": SECONDS_TO_STOP,
         "securityContext": _RESTRICTED["pod"],
         **{key: value for key, value in optional.items() if value},
         "containers": [_container(submission, share)],

@@ -205,19 +205,12 @@ class Bounds:
 
 
 class Module(NamedTuple):
-    """A program in the trainer's image, which the catalogue runs.
+    """A program in the trainer's image, which the catalogue runs."""
 
-    Args:
-        options: The command line's option for each of a job's fields that it takes.
-        defaults: The fields' values unless the job has others.
-        arguments: Its other arguments, always.
-        is_elastic: Whether it goes on when replicas are lost, and needs an elastic job for that.
-    """
-
-    options: Mapping[str, str]
-    defaults: Mapping[str, Any]
-    arguments: Sequence[str] = ()
-    is_elastic: bool = False
+    options: Mapping[str, str]  # of its command line, by the field of a job that each one takes
+    defaults: Mapping[str, Any]  # the fields' values unless the job has others
+    arguments: Sequence[str] = ()  # the others, always
+    is_elastic: bool = False  # whether it needs an elastic job, whose replicas may be lost
 
 
 (_PROGRAMS,) = manifests.rendered(Path(__file__).with_name("programs.yaml"), outputs=OUTPUT_DIR)

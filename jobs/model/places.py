@@ -10,16 +10,9 @@ a URL of its own for one of them:
 At a URL of the job's own, which other stacks may share, that is checkpoints/<project>/<stack>/….
 
 The agent in the pod writes and prunes outputs/ (`slipway_trainer.agent`); where checkpoints/ is in
-a store, it copies them from and to a directory of the pod's. Where files are kept, how often they
-are written, and where a run is tracked can't alter a result.
-
-Of a tracked run the agent in each pod sends the ranks' events on, by these variables:
-
-    SLIPWAY_TRACKING             mlflow, wandb or tensorboard
-    SLIPWAY_TRACKING_URL         of the server, as pods reach it
-    SLIPWAY_TRACKING_ADDRESS     of the server, as a browser reaches it
-    SLIPWAY_TRACKING_EXPERIMENT  <stack>/<job>
-    SLIPWAY_TRACKING_FACTS       what trains, as JSON: revision, image, data, settings
+a store, it copies them from and to a directory of the pod's. Of a tracked run it sends the ranks'
+events to SLIPWAY_TRACKING: mlflow, wandb or tensorboard, with the server's _URL and, for browsers,
+_ADDRESS, the _EXPERIMENT <stack>/<job>, and as JSON the _FACTS. None of that can alter a result.
 """
 
 from __future__ import annotations
@@ -33,14 +26,14 @@ from jobs.model.names import USER, WORK, literal, outputs_url
 from jobs.model.volumes import of_claim
 
 if TYPE_CHECKING:
-    from jobs.model.job_fields import JobFields
-    from jobs.model.replicas import Role
+    from jobs.model.job import TrainingJob
+    from jobs.model.program import Role
     from jobs.model.submission import Submission
 
 Map = Mapping[str, Any]
 VOLUME_URL = f"file://{KEPT_DIRECTORY}"
-SECONDS_TO_STOP = 10
-"""Between SIGTERM and SIGKILL."""
+_SECONDS_TO_STOP = 10
+"""Between SIGTERM and SIGKILL: Python as process 1 ignores SIGTERM, so a stop takes all of it."""
 _SECONDS_TO_COPY_OUT = 60
 """The same where what a program leaves is to be copied."""
 _SECONDS_TO_WRITE = 30
@@ -48,7 +41,7 @@ _SECONDS_TO_WRITE = 30
 _TRACKING = "SLIPWAY_TRACKING"
 
 
-def checkpoints_url(job: JobFields, place: str | None) -> str | None:
+def checkpoints_url(job: TrainingJob, place: str | None) -> str | None:
     """Return where a job's checkpoints are; None where it has none, or no place for them."""
     if job.checkpoint is None:
         return None
@@ -60,14 +53,14 @@ def prepare(
 ) -> None:
     """Give the pods of a role what they need for the files that they write, and for tracking.
 
-    Rank 0 keeps its files: that is the Master, or in an elastic job, where each Worker may become
-    rank 0, all of them. `key` names the checkpoints' program, and `facts` are what trains a run.
+    `key` names the checkpoints' program, and `facts` are what trains a run.
     """
     job, place = submission.job, submission.place
+    # Rank 0 keeps its files. In an elastic job each Worker may become it.
     may_be_rank_0 = role == "Master" or job.elastic is not None
     variables = _declared(job, may_be_rank_0=may_be_rank_0)
     needs_volume = False
-    seconds = SECONDS_TO_STOP if job.outputs is None else _SECONDS_TO_COPY_OUT
+    seconds = _SECONDS_TO_STOP if job.outputs is None else _SECONDS_TO_COPY_OUT
     if job.checkpoint is not None and (url := checkpoints_url(job, place)) is not None:
         folder, is_store = f"checkpoints/{job.origin}/{key}", url != VOLUME_URL
         stack = None if job.checkpoint.url is None else submission.stack
@@ -100,7 +93,7 @@ def prepare(
         mount(pod)
 
 
-def _declared(job: JobFields, *, may_be_rank_0: bool) -> dict[str, str]:
+def _declared(job: TrainingJob, *, may_be_rank_0: bool) -> dict[str, str]:
     """Return the variables that a job's own fields become, for the launcher in its pods."""
     variables = {}
     if job.outputs_every is not None:

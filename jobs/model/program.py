@@ -1,23 +1,27 @@
-"""What a container runs, the trainer's own programs among it, and its environment. Pure."""
+"""The replicas of a job: how many of each role, what each requests, runs and has in `env`. Pure."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from core.fields import cores, size
 from core.manifests import MANAGED_BY, Manifest
 from jobs.model import inputs
 from jobs.model.fields import TAKEN
-from jobs.model.names import OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP, literal, secret_name
-from jobs.model.parts import MODULES, SecretKey
+from jobs.model.names import GPU, OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP, literal, secret_name
+from jobs.model.parts import MODULES, Limits, Master, SecretKey
 from jobs.model.pytorchjob import host
-from jobs.model.replicas import Share, roles
 
 if TYPE_CHECKING:
-    from jobs.model.job_fields import JobFields
+    from jobs.model.job import TrainingJob
 
+Role = Literal["Master", "Worker"]
+_RESOURCES = ("cpu", "memory", "ephemeral-storage", GPU)
 RANK_PLACEHOLDER = "{rank}"
 RUN_ID = "SLIPWAY_RUN_ID"
 """The variable that comes before a job's own, which may refer to it, too."""
@@ -26,7 +30,70 @@ _GIVEN = "|".join([r"(?:PET|SLIPWAY)_\w+", "HOME", THREADS, *sorted(TAKEN)])
 """Matches the names of variables that arguments may refer to, as $(NAME), besides the job's own."""
 
 
-def program(job: JobFields, share: Share, entry: str | None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Share:
+    """One replica's share of a node."""
+
+    cpu: str
+    memory: str
+    ephemeral_storage: str | None
+    gpus: int
+    limits: Limits
+
+    @property
+    def cores(self) -> Decimal:
+        return cores(self.cpu)
+
+    @property
+    def bytes(self) -> int:
+        return size(self.memory)
+
+    @property
+    def memory_limit(self) -> str:
+        return self.memory if self.limits.memory is None else self.limits.memory
+
+    def threads(self, processes: int) -> int:
+        """Return as many threads as each of its processes has full cores, at least one."""
+        return max(1, int(self.cores / processes))
+
+    def manifest(self) -> dict[str, Any]:
+        """Return it as a container's resources."""
+        gpus = str(self.gpus) if self.gpus else None
+        resources = {
+            "requests": (self.cpu, self.memory, self.ephemeral_storage, gpus),
+            "limits": (self.limits.cpu, self.memory_limit, self.limits.ephemeral_storage, gpus),
+        }
+        return {
+            kind: {name: of for name, of in zip(_RESOURCES, amounts, strict=True) if of is not None}
+            for kind, amounts in resources.items()
+        }
+
+
+def share(job: TrainingJob, role: Role) -> Share:
+    """Return what a replica of `job` in a role requests."""
+    own = job.master if role == "Master" and job.master is not None else Master()
+
+    def amount(name: str) -> Any:
+        of_role = getattr(own, name)
+        return getattr(job, name) if of_role is None else of_role
+
+    gpus = amount("gpus")
+    if gpus is None:
+        gpus = job.processes_per_node if job.backend == "nccl" else 0
+    limits = amount("limits") or Limits()
+    if own.limits is None and own.memory is not None:
+        # A limit that was chosen for the Workers' memory means nothing to a Master with its own.
+        limits = replace(limits, memory=own.memory)
+    return Share(amount("cpu"), amount("memory"), amount("ephemeral_storage"), gpus, limits)
+
+
+def roles(job: TrainingJob) -> dict[Role, int]:
+    """Return the number of replicas of each role; a role that has none is left out."""
+    counts: dict[Role, int] = {"Master": 0 if job.elastic is not None else 1, "Worker": job.workers}
+    return {role: count for role, count in counts.items() if count > 0}
+
+
+def program(job: TrainingJob, share: Share, entry: str | None) -> dict[str, Any]:
     """Return a container's command and arguments; of a script `entry` is the file to start."""
     processes = job.processes_per_node
     launch = ["python3", "-m", "slipway_trainer.launch", "--processes", str(processes), "--"]
@@ -66,7 +133,7 @@ def program(job: JobFields, share: Share, entry: str | None) -> dict[str, Any]:
     return {key: [*map(filled, words)] for key, words in written.items() if words}
 
 
-def environment(job: JobFields, share: Share) -> list[dict[str, Any]]:
+def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
     """Return a container's variables, besides those that the training operator sets."""
     own = None if job.script is None else job.working_dir
     variables: dict[str, str | SecretKey] = {
@@ -90,7 +157,7 @@ def environment(job: JobFields, share: Share) -> list[dict[str, Any]]:
     ]
 
 
-def secrets(job: JobFields, namespace: str, values: Mapping[str, str]) -> list[Manifest]:
+def secrets(job: TrainingJob, namespace: str, values: Mapping[str, str]) -> list[Manifest]:
     """Return the Secret with what `job` has of the configuration's secrets `values`, if any."""
     data = {
         name: base64.b64encode(values[each.config].encode()).decode()

@@ -1,20 +1,22 @@
-"""The shape of a PyTorchJob, Kubeflow's object: its replicas, labels and what may change in it.
+"""The shape of a PyTorchJob, Kubeflow's object: what is submitted, and what it and its pods show.
 
-Pure, and quick to import. What else knows this shape, in what a cluster shows of a run, is
-`jobs.observe.pytorchjob`.
+Pure, and quick to import; objects are the API server's JSON.
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/apis/kubeflow.org/v1/pytorch_types.go
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from core.manifests import condition, holds
 from jobs.model.names import RUN_LABEL
 
 if TYPE_CHECKING:
-    from jobs.model.job_fields import JobFields
+    from jobs.model.job import TrainingJob
 
 API_VERSION = "kubeflow.org/v1"
 API_PATH = f"/apis/{API_VERSION}/namespaces/{{namespace}}/pytorchjobs"
@@ -23,57 +25,44 @@ JOB_NAME_LABEL = "training.kubeflow.org/job-name"
 TYPE_LABEL = "training.kubeflow.org/replica-type"
 INDEX_LABEL = "training.kubeflow.org/replica-index"
 _BACKSTOP_SECONDS = 120
+DEADLINE = "active longer than specified deadline"
+"""A part of the message of the condition Failed when it is about the job's deadline:
+https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go"""
+_INDEX = re.compile("[0-9]{1,6}")
+REPEATS = "Error pod "
+"""The beginning of the message of an operator's event that repeats those of a pod:
+https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/core/pod.go, RecordAbnormalPods"""
 
-Parts = dict[str, "Parts | None"]
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """A job's queue in Kueue: https://kueue.sigs.k8s.io/docs/tasks/run/kubeflow/pytorchjobs/"""
-METADATA: Parts = {"labels": {"*": {}, QUEUE_LABEL: None}, "annotations": {}}
-_TEMPLATE: Parts = {"metadata": METADATA, "spec": {"priorityClassName": {}}}
-CHANGEABLE: Parts = {
-    "metadata": METADATA,
-    "spec": {"runPolicy": {}, "pytorchReplicaSpecs": {"*": {"template": _TEMPLATE}}},
-}
-"""The parts of a live PyTorchJob that are changed in place, each with all below it; * is any key
-that is not named, and None leaves one out: Kueue refuses another queue while a job runs.
-`runPolicy.suspend` is the user's and Kueue's, so no manifest has it.
-
-The webhook has one immutable field, `runPolicy.managedBy`, which no manifest here has.
-https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/common/util/webhooks.go
-"""
 
 
 @dataclass(frozen=True)
 class Topology:
     """The replicas and processes of a job.
 
-    Each replica is one pod. Replicas are numbered from 0: the Master first, if the job has one,
-    then the Workers. Each runs `processes` processes, and their ranks follow the replicas'. Of an
-    elastic job, which has Workers alone, replicas may be lost and replaced while it trains.
+    Replicas are numbered from 0: the Master first, of a job that is not elastic, then the Workers.
+    The ranks of their processes follow that order.
     """
 
-    replicas: int
-    processes: int = 1
-    has_master: bool = True
-    elastic: bool = False
+    replicas: int  # each is one pod
+    processes: int = 1  # in each replica
+    elastic: bool = False  # Workers alone, which may be lost and replaced while it trains
 
     @classmethod
     def of_declared(cls, job: Mapping[str, Any]) -> Topology:
         """Return the topology of a job as it is declared (`jobs.model.job.declaration`)."""
         elastic = job.get("elastic") is not None
         replicas = int(job.get("workers", 1)) + (not elastic)
-        return cls(replicas, int(job.get("processesPerNode", 1)), not elastic, elastic)
+        return cls(replicas, int(job.get("processesPerNode", 1)), elastic)
 
     @classmethod
     def of_object(cls, job: Mapping[str, Any]) -> Topology:
         """Return the topology of a PyTorchJob, as the API server has it."""
         spec = job["spec"]
-        roles = spec["pytorchReplicaSpecs"]
-        return cls(
-            replicas=sum(int(role.get("replicas", 1)) for role in roles.values()),
-            processes=int(spec.get("nprocPerNode", 1)),
-            has_master="Master" in roles,
-            elastic="elasticPolicy" in spec,
-        )
+        roles = spec["pytorchReplicaSpecs"].values()
+        replicas = sum(int(role.get("replicas", 1)) for role in roles)
+        return cls(replicas, int(spec.get("nprocPerNode", 1)), "elasticPolicy" in spec)
 
     @property
     def world_size(self) -> int:
@@ -95,7 +84,7 @@ class Topology:
 
 
 def document(
-    job: JobFields, metadata: Mapping[str, Any], replicas: Mapping[Any, Mapping[str, Any]]
+    job: TrainingJob, metadata: Mapping[str, Any], replicas: Mapping[Any, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return the PyTorchJob that runs `job`; `replicas` has how many, and the template, by role."""
     ttl = job.ttl_seconds_after_finished
@@ -139,3 +128,65 @@ def run_of(thing: Mapping[str, Any]) -> str | None:
     """Return which submission a PyTorchJob is, or a pod belongs to; None without that label."""
     run_id: str | None = (thing["metadata"].get("labels") or {}).get(RUN_LABEL)
     return run_id
+
+
+def conditions(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the conditions of a job that hold."""
+    found = (job.get("status") or {}).get("conditions") or []
+    return [each for each in found if each.get("status") == "True"]
+
+
+def message_of(job: Mapping[str, Any], type_: str) -> str | None:
+    """Return the message of a condition of a job that holds; None where it does not."""
+    return str(condition(job, type_).get("message", "")) if holds(job, type_) else None
+
+
+def has_ended(job: Mapping[str, Any]) -> bool:
+    """Return whether the operator calls a job Succeeded or Failed."""
+    return holds(job, "Succeeded") or holds(job, "Failed")
+
+
+def is_suspended(job: Mapping[str, Any]) -> bool:
+    """Return whether a user or Kueue has suspended a job, until the operator has resumed it."""
+    is_set = bool(job["spec"].get("runPolicy", {}).get("suspend"))
+    return not has_ended(job) and (is_set or holds(job, "Suspended"))
+
+
+def resumed(job: Mapping[str, Any]) -> float:
+    """Return how many seconds after its creation a job was resumed last; 0 if it never was.
+
+    Kubernetes counts its deadline from then, too: the operator sets `startTime` anew.
+    https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go
+    """
+    found = condition(job, "Suspended")
+    if found.get("status") != "False":
+        return 0.0
+    times = (found["lastTransitionTime"], job["metadata"]["creationTimestamp"])
+    last, first = map(datetime.fromisoformat, times)
+    return (last - first).total_seconds()
+
+
+def times(job: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return when the operator began with a job, or it was created, and when it completed it."""
+    status = job.get("status") or {}
+    started = status.get("startTime") or job["metadata"]["creationTimestamp"]
+    return started, status.get("completionTime")
+
+
+def is_replica(pod: Mapping[str, Any]) -> bool:
+    """Return whether a pod has the labels of one that the operator made for a job, as any may."""
+    labels = pod["metadata"].get("labels") or {}
+    return TYPE_LABEL in labels and _INDEX.fullmatch(labels.get(INDEX_LABEL, "")) is not None
+
+
+def replica_number(pod: Mapping[str, Any], topology: Topology) -> int:
+    """Return which replica a pod is, from 0: see `Topology`."""
+    labels = pod["metadata"]["labels"]
+    is_behind = labels[TYPE_LABEL] == "worker" and not topology.elastic
+    return int(labels[INDEX_LABEL]) + is_behind
+
+
+def is_of(pod: Mapping[str, Any], uid: str) -> bool:
+    """Return whether a pod belongs to the job of that uid, and to no other of its name."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    return any(owner["uid"] == uid for owner in owners)

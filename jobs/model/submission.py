@@ -22,37 +22,21 @@ from jobs.model.volumes import MountedScript
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
-    """All that the manifest of a job follows from. In a preview a value may not be known yet.
+    """All that the manifest of a job follows from. In a preview a value may not be known yet."""
 
-    Args:
-        job: As its cluster requires it (`jobs.adapt`).
-        image: What its pods run.
-        namespace: Where they run.
-        account: Their service account, whose token is not mounted.
-        fetch_image: The trainer's image where files are fetched before the program starts.
-        script: The files of its `script`, where it has one.
-        input_volumes: The volumes of other jobs in which its inputs lie.
-        keeps_data: Whether the claim `slipway-data` keeps the `data` of jobs; else each pod's goes.
-        place: Where the stack keeps files (`jobs.model.places`); None for nowhere.
-        stack: `<project>/<stack>`, where its checkpoints are at a URL of its own; else None.
-        artifacts: `url` and `sha256` of each of its inputs, or under `missing` why it has none.
-        tracking: Where it is tracked: `kind`, `experiment`, and of a server `url` and `address`.
-        succeeded: The id of the run before it that succeeded last, as far as known; no input.
-    """
-
-    job: TrainingJob
-    image: Any
+    job: TrainingJob  # as its cluster requires it (`jobs.adapt`)
+    image: Any  # what its pods run
     namespace: str = JOBS
-    account: str = JOB_ACCOUNT
-    fetch_image: Any = None
+    account: str = JOB_ACCOUNT  # of its pods, whose token is not mounted
+    fetch_image: Any = None  # the trainer's, where files are fetched before the program starts
     script: MountedScript | None = None
     input_volumes: InputVolumes = field(default_factory=dict)
-    keeps_data: bool = False
-    place: str | None = None
-    stack: str | None = None
-    artifacts: Any = None
-    tracking: Mapping[str, str] | None = None
-    succeeded: str | None = None
+    keeps_data: bool = False  # whether the claim `slipway-data` keeps jobs' `data`; else it goes
+    place: str | None = None  # where the stack keeps files (`jobs.model.places`), if anywhere
+    stack: str | None = None  # `<project>/<stack>`, where checkpoints are at a URL of the job's own
+    artifacts: Any = None  # see `inputs.input_artifacts`
+    tracking: Mapping[str, str] | None = None  # `kind`, `experiment`; a server's `url`, `address`
+    succeeded: str | None = None  # the run before it that succeeded last, if known; no input
 
     def __post_init__(self) -> None:
         if (self.job.script is None) != (self.script is None):
@@ -71,11 +55,7 @@ class Submission:
 
     @classmethod
     def from_inputs(cls, inputs: Mapping[str, Any]) -> Submission:
-        """Return what the inputs of a run submit.
-
-        Raises:
-            RuntimeError: the job is not allowed, with everything that is wrong with it.
-        """
+        """Return what the inputs of a run submit; raise `RuntimeError` with all that is wrong."""
         job = check(TrainingJob, inputs["job"], "job")
         if isinstance(job, list):
             raise RuntimeError("\n".join(map(str, job)))  # noqa: TRY004  # these are problems

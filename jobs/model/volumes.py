@@ -16,10 +16,10 @@ from core.fields import size
 from core.manifests import KEPT, MANAGED_BY, Manifest
 from jobs.model.names import OWN_VOLUMES
 from jobs.model.parts import Volume
-from jobs.model.replicas import Share
 
 if TYPE_CHECKING:
-    from jobs.model.job_fields import JobFields
+    from jobs.model.job import TrainingJob
+    from jobs.model.program import Share
 
 _READABLE_AND_EXECUTABLE = 0o555
 _LONGEST_KEY = 200
@@ -28,29 +28,20 @@ _TEXT = re.compile("[\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U
 
 
 class MountedScript(TypedDict):
-    """The files of a job's script as a ConfigMap has them.
+    """The files of a job's script as a ConfigMap has them."""
 
-    Args:
-        name: The ConfigMap's, which changes with the content of the files.
-        entry: The file to start.
-        items: Each path in the script's folder by its key in the ConfigMap.
-    """
-
-    name: str
-    entry: str
-    items: Mapping[str, str]
+    name: str  # of the ConfigMap, which changes with the content of the files
+    entry: str  # the file to start
+    items: Mapping[str, str]  # each path in the script's folder, by its key in the ConfigMap
 
 
 @dataclass(frozen=True)
 class Script:
-    """The files of a job's script, by their path in its folder; `entry` is the one to start.
-
-    They are an immutable ConfigMap; `jobs.sources` reads them.
-    """
+    """The files of a job's script, which are an immutable ConfigMap; `jobs.sources` reads them."""
 
     job: str
-    entry: str
-    files: Mapping[str, bytes]
+    entry: str  # the file to start
+    files: Mapping[str, bytes]  # by their path in its folder
     left_out: Sequence[str] = ()  # what no pod could have of them
 
     @property
@@ -70,12 +61,6 @@ class Script:
             number = sum(key == plain or key.startswith(f"{plain}.") for key in items)
             items[f"{plain}.{number}" if plain in items else plain] = path
         return items
-
-    @property
-    def sources(self) -> dict[str, str]:
-        """The Python files among them, by their path."""
-        python = (path for path in self.files if path.endswith(".py"))
-        return {path: self.files[path].decode(errors="replace") for path in python}
 
     @property
     def mounted(self) -> MountedScript:
@@ -111,7 +96,9 @@ def claim_name(job: str, name: str, volume: Volume) -> str:
     return f"{job}-{name}-{hashlib.sha256(source).hexdigest()[:8]}"
 
 
-def pod_volumes(job: JobFields, share: Share, script: MountedScript | None) -> list[dict[str, Any]]:
+def pod_volumes(
+    job: TrainingJob, share: Share, script: MountedScript | None
+) -> list[dict[str, Any]]:
     """Return a pod's volumes."""
     half = f"{max(1, size(share.memory_limit) // 2**21)}Mi"
     shared = half if job.shared_memory is None else job.shared_memory
@@ -124,11 +111,14 @@ def pod_volumes(job: JobFields, share: Share, script: MountedScript | None) -> l
         items = [{"key": key, "path": path} for key, path in sorted(script["items"].items())]
         files = {"name": script["name"], "items": items, "defaultMode": _READABLE_AND_EXECUTABLE}
         own["script"] = {"configMap": files}
-    own |= {name: _source(job.origin, name, each) for name, each in job.volumes.items()}
+    for name, volume in job.volumes.items():
+        own[name] = of_claim(claim_name(job.origin, name, volume))
+        if (most := volume.empty_dir) is not None:
+            own[name] = {"emptyDir": {} if most is True else {"sizeLimit": most}}
     return [{"name": name, **source} for name, source in own.items()]
 
 
-def mounts(job: JobFields, script: MountedScript | None) -> list[dict[str, Any]]:
+def mounts(job: TrainingJob, script: MountedScript | None) -> list[dict[str, Any]]:
     """Return where a container finds the pod's volumes."""
     places = [
         (name, path, name == "script")
@@ -142,7 +132,7 @@ def mounts(job: JobFields, script: MountedScript | None) -> list[dict[str, Any]]
     ]
 
 
-def host_volumes(job: JobFields, namespace: str) -> Iterator[Manifest]:
+def host_volumes(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
     """Yield the objects that give directories of a node to `job`'s pods, in order."""
     for name, volume in job.volumes.items():
         if volume.host_path is None:
@@ -158,7 +148,7 @@ def host_volumes(job: JobFields, namespace: str) -> Iterator[Manifest]:
         yield from objects
 
 
-def claims(job: JobFields, namespace: str) -> Iterator[tuple[Manifest, bool]]:
+def claims(job: TrainingJob, namespace: str) -> Iterator[tuple[Manifest, bool]]:
     """Yield the claim of each of `job`'s volumes with a size, and whether it is kept."""
     for name, volume in job.volumes.items():
         if volume.size is not None:
@@ -196,9 +186,3 @@ def claim(  # noqa: PLR0913  # what it is called, and what a claim may ask for
 def of_claim(name: str) -> dict[str, Any]:
     """Return the source of a pod's volume that is a claim's."""
     return {"persistentVolumeClaim": {"claimName": name}}
-
-
-def _source(job: str, name: str, volume: Volume) -> dict[str, Any]:
-    if volume.empty_dir is None:
-        return of_claim(claim_name(job, name, volume))
-    return {"emptyDir": {} if volume.empty_dir is True else {"sizeLimit": volume.empty_dir}}

@@ -50,10 +50,7 @@ class Exit:
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        """What the program reported in its termination message; empty when that is no JSON object.
-
-        A user's program need not report anything; a message may be cut, or be the end of a log.
-        """
+        """What the program reported in its termination message; empty unless that is JSON."""
         return json_map(self.message)
 
     @property

@@ -43,19 +43,15 @@ class Failure:
             ready = condition(self.replica.pod, "Ready")
             if ready.get("status", "True") != "True":
                 self.finished = moment(ready.get("lastTransitionTime", ""))
-        self.origin = self._origin()
+        is_evicted = self.replica.evicted is not None
+        is_stopped = self.exit.code == _TERMINATED or self.replica.was_deleted(self.finished)
+        self.origin = Origin.STOPPED if is_stopped and not is_evicted else Origin.OWN
+        if self.exit.lost_peer:
+            self.origin = Origin.PEER
         # The rank that failed; of several in one replica the first, unless one reported it.
         reported, topology = self.exit.report.get("rank"), self.replica.topology
         is_known = isinstance(reported, int) and not topology.elastic
         self.rank = reported if is_known else topology.first_rank(self.replica.number)
-
-    def _origin(self) -> Origin:
-        if self.exit.lost_peer:
-            return Origin.PEER
-        if self.replica.evicted is not None:
-            return Origin.OWN
-        stopped = self.exit.code == _TERMINATED or self.replica.was_deleted(self.finished)
-        return Origin.STOPPED if stopped else Origin.OWN
 
     def __str__(self) -> str:
         who = f"rank {self.rank} ({self.replica.name})"
@@ -72,9 +68,8 @@ def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Fa
     A rank that fails takes its peers along, and may be running again before they notice. So
     failures that come from a peer are traced back to what had failed while they still ran.
 
-    Args:
-        failures: In the order in which they were seen; at least one.
-        ended_well: Exits with code 0: a rank that ends early takes its peers along as well.
+    `failures` are in the order in which they were seen, `ended_well` the exits with code 0: a rank
+    that ends early takes its peers along as well.
     """
     left = sorted(failures, key=lambda each: each.finished)
     last = group = _burst(left)
@@ -129,10 +124,7 @@ class Disruption:
 
 
 def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruption | None:
-    """Return how the cluster took a pod away; None for one that it did not.
-
-    While its program runs, its deletion is one, too.
-    """
+    """Return how the cluster took a pod away, or that it was deleted while it ran; else None."""
     name, status = pod["metadata"]["name"], pod.get("status") or {}
     if holds(pod, "DisruptionTarget"):
         found = condition(pod, "DisruptionTarget")

@@ -1,11 +1,14 @@
 """How much a run's GPUs compute, as NVIDIA's DCGM exporter measures it now and then."""
 
+from __future__ import annotations
+
 import json
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kubernetes.client.exceptions import ApiException
 
@@ -13,14 +16,15 @@ from core import kube
 from core.kube import Request, api_message
 from jobs.api.client import JobApi, Unreachable
 
+if TYPE_CHECKING:
+    from jobs.observe.run_state import RunState
+
 IDLE_SECONDS = 600.0
 """So long a program may load data or evaluate, for example."""
 _GAP_SECONDS = 120.0  # what a GPU did is unknown where it was not measured for so long
 METRIC = "DCGM_FI_DEV_GPU_UTIL"
-"""Per cent of the time in which a kernel ran on the GPU.
-
-https://docs.nvidia.com/deploy/nvml-api/structnvmlUtilization__t.html
-"""
+"""Per cent of the time in which a kernel ran on the GPU:
+https://docs.nvidia.com/deploy/nvml-api/structnvmlUtilization__t.html"""
 _SAMPLE = re.compile(rf"^{METRIC}{{(.*)}}\s+(\d[\d.eE+-]*)", re.MULTILINE)  # not NaN or +Inf
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _MOST = 100.0  # what is not known is a huge number to DCGM
@@ -28,11 +32,9 @@ _MOST = 100.0  # what is not known is a huge number to DCGM
 Gpu = tuple[str, str]
 """A pod, and which of its GPUs."""
 _EXPORTERS = ("app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter")
-"""The labels of its Helm chart, and of NVIDIA's GPU operator.
-
+"""The labels of its Helm chart, and of NVIDIA's GPU operator:
 https://github.com/NVIDIA/dcgm-exporter/blob/main/deployment/templates/_helpers.tpl and
-https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-dcgm-exporter/0800_daemonset.yaml
-"""
+https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-dcgm-exporter/0800_daemonset.yaml"""
 # Of the first port that a pod declares: ResourceLocation in
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/registry/core/pod/strategy.go
 _METRICS = "/api/v1/namespaces/{namespace}/pods/{name}/proxy/metrics"
@@ -83,10 +85,7 @@ class GpuUse:
     _streaks: dict[Gpu, Streak] = field(default_factory=dict)
 
     def see(self, at: float, measured: Mapping[Gpu, float], least: float) -> None:
-        """Take in measurements in per cent, made at a time in seconds of any one clock.
-
-        Below `least` a GPU counts as idle.
-        """
+        """Take in measurements in per cent, at a time in seconds; below `least` a GPU is idle."""
         for gpu, percent in measured.items():
             before = self._streaks.pop(gpu, None)
             if percent >= least:
@@ -103,13 +102,11 @@ class GpuUse:
 
 @dataclass
 class GpuMeter:
-    """Measures the GPUs of one run, in threads of its own."""
+    """Measures the GPUs of one run, in threads of its own; below `least` per cent one is idle."""
 
     api: JobApi
-    running: Callable[[], Mapping[str, str]]
-    """Returns the nodes of the pods whose GPUs are measured, by name; none before it is time."""
-    see: Callable[[float, Mapping[Gpu, float]], None]
-    """Takes what was measured at a time, by the monotonic clock: per cent by pod name."""
+    run: RunState
+    least: float
     warn: Callable[[str], None]
     _result: _Look | None = None
     _thread: threading.Thread | None = None
@@ -125,7 +122,10 @@ class GpuMeter:
             self._take_in(*self._result)
             self._result = None
         now = time.monotonic()
-        if now - self._begun < LOOK_SECONDS or not (pods := self.running()):
+        # Those that start first wait for the others, without using their GPUs.
+        started = self.run.replicas.values() if self.run.all_started else ()
+        pods = {each.name: str(each.node) for each in started if each.running and each.gpus}
+        if now - self._begun < LOOK_SECONDS or not pods:
             return
         self._begun = now
         # None keeps the process alive.
@@ -133,7 +133,7 @@ class GpuMeter:
         self._thread.start()
 
     def _take_in(self, at: float, measured: Mapping[Gpu, float], problem: str | None) -> None:
-        self.see(at, measured)
+        self.run.see_gpus(at, measured, self.least)
         if problem is None:
             self._lacking_since = None
             return

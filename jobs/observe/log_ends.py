@@ -54,10 +54,7 @@ class LogEnds:
         return {replica.ranks: frames for replica, frames in self._stood()}
 
     def summary(self, number: int) -> dict[str, Any]:
-        """Return what a replica left when it ended, by an event in its log; empty without it.
-
-        Its termination message has 4 KB alone.
-        """
+        """Return a replica's whole message, which 4 KB did not hold, by its log; else nothing."""
         log = self.kept.log(number, self.run.replicas[number].container_id)
         events = events_of(log, ["summary"])
         found: list[Event] = [each["summary"] for each in events if "summary" in each]
@@ -92,10 +89,7 @@ class LogEnds:
 
 
 def stack_frames(lines: Sequence[str]) -> list[str]:
-    """Return the innermost frames of the main thread in the last dump of a log, innermost first.
-
-    A dump has a block for each thread, the main thread's last. Nothing without a dump.
-    """
+    """Return the main thread's innermost frames, which end a log's last dump, innermost first."""
     starts = _starts(lines)
     frames: list[str] = []
     for line in lines[starts[-1] + 1 :] if starts else ():

@@ -18,8 +18,8 @@ from core.fields import gibibytes
 from core.kube import api_message
 from core.manifests import condition
 from jobs.api.client import JobApi, Object, Unreachable
+from jobs.model.pytorchjob import is_suspended
 from jobs.observe.outcome import warnings
-from jobs.observe.pytorchjob import is_suspended
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 
@@ -165,10 +165,7 @@ def queued(workloads: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def never_fits(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return why none of a cluster's nodes could ever hold a pod; None where one may.
-
-    What others have taken of a node is not looked at: the scheduler reports that.
-    """
+    """Return why no node could ever hold a pod, whatever others have taken; None where one may."""
     needed = _requests(pod["spec"])
     selector = (pod["spec"].get("nodeSelector") or {}).items()
     own = [node for node in nodes if selector <= (node["metadata"].get("labels") or {}).items()]
@@ -181,10 +178,7 @@ def never_fits(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> st
 
 
 def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether a pod is refused for a quota that it fits once other jobs have ended.
-
-    It never does where what it requests and what the job's own `pods` hold are more than the quota.
-    """
+    """Return whether a pod fits the quota it is refused for beside the job's own `pods` alone."""
     found = _OVER_QUOTA.search(refusal)
     if found is None:
         return False
@@ -200,12 +194,11 @@ def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
 
 def _requests(spec: Mapping[str, Any]) -> Amounts:
     """Return what a pod requests: the sum of its containers, or more for an init container."""
-    total = _merged(add, map(_of, spec["containers"]))
-    return _merged(max, [total, *map(_of, spec.get("initContainers") or [])])
-
-
-def _of(container: Mapping[str, Any]) -> Amounts:
-    return _amounts((container.get("resources") or {}).get("requests"))
+    own, inits = (
+        [_amounts((each.get("resources") or {}).get("requests")) for each in spec.get(kind) or []]
+        for kind in ("containers", "initContainers")
+    )
+    return _merged(max, [_merged(add, own), *inits])
 
 
 def _merged(merge: Callable[[Decimal, Decimal], Decimal], amounts: Iterable[Amounts]) -> Amounts:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from core.fitting import fitting
 from jobs.api.lines import moment
+from jobs.model import pytorchjob
 from jobs.model.pytorchjob import Topology, run_of
-from jobs.observe import pytorchjob
 from jobs.observe.exits import SIGNS, Exit
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
@@ -65,7 +65,9 @@ def result(
     started, completed = pytorchjob.times(job)
     completed = completed or seen_at
     reported = {name: first.get(name) for name in _FROM_RANK_0}
-    metrics, histories = _metrics(first), _histories(first)
+    # The figures that a program names itself are in `metrics`, or beside what is known.
+    others = {key: first[key] for key in first if key not in _KNOWN}
+    metrics, histories = numbers(others) | numbers(first.get("metrics")), _histories(first)
     reported |= {
         # A field of the result may as well be among the program's own figures.
         **{name: figure(first.get(name, metrics.get(name))) for name in FIGURES},
@@ -122,12 +124,6 @@ def _samples_seen(
     return sum(known) if len(known) == topology.replicas else None
 
 
-def _metrics(message: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures that a program names itself: in `metrics`, or beside what is known."""
-    named = {key: message[key] for key in message if key not in _KNOWN}
-    return {**numbers(named), **numbers(message.get("metrics"))}
-
-
 def _histories(message: Mapping[str, Any]) -> dict[str, list[float]]:
     own = message.get("epoch_metrics")
     every = {"accuracy": message.get("epoch_accuracies"), **(own if isinstance(own, dict) else {})}
@@ -148,13 +144,6 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
         if isinstance(each, dict) and all(isinstance(each.get(k), str) for k in ("url", "sha256"))
     }
     return found or None
-
-
-def refused(reason: str, world_size: int) -> RunResult:
-    """Return the result of a job that the API server or the operator's webhook did not admit."""
-    return RunResult(
-        state="CannotStart", reason=f"refused: {reason}", world_size=world_size, exit_codes={}
-    )
 
 
 def details(

@@ -9,9 +9,8 @@ from core.manifests import condition
 from jobs.api.follower import Container
 from jobs.api.lines import moment
 from jobs.model.names import CONTAINER, GPU, INPUTS_CONTAINER
-from jobs.model.pytorchjob import Topology, run_of
+from jobs.model.pytorchjob import Topology, is_replica, replica_number, run_of
 from jobs.observe.exits import SIGNS, Exit, short_id
-from jobs.observe.pytorchjob import is_replica, replica_number
 
 
 @dataclass
@@ -147,10 +146,7 @@ class Replica:
 def containers(
     pods: Iterable[Mapping[str, Any]], topology: Topology, run_id: str | None
 ) -> list[Container]:
-    """Return the containers of a run's pods that Kubernetes still lists.
-
-    They are in the order of their replicas, those of a replica oldest first.
-    """
+    """Return the containers of a run's pods that Kubernetes lists, by replica and then by age."""
     mine = [Replica(pod, topology) for pod in pods if is_replica(pod) and run_of(pod) == run_id]
     mine.sort(key=lambda each: (each.number, each.created))
     return [container for replica in mine for container in starts(replica)]

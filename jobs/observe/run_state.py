@@ -8,12 +8,11 @@ from typing import Any
 from clusters.cloud_reports import Growth, RefusedPulls
 from core.manifests import holds
 from jobs.api.lines import moment
-from jobs.model.pytorchjob import Topology
+from jobs.model.pytorchjob import Topology, has_ended, is_of, is_replica, is_suspended
 from jobs.observe import failures
 from jobs.observe.failures import Disruption, Failure, Origin, disruption
 from jobs.observe.gpus import Gpu, GpuUse
 from jobs.observe.progress import Progress
-from jobs.observe.pytorchjob import has_ended, is_of, is_replica, is_suspended
 from jobs.observe.replica import Replica
 
 
@@ -192,14 +191,6 @@ class RunState:
         left = (each.pod for each in self.replicas.values() if each.active)
         self.lost_node = failures.lost_node(left, nodes)
 
-    def running_on_gpus(self) -> dict[str, str]:
-        """Return the nodes of the pods that run with GPUs, by name; none before all have started.
-
-        Those that started first wait for the others, without using their GPUs.
-        """
-        pods = self.replicas.values() if self.all_started else ()
-        return {each.name: str(each.node) for each in pods if each.running and each.gpus}
-
     def see_gpus(self, at: float, measured: Mapping[Gpu, float], least: float) -> None:
         """Take in the utilization of GPUs by pod name; see `GpuUse.see`."""
         having = [each for each in self.replicas.values() if each.running and each.gpus]
@@ -212,10 +203,7 @@ class RunState:
         self._since.pop("silence", None)
 
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
-        """Return for how many seconds a condition has been judged to hold; 0 where it does not.
-
-        `elapsed` has the seconds since the job was submitted.
-        """
+        """Return for how long a condition has held, by the seconds since the submission; or 0."""
         if not holds:
             self._since.pop(what, None)
             return 0.0

@@ -1,14 +1,13 @@
 """Decides whether what was seen of a run is its end, and which one. Pure."""
 
 import re
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import takewhile
 
-from clusters.cloud_reports import RefusedPulls
+from jobs.model.job import TrainingJob
+from jobs.model.pytorchjob import DEADLINE, is_suspended, message_of, resumed
 from jobs.observe import gpus
 from jobs.observe.failures import Failure, Origin
-from jobs.observe.pytorchjob import DEADLINE, backoff_limit, is_suspended, message_of, resumed
 from jobs.observe.run_state import RunState, counted
 from jobs.plan import TrainingCost
 from jobs.result import End
@@ -18,10 +17,8 @@ _STRAGGLERS_SECONDS = 30
 _OPERATOR_SECONDS = 60
 """The operator acts on a pod that failed at once; it may have to be started again before."""
 _NODE_SECONDS = 30
-"""A kubelet that was away for a moment comes back; Kubernetes itself gives up after 5 minutes.
-
-https://kubernetes.io/docs/concepts/architecture/nodes/#condition
-"""
+"""A kubelet that was away for a moment comes back; Kubernetes itself gives up after 5 minutes:
+https://kubernetes.io/docs/concepts/architecture/nodes/#condition"""
 _OUTLASTED_SECONDS = 5
 """Containers of one pod end at different moments, and the kubelet reports them together."""
 _REPEATS = 3
@@ -39,26 +36,20 @@ _SEE_REFUSAL = "change what the message names, in the job or in the cluster"
 _SEE_IMAGE = "see that the job's `image` exists and that its nodes may pull it"
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What a run may take."""
+def end_of(
+    run: RunState, elapsed: float, declared: TrainingJob, cost: TrainingCost | None = None
+) -> End | None:
+    """Return the end of a declared job's run, None while it goes on; `cost` is that of its nodes.
 
-    total: float  # seconds since it was submitted, or resumed after a suspension
-    start: float  # seconds since then until all of its replicas have started
-    gpu_utilization: float | None = None  # per cent that none of its GPUs may stay below
-    cost: TrainingCost | None = None  # of its nodes, where that is known
-    pulls: RefusedPulls | None = None  # which refused pulls of images are waited for
-
-
-def end_of(run: RunState, elapsed: float, limits: Limits) -> End | None:
-    """Return the run's end, None while it goes on; `elapsed` are seconds since its submission."""
+    `elapsed` are the seconds since its submission.
+    """
     if (message := message_of(run.job, "Failed")) is not None:
-        return _failed(run, message, limits)
+        return _failed(run, message, declared)
     if (message := message_of(run.job, "Succeeded")) is not None:
         # Where a TTL or a user removed it, the end of a straggler is unknown, or a SIGTERM.
         if run.gone and (run.cause is None or run.cause.origin is not Origin.OWN):
             return End("Succeeded", message)
-        return _succeeded(run, message, elapsed, limits)
+        return _succeeded(run, message, elapsed, declared)
     if run.gone:
         return _REMOVED_WHEN_DONE if run.all_succeeded else _REMOVED
     if is_suspended(run.job):
@@ -66,10 +57,10 @@ def end_of(run: RunState, elapsed: float, limits: Limits) -> End | None:
     return (
         _outlasted(run, elapsed)
         or _repeats(run)
-        or _never_starts(run, elapsed)
+        or _never_starts(run, elapsed, declared)
         or _abandoned(run, elapsed)
-        or _overdue(run, elapsed, limits)
-        or _idle(run, limits)
+        or _overdue(run, elapsed, declared)
+        or _idle(run, declared, cost)
     )
 
 
@@ -78,15 +69,15 @@ def is_stuck(run: RunState, end: End) -> bool:
     return end.state == "TimedOut" or (end.state == "Failed" and len(run.silent) > 0)
 
 
-def _failed(run: RunState, message: str, limits: Limits) -> End:
+def _failed(run: RunState, message: str, declared: TrainingJob) -> End:
     if DEADLINE in message:
-        return End("TimedOut", f"not done after {limits.total:g} s: {message}", _RAISE_TIMEOUT)
+        return End("TimedOut", f"not done after {declared.timeout} s: {message}", _RAISE_TIMEOUT)
     if run.cause is None and (init := run.failed_init) is not None:
         return End("CannotStart", f"{init.replica}: container {init.container} {init.exit}")
     return End("Failed", run.failure or message)
 
 
-def _succeeded(run: RunState, message: str, elapsed: float, limits: Limits) -> End | None:
+def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJob) -> End | None:
     """Judge every replica by itself: the operator judges by the Master, or by any Worker."""
     elastic, replicas = run.topology.elastic, run.replicas.values()
     # The others may begin only now, and be at work: their time is from their last sign on.
@@ -102,7 +93,7 @@ def _succeeded(run: RunState, message: str, elapsed: float, limits: Limits) -> E
     if not has_failed and not missing:
         return End("Succeeded", message)
     if not has_failed and may_straggle:
-        return _never_starts(run, elapsed) or _overdue(run, elapsed, limits)
+        return _never_starts(run, elapsed, declared) or _overdue(run, elapsed, declared)
     cause = run.cause
     if not has_failed and (cause is None or cause.replica.number not in missing):
         listed = ", ".join(map(run.topology.ranks, missing))
@@ -155,14 +146,14 @@ def _early_error(failed: Failure) -> str | None:
     return f"{ended.code} {_NUMBER.sub('0', text)}"
 
 
-def _never_starts(run: RunState, elapsed: float) -> End | None:
+def _never_starts(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
     is_patient = _waits_for_a_pull(run, elapsed)
     used = sum(replica.restarts for replica in run.replicas.values())
     for replica in run.replicas.values():
         if replica.blocked and not (is_patient and replica in run.refused_pulls):
             return End("CannotStart", f"{replica}: {replica.blocked[0]}", _SEE_IMAGE)
         # A user's program need not report steps; it has the restarts that its job allows.
-        is_used_up = not replica.started or used >= backoff_limit(run.job)
+        is_used_up = not replica.started or used >= declared.max_restarts
         if replica.crash_loop is not None and is_used_up and not run.progress.has_stepped:
             reason = f"{replica}: container {replica.crash_loop} fails again and again"
             # The operator would say so in a moment: which of the two is first decides nothing.
@@ -206,24 +197,24 @@ def _abandoned(run: RunState, elapsed: float) -> End | None:
     return End("Failed", reason, _SEE_OPERATOR)
 
 
-def _overdue(run: RunState, elapsed: float, limits: Limits) -> End | None:
+def _overdue(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
     since = resumed(run.job)
-    if elapsed - since > limits.total:
-        reason = f"not done after {limits.total:g} s; {run.status}"
+    if elapsed - since > declared.timeout:
+        reason = f"not done after {declared.timeout} s; {run.status}"
         return End("TimedOut", reason, _RAISE_TIMEOUT)
-    if elapsed - max(run.refused_until, since) <= limits.start or run.all_started:
+    if elapsed - max(run.refused_until, since) <= declared.start_timeout or run.all_started:
         return None
     waiting = {each.unschedulable for each in run.replicas.values() if each.unschedulable}
-    reason = f"not all ranks started within {limits.start:g} s; {run.status}"
+    reason = f"not all ranks started within {declared.start_timeout} s; {run.status}"
     growth = [] if run.growth is None else [str(run.growth)]
     reasons = [reason, *growth, *run.setbacks, *sorted(waiting)]
     return End("CannotStart", "; ".join(reasons), _ASK_LESS)
 
 
-def _idle(run: RunState, limits: Limits) -> End | None:
+def _idle(run: RunState, declared: TrainingJob, cost: TrainingCost | None) -> End | None:
     """Return the end of a run that leaves GPUs idle, with what they cost meanwhile."""
     replicas = run.idle
-    if limits.gpu_utilization is None or not replicas:
+    if (least := declared.min_gpu_utilization) is None or not replicas:
         return None
     uids = {each.uid for each in replicas}
     idle = [streak for (uid, _), streak in run.gpu_use.idle.items() if uid in uids]
@@ -233,11 +224,11 @@ def _idle(run: RunState, limits: Limits) -> End | None:
     who = ", ".join(str(each) for each in replicas[:_MOST_NAMED])
     more = f" and {len(replicas) - _MOST_NAMED} more" if len(replicas) > _MOST_NAMED else ""
     wasted = f"{seconds / 3600:.2f} GPU hours"
-    if limits.cost is not None:
+    if cost is not None:
         nodes = len({each.node for each in having})
-        wasted += f", {limits.cost.of_nodes(nodes / total, seconds)}"
+        wasted += f", {cost.of_nodes(nodes / total, seconds)}"
     reason = (
-        f"{len(idle)} of {counted(total, 'GPU')} stayed below {limits.gpu_utilization:g} % for "
+        f"{len(idle)} of {counted(total, 'GPU')} stayed below {least} % for "
         f"{gpus.IDLE_SECONDS / 60:g} minutes, at {max(each.highest for each in idle):g} % at "
         f"most: {who}{more}. That wasted {wasted}"
     )

@@ -4,11 +4,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
+from clusters.cloud_reports import RefusedPulls
 from core.context import Context
 from jobs.api.client import JobApi
+from jobs.model.job import TrainingJob
+from jobs.model.pytorchjob import conditions
 from jobs.observe.exits import remarks
 from jobs.observe.failures import Origin
 from jobs.observe.feed import Feed
@@ -17,9 +19,9 @@ from jobs.observe.log_ends import LogEnds
 from jobs.observe.obstacles import Obstacles
 from jobs.observe.outcome import details, result
 from jobs.observe.progress import Progress
-from jobs.observe.pytorchjob import conditions
 from jobs.observe.run_state import RunState
-from jobs.observe.verdict import Limits, end_of, is_stuck, outlasting
+from jobs.observe.verdict import end_of, is_stuck, outlasting
+from jobs.plan import TrainingCost
 from jobs.records.archive import INTERRUPTED, Entry, Kind, Run, Timeline, entry
 from jobs.result import End, RunResult
 
@@ -43,26 +45,24 @@ class Wait:
     """One run on its way to its end."""
 
     api: JobApi
-    job: Mapping[str, Any]
-    limits: Limits
-    age: float  # seconds since it was submitted
+    job: Mapping[str, Any]  # the PyTorchJob
+    declared: TrainingJob
     context: Context
-    on_cancel: Literal["keep", "delete"]  # what Ctrl-C does with the job
     kept: Run
+    cost: TrainingCost | None = None  # of its nodes, where that is known
+    pulls: RefusedPulls | None = None  # which refused pulls of images are waited for
     prefix: str = ""  # what its row begins with
-    resumes: bool = False  # whether the job has checkpoints
     _warned: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        run = self._run = RunState(self.job, self.limits.pulls)
+        run = self._run = RunState(self.job, self.pulls)
         self._row = _Row(self.context, self.prefix)
         self._logs = LogEnds(self._run, self.kept)
         self._timeline = Timeline(self.kept.timeline)
         self._obstacles = Obstacles(self.api, self._run, self._warn_once)
         self._gpus: GpuMeter | None = None
-        if (least := self.limits.gpu_utilization) is not None:
-            see = partial(run.see_gpus, least=least)
-            self._gpus = GpuMeter(self.api, run.running_on_gpus, see, self._warn_once)
+        if (least := self.declared.min_gpu_utilization) is not None:
+            self._gpus = GpuMeter(self.api, run, least, self._warn_once)
 
     def to_the_end(self) -> RunResult:
         """Return the run's result, whatever it is, and stop what is left running of it.
@@ -70,16 +70,16 @@ class Wait:
         Raises:
             InterruptedWait: Ctrl-C, or no contact to the API server for two minutes.
         """
-        run, begun = self._run, time.monotonic() - self.age
+        run, begun = self._run, time.monotonic() - self.api.age(self.job)
         # What was adopted may be older than the limit for the start of its replicas.
         run.see_pods(self.api.pods())
         with Feed(self.api, run, self.kept, self._warn_once) as feed:
-            while (end := end_of(run, time.monotonic() - begun, self.limits)) is None:
+            while (end := self._end(time.monotonic() - begun)) is None:
                 self._process(feed)
                 self._check(feed)
             self._see_pods()
             self._settle(feed)
-            end = end_of(run, 0, self.limits) or end
+            end = self._end() or end
             if stuck := is_stuck(run, end):
                 self._stop_survivors(end)
                 self._await_stacks()
@@ -87,8 +87,11 @@ class Wait:
         if not stuck:
             # What was stopped by now does not count.
             self._see_pods()
-            end = end_of(run, 0, self.limits) or end
+            end = self._end() or end
         return self._conclude(end)
+
+    def _end(self, elapsed: float = 0) -> End | None:
+        return end_of(self._run, elapsed, self.declared, self.cost)
 
     def _process(self, feed: Feed) -> None:
         feed.process(_TICK_SECONDS)
@@ -124,9 +127,10 @@ class Wait:
         job = f"{self.api.namespace}/{self.api.name}"
         if self.context.cancelled.is_set():
             end = ", which continues. The next `make up` waits for it again; `make down` ends it"
-            if self.on_cancel == "delete":
+            if self.declared.on_cancel == "delete":
                 self.api.delete()
-                begins = "its newest checkpoint, if it has one" if self.resumes else "the beginning"
+                resumes = self.declared.checkpoint is not None
+                begins = "its newest checkpoint, if it has one" if resumes else "the beginning"
                 end = f" it, as its `onCancel` says; the next `make up` trains from {begins}"
                 ended = entry(datetime.now(UTC), "end", INTERRUPTED, f"Ctrl-C deleted{end}")
                 self._timeline.add([ended])

@@ -63,10 +63,7 @@ class Log:
         return False
 
     def lines(self, tail: int | None = None) -> Iterator[Line]:
-        """Yield its lines, or those in `tail` bytes at its end; none of what can't be read.
-
-        One that is being written is left out.
-        """
+        """Yield its complete lines, or those in `tail` bytes at its end; nothing if unreadable."""
         with suppress(OSError), self.path.open("rb") as file:
             if tail is not None:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - tail))

@@ -1,8 +1,6 @@
 """What trained each run of a job, and what came of it; kept when the run's logs have gone.
 
-    <state>/runs/<stack>/<job>/<run_id>.json    beside the folder of the run's logs
-
-The process that waits for a run writes it: whatever becomes of the disk, the run goes on.
+It is <run_id>.json beside the folder of the run's logs. Whatever becomes of the disk, runs go on.
 """
 
 import json
@@ -42,20 +40,13 @@ _COMMIT = "# branch.oid "
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What is remembered of one run.
-
-    Args:
-        submitted: RFC 3339, by the cluster's clock.
-        provenance: See `provenance`.
-        result: As the state has it; None while it goes on, or where no process waited for its end.
-        epochs: See `epochs`.
-    """
+    """What is remembered of one run."""
 
     run_id: str
-    submitted: str
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    result: Mapping[str, Any] | None = None
-    epochs: Sequence[Mapping[str, Any]] = ()
+    submitted: str  # RFC 3339, by the cluster's clock
+    provenance: Mapping[str, Any] = field(default_factory=dict)  # see `provenance`
+    result: Mapping[str, Any] | None = None  # None while it goes on, or if its end was not seen
+    epochs: Sequence[Mapping[str, Any]] = ()  # see `epochs`
 
     @property
     def run_result(self) -> RunResult | None:
@@ -172,22 +163,16 @@ def provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
     it is declared, with its sha256 where that is declared, and `settings` the whole declaration.
     """
     settings, script = inputs["job"], inputs.get("script")
+    own = settings.get("script") or settings.get("build", {}).get("context", "")
+    program = CHECKOUT / own
     known = {
-        "revision": revision(_directory(settings)),
+        "revision": revision(program if program.is_dir() else program.parent),
         "image": inputs["image"],
         "files": None if script is None else [script["name"]],
         "data": settings.get("data"),
         "settings": settings,
     }
     return {name: value for name, value in known.items() if value is not None}
-
-
-def _directory(settings: Mapping[str, Any]) -> Path:
-    """Return where a job's own program is, or this checkout."""
-    build = settings.get("build")
-    own = settings.get("script") or (build.get("context") if isinstance(build, Mapping) else build)
-    place = CHECKOUT / str(own or "")
-    return place if place.is_dir() else place.parent
 
 
 def revision(directory: Path) -> str | None:

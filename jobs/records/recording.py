@@ -27,16 +27,14 @@ class Recording:
 
     Whatever becomes of the disk, the run goes on: what can't be written is warned of once, and not
     kept. One process writes at a time: a CLI that was killed may still be ending.
-
-    `heard` takes each line with its replica, once also those that an earlier process wrote. `start`
-    returns where to begin with a container's log of which nothing is written.
     """
 
     run: Run
     topology: Topology
     warn: Callable[[str], None]
+    # Takes lines with their replica, also those that an earlier process has written, once.
     heard: Callable[[int, Iterable[Line]], None] = lambda *_: None
-    start: Callable[[Container], Cursor] = lambda _: Cursor()
+    start: Callable[[Container], Cursor] = lambda _: Cursor()  # for a log with nothing written
     _lock: ExitStack = field(default_factory=ExitStack)
     _off: bool = False
 

@@ -1,12 +1,9 @@
 """Containers that could not do their work: image, restarts and outputs."""
 
-from pathlib import PurePosixPath
-from posixpath import normpath
-from urllib.parse import urlsplit
-
 from core.problem import quote
 from images.build.releases import chosen, usable
 from jobs.adapt import wants_gpus
+from jobs.model.inputs import output_directory
 from jobs.model.job import TrainingJob
 from jobs.rules.rule import Finding, Findings, Surroundings, rule
 
@@ -73,20 +70,18 @@ def _torch_that_cannot_run(job: TrainingJob, around: Surroundings) -> Findings:
 
 @rule("docs/files.md#outputs")
 def _outputs_not_kept(job: TrainingJob, _: Surroundings) -> Findings:
-    url = job.outputs
-    if url is None or urlsplit(url).scheme not in {"file", "local"}:
+    if (directory := output_directory(job)) is None:
         return
-    path = PurePosixPath(normpath(urlsplit(url).path))
     lasting = [
         volume.mount_path
         for volume in job.volumes.values()
         if volume.empty_dir is None and not volume.read_only
     ]
-    if not any(path.is_relative_to(place) for place in lasting):
+    if not any(directory.is_relative_to(place) for place in lasting):
         have = f"there are {', '.join(lasting)}" if lasting else "there is none"
         yield Finding(
             ("outputs",),
-            f"{quote(url)} lies in no volume that can be written and stays when the pod goes "
-            f"({have})",
+            f"{quote(job.outputs)} lies in no volume that can be written and stays when the pod "
+            f"goes ({have})",
             "mount one there, or name a store such as abfs://container/folder or s3://bucket/folder",
         )

@@ -8,7 +8,7 @@ from clusters.nodes import Capacity, NodePool
 from core.fields import gibibytes
 from jobs.model.job import TrainingJob
 from jobs.model.names import GPU
-from jobs.model.replicas import Share, roles, share
+from jobs.model.program import Share, roles, share
 from jobs.plan import fits, shares
 from jobs.rules.rule import NO_GPUS_REMEDY, Finding, Findings, Surroundings, place, rule
 
@@ -73,8 +73,7 @@ def _cores_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
 def _largest(requested: Share, pools: tuple[NodePool, ...]) -> tuple[Decimal, NodePool] | None:
     """Return the pool with the most cores of those whose nodes a replica may be on, and these.
 
-    None where that is not known: with GPUs, those that have as many; without, those with none,
-    whose taint it does not tolerate.
+    A replica without GPUs tolerates no taint of nodes with some. None where cores are not known.
     """
     may = [
         pool

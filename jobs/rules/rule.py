@@ -7,43 +7,33 @@ from clusters.image_registry import Registry
 from clusters.nodes import Capacity, GpuPool, NodePool
 from core.problem import Path, Problem, located
 from jobs.model.job import TrainingJob
-from jobs.model.replicas import Role
+from jobs.model.program import Role
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is known of a job's cluster and program before anything is made; None is not known.
-
-    Args:
-        pool: The cluster's nodes with GPUs; None also without any.
-        reach: The only registry that its nodes get images from; None where they get any.
-        pools: All pools whose nodes are paid for; empty where they are not known.
-        files: Texts that the job's program is made of, by path: of a `script` its Python files,
-            of an elastic `build` those of its context, and the Dockerfile.
-        torch: The version that jobs have which ask for none; None for the default.
-        has_trainer: Whether the job runs the trainer's image, or one that is built from it.
-    """
+    """What is known of a job's cluster and program before anything is made; None is not known."""
 
     gpus_per_node: int | None = None
     capacity: Capacity | None = None
-    pool: GpuPool | None = None
-    reach: Registry | None = None
-    pools: tuple[NodePool, ...] = ()
+    pool: GpuPool | None = None  # the cluster's nodes with GPUs; None also without any
+    reach: Registry | None = (
+        None  # the only one that nodes get images from; None where they get any
+    )
+    pools: tuple[NodePool, ...] = ()  # all whose nodes are paid for; empty where that is not known
+    # Texts of the program, by path: a script's Python files, an elastic build's and its Dockerfile.
     files: Mapping[str, str] = field(default_factory=dict)
-    torch: str | None = None
-    has_trainer: bool = True
+    torch: str | None = None  # the version of jobs that ask for none; None for the default
+    has_trainer: bool = True  # whether it runs the trainer's image, or one that is built from it
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A mistake in a job: the field to change, what is wrong with its value, and what to do.
+    """A mistake in a job."""
 
-    The path is in the configuration's spelling, and empty for the job itself.
-    """
-
-    path: Path
-    reason: str
-    remedy: str
+    path: Path  # of the field to change, in the configuration's spelling; empty for the job itself
+    reason: str  # what is wrong with its value
+    remedy: str  # what to do
 
 
 NO_GPUS_REMEDY = (

@@ -1,13 +1,11 @@
 """The resource `slipway:jobs:Claim`: a claim made for a job, and found again when that comes back.
 
-Pulumi's Kubernetes provider refuses to create what exists. Where the volume is kept, the claim
-exists once its job was removed or renamed.
+Pulumi's Kubernetes provider refuses to create what exists, such as a claim that was kept.
 """
 
 from http import HTTPStatus
 from typing import Any, ClassVar, Literal
 
-from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
@@ -24,11 +22,7 @@ _SECONDS = 60
 
 
 class ClaimHandler(Handler):
-    """Its life. Where it is kept, the engine never calls `delete`: it is declared as retained.
-
-    In another namespace, of another class or with another access mode it is another claim; a size
-    may grow. Its name is the resource's.
-    """
+    """Its life. Where it is kept, the engine never calls `delete`: it is declared as retained."""
 
     replaced_by: ClassVar[frozenset[str]] = frozenset(
         {
@@ -41,7 +35,7 @@ class ClaimHandler(Handler):
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Return that it is gone: without it no pod that mounts it starts."""
         try:
-            is_gone = _ask(kube.connect(state["kubeconfig"]), state, "GET") is None
+            is_gone = _ask(state, "GET") is None
         except (NotYet, RuntimeError, Unreachable, ConfigException):
             return []  # a cluster that does not answer has not lost it
         return [Change("manifest", drift=True)] if is_gone else []
@@ -58,7 +52,7 @@ class ClaimHandler(Handler):
         return _name(inputs), {}
 
     def read(self, state: Properties, context: Context) -> Properties | None:
-        return None if _ask(kube.connect(state["kubeconfig"]), state, "GET") is None else {}
+        return None if _ask(state, "GET") is None else {}
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
         """Bring it to another size, or make it in a cluster that was made anew."""
@@ -67,11 +61,10 @@ class ClaimHandler(Handler):
 
     def delete(self, state: Properties, context: Context) -> None:
         """Remove it with its files, and wait until it is gone: a pod that ends may hold it."""
-        api = kube.connect(state["kubeconfig"])
 
         def attempt() -> None:
             try:
-                if _ask(api, state, "DELETE") is not None:
+                if _ask(state, "DELETE") is not None:
                     raise NotYet("a pod uses it: `kubectl describe persistentvolumeclaim` names it")
             except Unreachable:
                 if not kube.may_be_gone():
@@ -82,12 +75,12 @@ class ClaimHandler(Handler):
 
 def _apply(inputs: Properties, context: Context) -> bool:
     """Bring the claim to its manifest, and return whether it existed."""
-    api, desired = kube.connect(inputs["kubeconfig"]), inputs["manifest"]
+    desired = inputs["manifest"]
 
     def attempt() -> bool:
-        existing = _ask(api, inputs, "GET")
+        existing = _ask(inputs, "GET")
         if existing is None:
-            _ask(api, inputs, "POST", desired)
+            _ask(inputs, "POST", desired)
             return False
         if "deletionTimestamp" in existing["metadata"]:
             raise NotYet("one of that name is being deleted")
@@ -102,14 +95,13 @@ def _apply(inputs: Properties, context: Context) -> bool:
         resources = desired["spec"]["resources"]
         if existing["spec"]["resources"] != resources or not own.items() <= annotations.items():
             change = {"metadata": {"annotations": own}, "spec": {"resources": resources}}
-            _ask(api, inputs, "PATCH", change)
+            _ask(inputs, "PATCH", change)
         return True
 
     return until(attempt, _SECONDS, _name(inputs), context)
 
 
 def _ask(
-    api: ApiClient,
     properties: Properties,
     method: Literal["GET", "POST", "DELETE", "PATCH"],
     body: dict[str, Any] | None = None,
@@ -120,6 +112,7 @@ def _ask(
     if method != "POST":
         path += f"/{metadata['name']}"
     try:
+        api = kube.connect(properties["kubeconfig"])
         return kube.ask(api, Request(method, path, body=body), limit=_LIMIT)
     except ApiException as error:
         if error.status == HTTPStatus.NOT_FOUND and method != "POST":

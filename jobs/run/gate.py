@@ -15,7 +15,7 @@ from core.context import Context
 from core.handler import Change, Handler, Properties, compare
 from core.problem import meant
 from jobs.records import archive
-from jobs.records.printed import likeness
+from jobs.records.events import likeness
 from jobs.result import FIGURES, RunResult, explain, only_known
 
 if TYPE_CHECKING:  # It takes a second to import.
@@ -26,10 +26,7 @@ LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy", "require")
 
 
 class GateHandler(Handler):
-    """Its life: it exists exactly while the run's result is a success that misses no limit.
-
-    It exists in the state alone, and is replaced rather than updated.
-    """
+    """Its life: it is in the state alone, while the result is a success that misses no limit."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Every new result is judged anew, and by new limits the existing one."""
@@ -51,7 +48,7 @@ class GateHandler(Handler):
             raise RuntimeError(f"job {job} has no result: its run did not come to an end")
         result = RunResult.from_map(inputs["result"])
         if not result.succeeded:
-            raise RuntimeError(explain(job, result) + _earlier(result))
+            raise RuntimeError(explain(job, result))
         kept = archive.of_urn(context.urn).run(result.run_id or "")
         misses = [*missed(inputs, result, partial(likeness, kept))]
         text = apart(inputs, result)
@@ -65,13 +62,6 @@ class GateHandler(Handler):
                 f"Its result is kept and it is not trained again: {advice(misses)}"
             )
         return job, {}
-
-
-def _earlier(result: RunResult) -> str:
-    """Return how the attempts before the last one ended, if any."""
-    attempts = result.attempts or ()
-    lines = [f"\n    attempt {each['number']}: {each['reason']}" for each in attempts]
-    return f"\nit was submitted anew after:{''.join(lines)}" if lines else ""
 
 
 def limits(job: TrainingJob) -> dict[str, Any]:
@@ -118,10 +108,7 @@ def advice(misses: Iterable[Miss]) -> str:
 def missed(
     inputs: Mapping[str, Any], result: RunResult, like: Callable[[str], str] = lambda _: ""
 ) -> Iterator[Miss]:
-    """Yield each of a gate's limits that the result misses.
-
-    `like` returns what was printed that looks like a figure which was not reported, and what to do.
-    """
+    """Yield each limit that the result misses; `like` finds what was printed like a figure."""
     is_judged = any(inputs.get(name) is not None for name in LIMITS)
     text = apart(inputs, result)
     if is_judged and text is not None and not (result.apart or {}).get("met"):

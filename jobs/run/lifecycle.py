@@ -17,11 +17,10 @@ from core.kube import api_message
 from jobs.api.client import JobApi, Unreachable
 from jobs.model.manifest import manifest
 from jobs.model.submission import Submission
-from jobs.observe.verdict import Limits
 from jobs.plan import TrainingCost
 from jobs.records import archive
+from jobs.records.events import added
 from jobs.records.history import History, provenance
-from jobs.records.printed import added
 from jobs.result import RunResult
 from jobs.run.patch import patch_in_place
 from jobs.run.preview import alters_result, describe, show, validate_admission
@@ -76,17 +75,12 @@ class PyTorchJobHandler(Handler):
         """
         api, succeeded = _api(inputs), self._succeeded.get(context.urn)
         submission = replace(Submission.from_inputs(inputs), succeeded=succeeded)
-        job, cost, logs = submission.job, inputs.get("cost"), archive.of_urn(context.urn)
-        logs.take(job.was)
-        limits = Limits(
-            total=job.timeout,
-            start=job.start_timeout,
-            gpu_utilization=job.min_gpu_utilization,
-            cost=None if cost is None else TrainingCost(**cost),
-            pulls=RefusedPulls.from_inputs(inputs),
-        )
+        cost, logs = inputs.get("cost"), archive.of_urn(context.urn)
+        logs.take(submission.job.was)
+        nodes = None if cost is None else TrainingCost(**cost)
+        facts, pulls = provenance(inputs), RefusedPulls.from_inputs(inputs)
+        training = Training(api, submission, facts, logs, context, nodes, pulls)
         try:
-            training = Training(api, submission, provenance(inputs), limits, logs, context)
             result = training.to_the_end()
         except (ApiException, Unreachable) as error:
             raise RuntimeError(

@@ -4,7 +4,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobs.api.client import JobApi
-from jobs.model.pytorchjob import CHANGEABLE, METADATA, TYPE_LABEL, Parts, templates
+from jobs.model.pytorchjob import QUEUE_LABEL, TYPE_LABEL, templates
+
+Parts = dict[str, "Parts | None"]
+_METADATA: Parts = {"labels": {"*": {}, QUEUE_LABEL: None}, "annotations": {}}
+_TEMPLATE: Parts = {"metadata": _METADATA, "spec": {"priorityClassName": {}}}
+CHANGEABLE: Parts = {
+    "metadata": _METADATA,
+    "spec": {"runPolicy": {}, "pytorchReplicaSpecs": {"*": {"template": _TEMPLATE}}},
+}
+"""The parts of a live PyTorchJob that are changed in place, each with all below it; * is any key
+that is not named, and None leaves one out: Kueue refuses another queue while a job runs.
+`runPolicy.suspend` is the user's and Kueue's, so no manifest has it.
+
+The webhook has one immutable field, `runPolicy.managedBy`, which no manifest here has.
+https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/common/util/webhooks.go
+"""
 
 
 def patch_in_place(
@@ -26,7 +41,7 @@ def patch_in_place(
         role = (pod["metadata"].get("labels") or {}).get(TYPE_LABEL, "")
         before = templates(old).get(role, {}) if removing else pod
         now = templates(new).get(role, {})
-        parts = (_split(each, {"metadata": METADATA}) for each in (before, now))
+        parts = (_split(each, {"metadata": _METADATA}) for each in (before, now))
         if change := _patch(*parts, removing=removing):
             api.patch(change, pod["metadata"]["name"])
 

@@ -67,10 +67,9 @@ def _within(path: str, other: str) -> bool:
 def describe(
     changes: Sequence[Change], state: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> str | None:
-    """Return what `changes` mean: which field, from what to what, and whether it trains again.
+    """Return in one line which fields changed, from what to what, and whether that trains again.
 
-    That is one line; None when no field of the job changed. `state` has the run's inputs of last
-    time, and its result.
+    None when no field of the job did. `state` has the run's last inputs and its result.
     """
     before, declared = state["job"], inputs["job"]
     fields = [*leaves(before, declared)]
@@ -199,11 +198,7 @@ def render(manifest: Mapping[str, Any]) -> str:
 
 
 def validate_admission(inputs: Mapping[str, Any]) -> str:
-    """Check whether the API server would admit a run's PyTorchJob, and return its answer.
-
-    Raises:
-        RuntimeError: it, or the operator's webhook, would not.
-    """
+    """Return the API server's answer to a run's PyTorchJob; raise `RuntimeError` if it refuses."""
     namespace, name = inputs["namespace"], inputs["job"]["name"]
     submitted = _manifest(inputs)
     if inputs["kubeconfig"] is UNKNOWN:

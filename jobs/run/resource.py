@@ -17,11 +17,8 @@ from jobs.run.gate import limits
 class PyTorchJob(pulumi.CustomResource):
     """A training run: it is created by training to the end.
 
-    Args:
-        submission: What is submitted; images and artifacts may be outputs of other resources.
-        kubeconfig: Its content.
-        cost: What its nodes cost (`infra.cost.estimates.of_jobs`).
-        pulls: Which refused pulls of images its cluster waits for.
+    A submission's images and artifacts may be outputs of other resources; `cost` is that of its
+    nodes (`infra.cost.estimates.of_jobs`), and `pulls` those that are waited for when refused.
     """
 
     result: Output[dict[str, Any]]
@@ -55,10 +52,7 @@ class PyTorchJob(pulumi.CustomResource):
 
 
 class Claim(pulumi.CustomResource):
-    """A claim that is made for a job, and taken up again by a job that comes back.
-
-    `manifest` gets its stack's mark; with `keep` it and its files stay when it is not declared.
-    """
+    """A claim that is made for a job, or taken up again; with `keep` it stays with its files."""
 
     def __init__(
         self,

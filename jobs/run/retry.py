@@ -1,7 +1,6 @@
 """The attempts at one run: a job that its cluster took away, or that failed, may be submitted anew.
 
-The PyTorchJob itself records the attempts before it, so that they are not lost with the process
-that waits.
+The PyTorchJob itself records those before it, which the process that waits may not outlive.
 """
 
 import json
@@ -54,10 +53,7 @@ def with_ended(before: Sequence[Attempt], result: RunResult, reason: str) -> lis
 
 
 def complete(result: RunResult, before: Sequence[Attempt], succeeded: str | None) -> RunResult:
-    """Return a run's result with the attempts `before` it, and its goodput over all of them.
-
-    A failed one has the run that `succeeded` last.
-    """
+    """Return a result with the attempts `before` it, its goodput, and what `succeeded` last."""
     last = None if result.succeeded else succeeded
     result = replace(result, attempts=before or None, last_succeeded=last)
     begun = next((each["started"] for each in before if "started" in each), result.started)
@@ -74,8 +70,3 @@ def annotations(before: Sequence[Attempt], succeeded: str | None = None) -> dict
     """Return the annotations of a job with which its earlier attempts are remembered."""
     noted = {} if succeeded is None else {SUCCEEDED: succeeded}
     return noted | ({ANNOTATION: json.dumps(before, separators=(",", ":"))} if before else {})
-
-
-def named(number: int, retries: int) -> str:
-    """Name an attempt, such as "attempt 1 of 3"."""
-    return f"attempt {number} of {max(number, retries + 1)}"

@@ -18,10 +18,9 @@ from jobs.api.client import JobApi, Object, Unreachable
 from jobs.api.lines import moment
 from jobs.model.manifest import manifest
 from jobs.model.names import RUN_LABEL
-from jobs.model.pytorchjob import QUEUE_LABEL, Topology, run_of
+from jobs.model.pytorchjob import QUEUE_LABEL, Topology, has_ended, is_suspended, message_of, run_of
 from jobs.model.submission import Submission
 from jobs.observe.failures import on_lost_nodes
-from jobs.observe.pytorchjob import has_ended, is_suspended, message_of
 from jobs.run import retry
 from jobs.run.patch import patch_in_place
 from jobs.run.retry import Attempt

@@ -1,17 +1,14 @@
-"""Reads the inputs of runs that Slipway declared until November 2026. Pure.
-
-They had the rendered manifest, the declaration, and what follows from both.
-"""
+"""Reads the inputs of runs that Slipway declared until November 2026, by their manifest. Pure."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
+from core.manifests import KEPT_DIRECTORY
 from jobs.model.names import INPUTS_CONTAINER, SCRIPT
 from jobs.model.pytorchjob import templates
 
 _SAME = ("kubeconfig", "artifacts", "tracking", "result")
-_VOLUME_URL = "file:///opt/kept"
 
 
 def upgraded(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,7 +37,7 @@ def _place(state: Mapping[str, Any]) -> str | None:
         return str(state["kept"]).removesuffix(f"/outputs/{state['declared']['name']}")
     if "checkpoint" not in state or state["declared"].get("checkpoint", {}).get("url"):
         return None
-    return str(state["checkpoint"].get("url", _VOLUME_URL))
+    return str(state["checkpoint"].get("url", f"file://{KEPT_DIRECTORY}"))
 
 
 def _script(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -6,18 +6,18 @@ from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 
+from clusters.cloud_reports import RefusedPulls
 from core.context import Context
 from core.kube import api_message
 from jobs.api.client import JobApi, Object
 from jobs.model.job import declaration
 from jobs.model.pytorchjob import Topology, run_of
 from jobs.model.submission import Submission
-from jobs.observe.outcome import refused
-from jobs.observe.verdict import Limits
 from jobs.observe.wait import Wait
+from jobs.plan import TrainingCost
 from jobs.records.archive import Archive
+from jobs.records.events import added
 from jobs.records.history import History, Record
-from jobs.records.printed import added
 from jobs.result import RunResult
 from jobs.run import retry
 from jobs.run.retry import Attempt
@@ -35,14 +35,13 @@ class Training:
     api: JobApi
     submission: Submission
     facts: Mapping[str, Any]  # what trains it (`jobs.records.history.provenance`)
-    limits: Limits  # of an attempt
     logs: Archive
     context: Context
+    cost: TrainingCost | None = None  # of its nodes, where that is known
+    pulls: RefusedPulls | None = None  # which refused pulls of images are waited for
 
     def to_the_end(self) -> RunResult:
-        """Submit the job, as often as `retries` allows for what `retryOn` names, and wait.
-
-        A refusal by the API server is a result, too.
+        """Submit the job and wait, as often as its retries allow; a refusal is a result, too.
 
         Raises:
             ApiException: the API server could not take it.
@@ -58,11 +57,16 @@ class Training:
             except ApiException as error:
                 if error.status not in _REFUSALS:
                     raise
-                topology = Topology.of_declared(declaration(job))
-                result = refused(api_message(error), topology.world_size)
+                result = RunResult(
+                    state="CannotStart",
+                    reason=f"refused: {api_message(error)}",
+                    world_size=Topology.of_declared(declaration(job)).world_size,
+                    exit_codes={},
+                )
                 return retry.complete(result, before, self.submission.succeeded)
             before = retry.earlier(live)
-            attempt = retry.named(len(before) + 1, job.retries)
+            number = len(before) + 1
+            attempt = f"attempt {number} of {max(number, job.retries + 1)}"
             result = self._wait(live, before, f"{attempt}: " if job.retries > 0 else "")
             reason = retry.curable(result, job.retry_on or ("lostNode",))
             if reason is None or len(before) >= job.retries:
@@ -76,17 +80,13 @@ class Training:
 
     def _wait(self, live: Object, before: Sequence[Attempt], prefix: str) -> RunResult:
         """Return how an attempt ended, and record it; `prefix` begins its row."""
-        run_id, history = str(run_of(live)), History(self.logs)
+        run_id, history, declared = str(run_of(live)), History(self.logs), self.submission.job
         self.logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
         begun = str(live["metadata"].get("creationTimestamp"))
         history.begin(Record(run_id=run_id, submitted=begun, provenance=self.facts))
-        age, kept = self.api.age(live), self.logs.run(run_id)
-        on_cancel = self.submission.job.on_cancel
-        resumes = self.submission.job.checkpoint is not None
-        wait = Wait(
-            self.api, live, self.limits, age, self.context, on_cancel, kept, prefix, resumes
-        )
+        kept = self.logs.run(run_id)
+        wait = Wait(self.api, live, declared, self.context, kept, self.cost, self.pulls, prefix)
         result = retry.complete(wait.to_the_end(), before, retry.last_succeeded(live))
-        result = added(result, kept, self.submission.job.metrics, self.context.warn)
+        result = added(result, kept, declared.metrics, self.context.warn)
         history.end(run_id, result.as_map())
         return result

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from jobs.model.job import TrainingJob
+
 JOB_UID = "job-uid"
 REFUSED_LOGIN = (
     'Back-off pulling image "mine.azurecr.io/mine:1": ErrImagePull: failed to pull and unpack '
@@ -12,6 +14,11 @@ REFUSED_LOGIN = (
     "401 Unauthorized"
 )
 """What a kubelet of AKS reports whose identity has no role: https://github.com/Azure/AKS/issues/4593."""
+
+
+def declared(**fields: Any) -> TrainingJob:
+    """Return a job as the stack's file declares it."""
+    return TrainingJob(name="mine", image="example.org/mine:1", **fields)
 
 
 def job(

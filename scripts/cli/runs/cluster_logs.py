@@ -14,8 +14,8 @@ from core.kube import api_message
 from jobs.api.client import JobApi, Unreachable
 from jobs.api.follower import Container, Follower
 from jobs.api.lines import Cursor
+from jobs.model import pytorchjob
 from jobs.model.pytorchjob import Topology, run_of
-from jobs.observe import pytorchjob
 from jobs.observe.replica import containers, starts_in
 from jobs.records import archive
 from jobs.records.archive import Archive, Run

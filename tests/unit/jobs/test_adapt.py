@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from clusters.nodes import GpuPool, Taint
-from jobs.adapt import FALLBACK_SECONDS, GROWN_SECONDS, may_grow, on_gpu_nodes, wants_gpus
+from jobs.adapt import FALLBACK_SECONDS, GROWN_SECONDS, on_gpu_nodes, wants_gpus
 from jobs.config import CATALOG
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Toleration
@@ -159,7 +159,8 @@ def test_gloo_jobs_with_gpus_are_told_as_well() -> None:
 
 
 def test_a_pool_grows_when_it_may_come_to_more_nodes_than_it_begins_with() -> None:
-    assert may_grow(POOL)
-    assert may_grow(GpuPool(per_node=1, min_nodes=1, max_nodes=2))
-    assert not may_grow(STEADY)
-    assert not may_grow(GpuPool(per_node=1))
+    two = GpuPool(per_node=1, min_nodes=1, max_nodes=2)
+    started = [on_gpu_nodes(NCCL, each).start_timeout for each in (POOL, two)]
+    assert started == [GROWN_SECONDS, GROWN_SECONDS]
+    fixed = [on_gpu_nodes(NCCL, each).start_timeout for each in (STEADY, GpuPool(per_node=1))]
+    assert fixed == [NCCL.start_timeout, NCCL.start_timeout]

@@ -67,7 +67,8 @@ def test_a_folder_is_mounted_as_it_is_without_caches_and_hidden_files(tmp_path: 
         (tmp_path / name).write_bytes(content)
     found = script(tmp_path, "own")
     assert unpacked(found) == {name.removeprefix("own/"): wanted[name] for name in wanted}
-    assert found.sources.keys() == {"train.py", "lib/a.py", "lib/b/a.py", "lib_a.py"}
+    programs = {name for name in found.files if name.endswith(".py")}
+    assert programs == {"train.py", "lib/a.py", "lib/b/a.py", "lib_a.py"}
     assert len(found.config_map("jobs")["binaryData"]) == 2
 
 

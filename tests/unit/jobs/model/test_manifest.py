@@ -130,7 +130,6 @@ def test_a_run_counts_the_processes_that_the_job_asks_for(job: TrainingJob) -> N
     assert topology.replicas == len(shares(job))
     assert topology.world_size == len(shares(job)) * job.processes_per_node
     assert topology.elastic == (job.elastic is not None)
-    assert topology.has_master == (job.elastic is None)
     assert Topology.of_declared(declaration(job)) == topology
 
 

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,14 +13,14 @@ from jobs.api.client import JobApi
 from jobs.observe import gpus
 from jobs.observe.gpus import GpuMeter
 from jobs.observe.run_state import RunState
-from jobs.observe.verdict import Limits, end_of
+from jobs.observe.verdict import end_of
 from jobs.observe.wait import Wait
 from jobs.records.archive import Run
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.jobs.observe.test_gpus import LIMITS, METRICS, gpu_pod
+from tests.unit.jobs.observe.test_gpus import DECLARED, METRICS, gpu_pod
 from tests.unit.jobs.observe.test_wait import Running
 from tests.unit.jobs.run.test_lifecycle import Quiet
-from tests.unit.jobs_objects import job, pod
+from tests.unit.jobs_objects import declared, job, pod
 
 METRICS_OF = "/api/v1/namespaces/gpu-operator/pods/exporter/proxy/metrics"
 
@@ -61,8 +60,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def meter(api: FakeApi, run: RunState, told: list[str]) -> GpuMeter:
     client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=30)
-    see = partial(run.see_gpus, least=90)
-    return GpuMeter(client, run.running_on_gpus, see, told.append)
+    return GpuMeter(client, run, 90, told.append)
 
 
 def until(holds: Callable[[], object], made: GpuMeter) -> None:
@@ -83,7 +81,7 @@ def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_node
     monkeypatch.setattr("jobs.observe.gpus.IDLE_SECONDS", 0.05)
     told: list[str] = []
     until(lambda: run.idle, meter(api, run, told))
-    end = end_of(run, 0, LIMITS)
+    end = end_of(run, 0, DECLARED)
     assert end is not None
     assert "at 87 % at most: rank 0 (mine-master-0)" in end.reason
     assert paths(api) == {
@@ -124,7 +122,7 @@ def test_what_cannot_be_measured_is_told_once_and_ends_nothing(
     assert words in line
     assert "`minGpuUtilization` of mine" in line
     assert "docs/gpus.md#idle-gpus" in line
-    assert end_of(run, 0, LIMITS) is None
+    assert end_of(run, 0, DECLARED) is None
 
 
 def test_a_look_stops_asking_after_a_time(
@@ -176,8 +174,7 @@ def test_ranks_that_wait_for_others_to_start_are_not_measured(api: FakeApi) -> N
 
 def test_without_the_field_nothing_is_asked(tmp_path: Path) -> None:
     """The API of a run that does without has no exporters to list."""
-    wait = Wait(
-        cast("JobApi", Running()), job("Running"), Limits(60, 60), 0, Quiet(), "keep", Run(tmp_path)
-    )
+    api = cast("JobApi", Running())
+    wait = Wait(api, job("Running"), declared(), Quiet(), Run(tmp_path))
     assert wait._gpus is None
     assert wait.to_the_end().succeeded

@@ -9,12 +9,12 @@ from jobs.observe.gpus import IDLE_SECONDS, utilization
 from jobs.observe.log_ends import LogEnds
 from jobs.observe.outcome import details
 from jobs.observe.run_state import RunState
-from jobs.observe.verdict import Limits, end_of, is_stuck
+from jobs.observe.verdict import end_of, is_stuck
 from jobs.plan import TrainingCost
 from jobs.records.archive import Run
-from tests.unit.jobs_objects import RUNNING, ended, job, pod
+from tests.unit.jobs_objects import RUNNING, declared, ended, job, pod
 
-LIMITS = Limits(total=36_000, start=60, gpu_utilization=20)
+DECLARED = declared(gpus=1, min_gpu_utilization=20)
 LOOK = 30
 # As an exporter of one node with two GPUs answers, one of which another namespace has.
 METRICS = """\
@@ -63,9 +63,9 @@ def test_one_idle_gpu_ends_the_run_with_its_rank_its_pod_and_what_was_wasted(
     run: RunState,
 ) -> None:
     measured(run, 0, IDLE_SECONDS - LOOK, master=100, worker=3)
-    assert end_of(run, 0, LIMITS) is None
+    assert end_of(run, 0, DECLARED) is None
     measured(run, IDLE_SECONDS, IDLE_SECONDS, master=100, worker=1)
-    end = end_of(run, 0, LIMITS)
+    end = end_of(run, 0, DECLARED)
     assert end is not None
     assert (end.state, is_stuck(run, end)) == ("TimedOut", True)
     assert end.reason == (
@@ -91,7 +91,7 @@ def test_money_is_the_idle_share_of_the_nodes(pods: list[dict[str, Any]], money:
     run.see_pods(pods)
     measured(run, 0, IDLE_SECONDS, master=0, worker=0)
     cost = TrainingCost(fewest=1, nodes=2, hourly=2, currency="EUR")
-    end = end_of(run, 0, Limits(36_000, 60, 20, cost))
+    end = end_of(run, 0, DECLARED, cost)
     assert end is not None
     assert end.reason.endswith(
         f"rank 0 (mine-master-0), rank 1 (mine-worker-0). That wasted 0.33 GPU hours, {money}"
@@ -102,41 +102,41 @@ def test_a_gpu_that_computes_now_and_then_is_not_idle(run: RunState) -> None:
     measured(run, 0, 570, master=100, worker=0)
     measured(run, 600, 600, master=100, worker=20)
     measured(run, 630, 1200, master=100, worker=0)
-    assert end_of(run, 0, LIMITS) is None
+    assert end_of(run, 0, DECLARED) is None
 
 
 def test_after_a_gap_the_time_begins_anew(run: RunState) -> None:
     """What was not measured may have been used."""
     measured(run, 0, 570, master=0, worker=0)
     measured(run, 720, 1290, master=0, worker=0)
-    assert end_of(run, 0, LIMITS) is None
+    assert end_of(run, 0, DECLARED) is None
     measured(run, 1320, 1320, master=0, worker=0)
-    assert end_of(run, 0, LIMITS) is not None
+    assert end_of(run, 0, DECLARED) is not None
 
 
 def test_a_look_that_fails_does_not_begin_it_anew(run: RunState) -> None:
     measured(run, 0, 300, master=0, worker=0)
     measured(run, 390, 600, master=0, worker=0)
-    assert end_of(run, 0, LIMITS) is not None
+    assert end_of(run, 0, DECLARED) is not None
 
 
 def test_a_pod_that_takes_the_place_of_another_one_begins_anew(run: RunState) -> None:
     measured(run, 0, 570, master=100, worker=0)
     run.see_pods([gpu_pod(1, created="2026-01-01T00:10:00Z")])
     measured(run, 600, 600, master=100, worker=0)
-    assert end_of(run, 0, LIMITS) is None
+    assert end_of(run, 0, DECLARED) is None
 
 
 def test_a_rank_that_is_done_has_given_its_gpu_back(run: RunState) -> None:
     measured(run, 0, IDLE_SECONDS, master=100, worker=0)
     run.see_pods([gpu_pod(1, state=ended(0))])
-    assert end_of(run, 0, LIMITS) is None
+    assert end_of(run, 0, DECLARED) is None
 
 
 def test_what_has_ended_by_itself_was_not_idle(run: RunState) -> None:
     measured(run, 0, IDLE_SECONDS, master=0, worker=0)
     run.see_jobs([job("Succeeded")])
     run.see_pods([gpu_pod(rank, state=ended(0), phase="Succeeded") for rank in (0, 1)])
-    end = end_of(run, 0, LIMITS)
+    end = end_of(run, 0, DECLARED)
     assert end is not None
     assert end.state == "Succeeded"

@@ -11,11 +11,11 @@ from core import kube
 from jobs.api.client import JobApi
 from jobs.observe.obstacles import Obstacles, see_events
 from jobs.observe.run_state import RunState
-from jobs.observe.verdict import Limits, end_of
+from jobs.observe.verdict import end_of
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.jobs_objects import REFUSED_LOGIN, RUNNING, ended, job, pod
+from tests.unit.jobs_objects import REFUSED_LOGIN, RUNNING, declared, ended, job, pod
 
-LIMITS = Limits(total=600, start=60)
+DECLARED = declared(timeout=600, start_timeout=60)
 NEVER = "it asks for 8 nvidia.com/gpu, and no node has more than 4"
 PENDING = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
 STATUS = yaml.safe_dump(
@@ -71,16 +71,16 @@ def test_its_row_says_that_a_node_is_being_made(tracked: RunState) -> None:
 
 def test_what_never_fits_today_is_waited_for_while_a_node_is_being_made(tracked: RunState) -> None:
     tracked.shortage = NEVER
-    assert end_of(tracked, 1, LIMITS) is not None
+    assert end_of(tracked, 1, DECLARED) is not None
     see_events(tracked, [MADE])
-    assert end_of(tracked, 1, LIMITS) is None
+    assert end_of(tracked, 1, DECLARED) is None
 
 
 def test_what_the_autoscaler_refuses_is_no_node_to_come(tracked: RunState) -> None:
     tracked.shortage = NEVER
     see_events(tracked, [NOT_MADE])
     assert tracked.status == "2 ranks: 2 waiting for a node"
-    end = end_of(tracked, 1, LIMITS)
+    end = end_of(tracked, 1, DECLARED)
     assert end is not None
     assert end.state == "CannotStart"
 
@@ -88,7 +88,7 @@ def test_what_the_autoscaler_refuses_is_no_node_to_come(tracked: RunState) -> No
 def test_a_start_that_is_overdue_tells_what_the_autoscaler_said(tracked: RunState) -> None:
     see_events(tracked, [NOT_MADE])
     tracked.setbacks = ["aks-gpu-vmss: QUOTA_EXCEEDED"]
-    end = end_of(tracked, 61, LIMITS)
+    end = end_of(tracked, 61, DECLARED)
     assert end is not None
     assert "no node is made for it: 1 max node group size reached" in end.reason
     assert "aks-gpu-vmss: QUOTA_EXCEEDED" in end.reason
@@ -138,7 +138,7 @@ def test_who_may_not_look_into_the_autoscalers_namespace_still_sees_the_rest(
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", refused, status=403)
     told = looked(api, tracked)
     assert any("no node is made for it" in line for line in told)
-    assert end_of(tracked, 1, LIMITS) is None
+    assert end_of(tracked, 1, DECLARED) is None
 
 
 def test_what_no_node_could_ever_fit_ends_the_run_where_no_autoscaler_may_add_one(
@@ -152,10 +152,10 @@ def test_what_no_node_could_ever_fit_ends_the_run_where_no_autoscaler_may_add_on
     }
     tracked.see_pods([large])
     looked(api, tracked)
-    assert end_of(tracked, 1, LIMITS) is None, "the autoscaler may add a larger one"
+    assert end_of(tracked, 1, DECLARED) is None, "the autoscaler may add a larger one"
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", {"items": []})
     looked(api, tracked)
-    end = end_of(tracked, 1, LIMITS)
+    end = end_of(tracked, 1, DECLARED)
     assert end is not None
     assert "it asks for 8 cores, and no node has more than 2 cores" in end.reason
 

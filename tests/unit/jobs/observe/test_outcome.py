@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.observe.exits import Exit, remarks
-from jobs.observe.outcome import refused, result
+from jobs.observe.outcome import result
 from jobs.observe.run_state import RunState
 from jobs.result import End, RunResult
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
@@ -149,13 +149,6 @@ def test_the_latest_pod_of_a_rank_speaks_for_it() -> None:
     again = pod(1, state=ended(0, summary(1)), created="2026-01-01T00:00:30Z")
     found = of(again, lost, pod(0, state=ended(0, summary(0))))
     assert found["exit_codes"] == {"0": 0, "1": 0}
-
-
-def test_a_job_that_was_not_admitted_has_a_result_too() -> None:
-    found = refused("admission webhook denied the request", 4).as_map()
-    assert found["state"] == "CannotStart"
-    assert "admission webhook denied" in found["reason"]
-    assert found["world_size"] == 4
 
 
 def test_several_processes_in_a_replica_are_several_ranks() -> None:

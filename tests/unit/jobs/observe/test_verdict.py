@@ -1,6 +1,7 @@
 """When a run has ended, and how, from nothing but what the API server shows."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,11 +10,20 @@ from clusters.cloud_reports import AZURE_LATE_ROLES
 from jobs.model.pytorchjob import Topology
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
-from jobs.observe.verdict import Limits, end_of, is_stuck
+from jobs.observe.verdict import end_of, is_stuck
 from jobs.result import End
-from tests.unit.jobs_objects import REFUSED_LOGIN, RUNNING, ended, job, pod, summary, waiting
+from tests.unit.jobs_objects import (
+    REFUSED_LOGIN,
+    RUNNING,
+    declared,
+    ended,
+    job,
+    pod,
+    summary,
+    waiting,
+)
 
-LIMITS = Limits(total=600, start=60)
+DECLARED = declared(timeout=600, start_timeout=60, backoff_limit=0)
 
 
 def tracker(*pods: dict[str, Any], of: dict[str, Any] | None = None) -> RunState:
@@ -31,12 +41,12 @@ def done(rank: int) -> dict[str, Any]:
 
 def test_a_running_job_has_no_end() -> None:
     running = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING), of=job("Created", "Running"))
-    assert end_of(running, 300, LIMITS) is None
+    assert end_of(running, 300, DECLARED) is None
     assert running.status == "2 ranks: 2 running"
 
 
 def test_it_succeeds_once_the_operator_says_so_and_every_rank_exited_with_0() -> None:
-    end = end_of(tracker(done(0), done(1), of=job("Created", "Succeeded")), 10, LIMITS)
+    end = end_of(tracker(done(0), done(1), of=job("Created", "Succeeded")), 10, DECLARED)
     assert end is not None
     assert end.state == "Succeeded"
 
@@ -44,9 +54,9 @@ def test_it_succeeds_once_the_operator_says_so_and_every_rank_exited_with_0() ->
 def test_ranks_that_end_after_rank_0_are_waited_for_but_not_for_ever() -> None:
     """The operator calls a job Succeeded when rank 0 is done."""
     tracked = tracker(done(0), pod(1, state=RUNNING), of=job("Succeeded"))
-    assert end_of(tracked, 100, LIMITS) is None
-    assert end_of(tracked, 129, LIMITS) is None
-    end = end_of(tracked, 131, LIMITS)
+    assert end_of(tracked, 100, DECLARED) is None
+    assert end_of(tracked, 129, DECLARED) is None
+    end = end_of(tracked, 131, DECLARED)
     assert end is not None
     assert end.state == "Failed"
     assert "rank 1 did not end" in end.reason
@@ -56,16 +66,16 @@ def test_ranks_that_begin_or_print_after_rank_0_is_done_are_at_work() -> None:
     """A program that exchanges nothing may take any time on each rank."""
     waits = pod(1, init=RUNNING, phase="Pending")
     tracked = tracker(done(0), waits, of=job("Succeeded"))
-    assert [end_of(tracked, at, LIMITS) for at in (1, 31, 60)] == [None] * 3
+    assert [end_of(tracked, at, DECLARED) for at in (1, 31, 60)] == [None] * 3
     tracked.see_pods([done(0), pod(1, state=RUNNING)])
-    assert [end_of(tracked, at, LIMITS) for at in (61, 90)] == [None] * 2
+    assert [end_of(tracked, at, DECLARED) for at in (61, 90)] == [None] * 2
     tracked.see_sign(["a line of a log"])
-    assert [end_of(tracked, at, LIMITS) for at in (95, 124)] == [None] * 2
-    end = end_of(tracked, 126, LIMITS)
+    assert [end_of(tracked, at, DECLARED) for at in (95, 124)] == [None] * 2
+    end = end_of(tracked, 126, DECLARED)
     assert end is not None
     assert end.reason.startswith("rank 1 did not end, silent for 30 s, after rank 0 succeeded")
     tracked.see_pods([done(0), done(1)])
-    assert end_of(tracked, 127, LIMITS) == End("Succeeded", "")
+    assert end_of(tracked, 127, DECLARED) == End("Succeeded", "")
 
 
 @pytest.mark.parametrize(
@@ -80,8 +90,8 @@ def test_late_ranks_have_the_limits_of_any_run(
     late: dict[str, Any], at: float, state: str, words: str
 ) -> None:
     tracked = tracker(done(0), late, of=job("Succeeded"))
-    end_of(tracked, at - 1, LIMITS)
-    end = end_of(tracked, at, LIMITS)
+    end_of(tracked, at - 1, DECLARED)
+    end = end_of(tracked, at, DECLARED)
     assert end is not None
     assert end.state == state
     assert words in end.reason
@@ -90,14 +100,14 @@ def test_late_ranks_have_the_limits_of_any_run(
 def test_a_rank_whose_pod_never_came_is_not_waited_for() -> None:
     """The operator makes none once rank 0 is done."""
     tracked = tracker(done(0), of=job("Succeeded"))
-    assert end_of(tracked, 10, LIMITS) is None
-    end = end_of(tracked, 41, LIMITS)
+    assert end_of(tracked, 10, DECLARED) is None
+    end = end_of(tracked, 41, DECLARED)
     assert end is not None
     assert end.state == "Failed"
 
 
 def test_a_rank_that_fails_beside_a_successful_master_fails_the_run() -> None:
-    end = end_of(tracker(done(0), pod(1, state=ended(3)), of=job("Succeeded")), 10, LIMITS)
+    end = end_of(tracker(done(0), pod(1, state=ended(3)), of=job("Succeeded")), 10, DECLARED)
     assert end is not None
     assert end.state == "Failed"
     assert "rank 1 (mine-worker-0) exited with code 3" in end.reason
@@ -108,9 +118,9 @@ def test_a_failed_pod_that_no_operator_acts_on_ends_the_run() -> None:
     lost = pod(1, state=ended(137), phase="Failed")
     lost["status"] |= {"reason": "Evicted", "message": "The node was low on resource: memory."}
     tracked = tracker(pod(0, state=RUNNING), lost, of=job("Running"))
-    assert end_of(tracked, 100, LIMITS) is None
-    assert end_of(tracked, 159, LIMITS) is None
-    end = end_of(tracked, 160, LIMITS)
+    assert end_of(tracked, 100, DECLARED) is None
+    assert end_of(tracked, 159, DECLARED) is None
+    end = end_of(tracked, 160, DECLARED)
     assert end is not None
     assert end.state == "Failed"
     assert end.reason == (
@@ -129,10 +139,10 @@ def test_a_run_ends_once_its_node_is_lost_for_good_and_a_retry_may_cure_that() -
     tracked = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING), of=job("Running"))
     for at, ready, ends in ((1, "Unknown", False), (25, "True", False), (30, "False", False)):
         tracked.see_nodes([node("node", ready)])
-        assert (end_of(tracked, at, LIMITS) is not None) is ends
+        assert (end_of(tracked, at, DECLARED) is not None) is ends
     assert "node node, where pod mine-master-0 ran, is gone or not Ready" in tracked.status
-    assert end_of(tracked, 59, LIMITS) is None
-    end = end_of(tracked, 60, LIMITS)
+    assert end_of(tracked, 59, DECLARED) is None
+    end = end_of(tracked, 60, DECLARED)
     assert end is not None
     assert (end.state, end.reason) == ("Failed", "it lost a node for more than 30 s")
     assert tracked.goes_on
@@ -158,28 +168,28 @@ def test_a_node_that_goes_when_a_program_has_failed_by_itself_is_no_excuse() -> 
 def test_an_elastic_run_outlives_a_node() -> None:
     tracked = elastic(*(worker(index, state=RUNNING) for index in range(3)))
     tracked.see_nodes([])
-    assert end_of(tracked, 1, LIMITS) is None
-    assert end_of(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 1, DECLARED) is None
+    assert end_of(tracked, 100, DECLARED) is None
 
 
 def test_a_failed_pod_that_is_replaced_or_of_an_elastic_job_ends_nothing() -> None:
     lost = pod(1, state=ended(137), phase="Failed")
     tracked = tracker(pod(0, state=RUNNING), lost, of=job("Running"))
-    assert end_of(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 100, DECLARED) is None
     tracked.see_pods([pod(1, state=RUNNING, created="2026-01-01T00:02:00Z")])
-    assert end_of(tracked, 400, LIMITS) is None
+    assert end_of(tracked, 400, DECLARED) is None
     leaves = {**lost, "metadata": {**lost["metadata"], "deletionTimestamp": "now"}}
     for tracked in (
         tracker(pod(0, state=RUNNING), leaves, of=job("Running")),
         tracker(pod(0, state=RUNNING), lost, of=job("Running", elastic=True)),
     ):
-        assert end_of(tracked, 100, LIMITS) is None
-        assert end_of(tracked, 400, LIMITS) is None
+        assert end_of(tracked, 100, DECLARED) is None
+        assert end_of(tracked, 400, DECLARED) is None
 
 
 def test_a_rank_that_failed_once_and_then_succeeded_is_forgiven() -> None:
     again = pod(1, state=ended(0, summary(1)), last=ended(1), restarts=1)
-    end = end_of(tracker(done(0), again, of=job("Succeeded")), 10, LIMITS)
+    end = end_of(tracker(done(0), again, of=job("Succeeded")), 10, DECLARED)
     assert end is not None
     assert end.state == "Succeeded"
 
@@ -190,7 +200,7 @@ def test_the_first_rank_to_fail_is_named_and_not_those_that_followed() -> None:
         pod(1, state=ended(3, finished="2026-01-01T00:00:19Z")),
         of=job("Failed", message="2 replicas failed"),
     )
-    end = end_of(tracked, 10, LIMITS)
+    end = end_of(tracked, 10, DECLARED)
     assert end is not None
     assert end.reason == "rank 1 (mine-worker-0) exited with code 3"
 
@@ -224,7 +234,7 @@ def test_a_failure_is_known_before_the_operator_knows_and_after_the_pod_is_gone(
     ]
     tracked.see_pods([])
     tracked.see_jobs([job("Failed", message="backoff limit")])
-    end = end_of(tracked, 10, LIMITS)
+    end = end_of(tracked, 10, DECLARED)
     assert end is not None
     assert end.reason == "rank 1 (mine-worker-0) exited with code 3"
 
@@ -252,7 +262,7 @@ def test_how_a_rank_ended_is_told_in_words(terminated: dict[str, Any], words: st
 
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"])
 def test_an_image_that_cannot_be_had_ends_the_run_at_once(reason: str) -> None:
-    end = end_of(tracker(pod(0, state=waiting(reason, "not found"), phase="Pending")), 1, LIMITS)
+    end = end_of(tracker(pod(0, state=waiting(reason, "not found"), phase="Pending")), 1, DECLARED)
     assert end is not None
     assert end.state == "CannotStart"
     assert "example.org/mine:1" in end.reason
@@ -267,7 +277,7 @@ def refused(rank: int) -> dict[str, Any]:
 
 def test_a_login_that_a_new_role_may_still_allow_is_waited_for_and_not_for_ever() -> None:
     """Azure applies a role after up to ten minutes, which is more than the limit for the start."""
-    limits = Limits(total=3600, start=60)
+    limits = declared(timeout=3600, start_timeout=60)
     tracked = tracker(refused(0), refused(1), of=job("Created"))
     assert end_of(tracked, 5, limits) is None
     assert end_of(tracked, 900, limits) is None
@@ -278,10 +288,10 @@ def test_a_login_that_a_new_role_may_still_allow_is_waited_for_and_not_for_ever(
 
 def test_ranks_have_their_usual_time_to_start_once_their_login_is_no_longer_refused() -> None:
     tracked = tracker(refused(0), refused(1), of=job("Created"))
-    assert end_of(tracked, 300, LIMITS) is None
+    assert end_of(tracked, 300, DECLARED) is None
     tracked.see_pods([pod(0, state=RUNNING), pod(1, phase="Pending")])
-    assert end_of(tracked, 359, LIMITS) is None
-    end = end_of(tracked, 361, LIMITS)
+    assert end_of(tracked, 359, DECLARED) is None
+    end = end_of(tracked, 361, DECLARED)
     assert end is not None
     assert "not all ranks started" in end.reason
 
@@ -299,14 +309,14 @@ def test_ranks_have_their_usual_time_to_start_once_their_login_is_no_longer_refu
 )
 def test_a_name_that_does_not_exist_ends_a_run_at_once_beside_a_refused_login(message: str) -> None:
     missing = pod(1, state=waiting("ErrImagePull", message), phase="Pending")
-    end = end_of(tracker(refused(0), missing), 1, LIMITS)
+    end = end_of(tracker(refused(0), missing), 1, DECLARED)
     assert end is not None
     assert (end.state, message in end.reason) == ("CannotStart", True)
 
 
 def test_the_image_of_an_init_container_counts_too() -> None:
     blocked = pod(1, init=waiting("ErrImagePull"), state=waiting("PodInitializing"))
-    end = end_of(tracker(blocked), 1, LIMITS)
+    end = end_of(tracker(blocked), 1, DECLARED)
     assert end is not None
     assert "tcp-wait:1" in end.reason
 
@@ -314,7 +324,7 @@ def test_the_image_of_an_init_container_counts_too() -> None:
 def test_a_container_that_fails_before_the_program_is_named() -> None:
     failed = pod(1, init=ended(2), phase="Failed", restart_policy="Never")
     tracked = tracker(pod(0, state=RUNNING), failed, of=job("Failed", message="pod failed"))
-    end = end_of(tracked, 1, LIMITS)
+    end = end_of(tracked, 1, DECLARED)
     assert end is not None
     assert end.state == "CannotStart"
     assert end.reason == "rank 1 (mine-worker-0): container tcp-wait exited with code 2"
@@ -337,13 +347,13 @@ def test_an_init_container_that_failed_is_known_while_it_is_tried_again() -> Non
 
 def test_a_crash_loop_ends_a_run_that_has_not_trained_yet() -> None:
     looping = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=2)
-    end = end_of(tracker(looping), 1, LIMITS)
+    end = end_of(tracker(looping), 1, DECLARED)
     assert end is not None
     assert end.state == "Failed", "as when the operator is the first to say so"
     assert end.reason == "rank 1 (mine-worker-0) exited with code 1"
     trained = tracker(looping)
     trained.progress.see(json.dumps({"event": "epoch", "epoch": 1}))
-    assert end_of(trained, 1, LIMITS) is None
+    assert end_of(trained, 1, DECLARED) is None
 
 
 def test_an_init_container_that_failed_is_no_matter_once_the_program_runs() -> None:
@@ -356,10 +366,10 @@ def test_an_init_container_that_failed_twice_ends_the_run_before_the_kubelet_cal
     None
 ):
     once = pod(1, init=ended(1))
-    assert end_of(tracker(once), 1, LIMITS) is None
+    assert end_of(tracker(once), 1, DECLARED) is None
     twice = pod(1, init=ended(1))
     twice["status"]["initContainerStatuses"][0]["restartCount"] = 1
-    end = end_of(tracker(once, twice), 1, LIMITS)
+    end = end_of(tracker(once, twice), 1, DECLARED)
     assert end is not None
     assert end.reason == "rank 1 (mine-worker-0): container tcp-wait fails again and again"
 
@@ -373,8 +383,8 @@ def test_a_run_without_a_node_is_shown_and_ends_after_its_start_limit() -> None:
     }
     tracked = tracker(pod(0, conditions=[full], phase="Pending"))
     assert tracked.status == "2 ranks: 1 waiting for a node, 1 to be created"
-    assert end_of(tracked, 59, LIMITS) is None
-    end = end_of(tracked, 61, LIMITS)
+    assert end_of(tracked, 59, DECLARED) is None
+    end = end_of(tracked, 61, DECLARED)
     assert end is not None
     assert end.state == "CannotStart"
     assert "Insufficient memory" in end.reason
@@ -382,7 +392,7 @@ def test_a_run_without_a_node_is_shown_and_ends_after_its_start_limit() -> None:
 
 
 def test_pods_that_were_never_made_are_not_waited_for_beyond_the_start_limit() -> None:
-    end = end_of(tracker(), 61, LIMITS)
+    end = end_of(tracker(), 61, DECLARED)
     assert end is not None
     assert end.state == "CannotStart"
     assert "2 pods to be created" in end.reason
@@ -390,11 +400,11 @@ def test_pods_that_were_never_made_are_not_waited_for_beyond_the_start_limit() -
 
 def test_the_start_limit_is_over_once_every_rank_has_run() -> None:
     tracked = tracker(pod(0, state=RUNNING), pod(1, state=waiting("x"), last=ended(1), restarts=1))
-    assert end_of(tracked, 599, LIMITS) is None
+    assert end_of(tracked, 599, DECLARED) is None
 
 
 def test_a_run_ends_at_its_limit() -> None:
-    end = end_of(tracker(pod(0, state=RUNNING), pod(1, state=RUNNING)), 601, LIMITS)
+    end = end_of(tracker(pod(0, state=RUNNING), pod(1, state=RUNNING)), 601, DECLARED)
     assert end is not None
     assert end.state == "TimedOut"
     assert "600 s" in end.reason
@@ -403,7 +413,7 @@ def test_a_run_ends_at_its_limit() -> None:
 
 def test_the_operators_own_deadline_is_a_timeout_and_no_failure() -> None:
     message = "Job mine has failed because it was active longer than specified deadline"
-    end = end_of(tracker(pod(0, state=RUNNING), of=job("Failed", message=message)), 1, LIMITS)
+    end = end_of(tracker(pod(0, state=RUNNING), of=job("Failed", message=message)), 1, DECLARED)
     assert end is not None
     assert end.state == "TimedOut"
 
@@ -411,7 +421,7 @@ def test_the_operators_own_deadline_is_a_timeout_and_no_failure() -> None:
 def test_a_job_deleted_by_somebody_else_ends_the_wait() -> None:
     tracked = tracker(pod(0, state=RUNNING))
     tracked.see_jobs([])
-    end = end_of(tracked, 1, LIMITS)
+    end = end_of(tracked, 1, DECLARED)
     assert end is not None
     assert end.state == "Failed"
     assert "deleted" in end.reason
@@ -422,7 +432,7 @@ def test_a_job_that_is_removed_once_it_has_succeeded_has_succeeded() -> None:
     for last in (done(1), pod(1, state=RUNNING), pod(1, state=ended(143))):
         tracked = tracker(done(0), last, of=job("Succeeded", message="it is done"))
         tracked.see_jobs([])
-        end = end_of(tracked, 1, LIMITS)
+        end = end_of(tracked, 1, DECLARED)
         assert end is not None
         assert (end.state, end.reason) == ("Succeeded", "it is done")
 
@@ -431,7 +441,7 @@ def test_a_job_that_is_removed_once_it_has_failed_names_its_cause() -> None:
     for condition, other in (("Failed", RUNNING), ("Succeeded", ended(0))):
         tracked = tracker(pod(0, state=other), pod(1, state=ended(3)), of=job(condition))
         tracked.see_jobs([])
-        end = end_of(tracked, 1, LIMITS)
+        end = end_of(tracked, 1, DECLARED)
         assert end is not None
         assert end.state == "Failed"
         assert "rank 1 (mine-worker-0) exited with code 3" in end.reason
@@ -440,7 +450,7 @@ def test_a_job_that_is_removed_once_it_has_failed_names_its_cause() -> None:
 def test_ranks_that_all_exited_with_0_succeeded_though_the_job_went_before_its_condition() -> None:
     tracked = tracker(done(0), done(1), of=job("Running"))
     tracked.see_jobs([])
-    end = end_of(tracked, 1, LIMITS)
+    end = end_of(tracked, 1, DECLARED)
     assert end is not None
     assert end.state == "Succeeded"
 
@@ -456,9 +466,9 @@ def test_ranks_that_are_done_have_succeeded_though_another_container_of_their_po
     """Kubernetes takes such a pod for running, so the operator waits for it."""
     pods = [beside(pod(rank, state=ended(0, summary(rank)))) for rank in (0, 1)]
     tracked = tracker(*pods, of=job("Running"))
-    assert end_of(tracked, 100, LIMITS) is None
-    assert end_of(tracked, 104, LIMITS) is None
-    end = end_of(tracked, 105, LIMITS)
+    assert end_of(tracked, 100, DECLARED) is None
+    assert end_of(tracked, 104, DECLARED) is None
+    end = end_of(tracked, 105, DECLARED)
     assert end is not None
     assert (end.state, end.reason) == (
         "Succeeded",
@@ -469,8 +479,8 @@ def test_ranks_that_are_done_have_succeeded_though_another_container_of_their_po
 def test_a_rank_that_failed_for_good_beside_another_container_has_failed() -> None:
     failed = beside(pod(1, state=ended(3), restart_policy="Never"))
     tracked = tracker(pod(0, state=RUNNING), failed, of=job("Running"))
-    assert end_of(tracked, 100, LIMITS) is None
-    end = end_of(tracked, 105, LIMITS)
+    assert end_of(tracked, 100, DECLARED) is None
+    end = end_of(tracked, 105, DECLARED)
     assert end is not None
     assert end.state == "Failed"
     assert end.reason.startswith("rank 1 (mine-worker-0) exited with code 3; container proxy")
@@ -491,15 +501,15 @@ def test_a_container_beside_ends_no_run_whose_ranks_go_on_or_whose_pods_end(
 ) -> None:
     first = pod(0, state=ended(0), phase="Succeeded")
     tracked = tracker(first, last, of=job("Running"))
-    assert end_of(tracked, 100, LIMITS) is None
-    assert end_of(tracked, 200, LIMITS) is None
+    assert end_of(tracked, 100, DECLARED) is None
+    assert end_of(tracked, 200, DECLARED) is None
 
 
 def test_a_new_job_of_the_same_name_is_not_this_run() -> None:
     tracked = tracker()
     tracked.see_jobs([job("Succeeded", uid="another")])
     tracked.see_pods([pod(0, state=ended(0), owner="another")])
-    end = end_of(tracked, 1, LIMITS)
+    end = end_of(tracked, 1, DECLARED)
     assert end is not None
     assert end.state == "Failed"
     assert tracked.replicas == {}
@@ -541,7 +551,7 @@ def test_a_replica_that_is_made_again_late_has_started_before() -> None:
     tracked = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING))
     again = pod(1, state=waiting("ContainerCreating"), created="2026-01-01T00:05:00Z")
     tracked.see_pods([again])
-    assert end_of(tracked, 61, LIMITS) is None
+    assert end_of(tracked, 61, DECLARED) is None
 
 
 def test_of_several_processes_the_one_that_told_is_named() -> None:
@@ -550,7 +560,7 @@ def test_of_several_processes_the_one_that_told_is_named() -> None:
     tracked = RunState(submitted)
     tracked.see_pods([pod(1, state=ended(1, told))])
     assert tracked.status == "4 ranks, 2 in each pod: 1 failed, 1 to be created"
-    end = end_of(tracked, 10, LIMITS)
+    end = end_of(tracked, 10, DECLARED)
     assert end is not None
     assert end.reason == "rank 3 (mine-worker-0) exited with code 1: ValueError"
 
@@ -571,15 +581,15 @@ def test_an_elastic_job_goes_on_when_a_replica_is_lost() -> None:
     assert [str(failure) for failure in tracked.failures] == [
         "rank 0 (mine-worker-0) exited with code 137 (SIGKILL)"
     ]
-    assert end_of(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 100, DECLARED) is None
 
 
 def test_an_elastic_job_has_succeeded_when_it_says_so_and_nobody_runs_any_more() -> None:
     finished = [worker(1, state=ended(0)), worker(2, state=ended(0))]
     tracked = elastic(worker(0, state=RUNNING), *finished, conditions=("Succeeded",))
-    assert end_of(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 100, DECLARED) is None
     tracked.see_pods([worker(0, state=ended(137))])
-    end = end_of(tracked, 101, LIMITS)
+    end = end_of(tracked, 101, DECLARED)
     assert end is not None
     assert end.state == "Succeeded"
 
@@ -590,7 +600,7 @@ def test_an_elastic_job_that_bears_no_more_losses_names_the_last() -> None:
         worker(1, state=ended(1, finished="2026-01-01T00:00:50Z")),
         conditions=("Failed",),
     )
-    end = end_of(tracked, 100, LIMITS)
+    end = end_of(tracked, 100, DECLARED)
     assert end is not None
     assert end.reason == "rank 1 (mine-worker-1) exited with code 1"
 
@@ -599,7 +609,7 @@ def test_a_crash_loop_does_not_end_a_job_that_has_made_a_step() -> None:
     looping = worker(1, state=waiting("CrashLoopBackOff"), last=ended(137), restarts=2)
     tracked = elastic(looping)
     tracked.progress.see(json.dumps({"event": "step", "step": 3}))
-    assert end_of(tracked, 10, LIMITS) is None
+    assert end_of(tracked, 10, DECLARED) is None
 
 
 UNSET = "ValueError: environment variable RANK expected, but not set"
@@ -621,8 +631,8 @@ def test_an_elastic_job_ends_when_a_restart_fails_as_before_ahead_of_the_first_s
 ) -> None:
     """After three at the earliest, whatever `maxRestarts` allows; numbers in it may vary."""
     starts = [(index, f"{UNSET}, port {index}") for index in indices]
-    assert end_of(failing(*starts[:-1]), 100, LIMITS) is None
-    end = end_of(failing(*starts), 100, LIMITS)
+    assert end_of(failing(*starts[:-1]), 100, DECLARED) is None
+    end = end_of(failing(*starts), 100, DECLARED)
     assert end is not None
     assert end.state == "Failed"
     assert UNSET in end.reason
@@ -643,25 +653,23 @@ def test_an_elastic_job_ends_when_a_restart_fails_as_before_ahead_of_the_first_s
 def test_an_elastic_job_goes_on_after_failures_that_a_restart_may_cure(
     tracked: RunState, why: str
 ) -> None:
-    assert end_of(tracked, 100, LIMITS) is None, why
+    assert end_of(tracked, 100, DECLARED) is None, why
 
 
 def test_an_elastic_job_that_has_made_a_step_has_the_restarts_that_it_allows() -> None:
     tracked = failing(*[(0, UNSET)] * 4)
     tracked.progress.see(json.dumps({"event": "step", "step": 3}))
-    assert end_of(tracked, 100, LIMITS) is None
+    assert end_of(tracked, 100, DECLARED) is None
 
 
 def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() -> None:
-    submitted = job("Running")
-    submitted["spec"]["runPolicy"] = {"backoffLimit": 3}
-    tracked = RunState(submitted)
+    tracked, patient = RunState(job("Running")), replace(DECLARED, backoff_limit=3)
     looping = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=2)
     tracked.see_pods([pod(0, state=RUNNING), looping])
-    assert end_of(tracked, 10, LIMITS) is None
+    assert end_of(tracked, 10, patient) is None
     used = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=3)
     tracked.see_pods([pod(0, state=RUNNING), used])
-    end = end_of(tracked, 10, LIMITS)
+    end = end_of(tracked, 10, patient)
     assert end is not None
     assert end.state == "Failed"
 
@@ -713,7 +721,7 @@ GONE = "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waitin
 
 def test_who_its_peers_waited_for_in_vain_is_named() -> None:
     tracked = tracker(pod(0, state=ended(1, GONE)), pod(1, state=RUNNING), of=job("Failed"))
-    end = end_of(tracked, 10, LIMITS)
+    end = end_of(tracked, 10, DECLARED)
     assert end is not None
     assert end.reason == (
         "rank 1 (mine-worker-0) did not answer its peers: "
@@ -726,7 +734,7 @@ def test_who_its_peers_waited_for_in_vain_is_named() -> None:
 def test_where_several_went_on_none_is_accused() -> None:
     tracked = RunState(job("Failed", workers=2))
     tracked.see_pods([pod(0, state=ended(1, GONE)), *(pod(n, state=RUNNING) for n in (1, 2))])
-    end = end_of(tracked, 10, LIMITS)
+    end = end_of(tracked, 10, DECLARED)
     assert end is not None
     assert end.reason == f"rank 0 (mine-master-0) exited with code 1: {GONE}"
     assert [each.number for each in tracked.hanging] == [1, 2]
@@ -742,7 +750,7 @@ def test_those_that_failed_after_the_cause_are_counted_by_replica() -> None:
 
 def test_a_rank_0_that_ended_too_early_is_told_with_those_it_took_along() -> None:
     first = pod(0, state=ended(0, finished="2026-01-01T00:00:50Z"))
-    end = end_of(tracker(first, pod(1, state=ended(1, GONE)), of=job("Succeeded")), 10, LIMITS)
+    end = end_of(tracker(first, pod(1, state=ended(1, GONE)), of=job("Succeeded")), 10, DECLARED)
     assert end is not None
     assert end.reason == (
         "rank 0 (mine-master-0) exited with code 0 before the other ranks were done, and took "
@@ -774,22 +782,22 @@ def stopped(rank: int) -> dict[str, Any]:
 def test_a_run_that_is_suspended_goes_on_with_new_pods_and_its_pause_does_not_count() -> None:
     """The pause is of minutes 5 to 30, `timeout` is 10 minutes, `startTimeout` one."""
     tracked = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING), of=job("Created", "Running"))
-    assert end_of(tracked, 299, LIMITS) is None
+    assert end_of(tracked, 299, DECLARED) is None
     tracked.see_jobs([suspended()])
     assert tracked.status == "2 ranks: suspended, until its `runPolicy.suspend` is unset"
     tracked.see_pods([stopped(0), stopped(1)])
-    assert end_of(tracked, 1799, LIMITS) is None
+    assert end_of(tracked, 1799, DECLARED) is None
     tracked.see_jobs([suspended(resumed_at=30)])
     tracked.see_pods([stopped(0), stopped(1)])
     assert (tracked.failures, tracked.cured_by_a_retry) == ([], None)
     assert tracked.status == "submitted; 2 pods to be created"
-    assert end_of(tracked, 1859, LIMITS) is None
-    assert "not all ranks started within 60 s" in str(end_of(tracked, 1861, LIMITS))
+    assert end_of(tracked, 1859, DECLARED) is None
+    assert "not all ranks started within 60 s" in str(end_of(tracked, 1861, DECLARED))
     new = [pod(rank, state=RUNNING, created=AT.format(minute=30)) for rank in (0, 1)]
     tracked.see_pods(new)
     assert tracked.status == "2 ranks: 2 running"
-    assert end_of(tracked, 2399, LIMITS) is None
-    end = end_of(tracked, 2401, LIMITS)
+    assert end_of(tracked, 2399, DECLARED) is None
+    end = end_of(tracked, 2401, DECLARED)
     assert end is not None
     assert end.state == "TimedOut"
 
@@ -814,7 +822,7 @@ def test_a_failure_after_a_resumption_ends_the_run_as_any_other() -> None:
 def test_a_run_that_is_adopted_while_suspended_is_not_overdue() -> None:
     tracked = RunState(suspended())
     tracked.see_pods([stopped(0)])
-    assert end_of(tracked, 9000, LIMITS) is None
+    assert end_of(tracked, 9000, DECLARED) is None
 
 
 def test_a_job_that_has_ended_or_is_removed_is_not_suspended() -> None:
@@ -822,11 +830,11 @@ def test_a_job_that_has_ended_or_is_removed_is_not_suspended() -> None:
     shown["status"]["conditions"].append({"type": "Succeeded", "status": "True"})
     tracked = tracker(done(0), done(1), of=job("Running"))
     tracked.see_jobs([shown])
-    end = end_of(tracked, 10, LIMITS)
+    end = end_of(tracked, 10, DECLARED)
     assert end is not None
     assert end.state == "Succeeded"
     tracked = tracker(of=suspended())
     tracked.see_jobs([])
-    end = end_of(tracked, 10, LIMITS)
+    end = end_of(tracked, 10, DECLARED)
     assert end is not None
     assert "deleted" in end.reason

@@ -10,12 +10,12 @@ import pytest
 
 from jobs.api.client import JobApi
 from jobs.api.lines import Line
-from jobs.observe.verdict import Limits
+from jobs.model.parts import Checkpoint
 from jobs.observe.wait import InterruptedWait, Wait
 from jobs.records.archive import INTERRUPTED, Run, entries
 from tests.unit.images.objects import Listener
 from tests.unit.jobs.run.test_lifecycle import Quiet
-from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
+from tests.unit.jobs_objects import RUNNING, declared, ended, job, pod, summary
 
 _LASTS_SECONDS = 0.05
 """How long a watch lasts: one that ended at once would fill the memory of who reads it slowly."""
@@ -30,6 +30,7 @@ class Running:
         self.reported = reported
         self.deleted = False
         self.listed = 0
+        self.seconds = 0.0
 
     def pods(self) -> list[dict[str, Any]]:
         self.listed += 1
@@ -37,6 +38,9 @@ class Running:
             return [pod(0, state=RUNNING), pod(1, state=RUNNING)]
         states = [ended(0, summary(rank, **self.reported)) for rank in (0, 1)]
         return [pod(rank, state=each, phase="Succeeded") for rank, each in enumerate(states)]
+
+    def age(self, _job: dict[str, Any]) -> float:
+        return self.seconds
 
     def watch_job(self) -> Iterator[list[dict[str, Any]]]:
         yield [job("Succeeded")]
@@ -61,8 +65,9 @@ class Running:
 
 def test_a_run_that_is_older_than_the_limit_for_its_start_is_waited_for(tmp_path: Path) -> None:
     api = Running()
-    limits, kept = Limits(3600, start=300), Run(tmp_path)
-    waiting = Wait(cast("JobApi", api), job("Running"), limits, 400, Quiet(), "keep", kept)
+    api.seconds = 400
+    kept = Run(tmp_path)
+    waiting = Wait(cast("JobApi", api), job("Running"), declared(), Quiet(), kept)
     assert waiting.to_the_end().succeeded
     assert not api.deleted
 
@@ -71,8 +76,8 @@ def test_what_its_result_cannot_hold_is_a_warning_and_the_run_has_succeeded(
     tmp_path: Path,
 ) -> None:
     api, row = cast("JobApi", Running(accuracy=math.nan, torch=["2.6"])), Listener()
-    limits, kept = Limits(3600, start=300), Run(tmp_path)
-    found = Wait(api, job("Running"), limits, 0, row, "keep", kept).to_the_end()
+    kept = Run(tmp_path)
+    found = Wait(api, job("Running"), declared(), row, kept).to_the_end()
     assert (found.succeeded, found.accuracy, found.torch) == (True, None, None)
     [warning] = [each for each in row.lines if "the result lacks" in each]
     assert 'torch is ["2.6"]' in warning
@@ -80,9 +85,9 @@ def test_what_its_result_cannot_hold_is_a_warning_and_the_run_has_succeeded(
 
 
 def test_what_was_seen_of_a_run_is_kept_with_its_end(tmp_path: Path) -> None:
-    limits, kept = Limits(3600, start=300), Run(tmp_path)
+    kept = Run(tmp_path)
     api = cast("JobApi", Running())
-    Wait(api, job("Running"), limits, 0, Quiet(), "keep", kept).to_the_end()
+    Wait(api, job("Running"), declared(), Quiet(), kept).to_the_end()
     found = [(entry["kind"], entry["about"]) for entry in entries(kept.timeline)]
     assert ("condition", "PyTorchJob mine") in found
     assert ("container", "rank 1 (mine-worker-0)") in found
@@ -102,8 +107,8 @@ class Warned(Running):
 
 def test_what_the_image_warns_of_is_shown_with_the_success(tmp_path: Path) -> None:
     api, row = cast("JobApi", Warned()), Listener()
-    limits, kept = Limits(3600, start=300), Run(tmp_path)
-    assert Wait(api, job("Running"), limits, 0, row, "keep", kept).to_the_end().succeeded
+    kept = Run(tmp_path)
+    assert Wait(api, job("Running"), declared(), row, kept).to_the_end().succeeded
     assert "not copied: 'noread'" in row.lines
 
 
@@ -135,8 +140,8 @@ def test_pods_that_another_container_keeps_running_are_read_and_then_stopped(
     tmp_path: Path,
 ) -> None:
     api, row = Outlasted(), Listener()
-    limits, kept = Limits(3600, start=300), Run(tmp_path)
-    waiting = Wait(cast("JobApi", api), job("Running"), limits, 0, row, "keep", kept)
+    kept = Run(tmp_path)
+    waiting = Wait(cast("JobApi", api), job("Running"), declared(), row, kept)
     result = waiting.to_the_end()
     assert (result.state, result.accuracy) == ("Succeeded", 0.97)
     assert "proxy" in str(result.reason)
@@ -165,8 +170,9 @@ def test_what_ctrl_c_did_to_a_run_is_said_and_kept(
 ) -> None:
     api, row = GoingOn(), Listener()
     row.cancelled.set()
-    limits, kept = Limits(3600, start=300), Run(tmp_path)
-    wait = Wait(cast("JobApi", api), job(), limits, 0, row, "delete", kept, "", resumes)
+    own = declared(on_cancel="delete", checkpoint=Checkpoint() if resumes else None)
+    kept = Run(tmp_path)
+    wait = Wait(cast("JobApi", api), job(), own, row, kept)
     with pytest.raises(InterruptedWait) as said:
         wait.to_the_end()
     then = f"it, as its `onCancel` says; the next `make up` trains from {begins}"

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs.records.archive import Run
-from jobs.records.printed import added, likeness
+from jobs.records.events import added, likeness
 from jobs.result import RunResult
 from tests.unit.anything import LINES
 from tests.unit.archived_run import line
@@ -108,7 +108,7 @@ def test_a_search_that_cannot_be_made_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = Listener()
-    monkeypatch.setattr("jobs.records.printed._SECONDS", 0.0)
+    monkeypatch.setattr("jobs.records.events._SECONDS", 0.0)
     run = kept(tmp_path, "acc=0.5")
     assert added(_SUCCESS, run, {"accuracy": "acc=(.*)"}, row.warn) == _SUCCESS
     [warning] = row.lines

@@ -13,9 +13,9 @@ import pytest
 
 from core.handler import UNKNOWN
 from jobs.config import CATALOG
+from jobs.model.job import TrainingJob
 from jobs.model.names import RUN_LABEL
 from jobs.model.places import VOLUME_URL
-from jobs.observe.verdict import Limits
 from jobs.plan import TrainingCost
 from jobs.records.archive import Archive, of_job
 from jobs.records.history import History, Record
@@ -141,11 +141,11 @@ def test_what_a_run_may_take_and_what_its_nodes_cost_reach_the_wait(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Otherwise GPUs that idle could not be told with their price."""
-    given: list[Limits] = []
+    given: list[tuple[TrainingJob, TrainingCost | None]] = []
 
     class Waited:
-        def __init__(self, _api: object, _job: object, limits: Limits, *_rest: object) -> None:
-            given.append(limits)
+        def __init__(self, *values: Any) -> None:
+            given.append((values[2], values[5]))
 
         def to_the_end(self) -> RunResult:
             return RunResult(state="Succeeded", duration_seconds=1)
@@ -159,10 +159,10 @@ def test_what_a_run_may_take_and_what_its_nodes_cost_reach_the_wait(
     watched["job"] |= {"gpus": 1}
     for inputs in (dict(INPUTS), watched):
         PyTorchJobHandler().create(inputs, Quiet())
-    unset, limited = given
-    assert (unset.gpu_utilization, unset.cost) == (None, None)
-    assert (limited.total, limited.start, limited.gpu_utilization) == (86400, 300, 20)
-    assert limited.cost == TrainingCost(**COST)
+    (plain, nothing), (limited, cost) = given
+    assert (plain.min_gpu_utilization, nothing) == (None, None)
+    assert (limited.timeout, limited.start_timeout, limited.min_gpu_utilization) == (86400, 300, 20)
+    assert cost == TrainingCost(**COST)
 
 
 SUCCESS = {**SUCCEEDED, "run_id": "run-1"}

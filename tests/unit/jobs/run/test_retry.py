@@ -8,10 +8,10 @@ from typing import Any, cast
 from unittest.mock import MagicMock
 
 import pytest
+from kubernetes.client.exceptions import ApiException
 
 from jobs.api.client import JobApi
 from jobs.model.names import RUN_LABEL
-from jobs.observe.verdict import Limits
 from jobs.records.archive import Archive
 from jobs.result import RunResult
 from jobs.run import retry
@@ -53,10 +53,6 @@ class Cluster:
 
     def get(self) -> dict[str, Any] | None:
         return self.job
-
-    def age(self, job: dict[str, Any]) -> float:
-        assert job is self.job
-        return 0
 
     def create(self, job: dict[str, Any]) -> dict[str, Any]:
         assert self.job is None
@@ -114,11 +110,20 @@ def train(
     submission = replace(SUBMISSION, job=job, succeeded=succeeded)
     context = Listener() if row is None else row
     logs = MagicMock(spec=Archive, directory=Path("/proc/nowhere"))
-    limits = Limits(total=60, start=60)
-    training = Training(cast("JobApi", cluster), submission, {}, limits, logs, context)
+    training = Training(cast("JobApi", cluster), submission, {}, logs, context)
     result = training.to_the_end().as_map()
     assert coming == []
     return result
+
+
+def test_a_job_that_was_not_admitted_has_a_result_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, error = Cluster(), ApiException(status=403)
+    error.body = '{"message": "admission webhook denied the request"}'
+    monkeypatch.setattr(cluster, "create", MagicMock(side_effect=error))
+    found = train(cluster, monkeypatch=monkeypatch, retries=2)
+    assert found["state"] == "CannotStart"
+    assert "refused: admission webhook denied" in found["reason"]
+    assert found["world_size"] == 4
 
 
 def test_a_lost_job_is_submitted_anew_and_its_attempt_is_kept(
@@ -282,9 +287,3 @@ def test_a_program_that_tells_no_times_and_a_run_that_failed_have_no_goodput() -
     assert retry.complete(_told(), [], None).goodput is None
     failed = _told(state="Failed", step_seconds={"run-2": 1.0})
     assert retry.complete(failed, [], None).goodput is None
-
-
-def test_the_row_names_the_attempt() -> None:
-    assert retry.named(2, 2) == "attempt 2 of 3"
-    # `retries` was lowered since.
-    assert retry.named(2, 0) == "attempt 2 of 2"

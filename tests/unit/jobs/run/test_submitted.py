@@ -20,10 +20,11 @@ from jobs.model.fields import Effect
 from jobs.model.job import EFFECTS, TrainingJob
 from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.places import VOLUME_URL
-from jobs.model.pytorchjob import CHANGEABLE, Parts, templates
+from jobs.model.pytorchjob import templates
 from jobs.model.submission import Submission
 from jobs.records.history import provenance
 from jobs.run.lifecycle import PyTorchJobHandler
+from jobs.run.patch import CHANGEABLE, Parts
 from jobs.run.preview import validate_admission
 from jobs.run.submit import submit
 from tests.unit.fake_api import FakeApi, served

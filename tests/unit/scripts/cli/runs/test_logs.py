@@ -177,7 +177,7 @@ def test_logs_of_a_run_that_another_machine_has_replaced_are_left_out(
     [
         (Topology(2), ["rank 0", "rank 1"]),
         (Topology(2, processes=2), ["rank 0-1", "rank 2-3"]),
-        (Topology(2, has_master=False, elastic=True), ["worker 0", "worker 1"]),
+        (Topology(2, elastic=True), ["worker 0", "worker 1"]),
     ],
 )
 def test_a_line_begins_with_the_ranks_whose_log_it_is(
@@ -199,7 +199,7 @@ def test_a_rank_among_several_is_found_in_its_replica() -> None:
         (Topology(3), 3, "Job mine has no rank 3. It has ranks 0 to 2."),
         (Topology(1), 1, "Job mine has no rank 1. It has only rank 0."),
         (
-            Topology(2, has_master=False, elastic=True),
+            Topology(2, elastic=True),
             2,
             "Job mine has no worker 2. It has workers 0 to 1.",
         ),

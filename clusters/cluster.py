@@ -20,7 +20,6 @@ if TYPE_CHECKING:  # the import is slow, and the facts about a kind do not need 
 
     from clusters.cloud_reports import RefusedPulls
     from clusters.nodes import Capacity, GpuPool, NodePool
-    from clusters.operator.existing import ExistingOperator
     from core.manifests import Manifest
 
 JOBS = "slipway-jobs"
@@ -55,6 +54,23 @@ class PullSecret:
 
     name: str
     content: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ExistingOperator:
+    """A training operator that another party has installed in the cluster.
+
+    Args:
+        version: Such as `1.9.2`; None when it is unknown.
+        namespace: Of its Deployment; None when that can't be seen.
+        deployment: Its Deployment's name; None likewise.
+        judges: Whether it has a webhook for PyTorchJobs, as those since 1.8 have.
+    """
+
+    version: str | None = None
+    namespace: str | None = None
+    deployment: str | None = None
+    judges: bool = True
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,4 @@
-"""What the rest of Slipway knows of a cluster, whatever its kind.
-
-A kind is a folder that exports one `Kind`, and a line in `clusters.kinds.CLUSTERS`. Whoever needs
-to know what a cluster of that kind is like, or how to make or remove one, uses that object.
-"""
+"""What the rest of Slipway knows of a cluster: each kind's folder exports one `Kind`."""
 
 from __future__ import annotations
 
@@ -32,15 +28,12 @@ ONE_AT_A_TIME = "a volume of the default StorageClass can be used on one of them
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """Who jobs are to the cloud that the cluster is in, so that they need no key of its services.
-
-    Args:
-        annotations: Of the account that they run as.
-        labels: Of their pods.
-    """
+    """Who jobs are to the cloud around the cluster, so that they need no key of its services."""
 
     annotations: Mapping[str, pulumi.Input[str]]
+    """Of the account that they run as."""
     labels: Mapping[str, str]
+    """Of their pods."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +128,7 @@ Remains = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class OwnCluster:
-    """A kind of cluster that is a resource of its stack: it is made and removed with the stack.
+    """A kind of cluster that is made and removed with its stack, as a resource of that.
 
     Args:
         type: The resource's type.
@@ -201,11 +194,7 @@ class Kind:
     runs_on_host: bool = False
 
     def provision(self, settings: Any) -> Cluster:
-        """Declare such a cluster in the running Pulumi program and return it.
-
-        Raises:
-            pulumi.RunError: The packages that it needs are not installed.
-        """
+        """Declare such a cluster in the running program; `pulumi.RunError` without its packages."""
         import pulumi  # noqa: PLC0415  # loaded already where anything is declared
 
         if self.extra is not None:

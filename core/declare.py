@@ -26,10 +26,7 @@ _REPORTED = 32
 
 
 def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
-    """Declare `manifest` as a resource named like the object, as the SDK's own class would.
-
-    A deletion is waited for no longer than a minute.
-    """
+    """Declare `manifest` as a resource named like the object, as the SDK's own class would."""
     group, kind = manifest["apiVersion"], manifest["kind"]
     hidden = ["data", "stringData"] if kind == "Secret" else []
     properties = {
@@ -85,9 +82,8 @@ def exists(resource: CustomResource) -> Output[bool]:
 def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Resource]]:
     """Return what a component depends on that is nothing without `resource`.
 
-    The engine takes no component whose dependency was skipped, and nothing whose provider was: it
-    ends the update with an error of its own, which does not name what has failed. The program ends
-    with `otherwise` instead, beside the error of what failed.
+    Where that was skipped, the engine would end the update with an error that does not name what
+    has failed. The program ends with `otherwise` instead, beside the error of what failed.
     """
 
     async def checked() -> list[pulumi.Resource]:

@@ -1,7 +1,4 @@
-"""A Deployment that is waited for: whether all of its pods are the new ones, and ready; or why not.
-
-Pulumi's own wait takes an update of a Deployment for done while its pods fail.
-"""
+"""A Deployment that is waited for: Pulumi's own wait takes an update for done while pods fail."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

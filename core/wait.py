@@ -60,10 +60,7 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
 def until_well(
     problem: Callable[[], str | None], *, what: str, limit: float, log: Path | None = None
 ) -> None:
-    """Poll every 0.1 s until `problem` returns None.
-
-    After `limit` seconds it raises `TimeoutError`, which names the problem and the `log`.
-    """
+    """Poll until `problem` returns None, or raise `TimeoutError` with it after `limit` seconds."""
 
     def look() -> None:
         if (found := problem()) is not None:

@@ -80,14 +80,12 @@ def pools(settings: AksSettings) -> tuple[NodePool, ...]:
 def priorities(names: Collection[str]) -> tuple[Manifest, ...]:
     """Return the ConfigMap by which the autoscaler prefers the first of several pools.
 
-    The highest priority wins, of all pools whose names match one of its patterns. A pool that no
-    pattern matches is not grown, and without the ConfigMap none is.
     https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/expander/priority/readme.md
     """
     if len(names) < 2:
         return ()
     first, *_ = names
-    # AKS calls a pool's scale set aks-<pool>-<8 digits>-vmss.
+    # AKS calls a pool's scale set aks-<pool>-<8 digits>-vmss; one without a pattern would not grow.
     patterns = {20: [f"^aks-{first}-"], 10: [".*"]}
     name = "cluster-autoscaler-priority-expander"
     metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(MANAGED_BY)}

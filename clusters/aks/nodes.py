@@ -15,15 +15,12 @@ from clusters.azure.resources import AzureCluster
 
 
 def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
-    """Return the ID of the existing subnet for nodes; or declare a network and return its own.
-
-    The nodes' security group has no rule of its own: Azure's defaults let nothing in from
-    outside of the network but the load balancer's probes
-    (https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview).
-    """
+    """Return the ID of the existing subnet for nodes; or declare a network and return its own."""
     if settings.subnet is not None:
         return settings.subnet
     name = azure.cluster_name
+    # Without a rule: Azure's defaults let in the load balancer's probes, and nothing else from
+    # outside (https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview).
     guard = network.NetworkSecurityGroup(
         f"{name}-nodes",
         network_security_group_name=f"{name}-nodes",
@@ -58,11 +55,7 @@ def managed_cluster(
     *,
     after: Resource,
 ) -> aks.ManagedCluster:
-    """Declare the cluster with its system pool, and when nodes may get a new image.
-
-    `control` is the ID of the control plane's identity, whose role in the subnet has to exist
-    before.
-    """
+    """Declare the cluster with its system pool, `after` the identity `control` may join the net."""
     system = {
         **CONSTANTS["system"],
         **({} if settings.cpu is None else CONSTANTS["critical"]),

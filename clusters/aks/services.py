@@ -32,11 +32,7 @@ def registry(azure: AzureCluster, settings: AksSettings) -> containerregistry.Re
 def storage_account(
     azure: AzureCluster, settings: AksSettings, subnet: Input[str], containers: Iterable[str]
 ) -> tuple[storage.StorageAccount, Mapping[str, storage.BlobContainer]]:
-    """Declare the account with its containers: what may be done in each is a matter of roles.
-
-    It has no key and no public blob, and answers the nodes' subnet and the public ranges that may
-    reach the API server, and no others.
-    """
+    """Declare the account and its containers; it answers the nodes and the API server's ranges."""
     account = storage.StorageAccount(
         azure.cluster_name,
         account_name=settings.storage_name,
@@ -102,10 +98,7 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
 
 
 def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None:
-    """Declare a monthly budget over everything in the resource groups.
-
-    It belongs to the subscription, because the nodes, most of the cost, are in a group of AKS's.
-    """
+    """Declare a monthly budget over everything in the resource groups, which AKS's is one of."""
     consumption.Budget(
         azure.cluster_name,
         budget_name=f"slipway-{azure.cluster_name}",
@@ -129,11 +122,8 @@ def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None
 
 
 def _firewall(ranges: Sequence[str]) -> Iterator[str]:
-    """Yield the ranges as the storage account's firewall takes them.
-
-    It takes no /31 and no /32 but single addresses
-    (https://learn.microsoft.com/azure/storage/common/storage-network-security-limitations).
-    """
+    """Yield the ranges as the storage account's firewall takes them: no /31 and no /32."""
+    # https://learn.microsoft.com/azure/storage/common/storage-network-security-limitations
     for each in ranges:
         network = IPv4Network(each)
         yield from map(str, network) if network.prefixlen > 30 else [each]

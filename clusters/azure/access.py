@@ -14,7 +14,7 @@ from core.handler import Change, Handler, Properties
 from core.wait import NotYet, until
 
 LIMIT_SECONDS = 600
-"""A cloud may take minutes until a right that was given is known everywhere; Azure up to ten
+"""What Azure may take until a new right is known everywhere
 (https://learn.microsoft.com/azure/role-based-access-control/troubleshooting)."""
 _POLL_SECONDS = 5.0
 _REQUEST_SECONDS = 15
@@ -22,10 +22,7 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class AccessHandler(Handler):
-    """Waits until namespaces may be made in the cluster.
-
-    A plain `up` does not check again: the next resources would fail with the reason.
-    """
+    """Waits until namespaces may be made in the cluster; a plain `up` does not check again."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Say what of a change replaces the cluster, and what an update leaves as it is."""

@@ -1,7 +1,4 @@
-"""What is checked around an update: placeholders and programs before it, what is left after it.
-
-The stacks that come with Slipway have placeholders, so that a preview needs no account.
-"""
+"""What is checked around an update: placeholders and programs before it, what is left after it."""
 
 import json
 import re
@@ -38,14 +35,11 @@ def before_update(
     pushes: bool = False,
     account: Callable[[Mapping[str, Any]], Iterable[Problem]] = lambda _: (),
 ) -> None:
-    """Warn in a preview of everything that an update refuses, and refuse it in an update.
+    """Warn in a preview of everything that an update refuses by `pulumi.RunError`.
 
     The settings begin from the stack `template` in stacks/. With `pushes`, images go to a registry
-    that is logged in to with Azure's CLI. `account` returns the problems of the account that is
-    logged in with it, by what `az account show` prints, and is called where there are no others.
-
-    Raises:
-        pulumi.RunError: with all of it.
+    that is logged in to with Azure's CLI. `account` returns the problems of what
+    `az account show` prints, and is called where there are no others.
     """
     problems = [*placeholders(settings, template), *missing(settings, pushes=pushes)]
     if not problems and settings.login == "azurecli" and not settings.admin_kubeconfig:
@@ -100,10 +94,7 @@ def missing(settings: AzureSettings, *, pushes: bool) -> Iterator[Problem]:
 
 
 def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
-    """Return what is left of a destroyed stack: resource groups, or tagged resources.
-
-    Where `az` can't list them, the kind's name notes it, so that nothing is claimed.
-    """
+    """Return what is left of a destroyed stack, or that `az` could not list it."""
     kind = "resource groups" if settings.own_groups else "Azure resources"
     try:
         return {kind: [*_left(settings)]}
@@ -125,11 +116,7 @@ def _left(settings: AzureSettings) -> Iterator[str]:
 
 
 def az(settings: AzureSettings, *words: str) -> Any:
-    """Run Azure's CLI and return the document that it prints.
-
-    Raises:
-        CommandFailed: it is not installed, not logged in, or it refuses.
-    """
+    """Run Azure's CLI and return the document that it prints, or raise `CommandFailed`."""
     program = shutil.which("az")
     if program is None:
         raise CommandFailed("`az` is not installed")

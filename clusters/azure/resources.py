@@ -21,9 +21,8 @@ class AzureCluster(pulumi.ComponentResource):
     """The parent of all Azure resources of one cluster, with what they take of its settings.
 
     Names are passed as text and not as outputs of the resources that have them, so that a preview
-    shows them; each resource depends on `group`, and on what else has to exist before. The
-    settings' subscription pays, whatever `az login` has chosen. `timeout` is that of all that has
-    none of its own; Pulumi's unless set.
+    shows them; each resource depends on `group`, and on what else has to exist before. `timeout`
+    is that of all that has none of its own; Pulumi's unless set.
     """
 
     def __init__(self, token: str, settings: AzureSettings, timeout: str | None = None) -> None:
@@ -62,10 +61,7 @@ class AzureCluster(pulumi.ComponentResource):
         timeout: str | None = None,
         **more: Any,
     ) -> pulumi.ResourceOptions:
-        """Return the options of a resource that is made after the group and those named.
-
-        It is replaced when one of its properties `fixed` changes.
-        """
+        """Return the options of a resource that another value of a `fixed` property replaces."""
         limit = self.timeout if timeout is None else timeout
         return pulumi.ResourceOptions(
             parent=self,
@@ -77,12 +73,7 @@ class AzureCluster(pulumi.ComponentResource):
         )
 
     def lock(self, scope: pulumi.Input[str]) -> None:
-        """Declare that what has that ID can't be deleted, by whatever tool.
-
-        Pulumi's own protection, which the children of this one inherit, is for Pulumi alone.
-
-        https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources
-        """
+        """Declare that what has that ID can't be deleted, by whatever tool, Pulumi or another."""
         authorization.ManagementLockByScope(
             self.cluster_name,
             lock_name="slipway-production",
@@ -136,13 +127,11 @@ def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it
 def logging_in(text: str, login: Login, tenant: str | None = None) -> str:
     """Return a kubeconfig, as Azure lists it with the format `exec`, with this way to log in.
 
-    Azure's own waits until you type a code into a browser, which `pulumi up` can't do. What a login
-    takes of the kubeconfig, such as proof of possession, is kubelogin's to know
-    (https://azure.github.io/kubelogin/cli/convert-kubeconfig.html). `tenant` replaces the login's.
+    Azure's own waits until you type a code into a browser, which `pulumi up` can't do. `tenant`
+    replaces the login's (https://azure.github.io/kubelogin/cli/convert-kubeconfig.html).
 
     Raises:
-        pulumi.RunError: a user in it has anything else than kubelogin to log in with, kubelogin is
-            not installed, or it can't convert the kubeconfig.
+        pulumi.RunError: a user in it has another way to log in, or kubelogin can't convert it.
     """
     for user in yaml.safe_load(text)["users"]:
         if others := ", ".join(sorted(user["user"].keys() - {"exec"})):

@@ -103,10 +103,7 @@ class LogicalNetwork:
     vlan: Annotated[int, Field(ge=0, le=4094)] = 0
 
     def misplaced(self, pods: str, address: str | None) -> Iterator[Contradiction]:
-        """Yield addresses that can't be where they are, those of pods and the API server too.
-
-        https://learn.microsoft.com/azure/aks/aksarc/aks-hci-network-system-requirements
-        """
+        """Yield addresses that can't be where they are, those of pods and the API server too."""
         prefix = IPv4Network(self.prefix)
         first, last = IPv4Address(self.pool_start), IPv4Address(self.pool_end)
         gateway = IPv4Address(self.gateway)

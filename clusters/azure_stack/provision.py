@@ -103,10 +103,7 @@ def _instance(
     cluster: kubernetes.ConnectedCluster,
     network: pulumi.Input[str],
 ) -> list[pulumi.CustomResource]:
-    """Declare the instance of AKS, with the machines of the API server, and the pool with GPUs.
-
-    The SDK has no classes for them, only for what Azure lists; so they are generic resources.
-    """
+    """Declare the instance of AKS and the pool with GPUs, for which the SDK has no classes."""
     own = cluster.name.apply(
         lambda name: f"connectedClusters/{name}/providers/Microsoft.HybridContainerService"
     )

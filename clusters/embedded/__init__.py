@@ -1,8 +1,6 @@
 """A real one-node Kubernetes cluster on this machine, without a container engine.
 
 Read `lifecycle.py` first: bringing the cluster up is an ordered list of actions, one module each.
-`node.yaml` has the programs that it runs, `certificates.yaml` what they prove themselves with, and
-`addons.yaml` what is in the cluster from the start.
 The node lives in one network namespace, one mount namespace, one cgroup and two directories,
 so that it can't meet anything else on the machine and removing it removes all of it.
 """

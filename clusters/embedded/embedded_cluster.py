@@ -14,8 +14,7 @@ from core.paths import state_dir
 class EmbeddedHandler(Handler):
     """Creates, heals and removes a cluster; its directory is its identity.
 
-    Inputs: `name`, a DNS label; `directory`, a path of its own in the state directory; `owner`, the
-    stack; `internet`, true where its jobs reach that.
+    Inputs: `name`; `directory`; `owner`, the stack; `internet`, true where its jobs reach that.
     """
 
     outputs = ("kubeconfig", "containerdAddress", "containerdNamespace")

@@ -18,10 +18,7 @@ _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
 
 
 def problems(layout: Layout) -> list[Problem]:
-    """Return every problem; none when the cluster works.
-
-    Where certificates, the network or supervisord are missing, nothing beyond that is checked.
-    """
+    """Return every problem, from the inside to what depends on it; none when the cluster works."""
     try:
         return list(_problems(layout))
     except ToolMissing as error:

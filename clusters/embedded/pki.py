@@ -1,8 +1,6 @@
 """The cluster's own certificates and keys, and the kubeconfigs that name or hold them.
 
-Three authorities, as Kubernetes' "PKI certificates and requirements" has them: one for
-the API and the kubelet, one for etcd (so that a kubelet's certificate opens no database), one for
-the API server as a proxy in front of extension servers. The cluster trusts no others.
+Its three authorities: https://kubernetes.io/docs/setup/best-practices/certificates/
 """
 
 import base64
@@ -33,11 +31,7 @@ CLOCK_SKEW = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Request:
-    """The content of one certificate.
-
-    To Kubernetes the subject's common name is the user, and its organization the user's group.
-    `usages` are names in `ExtendedKeyUsageOID`. An authority signs its own.
-    """
+    """The content of a certificate; `usages` are names in `ExtendedKeyUsageOID`."""
 
     name: str
     subject: str
@@ -59,15 +53,12 @@ def requests(layout: Layout) -> list[Request]:
 
 
 def ensure(layout: Layout) -> None:
-    """Make what is missing and renew what is about to expire or no longer fits.
-
-    The keys that sign service account tokens and encrypt secrets are never renewed: tokens and
-    stored secrets would become unreadable.
-    """
+    """Make what is missing and renew what is about to expire or no longer fits."""
     files.private_directory(layout.pki)
     for request in requests(layout):
         if problem(layout, request) is not None:
             _issue(layout, request)
+    # These two keys are never renewed: tokens and stored secrets would become unreadable.
     signing = layout.key("service-account")
     if _load_key(signing) is None:
         _write_new_key(signing)

@@ -1,8 +1,7 @@
-"""An existing cluster, whoever has made it: by a context of a kubeconfig.
+"""An existing cluster, by a context of a kubeconfig, is looked at before anything is declared.
 
-What it has is looked at before anything is declared: whether it answers, whose namespaces there
-are, and whether a training operator is there to be used. Each stack gives what it makes in a
-cluster the same names, so two would be at odds over it: the functions `require_…` raise `Unusable`.
+Each stack gives what it makes in a cluster the same names, so two would be at odds over it: the
+functions `require_…` raise `Unusable`.
 """
 
 from collections.abc import Iterable

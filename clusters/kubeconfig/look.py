@@ -1,7 +1,4 @@
-"""Inspects what runs PyTorchJobs in a cluster. Nothing is changed.
-
-What every account may read comes first: which APIs are served. The rest it may or may not see.
-"""
+"""Inspects what runs PyTorchJobs in a cluster, as far as the account sees it; changes nothing."""
 
 from collections.abc import Mapping
 from contextlib import suppress

@@ -9,7 +9,7 @@ from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from core.kube import Request, api_message, ask, send
+from core.kube import UNREACHABLE, Request, api_message, ask, reason, send
 from core.manifests import troubles
 from core.wait import NotYet
 
@@ -92,10 +92,8 @@ def not_ready_on_errors() -> Iterator[None]:
     """Have an API server's refusal, or one that does not answer, raise `NotYet`."""
     try:
         yield
-    except ApiException as error:
-        raise NotYet(api_message(error)) from error
-    except HTTPError as error:
-        raise NotYet(f"the API server does not answer: {error}") from error
+    except UNREACHABLE as error:
+        raise NotYet(reason(error)) from error
 
 
 def _state(pod: dict[str, Any]) -> str:

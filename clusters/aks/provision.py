@@ -80,7 +80,6 @@ def provision(settings: AksSettings) -> Cluster:
         identifier=f"providers/Microsoft.ContainerService/managedClusters/{azure.resource_name}",
         advice=CONSTANTS["advice"],
         after=ready,
-        lasting=settings.lasting,
         kind="aks",
         gpus=node_pools.gpus(settings),
         objects=priorities,
@@ -100,9 +99,7 @@ def _identity(azure: AzureCluster, part: str) -> managedidentity.UserAssignedIde
     """Declare the identity of the `control` plane, or of `jobs`; AKS makes that of its nodes."""
     # AKS refuses a cluster while a role of an identity for nodes is not known everywhere yet.
     name = f"{azure.cluster_name}-{part}"
-    return managedidentity.UserAssignedIdentity(
-        name, resource_name_=name, **azure.placed, opts=azure.options()
-    )
+    return managedidentity.UserAssignedIdentity(name, resource_name_=name, **azure.placed())
 
 
 def _trust(
@@ -113,11 +110,10 @@ def _trust(
     return managedidentity.FederatedIdentityCredential(
         name,
         **CONSTANTS["trust"],
-        resource_group_name=azure.group_name,
         resource_name_=name,
         issuer=issuer,
         subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
-        opts=azure.options(jobs),
+        **azure.grouped(jobs),
     )
 
 

@@ -22,10 +22,9 @@ def registry(azure: AzureCluster, settings: AksSettings) -> containerregistry.Re
     return containerregistry.Registry(
         azure.cluster_name,
         registry_name=settings.registry_name,
-        **azure.placed,
         sku={"name": settings.registry.sku},
         **CONSTANTS["registry"],
-        opts=azure.options(),
+        **azure.placed(),
     )
 
 
@@ -36,7 +35,6 @@ def storage_account(
     account = storage.StorageAccount(
         azure.cluster_name,
         account_name=settings.storage_name,
-        **azure.placed,
         **CONSTANTS["storage"],
         sku={"name": settings.storage.redundancy},
         network_rule_set={
@@ -48,26 +46,24 @@ def storage_account(
                 for each in _firewall(settings.api.authorized_ranges)
             ],
         },
-        opts=azure.options(),
+        **azure.placed(),
     )
     kept = {"enabled": True, "days": settings.storage.retention_days}
     storage.BlobServiceProperties(
         azure.cluster_name,
         blob_services_name="default",
         account_name=settings.storage_name,
-        resource_group_name=azure.group_name,
         delete_retention_policy=kept,
         container_delete_retention_policy=kept,
-        opts=azure.options(account),
+        **azure.grouped(account),
     )
     return account, {
         name: storage.BlobContainer(
             f"{azure.cluster_name}-{name}",
             container_name=name,
             account_name=settings.storage_name,
-            resource_group_name=azure.group_name,
             public_access="None",
-            opts=azure.options(account),
+            **azure.grouped(account),
         )
         for name in containers
     }
@@ -78,11 +74,10 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
     workspace = operationalinsights.Workspace(
         azure.cluster_name,
         workspace_name=f"slipway-{azure.cluster_name}",
-        **azure.placed,
         **CONSTANTS["workspace"],
         retention_in_days=settings.retention_days,
         workspace_capping={"daily_quota_gb": settings.daily_gib},
-        opts=azure.options(),
+        **azure.placed(),
     )
     for name, resource in resources.items():
         monitor.DiagnosticSetting(

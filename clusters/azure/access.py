@@ -5,12 +5,10 @@ are for a preview: `fixed`, settings by their keys, of which a change replaces t
 those that stay as they are in a cluster that exists; `byHand`, how to change these.
 """
 
-from kubernetes.client.exceptions import ApiException
-from urllib3.exceptions import HTTPError
-
 from core import kube
 from core.context import Context
 from core.handler import Change, Handler, Properties
+from core.rollout import not_ready_on_errors
 from core.wait import NotYet, until
 
 LIMIT_SECONDS = 600
@@ -74,11 +72,7 @@ def ask(kubeconfig: str) -> None:
         "spec": {"resourceAttributes": {"verb": "create", "resource": "namespaces"}},
     }
     request = kube.Request("POST", _REVIEWS, body=review)
-    try:
+    with not_ready_on_errors():
         answer = kube.ask(kube.connect(kubeconfig), request, limit=_REQUEST_SECONDS)
-    except ApiException as error:
-        raise NotYet(f"it refuses this account: {kube.api_message(error)}") from error
-    except HTTPError as error:
-        raise NotYet(f"it does not answer: {error}") from error
     if not answer.get("status", {}).get("allowed"):
         raise NotYet("it answers, but this account may not make namespaces in it yet")

@@ -4,11 +4,10 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pulumi
-from pydantic.alias_generators import to_camel
+from pydantic_core import to_jsonable_python
 
 from clusters.azure.settings import AzureSettings
 from clusters.cluster import Remains
@@ -78,7 +77,7 @@ def placeholders(settings: AzureSettings, template: str) -> Iterator[Problem]:
     """Yield each value that a template has as a placeholder, with what to put in."""
     text = (CHECKOUT / "stacks" / f"{template}.yaml").read_text(encoding="utf-8")
     marked = {(key, value): own for key, value, own in _MARKED.findall(text)}
-    for path, value in _texts(settings):
+    for path, value in _texts(to_jsonable_python(settings, by_alias=True)):
         (*_, key) = (part for part in path if isinstance(part, str))
         if own := marked.get((key, value)):
             yield Problem(located(KEY, path), f"{quote(value)} is a placeholder; put in {own}")
@@ -124,13 +123,11 @@ def az(settings: AzureSettings, *words: str) -> Any:
     return json.loads(run(program, *words, *options, limit=_LIMIT_SECONDS))
 
 
-def _texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """Yield each text in the settings, with the path that it has in the configuration."""
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, tuple):
-        for index, each in enumerate(value):
-            yield from _texts(each, (*path, index))
-    elif is_dataclass(value):
-        for each in fields(value):
-            yield from _texts(getattr(value, each.name), (*path, to_camel(each.name)))
+def _texts(document: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Yield each text in a document, with its path."""
+    if isinstance(document, str):
+        yield path, document
+    elif isinstance(document, dict | list):
+        inside = document.items() if isinstance(document, dict) else enumerate(document)
+        for part, each in inside:
+            yield from _texts(each, (*path, part))

@@ -31,11 +31,7 @@ class AzureCluster(pulumi.ComponentResource):
         self.group_name = settings.group
         self.subscription = f"/subscriptions/{settings.subscription}"
         self.tags = {"managed-by": "slipway", "slipway-cluster": settings.name, **settings.tags}
-        self.placed: dict[str, Any] = {
-            "resource_group_name": settings.group,
-            "location": settings.location,
-            "tags": self.tags,
-        }
+        self.location = settings.location
         self.timeout = timeout
         self.provider = Provider(
             f"{settings.name}-azure",
@@ -50,8 +46,7 @@ class AzureCluster(pulumi.ComponentResource):
         super().__init__(token, settings.name, None, opts)
         self.group: list[resources.ResourceGroup] = []
         if settings.own_groups:
-            own = resources.ResourceGroup(settings.name, **self.placed, opts=self.options())
-            self.group = [own]
+            self.group = [resources.ResourceGroup(settings.name, **self.placed())]
         self.register_outputs({})
 
     def options(
@@ -71,6 +66,14 @@ class AzureCluster(pulumi.ComponentResource):
             custom_timeouts=None if limit is None else pulumi.CustomTimeouts(limit, limit, limit),
             **more,
         )
+
+    def grouped(self, *after: pulumi.Resource, **options: Any) -> dict[str, Any]:
+        """Return what each resource in the group takes; the arguments are those of `options`."""
+        return {"resource_group_name": self.group_name, "opts": self.options(*after, **options)}
+
+    def placed(self, *after: pulumi.Resource, **options: Any) -> dict[str, Any]:
+        """Return the same of a resource that has a place and tags besides."""
+        return {**self.grouped(*after, **options), "location": self.location, "tags": self.tags}
 
     def lock(self, scope: pulumi.Input[str]) -> None:
         """Declare that what has that ID can't be deleted, by whatever tool, Pulumi or another."""
@@ -94,14 +97,12 @@ def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it
     identifier: str,
     advice: str,
     after: Sequence[pulumi.Resource],
-    lasting: Mapping[str, Any],
     **facts: Any,
 ) -> Cluster:
     """Return the cluster, with these `facts`, once it answers and lets this account in.
 
     `listed` is the kubeconfig that Azure lists: the administrator's with `adminKubeconfig`. The
-    `identifier` is the cluster's whatever its kubeconfig is; `lasting` and `advice` are inputs of
-    `AccessHandler`.
+    `identifier` is the cluster's whatever its kubeconfig is; `advice` is for `AccessHandler`.
     """
     text = listed
     if not settings.admin_kubeconfig:
@@ -111,7 +112,7 @@ def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it
     access = pulumi.CustomResource(
         tokens.CLUSTER_ACCESS,
         azure.cluster_name,
-        {"name": azure.cluster_name, "kubeconfig": text, "advice": advice, **lasting},
+        {"name": azure.cluster_name, "kubeconfig": text, "advice": advice, **settings.lasting},
         pulumi.ResourceOptions(parent=azure, depends_on=after),
     )
     provider = pulumi_kubernetes.Provider(

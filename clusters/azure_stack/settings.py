@@ -154,7 +154,6 @@ class AzureStackSettings(AzureSettings):
 
     @property
     def lasting(self) -> Mapping[str, Any]:
-        """Each setting of which another value makes the cluster anew, by its key."""
         network = self.logical_network
         made = {} if isinstance(network, str) else vars(network)
         values = {

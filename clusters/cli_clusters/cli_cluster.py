@@ -229,14 +229,7 @@ def _ready(tool: Tool, context: Context, *, adopted: bool) -> Properties:
         if found := tool.problems(adopted=adopted):
             raise NotYet("; ".join(map(str, found)))
 
-    until(
-        look,
-        READY_SECONDS,
-        "the cluster's nodes",
-        context,
-        every=_POLL_SECONDS,
-        overdue=lambda found: f"the cluster was not ready within {READY_SECONDS:.0f} s: {found}",
-    )
+    until(look, READY_SECONDS, "the cluster's nodes", context, every=_POLL_SECONDS)
     return _outputs(tool, adopted=adopted)
 
 

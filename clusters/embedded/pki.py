@@ -27,6 +27,10 @@ AUTHORITY_LIFE = timedelta(days=3650)
 LIFE = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)
 CLOCK_SKEW = timedelta(minutes=5)
+_UNUSED = (
+    "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
+    "encipher_only", "decipher_only",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -119,15 +123,7 @@ def _issue(layout: Layout, request: Request) -> None:
     subject, now = x509.Name.from_rfc4514_string(request.subject), datetime.now(UTC)
     authority = None if signs else _load(layout, request.authority)
     usage = x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
+        digital_signature=True, key_cert_sign=signs, crl_sign=signs, **dict.fromkeys(_UNUSED, False)
     )
     builder = (
         x509.CertificateBuilder()

@@ -12,7 +12,7 @@ from clusters.cli_clusters.engine import INSTALL, PROGRAMS, Engine, is_chosen, o
 from clusters.cli_clusters.tool import Tool, reduced
 from clusters.kind import podman
 from core.context import Context
-from core.problem import Problem
+from core.problem import Problem, raised
 from core.process import CommandFailed
 from images.build.kind_node import KindNode
 
@@ -159,14 +159,10 @@ def more_tools() -> tuple[str, ...]:
     if not has_engine and is_chosen():  # that one has to be started first
         return ()
     tools = () if has_engine else podman.TOOLS
-    if not KindNode.is_provided() and _is_reachable():
+    if not KindNode.is_provided() and raised(_ask_registry, urllib3.exceptions.HTTPError) is None:
         return tools
     return (*tools, *KindNode.TOOLS)
 
 
-def _is_reachable() -> bool:
-    try:
-        urllib3.request("GET", _REGISTRY, timeout=_REGISTRY_SECONDS, retries=False)
-    except urllib3.exceptions.HTTPError:
-        return False
-    return True
+def _ask_registry() -> None:
+    urllib3.request("GET", _REGISTRY, timeout=_REGISTRY_SECONDS, retries=False)

@@ -42,7 +42,7 @@ class Rollout:
             raise NotYet(f"{ready} of {replicas} pods of Deployment {self} are ready")
 
     def explain(self) -> str:
-        """Return what the Deployment and its pods show, or why it can't be read."""
+        """Return, in lines of their own, what the Deployment and its pods show."""
         try:
             found = self._read()
             labels = found["spec"]["selector"]["matchLabels"]
@@ -50,7 +50,7 @@ class Rollout:
             pods = self.get("pods", labelSelector=selector)["items"]
             events = self.get("events")["items"]
         except (ApiException, HTTPError) as error:
-            return f"Deployment {self} can't be read: {api_message(error)}"
+            return f"\nDeployment {self} can't be read: {api_message(error)}"
         lines = [
             f"Deployment {self}: {each['type']}={each['status']}, {each.get('message', '')}"
             for each in found["status"].get("conditions", [])
@@ -65,7 +65,7 @@ class Rollout:
             for event in about[-_EVENTS:]
         ]
         describe = f"--namespace {self.namespace} describe deployment {self.deployment}"
-        return "\n".join([*lines, f"See also: kubectl {describe}"])
+        return "\n".join(["", *lines, f"See also: kubectl {describe}"])
 
     def get(self, thing: str, group: str = "/api/v1", **query: str) -> Any:
         """Return what the API server has at a path of the namespace; raises as `core.kube.ask`."""

@@ -38,13 +38,10 @@ class AccessHandler(Handler):
         until(
             lambda: ask(inputs["kubeconfig"]),
             LIMIT_SECONDS,
-            "the cluster",
+            f"the cluster {inputs['name']}",
             context,
             every=_POLL_SECONDS,
-            overdue=lambda missing: (
-                f"the cluster {inputs['name']} could not be used within {LIMIT_SECONDS} s: "
-                f"{missing}\nwhat to do: {inputs['advice']}"
-            ),
+            explain=lambda: f"\nwhat to do: {inputs['advice']}",
         )
         return str(inputs["name"]), {}
 

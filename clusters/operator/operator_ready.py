@@ -43,22 +43,15 @@ class OperatorReadyHandler(Handler):
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         """Wait until the operator is ready; longer where a new role may keep its image away."""
-        operator, what = Operator(inputs), "the training operator"
+        operator = Operator(inputs)
 
         def attempt() -> None:
             operator.deliver_certificate()
             operator.probe()
 
         def wait(seconds: float) -> None:
-            late = f"{what} was not ready within {seconds:g} s"
-            until(
-                attempt,
-                seconds,
-                what,
-                context,
-                every=_POLL_SECONDS,
-                overdue=lambda missing: f"{late}: {missing}\n{operator.explain()}",
-            )
+            what, explain = "the training operator", operator.explain
+            until(attempt, seconds, what, context, every=_POLL_SECONDS, explain=explain)
 
         try:
             wait(LIMIT_SECONDS)
@@ -127,10 +120,10 @@ class Operator:
                 ask(self._api, patch, limit=REQUEST_SECONDS)
 
     def explain(self) -> str:
-        """Return what the Deployment and its pods show, or why it can't be read."""
+        """Return, in lines of their own, what the Deployment and its pods show."""
         if self._rollout is None:
             return (
-                "This account can't see its Deployment, so ask whoever has installed it; or see "
+                "\nThis account can't see its Deployment, so ask whoever has installed it; or see "
                 "whether `kubectl get validatingwebhookconfigurations` lists one for PyTorchJobs"
             )
         return self._rollout.explain()

@@ -43,7 +43,7 @@ def test_a_right_that_has_not_arrived_yet_is_waited_for(api: FakeApi) -> None:
     row = Row()
     assert AccessHandler().create(inputs(api.kubeconfig), row) == ("azure", {})
     assert row.said == [
-        "waiting for the cluster: it answers, but this account may not make namespaces in it yet"
+        "waiting for the cluster azure: it answers, but this account may not make namespaces in it yet"
     ]
     asked = api.asked[-1][2]["spec"]["resourceAttributes"]
     assert asked == {"verb": "create", "resource": "namespaces"}
@@ -54,7 +54,7 @@ def test_the_end_of_the_wait_says_what_was_seen_and_what_to_do(api: FakeApi) -> 
     with pytest.raises(TimeoutError) as end:
         AccessHandler().create(inputs(api.kubeconfig), Row())
     assert str(end.value) == (
-        "the cluster azure could not be used within 2 s: the API server answers: who are you?\n"
+        "after 2 s of waiting for the cluster azure: the API server answers: who are you?\n"
         "what to do: log in"
     )
 
@@ -62,7 +62,7 @@ def test_the_end_of_the_wait_says_what_was_seen_and_what_to_do(api: FakeApi) -> 
 def test_a_cluster_that_cannot_be_reached_is_waited_for_until_the_limit() -> None:
     with served(FakeApi()) as gone:
         pass
-    with pytest.raises(TimeoutError, match="the API server can.t be reached"):
+    with pytest.raises(TimeoutError, match=r"the API server can.t be reached"):
         AccessHandler().create(inputs(gone.kubeconfig), Row())
 
 

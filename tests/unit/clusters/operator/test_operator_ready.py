@@ -176,7 +176,7 @@ def test_when_the_limit_is_over_the_error_tells_all_there_is_to_know(api: FakeAp
         OperatorReadyHandler(stop_all).create(inputs(api), Row())
     text = str(caught.value)
     for words in (
-        "not ready within 2 s: 0 of 1 pods",
+        "after 2 s of waiting for the training operator: 0 of 1 pods",
         "Available=False, no minimum availability",
         "ImagePullBackOff no such image",
         "cannot pull",

@@ -72,8 +72,7 @@ class Cluster:
 
     Args:
         kind: Its key in `clusters.kinds.CLUSTERS`, for messages alone.
-        provider: Every Kubernetes object of the stack is made through it, so it depends on whatever
-            has to be there before them.
+        provider: Makes every Kubernetes object, so it depends on what has to be there before.
         kubeconfig: YAML with what it takes to connect. Always a secret.
         image_target: How an image gets in, as the `target` of `slipway:images:Image`. Its `kind`,
             and what names of images follow from, are plain; the rest may be an output.
@@ -89,8 +88,7 @@ class Cluster:
         objects: Of the cluster's own, which the stack has to make in it.
         store: A URL that fsspec knows, below which jobs may keep files; None where the cloud around
             it has no such store.
-        no_volume: Why its jobs can't keep files on one volume of its default StorageClass; empty
-            where they can, unless its capacity says that they run on several nodes.
+        no_volume: Why jobs can't keep files on a volume of its default StorageClass; else empty.
         refused_pulls: Which pulls that its registry refuses are waited for; None for none.
     """
 
@@ -157,25 +155,21 @@ class Kind:
         settings: The frozen dataclass of the settings in `slipway:cluster` for this kind, besides
             `kind` itself. A field `name` without a value is filled with the stack's name.
         declare: Declares the cluster's resources in the running Pulumi program.
-        remains: Looks for what is left of a stack once it has been destroyed. It is given the
-            settings, and the stack as the marks of `core.manifests` call it. Where the cluster goes
-            with the stack that is anything of the cluster; where it is another's, whatever has
-            Slipway's labels in it.
+        remains: Looks for what is left of a destroyed stack, by the settings and `MADE_BY`'s name
+            of it: anything of a cluster of its own, Slipway's labels in another's.
         gpus: Returns `Cluster.gpus` for the settings, without looking at a cluster; else none.
         pools: Returns the pools that are paid for by the hour, for the settings; else none.
-        capacity: Returns what a cluster of such settings has for jobs; None where that can't be
-            known beforehand, as by default.
+        capacity: Returns what a cluster has for jobs; None where that is not known beforehand.
         own: The cluster as the stack's own resource; None where it is another's, or a cloud's.
-        image_targets: Ways for images to get in that only this kind has: what makes each, an
-            `images.targets.target.Target`, from the other keys of its map, by the `kind` in it.
+        image_targets: What makes an `images.targets.target.Target` that only this kind has from
+            the other keys of its map, by the `kind` in it.
         handlers: The handlers of further resources that only this kind has, by their types.
         tools: What set-up has to provide besides what every stack needs, as `scripts.setup` calls
             it.
         more_tools: Returns further ones that it takes on this machine.
         tool_of_setting: The one that a setting takes where it is true, by the setting's name.
         extra: The extra of pyproject.toml that it needs to declare a cluster; None without.
-        runs_on_host: Whether the cluster's programs run on this machine itself, with no container
-            engine or virtual machine around them, which needs Linux and root.
+        runs_on_host: Whether its programs run on this machine itself, which needs Linux and root.
     """
 
     settings: Lazy

@@ -64,7 +64,7 @@ class Handler(ABC):
         return []
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return what differs: the inputs, or where they are the same the live object."""
+        """Return what differs: inputs, or else the live object. Each message appears just once."""
         stored = {key: value for key, value in inputs.items() if key not in self.passing_inputs}
         changes = compare(state, stored)
         if changes:

@@ -49,7 +49,7 @@ def kubeconfig(
     cluster_name: str | None = None,
     user_name: str | None = None,
 ) -> str:
-    """Return a kubeconfig with one context as YAML; cluster and user are called as that one."""
+    """Return a kubeconfig of one context as YAML; cluster and user are called so by default."""
     names = {"cluster": cluster_name or context, "user": user_name or context}
     return yaml.safe_dump(
         {

@@ -42,7 +42,7 @@ def problems(settings: AksSettings, account: Mapping[str, Any]) -> Iterator[Prob
 
 
 def administrators(settings: AksSettings) -> Mapping[Principal, Sequence[str]]:
-    """Return administrators' object IDs, by default the caller's; `pulumi.RunError` without any."""
+    """Return the administrators' object IDs: the caller's, or `pulumi.RunError`, by default."""
     if any(settings.admins.by_kind.values()):
         return settings.admins.by_kind
     try:

@@ -52,7 +52,7 @@ def managed_cluster(
     *,
     after: Resource,
 ) -> aks.ManagedCluster:
-    """Declare the cluster with its system pool, `after` the identity `control` may join the net."""
+    """Declare the cluster and its system pool, `after` what lets its identity `control` join."""
     system = {
         **CONSTANTS["system"],
         **({} if settings.cpu is None else CONSTANTS["critical"]),

@@ -93,7 +93,7 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
 
 
 def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None:
-    """Declare a monthly budget over everything in the resource groups, which AKS's is one of."""
+    """Declare a monthly budget over the resource groups, that of AKS's own among them."""
     consumption.Budget(
         azure.cluster_name,
         budget_name=f"slipway-{azure.cluster_name}",

@@ -49,7 +49,7 @@ class KubeconfigHandler(Handler):
 
 
 def listed(inputs: Properties, context: Context) -> str:
-    """Return the first kubeconfig that Azure lists, or raise `Refused`, or as `core.wait.until`."""
+    """Return the first kubeconfig that Azure lists; raises `Refused`, and what `until` raises."""
     path = f"{inputs['instance']}/{inputs['operation']}?api-version=2024-01-01"
     login = {"Authorization": f"Bearer {inputs['token']}"}
     status_url = ""

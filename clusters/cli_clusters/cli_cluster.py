@@ -127,7 +127,7 @@ class ToolHandler(Handler):
 
     @classmethod
     def remove(cls, directory: Path) -> None:
-        """Remove the cluster of that directory; `RuntimeError` where it is not surely of that."""
+        """Remove a directory's cluster; `RuntimeError` where the existing one may be another."""
         tool = cls.tool({"name": directory.name})
         if tool.exists() and not tool.is_ours():
             raise RuntimeError(
@@ -208,7 +208,7 @@ def _consider(tool: Tool, inputs: Properties) -> None:
 
 
 def _is_made_by(state: Properties, tool: Tool) -> bool:
-    """Whether the existing cluster is the state's, or raise `RuntimeError` for the unknown."""
+    """Whether the existing cluster is the state's; `RuntimeError` where that can't be known."""
     # One from before there were tokens has its identity alone.
     if (ours := tool.is_ours()) is not None:
         return ours

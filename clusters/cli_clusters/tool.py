@@ -26,7 +26,7 @@ _API_LIMIT = (5, 10)
 
 @dataclass(frozen=True)
 class Tool(ABC):
-    """A command-line tool, bound to one cluster by its resource's inputs; `name` may be enough."""
+    """A command-line tool, bound to a cluster by its resource's inputs, or by `name` alone."""
 
     inputs: Mapping[str, Any]
 

@@ -24,7 +24,7 @@ def main() -> None:
             run("nft", "-f", "-", text=rules([pod.get("status", {}) for pod in pods]))
         except (*kube.UNREACHABLE, CommandFailed) as error:
             logging.warning("will try again: %s", error)  # noqa: LOG015 - it has the log alone
-        time.sleep(1)  # after which the kernel tries a pod's first connection again, too
+        time.sleep(1)  # the kernel tries a pod's first connection again after one, too
 
 
 def rules(statuses: list[Manifest]) -> str:

@@ -18,7 +18,7 @@ _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
 
 
 def problems(layout: Layout) -> list[Problem]:
-    """Return every problem, from the inside to what depends on it; none when the cluster works."""
+    """Return every problem up to missing certificates, network or supervisord; none without."""
     try:
         return list(_problems(layout))
     except ToolMissing as error:

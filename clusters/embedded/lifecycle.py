@@ -92,7 +92,7 @@ def remove(layout: Layout) -> None:
 
 
 def halt(layout: Layout) -> None:
-    """End everything that runs, and keep the data, which a power cut would not harm either."""
+    """End everything that runs, if anything, and keep the data, which no kill can harm."""
     kill(layout)
     remove_groups(layout)
     network.remove(layout)

@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import dataclasses
 
@@ -39,14 +39,20 @@ class Capacity:
         gpus = f", {self.gpus} x nvidia.com/gpu" if self.gpus else ""
         return f"{nodes} with {float(self.cpu):g} cores, {gibibytes(self.memory)}{gpus} for jobs"
 
+    def beside(self, requests: Collection[Mapping[str, str]]) -> Self:
+        """Return what is left beside pods with these requests, of which any node may have all."""
+        return replace(
+            self,
+            cpu=self.cpu - sum(cores(each["cpu"]) for each in requests),
+            memory=self.memory - sum(size(each["memory"]) for each in requests),
+        )
+
 
 def left(
     node_cores: int, node_memory: int, requests: Collection[Mapping[str, str]], *, nodes: int = 1
 ) -> Capacity:
     """Return what nodes without GPUs have for jobs beside what others on each of them request."""
-    cpu = node_cores - sum((cores(each["cpu"]) for each in requests), Decimal())
-    memory = node_memory - sum(size(each["memory"]) for each in requests)
-    return Capacity(cpu, memory, gpus=0, nodes=nodes)
+    return Capacity(Decimal(node_cores), node_memory, gpus=0, nodes=nodes).beside(requests)
 
 
 def of_machine() -> tuple[int, int]:

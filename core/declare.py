@@ -8,7 +8,7 @@ import asyncio
 import warnings
 from collections.abc import Iterable
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NoReturn
 
 import pulumi
 from pulumi import CustomResource, Output
@@ -85,10 +85,7 @@ def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Res
     async def checked() -> list[pulumi.Resource]:
         # In a preview what is new has no ID yet, and nothing fails.
         if not pulumi.runtime.is_dry_run() and not await _has_id(resource):
-            pulumi.log.error(otherwise)
-            # Python would warn of what Pulumi's SDK has begun and is never awaited.
-            warnings.simplefilter("ignore", RuntimeWarning)
-            raise SystemExit(_REPORTED)
+            end(otherwise)
         return []
 
     return Output.from_input(checked())
@@ -96,3 +93,11 @@ def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Res
 
 async def _has_id(resource: CustomResource) -> bool:
     return bool(await resource.id.future())
+
+
+def end(why: str) -> NoReturn:
+    """Report why the program can't go on, and end it with everything that it has begun."""
+    pulumi.log.error(why)
+    # Python would warn of what Pulumi's SDK has begun and is never awaited.
+    warnings.simplefilter("ignore", RuntimeWarning)
+    raise SystemExit(_REPORTED)

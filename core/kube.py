@@ -137,9 +137,16 @@ def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.Ba
     return opened
 
 
-def ask(api: client.ApiClient, request: Request, *, limit: Limit) -> Any:
-    """Send a request and return the document that is the answer; the rest is as with `send`."""
-    return json.loads(send(api, request, limit=limit).data)
+def ask(
+    api: client.ApiClient, request: Request, *, limit: Limit, settled: int | None = None
+) -> Any:
+    """Send a request and return the answer's document; None for the status `settled`, as 404."""
+    try:
+        return json.loads(send(api, request, limit=limit).data)
+    except ApiException as error:
+        if error.status != settled:
+            raise
+        return None
 
 
 def api_message(error: Exception) -> str:

@@ -14,17 +14,18 @@ _TOOLS = (
     "coredns", "pause", "etcd", "containerd", "ctr", "containerd-shim-runc-v2", "runc",
     "cni-plugins", "nft", "ip", "buildah", "mmdebstrap", "nsenter", "setpriv",
 )  # fmt: skip
+OWN = OwnCluster(
+    type=tokens.EMBEDDED,
+    handler=Lazy("clusters.embedded.embedded_cluster.EmbeddedHandler"),
+    notes="clusters",
+    remove=Lazy("clusters.embedded.embedded_cluster.remove"),
+)
 KIND = Kind(
     settings=Lazy("clusters.embedded.cluster.EmbeddedSettings"),
     capacity=Lazy("clusters.embedded.cluster.capacity"),
     declare=Lazy("clusters.embedded.cluster.provision"),
     remains=Lazy("clusters.embedded.cluster.remains"),
-    own=OwnCluster(
-        type=tokens.EMBEDDED,
-        handler=Lazy("clusters.embedded.embedded_cluster.EmbeddedHandler"),
-        notes="clusters",
-        remove=Lazy("clusters.embedded.embedded_cluster.remove"),
-    ),
+    own=OWN,
     tools=_TOOLS,
     tool_of_setting={"internet": "slirp4netns"},
     runs_on_host=True,

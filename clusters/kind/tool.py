@@ -1,6 +1,7 @@
 """kind, bound to one of its clusters, and what the local provider serves of it."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -159,10 +160,11 @@ def more_tools() -> tuple[str, ...]:
     if not has_engine and is_chosen():  # that one has to be started first
         return ()
     tools = () if has_engine else podman.TOOLS
-    if not KindNode.is_provided() and raised(_ask_registry, urllib3.exceptions.HTTPError) is None:
+    if not KindNode.is_provided() and _is_reachable():
         return tools
     return (*tools, *KindNode.TOOLS)
 
 
-def _ask_registry() -> None:
-    urllib3.request("GET", _REGISTRY, timeout=_REGISTRY_SECONDS, retries=False)
+def _is_reachable() -> bool:
+    ask = partial(urllib3.request, "GET", _REGISTRY, timeout=_REGISTRY_SECONDS, retries=False)
+    return raised(ask, urllib3.exceptions.HTTPError) is None

@@ -45,12 +45,7 @@ def growth(events: Iterable[Mapping[str, Any]]) -> Growth | None:
 
 
 def setbacks(status: str | None, events: Iterable[Mapping[str, Any]] = ()) -> list[str]:
-    """Return why groups of nodes do not grow, each with what that means.
-
-    Args:
-        status: The key `status` of the ConfigMap; None when it is missing or unreadable.
-        events: Kubernetes' events about that ConfigMap.
-    """
+    """Return why groups of nodes do not grow: by the ConfigMap's `status`, and the events of it."""
     found = []
     try:
         document = yaml.safe_load(status or "")
@@ -97,11 +92,7 @@ class RefusedPulls:
     advice: str
 
     def may_be_admitted(self, message: str) -> bool:
-        """Return whether what a kubelet reports of a pull is such a refusal.
-
-        The kubelet repeats the reason while it waits to pull again:
-        https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/kubelet/images/image_manager.go
-        """
+        """Return whether what a kubelet reports of a pull, or of its pause, is such a refusal."""
         return re.search(self.pattern, message, re.DOTALL) is not None
 
     @classmethod

@@ -1,8 +1,4 @@
-"""What the rest of Slipway knows of a cluster, whatever its kind.
-
-A kind is a folder that exports one `Kind`, and a line in `clusters.kinds.CLUSTERS`. Whoever needs
-to know what a cluster of that kind is like, or how to make or remove one, uses that object.
-"""
+"""What the rest of Slipway knows of a cluster: each kind's folder exports one `Kind`."""
 
 from __future__ import annotations
 
@@ -20,7 +16,6 @@ if TYPE_CHECKING:  # the import is slow, and the facts about a kind do not need 
 
     from clusters.cloud_reports import RefusedPulls
     from clusters.nodes import Capacity, GpuPool, NodePool
-    from clusters.operator.existing import ExistingOperator
     from core.manifests import Manifest
 
 JOBS = "slipway-jobs"
@@ -33,15 +28,12 @@ ONE_AT_A_TIME = "a volume of the default StorageClass can be used on one of them
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """Who jobs are to the cloud that the cluster is in, so that they need no key of its services.
-
-    Args:
-        annotations: Of the account that they run as.
-        labels: Of their pods.
-    """
+    """Who jobs are to the cloud around the cluster, so that they need no key of its services."""
 
     annotations: Mapping[str, pulumi.Input[str]]
+    """Of the account that they run as."""
     labels: Mapping[str, str]
+    """Of their pods."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +50,29 @@ class PullSecret:
 
 
 @dataclass(frozen=True)
+class ExistingOperator:
+    """A training operator that another party has installed in the cluster.
+
+    Args:
+        version: Such as `1.9.2`; None when it is unknown.
+        namespace: Of its Deployment; None when that can't be seen.
+        deployment: Its Deployment's name; None likewise.
+        judges: Whether it has a webhook for PyTorchJobs, as those since 1.8 have.
+    """
+
+    version: str | None = None
+    namespace: str | None = None
+    deployment: str | None = None
+    judges: bool = True
+
+
+@dataclass(frozen=True)
 class Cluster:
     """An existing cluster, and how to work with it. Nothing that uses it depends on its kind.
 
     Args:
         kind: Its key in `clusters.kinds.CLUSTERS`, for messages alone.
-        provider: Every Kubernetes object of the stack is made through it, so it depends on whatever
-            has to be there before them.
+        provider: Makes every Kubernetes object, so it depends on what has to be there before.
         kubeconfig: YAML with what it takes to connect. Always a secret.
         image_target: How an image gets in, as the `target` of `slipway:images:Image`. Its `kind`,
             and what names of images follow from, are plain; the rest may be an output.
@@ -80,8 +88,7 @@ class Cluster:
         objects: Of the cluster's own, which the stack has to make in it.
         store: A URL that fsspec knows, below which jobs may keep files; None where the cloud around
             it has no such store.
-        no_volume: Why its jobs can't keep files on one volume of its default StorageClass; empty
-            where they can, unless its capacity says that they run on several nodes.
+        no_volume: Why jobs can't keep files on a volume of its default StorageClass; else empty.
         refused_pulls: Which pulls that its registry refuses are waited for; None for none.
     """
 
@@ -119,7 +126,7 @@ Remains = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class OwnCluster:
-    """A kind of cluster that is a resource of its stack: it is made and removed with the stack.
+    """A kind of cluster that is made and removed with its stack, as a resource of that.
 
     Args:
         type: The resource's type.
@@ -148,25 +155,21 @@ class Kind:
         settings: The frozen dataclass of the settings in `slipway:cluster` for this kind, besides
             `kind` itself. A field `name` without a value is filled with the stack's name.
         declare: Declares the cluster's resources in the running Pulumi program.
-        remains: Looks for what is left of a stack once it has been destroyed. It is given the
-            settings, and the stack as the marks of `core.manifests` call it. Where the cluster goes
-            with the stack that is anything of the cluster; where it is another's, whatever has
-            Slipway's labels in it.
+        remains: Looks for what is left of a destroyed stack, by the settings and `MADE_BY`'s name
+            of it: anything of a cluster of its own, Slipway's labels in another's.
         gpus: Returns `Cluster.gpus` for the settings, without looking at a cluster; else none.
         pools: Returns the pools that are paid for by the hour, for the settings; else none.
-        capacity: Returns what a cluster of such settings has for jobs; None where that can't be
-            known beforehand, as by default.
+        capacity: Returns what a cluster has for jobs; None where that is not known beforehand.
         own: The cluster as the stack's own resource; None where it is another's, or a cloud's.
-        image_targets: Ways for images to get in that only this kind has: what makes each, an
-            `images.targets.target.Target`, from the other keys of its map, by the `kind` in it.
+        image_targets: What makes an `images.targets.target.Target` that only this kind has from
+            the other keys of its map, by the `kind` in it.
         handlers: The handlers of further resources that only this kind has, by their types.
         tools: What set-up has to provide besides what every stack needs, as `scripts.setup` calls
             it.
         more_tools: Returns further ones that it takes on this machine.
         tool_of_setting: The one that a setting takes where it is true, by the setting's name.
         extra: The extra of pyproject.toml that it needs to declare a cluster; None without.
-        runs_on_host: Whether the cluster's programs run on this machine itself, with no container
-            engine or virtual machine around them, which needs Linux and root.
+        runs_on_host: Whether its programs run on this machine itself, which needs Linux and root.
     """
 
     settings: Lazy
@@ -185,11 +188,7 @@ class Kind:
     runs_on_host: bool = False
 
     def provision(self, settings: Any) -> Cluster:
-        """Declare such a cluster in the running Pulumi program and return it.
-
-        Raises:
-            pulumi.RunError: The packages that it needs are not installed.
-        """
+        """Declare such a cluster in the running program; `pulumi.RunError` without its packages."""
         import pulumi  # noqa: PLC0415  # loaded already where anything is declared
 
         if self.extra is not None:

@@ -127,11 +127,7 @@ class Registry:
         return {"kind": "registry", "server": self.server, "login": "docker", **known}
 
     def pull_secret(self) -> PullSecret | None:
-        """Return `Cluster.pull_secret`; None without `credentials`.
-
-        Raises:
-            pulumi.RunError: that file can't be read, or holds no login that nodes could use.
-        """
+        """Return `Cluster.pull_secret`, None without `credentials`; or raise `pulumi.RunError`."""
         if self.credentials is None:
             return None
         key, file = "slipway:cluster.registry.credentials", Path(self.credentials).expanduser()
@@ -170,11 +166,8 @@ def pull_secret(namespace: str, pull: PullSecret) -> Manifest:
 def with_pull_secret(
     manifests: list[Manifest], namespace: str, pull: PullSecret | None
 ) -> list[Manifest]:
-    """Return what is in a namespace, with what the pods of its accounts need to pull.
-
-    A pod pulls with its account's Secrets unless it names some of its own
-    (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#add-imagepullsecrets-to-a-service-account).
-    """
+    """Return what is in a namespace, with what the pods of its accounts need to pull."""
+    # https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#add-imagepullsecrets-to-a-service-account
     if pull is None:
         return manifests
     pulling = {"imagePullSecrets": [{"name": pull.name}]}

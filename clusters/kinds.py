@@ -35,11 +35,8 @@ class ClusterSettings:
 
 
 def default_name(kind: str, section: Mapping[str, Any], stack: str) -> str:
-    """Return the name of a cluster to which its stack's settings give none: the stack's.
-
-    Where that is what the kind's tool itself calls a cluster by default, the user may have one by
-    that name, so the stack has it only of a cluster that exists already, its own or to be adopted.
-    """
+    """Return the name of a cluster to which its stack's settings give none: the stack's."""
+    # What the kind's tool itself calls a cluster by default may be the user's own.
     own, tools = CLUSTERS[kind].own, CLUSTERS[kind].tools
     if own is None or stack != kind or kind not in tools or section.get("adopt"):
         return stack

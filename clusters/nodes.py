@@ -15,9 +15,7 @@ DEVICE_PLUGIN = (
     "nvcr.io/nvidia/k8s-device-plugin:v0.17.0"
     "@sha256:7089559ce6153018806857f5049085bae15b3bf6f1c8bd19d8b12f707d087dea"
 )
-"""NVIDIA's, a release with the digest that minikube has pinned for it, at second hand: it was never
-pulled.
-https://github.com/kubernetes/minikube/blob/master/pkg/minikube/assets/addons.go"""
+"""NVIDIA's, never pulled here: the digest is that of minikube's pkg/minikube/assets/addons.go."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """Which stack a cluster on this machine belongs to: a note that is left before it is made.
 
-Two stacks may name one cluster, by mistake. Only the one that made it may change or remove it. What
-an interrupted run has left is removed or gone on with, and what another program has made is never
-touched: a tool's cluster has a token of its creation's in it, which is compared with the note's.
+A tool's cluster has a token of its creation in it besides: what another program has made under the
+same name has none, or another one, and is never touched.
 """
 
 import re
@@ -20,10 +19,7 @@ _STACK = re.compile(r"[^/\s\0]+/[^/\s\0]+")
 
 
 def stack_of(directory: Path) -> str | None:
-    """Return the stack that made the cluster, as `core.manifests.called` has it.
-
-    None without a note, and for one that a crash has left empty or half-written.
-    """
+    """Return the stack that made the cluster; None without a note, or with half a note."""
     return _read(directory / NOTE, _STACK)
 
 

@@ -1,10 +1,8 @@
-"""What every other package stands on; it imports none of them.
-
-`slipway`, the package in the trainer's image that leaves what is read here, can be imported, too.
-"""
+"""What every other package stands on; it imports none of them."""
 
 import sys
 
 from core.paths import CHECKOUT
 
+# For `slipway`, the package in the trainer's image that leaves what is read here.
 sys.path.append(str(CHECKOUT / "images/trainer"))

@@ -20,10 +20,7 @@ class Context(Protocol):
     """Set once the user pressed Ctrl-C."""
 
     def status(self, message: str) -> None:
-        """Show `message` on the resource's own row until the next one.
-
-        It has no clock in it, as the row has one. Without a terminal each other message is a line.
-        """
+        """Show `message`, with no clock in it, on the resource's own row until the next one."""
 
     def info(self, message: str) -> None:
         """Print `message` as a line that stays."""
@@ -45,10 +42,7 @@ class Silence:
 
 
 def show_in_summary(text: str, log: Callable[[str], None]) -> None:
-    """Log what should be read before confirming: the costs, and what `up` will refuse.
-
-    Pulumi shows it among much else, so `make preview` shows it again at its end.
-    """
+    """Log what to read before confirming; Pulumi buries it, so `make preview` ends with it, too."""
     log(text)
     if file := os.environ.get(SUMMARY_VARIABLE):
         with Path(file).open("a", encoding="utf-8") as summary:

@@ -20,16 +20,14 @@ from core.manifests import Manifest
 _VERSION = version("pulumi_kubernetes")
 # Enough for a pod's 30 seconds of grace; what takes longer has a finalizer, which the error names.
 _GONE_AFTER = pulumi.CustomTimeouts(delete="60s")
+_ROLES = frozenset({"Role", "ClusterRole"})
 _REPORTED = 32
 """The exit status of a program that has reported its error: to others the language host adds one
 (https://github.com/pulumi/pulumi/blob/master/sdk/python/cmd/pulumi-language-python-exec)."""
 
 
 def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
-    """Declare `manifest` as a resource named like the object, as the SDK's own class would.
-
-    A deletion is waited for no longer than a minute.
-    """
+    """Declare `manifest` as a resource named like the object, as the SDK's own class would."""
     group, kind = manifest["apiVersion"], manifest["kind"]
     hidden = ["data", "stringData"] if kind == "Secret" else []
     properties = {
@@ -51,21 +49,16 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
 def declare_all(
     manifests: Iterable[Manifest], opts: pulumi.ResourceOptions
 ) -> list[CustomResource]:
-    """Declare objects beside each other, but each binding after the role that it is of.
+    """Declare objects beside each other, but bindings after the roles.
 
     Who is no administrator may bind only rights of their own, which the API server has to look up
     (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-binding-creation-or-update).
     """
-    made: dict[tuple[str, str, str], CustomResource] = {}
-    for manifest in sorted(manifests, key=lambda each: "roleRef" in each):
-        of = manifest.get("roleRef", {})
-        namespace = manifest["metadata"].get("namespace", "")
-        place = namespace if of.get("kind") == "Role" else ""
-        role = made.get((of.get("kind", ""), place, of.get("name", "")))
-        after = pulumi.ResourceOptions(depends_on=[] if role is None else [role])
-        resource = declare(manifest, pulumi.ResourceOptions.merge(opts, after))
-        made[manifest["kind"], namespace, manifest["metadata"]["name"]] = resource
-    return list(made.values())
+    every = list(manifests)
+    roles = [declare(each, opts) for each in every if each["kind"] in _ROLES]
+    after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=roles))
+    others = (each for each in every if each["kind"] not in _ROLES)
+    return [*roles, *(declare(each, after if "roleRef" in each else opts) for each in others)]
 
 
 def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Output[str]:
@@ -85,9 +78,8 @@ def exists(resource: CustomResource) -> Output[bool]:
 def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Resource]]:
     """Return what a component depends on that is nothing without `resource`.
 
-    The engine takes no component whose dependency was skipped, and nothing whose provider was: it
-    ends the update with an error of its own, which does not name what has failed. The program ends
-    with `otherwise` instead, beside the error of what failed.
+    Where that was skipped, the engine would end the update with an error that does not name what
+    has failed. The program ends with `otherwise` instead, beside the error of what failed.
     """
 
     async def checked() -> list[pulumi.Resource]:

@@ -40,10 +40,7 @@ def number(value: object) -> object:
 
 
 def exact(value: object) -> object:
-    """Convert an integer or boolean to its text: the command line writes 1, not "1".
-
-    A fraction stays: 1.1 may have been written as 1.10.
-    """
+    """Convert an integer or boolean to text; not 1.1, which may have been written as 1.10."""
     return json.dumps(value) if isinstance(value, int) else value
 
 

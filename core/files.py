@@ -70,9 +70,8 @@ def locked(
 ) -> Iterator[None]:
     """Hold a file's lock, which the kernel takes back however this process ends.
 
-    The file is created when it does not exist, and stays; it has who holds it: process, command,
-    `what` it is for, and since when. That is what `waiting` is called with, once for each. Each may
-    hold it for `limit` seconds; with 0 it is tried once.
+    The file stays; it names who holds it: process, command, `what` for, since when. `waiting` gets
+    that, once for each. Each may hold it for `limit` seconds; with 0 it is tried once.
 
     Raises:
         InterruptedError: `cancelled` was set meanwhile.

@@ -15,10 +15,7 @@ _hints = cache(get_type_hints)
 
 
 def fitting(kind: Any, document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the values that the fields of a dataclass can hold, and the others' text by place.
-
-    What is kept is strict JSON, so no number is NaN or infinite; of a list or map the rest is kept.
-    """
+    """Return what a dataclass's fields can hold, as strict JSON, and the rest's text by place."""
     lost: dict[str, str] = {}
     return _fields(kind, document, (), lost), lost
 

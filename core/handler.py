@@ -1,8 +1,4 @@
-"""The interface of a resource type of the local provider.
-
-A `Handler` is the life of one resource type in plain Python values. The provider
-(`infra.provider.provider`) speaks the engine's protocol; handlers never see it.
-"""
+"""The interface of a resource type, in plain Python: `infra.provider` speaks the protocol."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -49,10 +45,9 @@ class Change:
 
 
 class Handler(ABC):
-    """The life cycle of one resource type.
+    """The life cycle of one resource type; `state` is the previous inputs and the outputs.
 
-    Methods block and may run beside each other in threads. The user sees the text of what they
-    raise, so it names what failed and what to do. `state` is the previous inputs and the outputs.
+    Methods block and may run beside each other in threads. The user sees what they raise.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ()
@@ -69,10 +64,7 @@ class Handler(ABC):
         return []
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return what differs: the inputs, or where they are the same the live object.
-
-        Each message to `context` appears once, in previews as well, however often this is called.
-        """
+        """Return what differs: inputs, or else the live object. Each message appears just once."""
         stored = {key: value for key, value in inputs.items() if key not in self.passing_inputs}
         changes = compare(state, stored)
         if changes:
@@ -114,11 +106,7 @@ class Handler(ABC):
 
 @dataclass(frozen=True)
 class Lazy:
-    """A class or a function by its full name, such as `clusters.kind.tool.KindHandler`.
-
-    A table of many, of which a command needs few, names them so: what they import is loaded only
-    when one is called, or loaded by `load`.
-    """
+    """A class or function by its full name, whose module is imported only when it is needed."""
 
     name: str
 

@@ -49,10 +49,7 @@ def kubeconfig(
     cluster_name: str | None = None,
     user_name: str | None = None,
 ) -> str:
-    """Return a kubeconfig with one context, which is the current one, as YAML.
-
-    Cluster and user are called as the context unless they have names of their own.
-    """
+    """Return a kubeconfig of one context as YAML; cluster and user are called so by default."""
     names = {"cluster": cluster_name or context, "user": user_name or context}
     return yaml.safe_dump(
         {
@@ -78,11 +75,7 @@ def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def connect(kubeconfig: str) -> client.ApiClient:
-    """Return a client of the current context of `kubeconfig`, a YAML document.
-
-    It raises `kubernetes.config.ConfigException` for one that can't be used, or whose command for
-    credentials fails.
-    """
+    """Return a client of a kubeconfig's current context, or raise `config.ConfigException`."""
     document = yaml.safe_load(kubeconfig)
     program = _login(document)
     if program is not None:
@@ -106,11 +99,7 @@ def connect(kubeconfig: str) -> client.ApiClient:
 
 @dataclass(frozen=True)
 class Request:
-    """A request to an API server.
-
-    A PATCH merges `body` into the object, or with `apply` is a server-side apply. `path` is such as
-    /api/v1/nodes; `query` has the parameters, as the API spells them.
-    """
+    """A request to an API server; a PATCH merges, or with `apply` is a server-side apply."""
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
@@ -122,15 +111,13 @@ class Request:
 def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.BaseHTTPResponse:
     """Send a request, and return the answer with its content still to be read.
 
-    The client's classes for the API's groups are left aside: importing that of pods takes 0.8 s of
-    CPU time, and they turn each document into a model and back.
-
     `limit` is in seconds, for the complete request, or to connect and until the next byte.
 
     Raises:
         ApiException: the API server's refusal.
         urllib3.exceptions.HTTPError: no answer came.
     """
+    # Not by the client's classes: importing that of pods takes 0.8 s of CPU time.
     content = "application/json"
     if request.method == "PATCH":
         content = f"application/{'apply-patch+yaml' if request.apply else 'merge-patch+json'}"
@@ -150,9 +137,16 @@ def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.Ba
     return opened
 
 
-def ask(api: client.ApiClient, request: Request, *, limit: Limit) -> Any:
-    """Send a request and return the document that is the answer; the rest is as with `send`."""
-    return json.loads(send(api, request, limit=limit).data)
+def ask(
+    api: client.ApiClient, request: Request, *, limit: Limit, settled: int | None = None
+) -> Any:
+    """Send a request and return the answer's document; None for the status `settled`, as 404."""
+    try:
+        return json.loads(send(api, request, limit=limit).data)
+    except ApiException as error:
+        if error.status != settled:
+            raise
+        return None
 
 
 def api_message(error: Exception) -> str:

@@ -20,10 +20,7 @@ KEPT_CLAIM = "slipway-kept"
 KEPT_DIRECTORY = "/opt/kept"
 """Where pods find that volume."""
 MADE_BY = "slipway.dev/stack"
-"""The annotation that names the stack which created a cluster-wide singleton.
-
-In a shared cluster a stack knows by it its own objects, also those of an `up` that was killed.
-"""
+"""The annotation by which a stack knows its own objects, also those of an `up` that was killed."""
 _RELEASE = """--type=merge --patch='{"metadata":{"finalizers":null}}'"""
 
 
@@ -73,10 +70,8 @@ def digest(manifests: Manifest | list[Manifest]) -> str:
 
 
 def held(kind: str, metadata: Mapping[str, Any]) -> str | None:
-    """Return which finalizers, but Kubernetes' own, hold an object, and the command against them.
-
-    Kubernetes takes its own off when all else is done. None without others.
-    """
+    """Return which finalizers hold an object, and the command against them; None without any."""
+    # Kubernetes takes its own off when all else is done.
     foreign = [
         name
         for name in metadata.get("finalizers") or ()

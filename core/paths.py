@@ -1,10 +1,4 @@
-"""Where Slipway keeps things outside the checkout. Imports nothing but the standard library.
-
-Two roots, by the XDG base directory specification, separated by what losing them costs:
-
-* `cache_dir` holds what can be made again: programs, the Python environment, images, data sets.
-* `state_dir` holds what can't: the Pulumi backend, the passphrase, the clusters.
-"""
+"""Where Slipway keeps things outside the checkout. Imports nothing but the standard library."""
 
 import hashlib
 import os
@@ -16,12 +10,12 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def cache_dir() -> Path:
-    """`$XDG_CACHE_HOME/slipway`, or `~/.cache/slipway`. Not created here."""
+    """For what can be made again: `$XDG_CACHE_HOME/slipway`, or `~/.cache/slipway`."""
     return _xdg("XDG_CACHE_HOME", ".cache")
 
 
 def state_dir() -> Path:
-    """`$XDG_STATE_HOME/slipway`, or `~/.local/state/slipway`. Not created here."""
+    """For what can't, as clusters: `$XDG_STATE_HOME/slipway`, or `~/.local/state/slipway`."""
     return _xdg("XDG_STATE_HOME", ".local/state")
 
 

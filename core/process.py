@@ -31,11 +31,10 @@ def run(  # noqa: PLR0913  # what a process takes
     line: Callable[[str], None] = lambda _text: None,
     cancelled: threading.Event | None = None,
 ) -> str:
-    """Run a program and return what it printed on standard output.
+    """Run a program, with nothing secret in its command, and return its standard output.
 
-    The command has nothing secret in it. The program reads `text`, has `variables` besides this
-    process's own, and is killed after `limit` seconds, or once `cancelled` is set. `line` gets each
-    line of standard output and standard error as it comes.
+    It reads `text`, has `variables` besides this process's own, and is killed after `limit` seconds
+    or once `cancelled` is set. `line` gets each line of its output and errors as it comes.
 
     Raises:
         CommandFailed: it can't be started, fails, or takes longer than `limit`.

@@ -1,7 +1,4 @@
-"""A Deployment that is waited for: whether all of its pods are the new ones, and ready; or why not.
-
-Pulumi's own wait takes an update of a Deployment for done while its pods fail.
-"""
+"""A Deployment that is waited for: Pulumi's own wait takes an update for done while pods fail."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +9,7 @@ from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from core.kube import Request, api_message, ask, send
+from core.kube import UNREACHABLE, Request, api_message, ask, reason, send
 from core.manifests import troubles
 from core.wait import NotYet
 
@@ -45,7 +42,7 @@ class Rollout:
             raise NotYet(f"{ready} of {replicas} pods of Deployment {self} are ready")
 
     def explain(self) -> str:
-        """Return what the Deployment and its pods show, or why it can't be read."""
+        """Return, in lines of their own, what the Deployment and its pods show."""
         try:
             found = self._read()
             labels = found["spec"]["selector"]["matchLabels"]
@@ -53,7 +50,7 @@ class Rollout:
             pods = self.get("pods", labelSelector=selector)["items"]
             events = self.get("events")["items"]
         except (ApiException, HTTPError) as error:
-            return f"Deployment {self} can't be read: {api_message(error)}"
+            return f"\nDeployment {self} can't be read: {api_message(error)}"
         lines = [
             f"Deployment {self}: {each['type']}={each['status']}, {each.get('message', '')}"
             for each in found["status"].get("conditions", [])
@@ -68,7 +65,7 @@ class Rollout:
             for event in about[-_EVENTS:]
         ]
         describe = f"--namespace {self.namespace} describe deployment {self.deployment}"
-        return "\n".join([*lines, f"See also: kubectl {describe}"])
+        return "\n".join(["", *lines, f"See also: kubectl {describe}"])
 
     def get(self, thing: str, group: str = "/api/v1", **query: str) -> Any:
         """Return what the API server has at a path of the namespace; raises as `core.kube.ask`."""
@@ -95,10 +92,8 @@ def not_ready_on_errors() -> Iterator[None]:
     """Have an API server's refusal, or one that does not answer, raise `NotYet`."""
     try:
         yield
-    except ApiException as error:
-        raise NotYet(api_message(error)) from error
-    except HTTPError as error:
-        raise NotYet(f"the API server does not answer: {error}") from error
+    except UNREACHABLE as error:
+        raise NotYet(reason(error)) from error
 
 
 def _state(pod: dict[str, Any]) -> str:

@@ -1,7 +1,4 @@
-"""The type tokens of Slipway's own resources. A state names a resource by its token: none changes.
-
-The provider serves some of them; the others are components, which only group what they declare.
-"""
+"""The type tokens of Slipway's own resources. States name resources by them, so none changes."""
 
 AKS = "slipway:clusters:Aks"
 AZURE_LOCAL = "slipway:clusters:AzureLocal"

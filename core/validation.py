@@ -1,8 +1,4 @@
-"""Checks a document against a dataclass and describes the problems in the user's terms.
-
-pydantic does the checking. The texts are made from the type's JSON schema, so that what is
-allowed is written down once, in the dataclass.
-"""
+"""Checks a document against a dataclass, and describes the problems by the type's JSON schema."""
 
 import copy
 import json
@@ -33,15 +29,14 @@ def check(
     base: Mapping[str, Any] | None = None,
     presumed: Callable[[], Mapping[str, Any]] = dict,
 ) -> T | list[Problem]:
-    """Return `document` as a `kind`, or everything that is wrong with it.
+    """Return `document`, decoded JSON, as a `kind`, or everything that is wrong with it.
 
     Args:
         kind: A dataclass whose configuration is `core.fields.CONFIG`.
-        document: The user's input, as decoded JSON.
+        document: The user's input.
         key: Where that stands in the configuration.
         base: Values of what `document` leaves out; maps are merged.
-        presumed: Gives allowed values that stand for those that are wrong or missing, while the
-            rest is searched for what contradicts itself.
+        presumed: Gives allowed values for wrong ones, while contradictions of the rest are found.
     """
     adapter: TypeAdapter[T]
     adapter, schema = _shape(kind)  # type: ignore[arg-type]  # every class can be hashed

@@ -28,7 +28,7 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
     context: Context,
     *,
     every: float = POLL_SECONDS,
-    overdue: Callable[[str], str] | None = None,
+    explain: Callable[[], str] = str,
 ) -> T:
     """Return what `look` returns once it no longer raises `NotYet`, or finds no API server.
 
@@ -36,7 +36,7 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
     `NotYet.after` seconds, else `every`.
 
     Raises:
-        TimeoutError: after `seconds`, with what `overdue` makes of what was missing last.
+        TimeoutError: after `seconds`, with what was missing last, and what `explain` adds.
         InterruptedError: the user pressed Ctrl-C.
     """
     deadline, shown = time.monotonic() + seconds, ""
@@ -48,8 +48,8 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
             if context.cancelled.is_set():
                 raise InterruptedError(f"interrupted while waiting for {what}") from error
             if time.monotonic() >= deadline:
-                message = f"after {seconds:g} s of waiting for {what}: {missing}"
-                raise TimeoutError(message if overdue is None else overdue(missing)) from error
+                late = f"after {seconds:g} s of waiting for {what}: {missing}"
+                raise TimeoutError(late + explain()) from error
         if missing != shown:
             # A row has room for one line.
             context.status(f"waiting for {what}: {' '.join(missing.split())}")
@@ -60,21 +60,11 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
 def until_well(
     problem: Callable[[], str | None], *, what: str, limit: float, log: Path | None = None
 ) -> None:
-    """Poll every 0.1 s until `problem` returns None.
-
-    After `limit` seconds it raises `TimeoutError`, which names the problem and the `log`.
-    """
+    """Poll until `problem` returns None, or raise `TimeoutError` with it after `limit` seconds."""
 
     def look() -> None:
         if (found := problem()) is not None:
             raise NotYet(found)
 
-    where = "" if log is None else f" Its log is {log}."
-    until(
-        look,
-        limit,
-        what,
-        Silence(),
-        every=0.1,
-        overdue=lambda found: f"{what}: not after {limit:.0f} s: {found}.{where}",
-    )
+    where = "" if log is None else f". Its log is {log}."
+    until(look, limit, what, Silence(), every=0.1, explain=lambda: where)

@@ -1,8 +1,4 @@
-"""The kind `aks`: Azure Kubernetes Service with a pool of nodes with GPUs.
-
-Only what declares resources imports `pulumi_azure_native`, which takes half a second to load and is
-installed only by `make setup` of such a stack.
-"""
+"""The kind `aks`: Azure Kubernetes Service with a pool of nodes with GPUs."""
 
 from clusters.cluster import Kind
 from core.handler import Lazy

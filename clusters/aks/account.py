@@ -1,8 +1,4 @@
-"""What of the account would make AKS refuse a cluster after minutes, before anything is created.
-
-Azure's CLI reports it, as the account that is logged in. A query that this account may not make
-yields no problem.
-"""
+"""What of the account would make AKS refuse a cluster after minutes: `az` tells it beforehand."""
 
 import math
 from collections import defaultdict
@@ -30,16 +26,13 @@ _QUOTAS = "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests"
 
 
 def problems(settings: AksSettings, account: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with the rights in the cluster, and with the subscription.
-
-    `account` is what `az account show` prints of the account that is logged in.
-    """
+    """Yield what is wrong with the rights and the subscription of what `az account show` prints."""
 
     def answer(question: Callable[[AksSettings], Iterator[Problem]]) -> list[Problem]:
         try:
             return [*question(settings)]
         except CommandFailed:
-            return []
+            return []  # This account may not ask.
 
     with ThreadPoolExecutor() as pool:
         admin = partial(_admin, user=account["user"])
@@ -49,11 +42,7 @@ def problems(settings: AksSettings, account: Mapping[str, Any]) -> Iterator[Prob
 
 
 def administrators(settings: AksSettings) -> Mapping[Principal, Sequence[str]]:
-    """Return the object IDs of who may do anything in the cluster: by default, of the caller.
-
-    Raises:
-        pulumi.RunError: nobody is logged in; a preview can do without.
-    """
+    """Return the administrators' object IDs: the caller's, or `pulumi.RunError`, by default."""
     if any(settings.admins.by_kind.values()):
         return settings.admins.by_kind
     try:
@@ -106,10 +95,8 @@ def _region(settings: AksSettings) -> Iterator[Problem]:
 
 
 def _subnet(settings: AksSettings) -> Iterator[Problem]:
-    """Yield what an existing subnet lacks, or that it is in a range of the cluster's own.
-
-    https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning
-    """
+    """Yield what an existing subnet lacks, or that it is in a range of the cluster's own."""
+    # https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning
     network = settings.network
     if network.subnet is None:
         return
@@ -128,11 +115,8 @@ def _subnet(settings: AksSettings) -> Iterator[Problem]:
 
 
 def _sizes(settings: AksSettings) -> Iterator[Problem]:
-    """Yield sizes that can't be had, and quotas that the pools would not fit into.
-
-    A quota is compared with all that the pools may grow to, and not with what is left of it: nodes
-    of this cluster may be what uses it.
-    """
+    """Yield sizes that can't be had, and quotas that the pools would not fit into."""
+    # Not with what is left of a quota: nodes of this cluster may be what uses it.
     pools = node_pools(settings)
     sizes = {size: _sku(settings, size) for size in {pool.size for pool in pools.values()}}
     needed: dict[str, dict[str, int]] = defaultdict(dict)
@@ -170,10 +154,8 @@ def _sku(settings: AksSettings, size: str) -> Mapping[str, Any] | None:
 
 
 def _restriction(size: Mapping[str, Any], zones: tuple[str, ...]) -> str | None:
-    """Return why a subscription can't have a size; None where it can.
-
-    https://learn.microsoft.com/rest/api/compute/resource-skus/list
-    """
+    """Return why a subscription can't have a size; None where it can."""
+    # https://learn.microsoft.com/rest/api/compute/resource-skus/list
     for each in size.get("restrictions") or []:
         if each["type"] == "Location":
             return str(each["reasonCode"])

@@ -33,25 +33,22 @@ def gpu_pools(settings: AksSettings) -> dict[str, AksGpuNodes]:
 
 def gpus(settings: AksSettings) -> GpuPool | None:
     """Return the nodes with GPUs as jobs have to know them; None without any."""
+    pools = [*gpu_pools(settings).values()]
     if not settings.gpu:
         return None
     # The GPU operator brings its own device plugin; two would fight over the same GPUs.
     by_aks = settings.gpu.driver == "aks"
     driver = "AKS" if by_aks else "NVIDIA's GPU operator"
-    known = [card for each in gpu_pools(settings).values() for card in cards(each.size)]
-    # Of a driver that the user chooses it is not known which CUDA it runs.
-    used = known if by_aks else (replace(card, cuda=None) for card in known)
-    pool = settings.gpu.pool(driver=driver, device_plugin=by_aks)
-    pool = replace(pool, cards=tuple(used))
-    if (fallback := settings.gpu.fallback) is None:
-        return pool
+    known = (card for each in pools for card in cards(each.size))
     return replace(
-        pool,
-        min_nodes=settings.gpu.min_nodes + fallback.min_nodes,
-        max_nodes=settings.gpu.max_nodes + fallback.max_nodes,
-        # Those of all of its nodes: the spot nodes have a label and a taint more.
-        labels=fallback.all_labels,
-        fallback=True,
+        settings.gpu.pool(driver=driver, device_plugin=by_aks),
+        min_nodes=sum(each.min_nodes for each in pools),
+        max_nodes=sum(each.max_nodes for each in pools),
+        # Those of all of its nodes: spot nodes have a label and a taint more than the fallback's.
+        labels=pools[-1].all_labels,
+        fallback=len(pools) > 1,
+        # Of a driver that the user chooses it is not known which CUDA it runs.
+        cards=tuple(card if by_aks else replace(card, cuda=None) for card in known),
     )
 
 
@@ -80,14 +77,12 @@ def pools(settings: AksSettings) -> tuple[NodePool, ...]:
 def priorities(names: Collection[str]) -> tuple[Manifest, ...]:
     """Return the ConfigMap by which the autoscaler prefers the first of several pools.
 
-    The highest priority wins, of all pools whose names match one of its patterns. A pool that no
-    pattern matches is not grown, and without the ConfigMap none is.
     https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/expander/priority/readme.md
     """
     if len(names) < 2:
         return ()
     first, *_ = names
-    # AKS calls a pool's scale set aks-<pool>-<8 digits>-vmss.
+    # AKS calls a pool's scale set aks-<pool>-<8 digits>-vmss; one without a pattern would not grow.
     patterns = {20: [f"^aks-{first}-"], 10: [".*"]}
     name = "cluster-autoscaler-priority-expander"
     metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(MANAGED_BY)}

@@ -15,37 +15,31 @@ from clusters.azure.resources import AzureCluster
 
 
 def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
-    """Return the ID of the existing subnet for nodes; or declare a network and return its own.
-
-    The nodes' security group has no rule of its own: Azure's defaults let nothing in from
-    outside of the network but the load balancer's probes
-    (https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview).
-    """
+    """Return the ID of the existing subnet for nodes; or declare a network and return its own."""
     if settings.subnet is not None:
         return settings.subnet
     name = azure.cluster_name
+    # Without a rule: Azure's defaults let in the load balancer's probes, and nothing else from
+    # outside (https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview).
     guard = network.NetworkSecurityGroup(
         f"{name}-nodes",
         network_security_group_name=f"{name}-nodes",
-        **azure.placed,
-        opts=azure.options(),
+        **azure.placed(),
     )
     around = network.VirtualNetwork(
         name,
         virtual_network_name=f"slipway-{name}",
-        **azure.placed,
         address_space={"address_prefixes": [settings.addresses]},
         # Its subnet is a resource of its own.
-        opts=azure.options(ignore_changes=["subnets"]),
+        **azure.placed(ignore_changes=["subnets"]),
     )
     subnet: CustomResource = network.Subnet(
         f"{name}-nodes",
         **CONSTANTS["subnet"],
         virtual_network_name=f"slipway-{name}",
-        resource_group_name=azure.group_name,
         address_prefix=settings.nodes,
         network_security_group={"id": guard.id},
-        opts=azure.options(around),
+        **azure.grouped(around),
     )
     return subnet.id
 
@@ -58,11 +52,7 @@ def managed_cluster(
     *,
     after: Resource,
 ) -> aks.ManagedCluster:
-    """Declare the cluster with its system pool, and when nodes may get a new image.
-
-    `control` is the ID of the control plane's identity, whose role in the subnet has to exist
-    before.
-    """
+    """Declare the cluster and its system pool, `after` what lets its identity `control` join."""
     system = {
         **CONSTANTS["system"],
         **({} if settings.cpu is None else CONSTANTS["critical"]),
@@ -76,7 +66,6 @@ def managed_cluster(
     cluster = aks.ManagedCluster(
         azure.cluster_name,
         resource_name_=azure.resource_name,
-        **azure.placed,
         node_resource_group=settings.node_group,
         dns_prefix=azure.resource_name,
         kubernetes_version=settings.kubernetes_version,
@@ -111,15 +100,14 @@ def managed_cluster(
         # AKS makes no cluster without one.
         agent_pool_profiles=[system],
         # After a refresh it lists all pools, in any order: an update would send one of them alone.
-        opts=azure.options(after, ignore_changes=["agentPoolProfiles"]),
+        **azure.placed(after, ignore_changes=["agentPoolProfiles"]),
     )
     aks.MaintenanceConfiguration(
         f"{azure.cluster_name}-node-images",
         config_name="aksManagedNodeOSUpgradeSchedule",
-        resource_group_name=azure.group_name,
         resource_name_=azure.resource_name,
         maintenance_window=CONSTANTS["maintenance"],
-        opts=azure.options(cluster),
+        **azure.grouped(cluster),
     )
     return cluster
 
@@ -137,14 +125,13 @@ def agent_pools(
         yield aks.AgentPool(
             f"{azure.cluster_name}-{name}",
             agent_pool_name=name,
-            resource_group_name=azure.group_name,
             resource_name_=azure.resource_name,
             mode="User",
             tags=azure.tags,
             **_pool(pool, subnet),
             # The autoscaler changes it. AKS accepts a number that is not within bounds:
             # https://github.com/Azure/AKS/issues/1758
-            opts=azure.options(cluster, fixed=CONSTANTS["fixed"], ignore_changes=["count"]),
+            **azure.grouped(cluster, fixed=CONSTANTS["fixed"], ignore_changes=["count"]),
         )
 
 

@@ -1,7 +1,4 @@
-"""Declares an AKS cluster with all that belongs to it, in the running Pulumi program.
-
-Who may do what is here too: identities without passwords and keys, and their roles.
-"""
+"""Declares an AKS cluster with all that belongs to it, and who may do what, without passwords."""
 
 import base64
 import uuid
@@ -83,7 +80,6 @@ def provision(settings: AksSettings) -> Cluster:
         identifier=f"providers/Microsoft.ContainerService/managedClusters/{azure.resource_name}",
         advice=CONSTANTS["advice"],
         after=ready,
-        lasting=settings.lasting,
         kind="aks",
         gpus=node_pools.gpus(settings),
         objects=priorities,
@@ -100,15 +96,10 @@ def provision(settings: AksSettings) -> Cluster:
 
 
 def _identity(azure: AzureCluster, part: str) -> managedidentity.UserAssignedIdentity:
-    """Declare the identity of the `control` plane, or of `jobs`; AKS makes that of its nodes.
-
-    One of ours for the nodes would need a role before the cluster, and AKS refuses a cluster whose
-    role is not known everywhere yet (https://learn.microsoft.com/azure/aks/use-managed-identity).
-    """
+    """Declare the identity of the `control` plane, or of `jobs`; AKS makes that of its nodes."""
+    # AKS refuses a cluster while a role of an identity for nodes is not known everywhere yet.
     name = f"{azure.cluster_name}-{part}"
-    return managedidentity.UserAssignedIdentity(
-        name, resource_name_=name, **azure.placed, opts=azure.options()
-    )
+    return managedidentity.UserAssignedIdentity(name, resource_name_=name, **azure.placed())
 
 
 def _trust(
@@ -119,11 +110,10 @@ def _trust(
     return managedidentity.FederatedIdentityCredential(
         name,
         **CONSTANTS["trust"],
-        resource_group_name=azure.group_name,
         resource_name_=name,
         issuer=issuer,
         subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
-        opts=azure.options(jobs),
+        **azure.grouped(jobs),
     )
 
 
@@ -136,11 +126,7 @@ def _grant(  # noqa: PLR0913  # who may do what where
     *,
     kind: Principal = "ServicePrincipal",
 ) -> authorization.RoleAssignment:
-    """Declare that the principal with an object ID has a role for what has the ID `scope`.
-
-    The principal's kind is passed, because a new identity is not known everywhere at once
-    (https://learn.microsoft.com/azure/role-based-access-control/role-assignments-template).
-    """
+    """Declare that the principal with an object ID has a role for what has the ID `scope`."""
     # An assignment is named by a UUID. The same one each time, so that none is made twice.
     named = uuid.uuid5(uuid.NAMESPACE_URL, f"{azure.subscription}/{azure.group_name}/{name}")
     definition = f"providers/Microsoft.Authorization/roleDefinitions/{CONSTANTS['roles'][role]}"
@@ -150,6 +136,7 @@ def _grant(  # noqa: PLR0913  # who may do what where
         role_definition_id=f"{azure.subscription}/{definition}",
         scope=scope,
         principal_id=principal,
+        # A new identity is not known everywhere at once, so Azure could not look its kind up.
         principal_type=kind,
         opts=azure.options(fixed=("principalId", "roleDefinitionId", "scope")),
     )

@@ -22,25 +22,19 @@ def registry(azure: AzureCluster, settings: AksSettings) -> containerregistry.Re
     return containerregistry.Registry(
         azure.cluster_name,
         registry_name=settings.registry_name,
-        **azure.placed,
         sku={"name": settings.registry.sku},
         **CONSTANTS["registry"],
-        opts=azure.options(),
+        **azure.placed(),
     )
 
 
 def storage_account(
     azure: AzureCluster, settings: AksSettings, subnet: Input[str], containers: Iterable[str]
 ) -> tuple[storage.StorageAccount, Mapping[str, storage.BlobContainer]]:
-    """Declare the account with its containers: what may be done in each is a matter of roles.
-
-    It has no key and no public blob, and answers the nodes' subnet and the public ranges that may
-    reach the API server, and no others.
-    """
+    """Declare the account and its containers; it answers the nodes and the API server's ranges."""
     account = storage.StorageAccount(
         azure.cluster_name,
         account_name=settings.storage_name,
-        **azure.placed,
         **CONSTANTS["storage"],
         sku={"name": settings.storage.redundancy},
         network_rule_set={
@@ -52,26 +46,24 @@ def storage_account(
                 for each in _firewall(settings.api.authorized_ranges)
             ],
         },
-        opts=azure.options(),
+        **azure.placed(),
     )
     kept = {"enabled": True, "days": settings.storage.retention_days}
     storage.BlobServiceProperties(
         azure.cluster_name,
         blob_services_name="default",
         account_name=settings.storage_name,
-        resource_group_name=azure.group_name,
         delete_retention_policy=kept,
         container_delete_retention_policy=kept,
-        opts=azure.options(account),
+        **azure.grouped(account),
     )
     return account, {
         name: storage.BlobContainer(
             f"{azure.cluster_name}-{name}",
             container_name=name,
             account_name=settings.storage_name,
-            resource_group_name=azure.group_name,
             public_access="None",
-            opts=azure.options(account),
+            **azure.grouped(account),
         )
         for name in containers
     }
@@ -82,11 +74,10 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
     workspace = operationalinsights.Workspace(
         azure.cluster_name,
         workspace_name=f"slipway-{azure.cluster_name}",
-        **azure.placed,
         **CONSTANTS["workspace"],
         retention_in_days=settings.retention_days,
         workspace_capping={"daily_quota_gb": settings.daily_gib},
-        opts=azure.options(),
+        **azure.placed(),
     )
     for name, resource in resources.items():
         monitor.DiagnosticSetting(
@@ -102,10 +93,7 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
 
 
 def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None:
-    """Declare a monthly budget over everything in the resource groups.
-
-    It belongs to the subscription, because the nodes, most of the cost, are in a group of AKS's.
-    """
+    """Declare a monthly budget over the resource groups, that of AKS's own among them."""
     consumption.Budget(
         azure.cluster_name,
         budget_name=f"slipway-{azure.cluster_name}",
@@ -129,11 +117,8 @@ def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None
 
 
 def _firewall(ranges: Sequence[str]) -> Iterator[str]:
-    """Yield the ranges as the storage account's firewall takes them.
-
-    It takes no /31 and no /32 but single addresses
-    (https://learn.microsoft.com/azure/storage/common/storage-network-security-limitations).
-    """
+    """Yield the ranges as the storage account's firewall takes them: no /31 and no /32."""
+    # https://learn.microsoft.com/azure/storage/common/storage-network-security-limitations
     for each in ranges:
         network = IPv4Network(each)
         yield from map(str, network) if network.prefixlen > 30 else [each]

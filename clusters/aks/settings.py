@@ -153,10 +153,7 @@ class AksSettings(AzureSettings):
 
     @property
     def lasting(self) -> Mapping[str, Any]:
-        """What an update does not change, or only in another cluster, as `access` takes it.
-
-        https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go
-        """
+        # https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go
         system, network = self.system, self.network
         pods = "no pods of jobs" if self.cpu is not None else "pods of jobs"
         return {

@@ -5,16 +5,14 @@ are for a preview: `fixed`, settings by their keys, of which a change replaces t
 those that stay as they are in a cluster that exists; `byHand`, how to change these.
 """
 
-from kubernetes.client.exceptions import ApiException
-from urllib3.exceptions import HTTPError
-
 from core import kube
 from core.context import Context
 from core.handler import Change, Handler, Properties
+from core.rollout import not_ready_on_errors
 from core.wait import NotYet, until
 
 LIMIT_SECONDS = 600
-"""A cloud may take minutes until a right that was given is known everywhere; Azure up to ten
+"""What Azure may take until a new right is known everywhere
 (https://learn.microsoft.com/azure/role-based-access-control/troubleshooting)."""
 _POLL_SECONDS = 5.0
 _REQUEST_SECONDS = 15
@@ -22,10 +20,7 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class AccessHandler(Handler):
-    """Waits until namespaces may be made in the cluster.
-
-    A plain `up` does not check again: the next resources would fail with the reason.
-    """
+    """Waits until namespaces may be made in the cluster; a plain `up` does not check again."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Say what of a change replaces the cluster, and what an update leaves as it is."""
@@ -43,13 +38,10 @@ class AccessHandler(Handler):
         until(
             lambda: ask(inputs["kubeconfig"]),
             LIMIT_SECONDS,
-            "the cluster",
+            f"the cluster {inputs['name']}",
             context,
             every=_POLL_SECONDS,
-            overdue=lambda missing: (
-                f"the cluster {inputs['name']} could not be used within {LIMIT_SECONDS} s: "
-                f"{missing}\nwhat to do: {inputs['advice']}"
-            ),
+            explain=lambda: f"\nwhat to do: {inputs['advice']}",
         )
         return str(inputs["name"]), {}
 
@@ -77,11 +69,7 @@ def ask(kubeconfig: str) -> None:
         "spec": {"resourceAttributes": {"verb": "create", "resource": "namespaces"}},
     }
     request = kube.Request("POST", _REVIEWS, body=review)
-    try:
+    with not_ready_on_errors():
         answer = kube.ask(kube.connect(kubeconfig), request, limit=_REQUEST_SECONDS)
-    except ApiException as error:
-        raise NotYet(f"it refuses this account: {kube.api_message(error)}") from error
-    except HTTPError as error:
-        raise NotYet(f"it does not answer: {error}") from error
     if not answer.get("status", {}).get("allowed"):
         raise NotYet("it answers, but this account may not make namespaces in it yet")

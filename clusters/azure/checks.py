@@ -1,17 +1,13 @@
-"""What is checked around an update: placeholders and programs before it, what is left after it.
-
-The stacks that come with Slipway have placeholders, so that a preview needs no account.
-"""
+"""What is checked around an update: placeholders and programs before it, what is left after it."""
 
 import json
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pulumi
-from pydantic.alias_generators import to_camel
+from pydantic_core import to_jsonable_python
 
 from clusters.azure.settings import AzureSettings
 from clusters.cluster import Remains
@@ -38,14 +34,11 @@ def before_update(
     pushes: bool = False,
     account: Callable[[Mapping[str, Any]], Iterable[Problem]] = lambda _: (),
 ) -> None:
-    """Warn in a preview of everything that an update refuses, and refuse it in an update.
+    """Warn in a preview of everything that an update refuses by `pulumi.RunError`.
 
     The settings begin from the stack `template` in stacks/. With `pushes`, images go to a registry
-    that is logged in to with Azure's CLI. `account` returns the problems of the account that is
-    logged in with it, by what `az account show` prints, and is called where there are no others.
-
-    Raises:
-        pulumi.RunError: with all of it.
+    that is logged in to with Azure's CLI. `account` returns the problems of what
+    `az account show` prints, and is called where there are no others.
     """
     problems = [*placeholders(settings, template), *missing(settings, pushes=pushes)]
     if not problems and settings.login == "azurecli" and not settings.admin_kubeconfig:
@@ -84,7 +77,7 @@ def placeholders(settings: AzureSettings, template: str) -> Iterator[Problem]:
     """Yield each value that a template has as a placeholder, with what to put in."""
     text = (CHECKOUT / "stacks" / f"{template}.yaml").read_text(encoding="utf-8")
     marked = {(key, value): own for key, value, own in _MARKED.findall(text)}
-    for path, value in _texts(settings):
+    for path, value in _texts(to_jsonable_python(settings, by_alias=True)):
         (*_, key) = (part for part in path if isinstance(part, str))
         if own := marked.get((key, value)):
             yield Problem(located(KEY, path), f"{quote(value)} is a placeholder; put in {own}")
@@ -100,10 +93,7 @@ def missing(settings: AzureSettings, *, pushes: bool) -> Iterator[Problem]:
 
 
 def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
-    """Return what is left of a destroyed stack: resource groups, or tagged resources.
-
-    Where `az` can't list them, the kind's name notes it, so that nothing is claimed.
-    """
+    """Return what is left of a destroyed stack, or that `az` could not list it."""
     kind = "resource groups" if settings.own_groups else "Azure resources"
     try:
         return {kind: [*_left(settings)]}
@@ -125,11 +115,7 @@ def _left(settings: AzureSettings) -> Iterator[str]:
 
 
 def az(settings: AzureSettings, *words: str) -> Any:
-    """Run Azure's CLI and return the document that it prints.
-
-    Raises:
-        CommandFailed: it is not installed, not logged in, or it refuses.
-    """
+    """Run Azure's CLI and return the document that it prints, or raise `CommandFailed`."""
     program = shutil.which("az")
     if program is None:
         raise CommandFailed("`az` is not installed")
@@ -137,13 +123,11 @@ def az(settings: AzureSettings, *words: str) -> Any:
     return json.loads(run(program, *words, *options, limit=_LIMIT_SECONDS))
 
 
-def _texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """Yield each text in the settings, with the path that it has in the configuration."""
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, tuple):
-        for index, each in enumerate(value):
-            yield from _texts(each, (*path, index))
-    elif is_dataclass(value):
-        for each in fields(value):
-            yield from _texts(getattr(value, each.name), (*path, to_camel(each.name)))
+def _texts(document: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Yield each text in a document, with its path."""
+    if isinstance(document, str):
+        yield path, document
+    elif isinstance(document, dict | list):
+        inside = document.items() if isinstance(document, dict) else enumerate(document)
+        for part, each in inside:
+            yield from _texts(each, (*path, part))

@@ -20,11 +20,8 @@ _LOCAL: Mapping[str, Mapping[str, int]] = _SIZES["azure-stack"]
 LOCAL_GPUS: Mapping[str, int] = {size: node["gpus"] for size, node in _LOCAL.items()}
 """The same of AKS on Azure Local."""
 _CORES = re.compile(r"^Standard_[A-Z]+([0-9]+)(?:-([0-9]+))?[a-z]*(?:_[A-Za-z0-9]+)*_v[3-9]$")
-"""Family, cores, those of them that a constrained size offers, and features
-(https://learn.microsoft.com/azure/virtual-machines/vm-naming-conventions).
-
-Older versions are left out: a Standard_D3_v2 has 4.
-"""
+"""Family, cores, those that a constrained size offers, features; older versions do not fit
+(https://learn.microsoft.com/azure/virtual-machines/vm-naming-conventions)."""
 _ACCELERATED = "Standard_N"
 """Begins every size with GPUs, and no other."""
 _INFINIBAND = "Standard_ND"

@@ -21,9 +21,8 @@ class AzureCluster(pulumi.ComponentResource):
     """The parent of all Azure resources of one cluster, with what they take of its settings.
 
     Names are passed as text and not as outputs of the resources that have them, so that a preview
-    shows them; each resource depends on `group`, and on what else has to exist before. The
-    settings' subscription pays, whatever `az login` has chosen. `timeout` is that of all that has
-    none of its own; Pulumi's unless set.
+    shows them; each resource depends on `group`, and on what else has to exist before. `timeout`
+    is that of all that has none of its own; Pulumi's unless set.
     """
 
     def __init__(self, token: str, settings: AzureSettings, timeout: str | None = None) -> None:
@@ -32,11 +31,7 @@ class AzureCluster(pulumi.ComponentResource):
         self.group_name = settings.group
         self.subscription = f"/subscriptions/{settings.subscription}"
         self.tags = {"managed-by": "slipway", "slipway-cluster": settings.name, **settings.tags}
-        self.placed: dict[str, Any] = {
-            "resource_group_name": settings.group,
-            "location": settings.location,
-            "tags": self.tags,
-        }
+        self.location = settings.location
         self.timeout = timeout
         self.provider = Provider(
             f"{settings.name}-azure",
@@ -51,8 +46,7 @@ class AzureCluster(pulumi.ComponentResource):
         super().__init__(token, settings.name, None, opts)
         self.group: list[resources.ResourceGroup] = []
         if settings.own_groups:
-            own = resources.ResourceGroup(settings.name, **self.placed, opts=self.options())
-            self.group = [own]
+            self.group = [resources.ResourceGroup(settings.name, **self.placed())]
         self.register_outputs({})
 
     def options(
@@ -62,10 +56,7 @@ class AzureCluster(pulumi.ComponentResource):
         timeout: str | None = None,
         **more: Any,
     ) -> pulumi.ResourceOptions:
-        """Return the options of a resource that is made after the group and those named.
-
-        It is replaced when one of its properties `fixed` changes.
-        """
+        """Return the options of a resource that another value of a `fixed` property replaces."""
         limit = self.timeout if timeout is None else timeout
         return pulumi.ResourceOptions(
             parent=self,
@@ -76,13 +67,16 @@ class AzureCluster(pulumi.ComponentResource):
             **more,
         )
 
+    def grouped(self, *after: pulumi.Resource, **options: Any) -> dict[str, Any]:
+        """Return what each resource in the group takes; the arguments are those of `options`."""
+        return {"resource_group_name": self.group_name, "opts": self.options(*after, **options)}
+
+    def placed(self, *after: pulumi.Resource, **options: Any) -> dict[str, Any]:
+        """Return the same of a resource that has a place and tags besides."""
+        return {**self.grouped(*after, **options), "location": self.location, "tags": self.tags}
+
     def lock(self, scope: pulumi.Input[str]) -> None:
-        """Declare that what has that ID can't be deleted, by whatever tool.
-
-        Pulumi's own protection, which the children of this one inherit, is for Pulumi alone.
-
-        https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources
-        """
+        """Declare that what has that ID can't be deleted, by whatever tool, Pulumi or another."""
         authorization.ManagementLockByScope(
             self.cluster_name,
             lock_name="slipway-production",
@@ -103,14 +97,12 @@ def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it
     identifier: str,
     advice: str,
     after: Sequence[pulumi.Resource],
-    lasting: Mapping[str, Any],
     **facts: Any,
 ) -> Cluster:
     """Return the cluster, with these `facts`, once it answers and lets this account in.
 
     `listed` is the kubeconfig that Azure lists: the administrator's with `adminKubeconfig`. The
-    `identifier` is the cluster's whatever its kubeconfig is; `lasting` and `advice` are inputs of
-    `AccessHandler`.
+    `identifier` is the cluster's whatever its kubeconfig is; `advice` is for `AccessHandler`.
     """
     text = listed
     if not settings.admin_kubeconfig:
@@ -120,7 +112,7 @@ def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it
     access = pulumi.CustomResource(
         tokens.CLUSTER_ACCESS,
         azure.cluster_name,
-        {"name": azure.cluster_name, "kubeconfig": text, "advice": advice, **lasting},
+        {"name": azure.cluster_name, "kubeconfig": text, "advice": advice, **settings.lasting},
         pulumi.ResourceOptions(parent=azure, depends_on=after),
     )
     provider = pulumi_kubernetes.Provider(
@@ -136,13 +128,11 @@ def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it
 def logging_in(text: str, login: Login, tenant: str | None = None) -> str:
     """Return a kubeconfig, as Azure lists it with the format `exec`, with this way to log in.
 
-    Azure's own waits until you type a code into a browser, which `pulumi up` can't do. What a login
-    takes of the kubeconfig, such as proof of possession, is kubelogin's to know
-    (https://azure.github.io/kubelogin/cli/convert-kubeconfig.html). `tenant` replaces the login's.
+    Azure's own waits until you type a code into a browser, which `pulumi up` can't do. `tenant`
+    replaces the login's (https://azure.github.io/kubelogin/cli/convert-kubeconfig.html).
 
     Raises:
-        pulumi.RunError: a user in it has anything else than kubelogin to log in with, kubelogin is
-            not installed, or it can't convert the kubeconfig.
+        pulumi.RunError: a user in it has another way to log in, or kubelogin can't convert it.
     """
     for user in yaml.safe_load(text)["users"]:
         if others := ", ".join(sorted(user["user"].keys() - {"exec"})):

@@ -194,6 +194,11 @@ class AzureSettings(Consistent):
         return (self.group,)
 
     @property
+    def lasting(self) -> Mapping[str, Any]:
+        """Settings that an update does not change, or not in place: inputs of `AccessHandler`."""
+        return {}
+
+    @property
     def metadata_host(self) -> str | None:
         """The host that has all other addresses of Azure; None for Azure's own."""
         return None

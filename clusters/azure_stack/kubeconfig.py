@@ -1,8 +1,6 @@
 """`slipway:clusters:AzureLocalKubeconfig`: the kubeconfig that Azure lists of a cluster.
 
-Listing it is a long-running operation: Azure answers 202, and a document with the operation's
-status has the kubeconfig in the end. azure-native's functions for it take nothing but a 200.
-
+Listing it is a long-running operation, while azure-native's functions take nothing but a 200.
 https://learn.microsoft.com/rest/api/hybridcontainer/provisioned-cluster-instances/list-user-kubeconfig
 https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations
 """
@@ -32,10 +30,7 @@ class Refused(RuntimeError):
 
 
 class KubeconfigHandler(Handler):
-    """Lists the kubeconfig, and on each `up` again.
-
-    The token is no part of the state; without one, as in a preview, Azure is not asked.
-    """
+    """Lists the kubeconfig, and on each `up` again; without a token, as in a preview, not."""
 
     outputs: ClassVar[tuple[str, ...]] = ("kubeconfig",)
     secret_outputs: ClassVar[frozenset[str]] = frozenset({"kubeconfig"})
@@ -54,13 +49,7 @@ class KubeconfigHandler(Handler):
 
 
 def listed(inputs: Properties, context: Context) -> str:
-    """Return the first kubeconfig that Azure lists for the inputs of the resource.
-
-    Raises:
-        Refused: Azure refuses, or the operation has failed.
-        TimeoutError: after `LIMIT_SECONDS`.
-        InterruptedError: the user pressed Ctrl-C.
-    """
+    """Return the first kubeconfig that Azure lists; raises `Refused`, and what `until` raises."""
     path = f"{inputs['instance']}/{inputs['operation']}?api-version=2024-01-01"
     login = {"Authorization": f"Bearer {inputs['token']}"}
     status_url = ""

@@ -103,32 +103,28 @@ class LogicalNetwork:
     vlan: Annotated[int, Field(ge=0, le=4094)] = 0
 
     def misplaced(self, pods: str, address: str | None) -> Iterator[Contradiction]:
-        """Yield addresses that can't be where they are, those of pods and the API server too.
-
-        https://learn.microsoft.com/azure/aks/aksarc/aks-hci-network-system-requirements
-        """
+        """Yield addresses that can't be where they are, those of pods and the API server too."""
         prefix = IPv4Network(self.prefix)
         first, last = IPv4Address(self.pool_start), IPv4Address(self.pool_end)
-        gateway = IPv4Address(self.gateway)
-        for key, place in (("gateway", gateway), ("poolStart", first), ("poolEnd", last)):
+        gateway = {("logicalNetwork", "gateway"): IPv4Address(self.gateway)}
+        ends = {("logicalNetwork", "poolStart"): first, ("logicalNetwork", "poolEnd"): last}
+        api = {} if address is None else {("controlPlane", "address"): IPv4Address(address)}
+        for path, place in {**gateway, **ends, **api}.items():
             if place not in prefix:
-                text = f'"{place}" is not in prefix, {prefix}'
-                yield contradiction(("logicalNetwork", key), text, "logicalNetwork.prefix")
+                text = f'"{place}" is not in the prefix of logicalNetwork, {prefix}'
+                yield contradiction(path, text, "logicalNetwork.prefix")
+        for path, place in {**gateway, **api}.items():
+            if first <= place <= last:
+                text = (
+                    f'"{place}" is one of the pool of logicalNetwork, which machines may be given'
+                )
+                yield contradiction(path, text, *_POOL)
         if last < first:
             text = f'"{last}" is before poolStart, "{first}"'
             yield contradiction(("logicalNetwork", "poolEnd"), text, "logicalNetwork.poolStart")
-        elif first <= gateway <= last:
-            text = f'"{gateway}" is one of the pool\'s, which machines may be given'
-            yield contradiction(("logicalNetwork", "gateway"), text, *_POOL)
         if prefix.overlaps(IPv4Network(pods)):
             text = f"{quote(pods)} overlaps the prefix of logicalNetwork, {prefix}"
             yield contradiction(("pods",), text, "logicalNetwork.prefix")
-        if address is not None and IPv4Address(address) not in prefix:
-            text = f"{quote(address)} is not in the prefix of logicalNetwork, {prefix}"
-            yield contradiction(("controlPlane", "address"), text, "logicalNetwork.prefix")
-        elif address is not None and first <= IPv4Address(address) <= last:
-            text = f"{quote(address)} is one of the pool of logicalNetwork, which machines may be "
-            yield contradiction(("controlPlane", "address"), f"{text}given", *_POOL)
 
     def too_small(self, machines: int, address: str | None) -> Iterator[Contradiction]:
         """Yield a pool of addresses that is too small for so many machines."""

@@ -41,7 +41,6 @@ def provision(settings: AzureStackSettings) -> Cluster:
         identifier=settings.name,
         advice=_CONSTANTS["advice"],
         after=made,
-        lasting=settings.lasting,
         kind="azure-stack",
         gpus=gpus(settings),
         mirrors=settings.registry.mirrors,
@@ -68,12 +67,11 @@ def _network(
     network: pulumi.CustomResource = azurestackhci.LogicalNetwork(
         azure.cluster_name,
         logical_network_name=f"{azure.cluster_name}-nodes",
-        **azure.placed,
         extended_location={"type": "CustomLocation", "name": location},
         vm_switch_name=settings.vm_switch,
         dhcp_options={"dns_servers": list(settings.dns_servers)},
         subnets=[subnet],
-        opts=azure.options(fixed=_FIXED["network"]),
+        **azure.placed(fixed=_FIXED["network"]),
     )
     return network.id
 
@@ -90,10 +88,9 @@ def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.C
     return kubernetes.ConnectedCluster(
         azure.cluster_name,
         cluster_name=azure.resource_name,
-        **azure.placed,
         **_CONSTANTS["connected"],
         aad_profile=profile,
-        opts=azure.options(fixed=_FIXED["connected"]),
+        **azure.placed(fixed=_FIXED["connected"]),
     )
 
 
@@ -103,16 +100,12 @@ def _instance(
     cluster: kubernetes.ConnectedCluster,
     network: pulumi.Input[str],
 ) -> list[pulumi.CustomResource]:
-    """Declare the instance of AKS, with the machines of the API server, and the pool with GPUs.
-
-    The SDK has no classes for them, only for what Azure lists; so they are generic resources.
-    """
+    """Declare the instance of AKS and the pool with GPUs, for which the SDK has no classes."""
     own = cluster.name.apply(
         lambda name: f"connectedClusters/{name}/providers/Microsoft.HybridContainerService"
     )
     common = {
         **_CONSTANTS["resource"],
-        "resource_group_name": azure.group_name,
         "extended_location": {"type": "CustomLocation", "name": settings.custom_location},
     }
     plane, system = settings.control_plane, settings.system
@@ -142,7 +135,7 @@ def _instance(
         resource_type="provisionedClusterInstances",
         resource_name_="default",
         properties=properties,
-        opts=azure.options(cluster, fixed=_FIXED["instance"], timeout="2h"),
+        **azure.grouped(cluster, fixed=_FIXED["instance"], timeout="2h"),
     )
     if (gpu := settings.gpu) is None:
         return [instance]
@@ -164,7 +157,7 @@ def _instance(
             "nodeLabels": gpu.all_labels,
             "nodeTaints": [*map(str, gpu.all_taints)],
         },
-        opts=azure.options(instance, fixed=_FIXED["pool"], timeout="1h", ignore_changes=ignored),
+        **azure.grouped(instance, fixed=_FIXED["pool"], timeout="1h", ignore_changes=ignored),
     )
     return [instance, pool]
 

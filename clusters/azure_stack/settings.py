@@ -114,11 +114,8 @@ class AzureStackSettings(AzureSettings):
             yield from network.too_small(self.control_plane.nodes + workers, address)
 
     def _disconnected(self) -> Iterator[Contradiction]:
-        """Yield what Azure Local can't do without the internet, and images that are out of reach.
-
-        https://learn.microsoft.com/azure/azure-local/manage/disconnected-operations-aks
-        (limitations)
-        """
+        """Yield what can't be done without the internet, and images that are out of reach."""
+        # https://learn.microsoft.com/azure/azure-local/manage/disconnected-operations-aks
         if self.gpu is not None:
             text = "goes with no disconnected: there Azure Local has no GPUs for AKS; leave one out"
             yield contradiction(("gpu",), text, "disconnected")
@@ -157,7 +154,6 @@ class AzureStackSettings(AzureSettings):
 
     @property
     def lasting(self) -> Mapping[str, Any]:
-        """Each setting of which another value makes the cluster anew, by its key."""
         network = self.logical_network
         made = {} if isinstance(network, str) else vars(network)
         values = {

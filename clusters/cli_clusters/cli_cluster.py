@@ -31,8 +31,7 @@ _IN_PLACE = frozenset({"name", "owner", "adopt", "force"})
 class ToolHandler(Handler):
     """Creates, adopts, heals and removes a cluster by its tool; its name is its identity.
 
-    Inputs: `name`; `owner`, the stack; `adopt`, whether an existing one of that name may
-    be used; and what the cluster is made with, all of which needs a new one when it changes.
+    Inputs: `name`; `owner`, the stack; `adopt`; and what it is made with, which replaces it.
     """
 
     outputs: ClassVar[tuple[str, ...]] = (*_OF_THE_CLUSTER, "adopted")
@@ -128,12 +127,7 @@ class ToolHandler(Handler):
 
     @classmethod
     def remove(cls, directory: Path) -> None:
-        """Remove the cluster of that directory, and the directory.
-
-        Raises:
-            RuntimeError: the tool failed, or the cluster is not surely the directory's.
-            core.toolchain.ToolMissing: it is missing.
-        """
+        """Remove a directory's cluster; `RuntimeError` where the existing one may be another."""
         tool = cls.tool({"name": directory.name})
         if tool.exists() and not tool.is_ours():
             raise RuntimeError(
@@ -214,10 +208,8 @@ def _consider(tool: Tool, inputs: Properties) -> None:
 
 
 def _is_made_by(state: Properties, tool: Tool) -> bool:
-    """Whether the existing cluster is the state's. Raises `RuntimeError` where it can't be known.
-
-    The note of one from before there were tokens has none; the cluster itself has its identity.
-    """
+    """Whether the existing cluster is the state's; `RuntimeError` where that can't be known."""
+    # One from before there were tokens has its identity alone.
     if (ours := tool.is_ours()) is not None:
         return ours
     try:
@@ -237,14 +229,7 @@ def _ready(tool: Tool, context: Context, *, adopted: bool) -> Properties:
         if found := tool.problems(adopted=adopted):
             raise NotYet("; ".join(map(str, found)))
 
-    until(
-        look,
-        READY_SECONDS,
-        "the cluster's nodes",
-        context,
-        every=_POLL_SECONDS,
-        overdue=lambda found: f"the cluster was not ready within {READY_SECONDS:.0f} s: {found}",
-    )
+    until(look, READY_SECONDS, "the cluster's nodes", context, every=_POLL_SECONDS)
     return _outputs(tool, adopted=adopted)
 
 

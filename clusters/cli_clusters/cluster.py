@@ -86,10 +86,7 @@ class _ToolCluster(pulumi.CustomResource):
 
 
 def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[str, Any]) -> Cluster:
-    """Declare a cluster, a provider for it, and the operator's images in it.
-
-    `inputs` is what the handler of the type `token` takes; `target` is how images get in.
-    """
+    """Declare a cluster by its handler's inputs, a provider, and images that get in by `target`."""
     outputs = dict.fromkeys(("kubeconfig", "clusterId", "adopted"))
     made = _ToolCluster(
         token,

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from core.process import ANSWER_LIMIT, CommandFailed, run
 
 PROGRAMS: tuple[str, ...] = ("docker", "nerdctl", "podman")
-"""In the order in which kind looks for them.
-
-https://github.com/kubernetes-sigs/kind/blob/v0.31.0/pkg/cluster/provider.go (DetectNodeProvider)
-"""
+"""In kind's order: DetectNodeProvider in
+https://github.com/kubernetes-sigs/kind/blob/v0.31.0/pkg/cluster/provider.go."""
 CHOICE = "KIND_EXPERIMENTAL_PROVIDER"
 """The variable by which the user chooses kind's engine."""
 INSTALL = "Install docker (https://docs.docker.com/engine/install/) or podman"
@@ -21,10 +19,7 @@ _START = "Start it (docker: `systemctl start docker`) and see that this user may
 
 @dataclass(frozen=True)
 class Engine:
-    """A container engine, through its own command line, by its name on PATH.
-
-    `path` is the value of PATH with a podman of our own; None for one of this machine's.
-    """
+    """A container engine by its name on PATH; of a podman of our own `path` is that PATH."""
 
     program: str
     path: str | None = None

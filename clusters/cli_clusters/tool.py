@@ -26,10 +26,7 @@ _API_LIMIT = (5, 10)
 
 @dataclass(frozen=True)
 class Tool(ABC):
-    """A command-line tool, bound to one cluster by the inputs of that one's resource.
-
-    `name` alone is enough for one that exists.
-    """
+    """A command-line tool, bound to a cluster by its resource's inputs, or by `name` alone."""
 
     inputs: Mapping[str, Any]
 
@@ -123,11 +120,7 @@ class Tool(ABC):
         context: Context | None = None,
         kubeconfig: Path | None = None,
     ) -> str:
-        """Run the tool and return what it prints, as `core.process.run`.
-
-        `context` shows its lines and may cancel it. Instead of the user's own kubeconfig it gets
-        `kubeconfig`, by default one that goes.
-        """
+        """Run the tool with another kubeconfig than the user's; `context` shows its lines."""
         with tempfile.TemporaryDirectory(prefix="slipway-") as directory:
             aside = Path(directory, "kubeconfig") if kubeconfig is None else kubeconfig
             return run(
@@ -145,16 +138,14 @@ class Tool(ABC):
         return [each for each in (missing, self.engine_problem()) if each is not None]
 
     def problems(self, *, adopted: bool) -> list[Problem]:
-        """Return what is wrong with the cluster, from the outside inwards, up to the first problem.
-
-        Of one that was adopted, the number of nodes is not ours to decide.
-        """
+        """Return what is wrong with the cluster, from the outside inwards, up to the first one."""
         if needs := self.needs():
             return [Problem("tools", need) for need in needs]
         try:
             if not self.exists():
                 return [Problem("cluster", f"there is no {self.name} any more")]
-            return self.stopped() or _of_nodes(self.kubeconfig(), 1 if adopted else self.expected)
+            expected = 1 if adopted else self.expected  # of another's, any number
+            return self.stopped() or _of_nodes(self.kubeconfig(), expected)
         except (CommandFailed, ValueError, OSError) as error:
             return [Problem("cluster", str(error))]
 
@@ -170,16 +161,13 @@ def identity(kubeconfig: str) -> str:
 
 
 def reduced(text: str, context: str) -> str:
-    """Return a tool's kubeconfig of one cluster with what it takes to connect, its files in it.
-
-    What tools note besides, such as when they wrote it, would look like a change on every `up`.
-    """
+    """Return a tool's kubeconfig with what it takes to connect alone, and its files in it."""
     document = yaml.safe_load(text) or {}
     try:
         cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
     except (LookupError, TypeError):
         raise ValueError(f"the kubeconfig of {context} has no cluster and user") from None
-    cluster.pop("extensions", None)
+    cluster.pop("extensions", None)  # with the time, which would look like a change
     return kube.kubeconfig(context, kube.self_contained(cluster), kube.self_contained(user))
 
 

@@ -1,8 +1,6 @@
 """A real one-node Kubernetes cluster on this machine, without a container engine.
 
 Read `lifecycle.py` first: bringing the cluster up is an ordered list of actions, one module each.
-`node.yaml` has the programs that it runs, `certificates.yaml` what they prove themselves with, and
-`addons.yaml` what is in the cluster from the start.
 The node lives in one network namespace, one mount namespace, one cgroup and two directories,
 so that it can't meet anything else on the machine and removing it removes all of it.
 """
@@ -16,17 +14,18 @@ _TOOLS = (
     "coredns", "pause", "etcd", "containerd", "ctr", "containerd-shim-runc-v2", "runc",
     "cni-plugins", "nft", "ip", "buildah", "mmdebstrap", "nsenter", "setpriv",
 )  # fmt: skip
+OWN = OwnCluster(
+    type=tokens.EMBEDDED,
+    handler=Lazy("clusters.embedded.embedded_cluster.EmbeddedHandler"),
+    notes="clusters",
+    remove=Lazy("clusters.embedded.embedded_cluster.remove"),
+)
 KIND = Kind(
     settings=Lazy("clusters.embedded.cluster.EmbeddedSettings"),
     capacity=Lazy("clusters.embedded.cluster.capacity"),
     declare=Lazy("clusters.embedded.cluster.provision"),
     remains=Lazy("clusters.embedded.cluster.remains"),
-    own=OwnCluster(
-        type=tokens.EMBEDDED,
-        handler=Lazy("clusters.embedded.embedded_cluster.EmbeddedHandler"),
-        notes="clusters",
-        remove=Lazy("clusters.embedded.embedded_cluster.remove"),
-    ),
+    own=OWN,
     tools=_TOOLS,
     tool_of_setting={"internet": "slirp4netns"},
     runs_on_host=True,

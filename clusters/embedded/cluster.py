@@ -13,14 +13,13 @@ from pydantic.dataclasses import dataclass
 
 from clusters import owner
 from clusters.cluster import Cluster, Remains
-from clusters.embedded import isolation
+from clusters.embedded import OWN, isolation
 from clusters.embedded.host import COREDNS_REQUESTS, KEPT_FREE, SYSTEM_RESERVED, image_reference
 from clusters.embedded.layout import Layout
 from clusters.nodes import Capacity, left, of_machine
 from clusters.operator import releases
 from core import manifests, tokens
 from core.fields import CONFIG, size
-from core.paths import state_dir
 
 _INTERFACES = Path("/sys/class/net")
 _PROC = Path("/proc")
@@ -62,7 +61,7 @@ def capacity(settings: EmbeddedSettings) -> Capacity:  # noqa: ARG001 (every kin
 
 def provision(settings: EmbeddedSettings) -> Cluster:
     """Declare the cluster and its provider."""
-    directory = _directory(settings)
+    directory = OWN.directory(settings.name)
     inputs = {"name": settings.name, "directory": str(directory), "owner": manifests.stack()}
     more = {"internet": True} if settings.internet else {}  # else as before there was the setting
     embedded = Embedded(
@@ -95,10 +94,9 @@ def provision(settings: EmbeddedSettings) -> Cluster:
 
 def remains(settings: EmbeddedSettings, stack: str) -> Remains:
     """What this machine has of the cluster, unless it is another stack's."""
-    directory = _directory(settings)
-    return (
-        {} if owner.stack_of(directory) not in {None, stack} else left_on_machine(Layout(directory))
-    )
+    directory = OWN.directory(settings.name)
+    is_anothers = owner.stack_of(directory) not in {None, stack}
+    return {} if is_anothers else left_on_machine(Layout(directory))
 
 
 def left_on_machine(layout: Layout) -> Mapping[str, list[str]]:
@@ -136,7 +134,3 @@ def _inside(directories: tuple[Path, ...]) -> set[int]:
                 if any(map(place.is_relative_to, directories)):
                     found.add(int(process.name))
     return found
-
-
-def _directory(settings: EmbeddedSettings) -> Path:
-    return state_dir() / "clusters" / settings.name

@@ -1,7 +1,4 @@
-"""The programs that make up the node, as node.yaml has them, and all the files that they read.
-
-supervisord starts each of them again whenever it ends.
-"""
+"""The programs that make up the node, as node.yaml has them, and all the files that they read."""
 
 import hashlib
 import json
@@ -111,10 +108,7 @@ def search_path() -> str:
 
 
 def fingerprint(component: Component) -> str:
-    """Return a digest of all that a component reads when it starts, its program included.
-
-    It stands in the component's section, so that supervisord starts it again when it changes.
-    """
+    """Return a digest of all that a component reads when it starts, its program included."""
     program = Path(component.command[0]).stat()
     digest = hashlib.sha256(f"{program.st_size} {program.st_mtime_ns}".encode())
     for file, text in component.files.items():
@@ -133,6 +127,7 @@ def supervisord(layout: Layout, programs: Iterable[Component]) -> str:
 def _section(layout: Layout, component: Component) -> str:
     # Without its supervisor nothing would end it, so it dies with it.
     command = (host.path("setpriv"), "--pdeathsig", "KILL", "--", *component.command)
+    # With another fingerprint, supervisord starts it again.
     environment = {"PATH": search_path(), "SLIPWAY_FINGERPRINT": fingerprint(component)}
     values = {
         "logs": layout.logs,
@@ -183,10 +178,7 @@ def _text(file: str, content: Any, values: Mapping[str, object]) -> str:
 
 
 def _filled(document: Any, values: Mapping[str, object]) -> Any:
-    """Return a document in whose texts `$name` has become the value of that name.
-
-    Values are put in after YAML was read, so whatever is in them stays one text.
-    """
+    """Return a document in whose texts `$name` has become the value of that name."""
     if isinstance(document, dict):
         return {key: _filled(value, values) for key, value in document.items()}
     if isinstance(document, list):

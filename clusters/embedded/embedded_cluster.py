@@ -3,19 +3,17 @@
 from pathlib import Path
 
 from clusters import owner
-from clusters.embedded import health, images, lifecycle, pki
+from clusters.embedded import OWN, health, images, lifecycle, pki
 from clusters.embedded.host import require
 from clusters.embedded.layout import Layout
 from core.context import Context
 from core.handler import Change, Handler, Properties
-from core.paths import state_dir
 
 
 class EmbeddedHandler(Handler):
     """Creates, heals and removes a cluster; its directory is its identity.
 
-    Inputs: `name`, a DNS label; `directory`, a path of its own in the state directory; `owner`, the
-    stack; `internet`, true where its jobs reach that.
+    Inputs: `name`; `directory`; `owner`, the stack; `internet`, true where its jobs reach that.
     """
 
     outputs = ("kubeconfig", "containerdAddress", "containerdNamespace")
@@ -52,8 +50,8 @@ class EmbeddedHandler(Handler):
     def delete(self, state: Properties, context: Context) -> None:
         """Remove the cluster, unless it is another stack's."""
         layout = _layout(state)
-        is_named = owner.NAME.fullmatch(layout.directory.name) is not None
-        if layout.directory.parent != state_dir() / "clusters" or not is_named:
+        name = layout.directory.name
+        if layout.directory != OWN.directory(name) or owner.NAME.fullmatch(name) is None:
             raise RuntimeError(f"{layout.directory} is no cluster's directory: nothing is removed")
         owner.require(layout.directory, state.get("owner"))
         context.status("ends processes, removes network and data")

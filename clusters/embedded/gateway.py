@@ -1,8 +1,4 @@
-"""Lets the jobs' pods, and no others, through to the internet: keeps the set of internet.nft.
-
-It looks every second: the rules may be made anew at any time, and the kernel tries a connection
-that a pod began before its address was known again after one, too.
-"""
+"""Lets the jobs' pods, and no others, through to the internet: keeps the set of internet.nft."""
 
 import logging
 import sys
@@ -28,7 +24,7 @@ def main() -> None:
             run("nft", "-f", "-", text=rules([pod.get("status", {}) for pod in pods]))
         except (*kube.UNREACHABLE, CommandFailed) as error:
             logging.warning("will try again: %s", error)  # noqa: LOG015 - it has the log alone
-        time.sleep(1)
+        time.sleep(1)  # the kernel tries a pod's first connection again after one, too
 
 
 def rules(statuses: list[Manifest]) -> str:

@@ -18,10 +18,7 @@ _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
 
 
 def problems(layout: Layout) -> list[Problem]:
-    """Return every problem; none when the cluster works.
-
-    Where certificates, the network or supervisord are missing, nothing beyond that is checked.
-    """
+    """Return every problem up to missing certificates, network or supervisord; none without."""
     try:
         return list(_problems(layout))
     except ToolMissing as error:

@@ -1,14 +1,11 @@
 """What keeps the node apart from its host: its control group, and its mount namespace.
 
-Every process of the cluster is in the control group `/slipway-<id>`: the components in `system`,
-the pods in what the kubelet makes beside it. A process can't leave by forking, changing its name or
-losing its parent, so this is how the cluster's processes are found and ended. Version 1 has one
-tree for each controller, version 2 one tree for all; some machines mount both.
+Every process of the cluster is in the control group `/slipway-<id>`, which it can't leave: so they
+are found and ended. Some machines mount version 1, a tree for each controller, and version 2, too.
 
 Some programs have paths built in, and the kubelet sets parameters of the machine's kernel. In the
 node's mount namespace such a path leads to the cluster's own directory, and such a parameter to a
-plain file that already has what the kubelet needs. All mounts of the node, the containers' too, are
-in it, so they are gone with its last process.
+plain file that already has what the kubelet needs. All mounts are gone with its last process.
 """
 
 import os
@@ -46,10 +43,7 @@ def hierarchies(mountinfo: bytes | None = None) -> list[Mount]:
 
 
 def tracking(trees: Iterable[Mount]) -> Mount:
-    """The tree in which the components are put: version 1's `pids`, or version 2 where it is alone.
-
-    Raises `RuntimeError` where the machine has neither.
-    """
+    """The tree for the components: version 1's `pids`, else version 2; `RuntimeError` without."""
     suitable = [tree for tree in trees if tree.kind == "cgroup2" or "pids" in tree.options]
     if not suitable:
         raise RuntimeError(
@@ -101,20 +95,15 @@ def named(pid: int) -> str:
 
 
 def _system(layout: Layout) -> list[Path]:
-    """The components' group, in the tree that tracks them, and in version 2 beside it.
-
-    There they would stay in the group of the command that started them (scripts/guard.py).
-    """
+    """The components' group, in the tree that tracks them, and in version 2 beside it."""
+    # There they would stay in the group of the command that started them (scripts/guard.py).
     trees = hierarchies()
     used = [tree for tree in trees if tree == tracking(trees) or tree.kind == "cgroup2"]
     return [tree.point / layout.node / "system" for tree in used]
 
 
 def _delegate(group: Path) -> None:
-    """Let a version 2 group's children use every controller that it has itself.
-
-    The kernel refuses that of a group with processes, unless it is the real root.
-    """
+    """Let a version 2 group's children use every controller that it has itself."""
     control = group / "cgroup.subtree_control"
     given = control.read_text().split()
     wanted = (group / "cgroup.controllers").read_text().split()

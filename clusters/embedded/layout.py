@@ -1,7 +1,6 @@
-"""Where everything of one embedded cluster is: names, addresses and paths, all from its directory.
+"""Names, addresses and paths of an embedded cluster: its directory alone decides on all of them.
 
-Nothing is looked up or stored: the same directory always gives the same cluster, so a cluster
-that was half made, stopped or lost its network is found again, and two clusters never meet.
+So one that was half made, stopped or lost its network is found again, and two never meet.
 """
 
 import hashlib

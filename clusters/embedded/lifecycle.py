@@ -43,10 +43,7 @@ def _alone(layout: Layout) -> AbstractContextManager[None]:
 
 
 def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
-    """Make the cluster work: a new one, a half-made one, a stopped one, a broken one.
-
-    What works already is left alone, so running pods go on. `report` takes a line for each step.
-    """
+    """Make the cluster work, whatever its state; what works already, as pods, is left alone."""
     files.private_directory(layout.directory)
     started = time.monotonic()
 
@@ -86,10 +83,7 @@ def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
 
 
 def remove(layout: Layout) -> None:
-    """Remove the cluster and its data; succeeds when it does not exist.
-
-    Raises `RuntimeError` or `OSError`, with its name, for what can't be removed.
-    """
+    """Remove the cluster and its data, if any; `RuntimeError` or `OSError` names what stays."""
     exists = layout.directory.exists()
     with _alone(layout) if exists else nullcontext():
         halt(layout)
@@ -98,11 +92,7 @@ def remove(layout: Layout) -> None:
 
 
 def halt(layout: Layout) -> None:
-    """End everything that runs, and keep the data; succeeds when nothing does.
-
-    The mounts end with the processes that see them. Killing is safe: etcd and containerd write
-    their data so that a power cut costs nothing.
-    """
+    """End everything that runs, if anything, and keep the data, which no kill can harm."""
     kill(layout)
     remove_groups(layout)
     network.remove(layout)

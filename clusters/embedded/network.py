@@ -1,9 +1,7 @@
 """The node's network: a namespace of its own, one veth pair to the host, and a firewall between.
 
-Routes, interfaces and rules of the node are all inside its namespace, so the host's own network
-is left alone but for one interface, and removing the namespace removes everything. Where its jobs
-may reach the internet, slirp4netns (node.yaml) gives the namespace a second interface: it connects
-to the outside as any program of the host does, so the host forwards nothing and has no rule for it.
+The host's own network is left alone but for one interface. Where jobs may reach the internet,
+slirp4netns (node.yaml) connects for the namespace as any program of the host does.
 """
 
 import hashlib
@@ -31,11 +29,7 @@ https://www.iana.org/assignments/iana-ipv4-special-registry"""
 
 
 def firewall(layout: Layout) -> str:
-    """The nftables rules: of what arrives over the uplink, only the host's own packets are let in.
-
-    Whatever the host forwards for others (it may be a router, or run containers) has another
-    source address, and the host drops packets from outside that claim to come from itself.
-    """
+    """The nftables rules: over the uplink, only the host's own packets are let in."""
     files = ("firewall.nft", *(("internet.nft",) if layout.internet else ()))
     rules = Template("".join(Path(__file__).with_name(name).read_text() for name in files))
     closed = ", ".join(map(str, _closed())) if layout.internet else ""
@@ -80,18 +74,13 @@ def ensure(layout: Layout) -> None:
 
 
 def enter(layout: Layout) -> tuple[str, ...]:
-    """What to put in front of a command to run it in the node's network.
-
-    `ip netns exec` would mount another /sys besides, without the cgroups.
-    """
+    """What to put in front of a command to run it in the node's network."""
+    # `ip netns exec` would mount another /sys besides, without the cgroups.
     return (host.path("nsenter"), f"--net={layout.network_namespace}", "--")
 
 
 def is_there(layout: Layout) -> bool:
-    """Whether the node's network namespace can be entered.
-
-    A name alone proves nothing: its file may exist with nothing mounted on it.
-    """
+    """Whether the node's network namespace can be entered: its name's file alone proves nothing."""
     return layout.network_namespace.exists() and _answers("-netns", layout.node, "link")
 
 

@@ -1,8 +1,6 @@
 """The cluster's own certificates and keys, and the kubeconfigs that name or hold them.
 
-Three authorities, as Kubernetes' "PKI certificates and requirements" has them: one for
-the API and the kubelet, one for etcd (so that a kubelet's certificate opens no database), one for
-the API server as a proxy in front of extension servers. The cluster trusts no others.
+Its three authorities: https://kubernetes.io/docs/setup/best-practices/certificates/
 """
 
 import base64
@@ -29,15 +27,15 @@ AUTHORITY_LIFE = timedelta(days=3650)
 LIFE = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)
 CLOCK_SKEW = timedelta(minutes=5)
+_UNUSED = (
+    "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
+    "encipher_only", "decipher_only",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Request:
-    """The content of one certificate.
-
-    To Kubernetes the subject's common name is the user, and its organization the user's group.
-    `usages` are names in `ExtendedKeyUsageOID`. An authority signs its own.
-    """
+    """The content of a certificate; `usages` are names in `ExtendedKeyUsageOID`."""
 
     name: str
     subject: str
@@ -59,15 +57,12 @@ def requests(layout: Layout) -> list[Request]:
 
 
 def ensure(layout: Layout) -> None:
-    """Make what is missing and renew what is about to expire or no longer fits.
-
-    The keys that sign service account tokens and encrypt secrets are never renewed: tokens and
-    stored secrets would become unreadable.
-    """
+    """Make what is missing and renew what is about to expire or no longer fits."""
     files.private_directory(layout.pki)
     for request in requests(layout):
         if problem(layout, request) is not None:
             _issue(layout, request)
+    # These two keys are never renewed: tokens and stored secrets would become unreadable.
     signing = layout.key("service-account")
     if _load_key(signing) is None:
         _write_new_key(signing)
@@ -128,15 +123,7 @@ def _issue(layout: Layout, request: Request) -> None:
     subject, now = x509.Name.from_rfc4514_string(request.subject), datetime.now(UTC)
     authority = None if signs else _load(layout, request.authority)
     usage = x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
+        digital_signature=True, key_cert_sign=signs, crl_sign=signs, **dict.fromkeys(_UNUSED, False)
     )
     builder = (
         x509.CertificateBuilder()

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from kubernetes.client import ApiClient
-from kubernetes.client.exceptions import ApiException
 from kubernetes.watch import Watch
 
 from clusters.embedded.layout import API_LIMIT, PROVISIONER
@@ -52,7 +51,7 @@ class Provisioner:
         """Make the volume of a claim that waits for one of this class; may be repeated."""
         if not is_waiting(claim):
             return
-        found = self._send(Request("GET", f"{_CLASSES}/{claim['spec']['storageClassName']}"), 404)
+        found = self._ask(Request("GET", f"{_CLASSES}/{claim['spec']['storageClassName']}"), 404)
         if found is None or found["provisioner"] != PROVISIONER:
             return
         path = self.volumes / f"pvc-{claim['metadata']['uid']}"
@@ -60,7 +59,7 @@ class Provisioner:
         # For whatever user the pod runs as. No other user has access: the parent is private.
         path.chmod(0o777)
         body = volume(claim, found["reclaimPolicy"], path, self.node)
-        self._send(Request("POST", _VOLUMES, body=body), 409)
+        self._ask(Request("POST", _VOLUMES, body=body), 409)
         log.info("%s/%s: %s", claim["metadata"]["namespace"], claim["metadata"]["name"], path)
 
     def remove(self, found: Manifest) -> None:
@@ -74,7 +73,7 @@ class Provisioner:
             return
         if path.exists():
             shutil.rmtree(path)
-        self._send(Request("DELETE", f"{_VOLUMES}/{name}"), 404)
+        self._ask(Request("DELETE", f"{_VOLUMES}/{name}"), 404)
         log.info("%s: removed", path)
 
     def _follow(self, path: str, act: Callable[[Manifest], None]) -> None:
@@ -94,14 +93,8 @@ class Provisioner:
                 log.warning("will try again: %s", kube.reason(error))
                 time.sleep(RETRY)
 
-    def _send(self, request: Request, settled: int) -> Any:
-        """Send a request; None where the API server's answer, that status, leaves nothing to do."""
-        try:
-            return kube.ask(self.api, request, limit=API_LIMIT)
-        except ApiException as error:
-            if error.status != settled:
-                raise
-            return None
+    def _ask(self, request: Request, settled: int) -> Any:
+        return kube.ask(self.api, request, limit=API_LIMIT, settled=settled)
 
 
 def volume(claim: Manifest, reclaim: str, path: Path, node: str) -> Manifest:

@@ -67,11 +67,7 @@ class KindSettings:
 
 
 def capacity(settings: KindSettings) -> Capacity:
-    """What the nodes have for jobs.
-
-    Each one reports all of this machine's cores, and pods beside each other share them:
-    more of them are only slower. Memory is not like that, so it is divided among the nodes.
-    """
+    """Return what the nodes have for jobs: all cores, which they share, and a part of memory."""
     kept = {"cpu": "0", "memory": "0Mi"} | _kept(settings)
     requests = [_REQUESTS["every_node"], releases.REQUESTS, kept]
     if not settings.workers:
@@ -82,10 +78,7 @@ def capacity(settings: KindSettings) -> Capacity:
 
 
 def config(settings: KindSettings) -> dict[str, Any]:
-    """Return kind's own configuration of such a cluster. Pure.
-
-    https://kind.sigs.k8s.io/docs/user/configuration/
-    """
+    """Return kind's own configuration (https://kind.sigs.k8s.io/docs/user/configuration/)."""
     every: dict[str, Any] = {} if settings.image is None else {"image": settings.image}
     if settings.mounts:
         every["extraMounts"] = [

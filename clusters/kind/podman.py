@@ -1,9 +1,7 @@
 """A podman of our own, for machines without a container engine.
 
-`make setup` unpacks it and installs nothing, so builds and other programs keep the engine that they
-have. All that it keeps and changes goes with its last container.
-
-https://github.com/containers/common/blob/v0.50.1/docs/containers.conf.5.md
+`make setup` unpacks it and installs nothing. All that it keeps and changes goes with its last
+container (https://github.com/containers/common/blob/v0.50.1/docs/containers.conf.5.md).
 """
 
 import json
@@ -33,10 +31,7 @@ _PARAMETERS = {
 _MODULES = Path("/lib/modules")
 """kind mounts it into the nodes, so it has to exist."""
 _ENOUGH_INSTANCES = 1024
-"""The kernel's 128 are for all nodes and other clusters together, and a node without one exits.
-
-https://kind.sigs.k8s.io/docs/user/known-issues/#pod-errors-due-to-too-many-open-files
-"""
+"""The kernel's 128 are too few: https://kind.sigs.k8s.io/docs/user/known-issues/."""
 _CHAINS = "NETAVARK"
 """How the names of a podman's firewall chains begin."""
 _TABLES = ("nat", "filter")

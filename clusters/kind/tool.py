@@ -1,6 +1,7 @@
 """kind, bound to one of its clusters, and what the local provider serves of it."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,7 +13,7 @@ from clusters.cli_clusters.engine import INSTALL, PROGRAMS, Engine, is_chosen, o
 from clusters.cli_clusters.tool import Tool, reduced
 from clusters.kind import podman
 from core.context import Context
-from core.problem import Problem
+from core.problem import Problem, raised
 from core.process import CommandFailed
 from images.build.kind_node import KindNode
 
@@ -145,10 +146,7 @@ def images(cluster: str) -> NodeImages:
 
 
 def engine() -> Engine | None:
-    """Return what holds the nodes: an engine on PATH that works, or else a podman of our own.
-
-    Where the user has chosen one, none takes its place. Where none works, it is the first one.
-    """
+    """Return the user's choice, or a working engine on PATH, our own podman, or the first one."""
     found = on_path()
     working = next((each for each in found if each.problem() is None), None)
     if working is None and podman.is_provided() and not is_chosen():
@@ -157,14 +155,9 @@ def engine() -> Engine | None:
 
 
 def more_tools() -> tuple[str, ...]:
-    """Return what set-up has to provide besides kind.
-
-    That is a podman where no engine works, and what nodes are built from where kind's own image
-    for them can't be pulled. What set-up has provided once stays in use. Where an engine that the
-    user has chosen does not work, it has to be started first.
-    """
+    """Return what set-up has to provide besides kind: a podman, and what nodes are built from."""
     has_engine = any(each.problem() is None for each in on_path())
-    if not has_engine and is_chosen():
+    if not has_engine and is_chosen():  # that one has to be started first
         return ()
     tools = () if has_engine else podman.TOOLS
     if not KindNode.is_provided() and _is_reachable():
@@ -173,8 +166,5 @@ def more_tools() -> tuple[str, ...]:
 
 
 def _is_reachable() -> bool:
-    try:
-        urllib3.request("GET", _REGISTRY, timeout=_REGISTRY_SECONDS, retries=False)
-    except urllib3.exceptions.HTTPError:
-        return False
-    return True
+    ask = partial(urllib3.request, "GET", _REGISTRY, timeout=_REGISTRY_SECONDS, retries=False)
+    return raised(ask, urllib3.exceptions.HTTPError) is None

@@ -21,10 +21,7 @@ _FOR_EXEC = "client.authentication.k8s.io/exec"
 
 
 class Unusable(pulumi.RunError):
-    """The cluster can't be used with the settings; the CLI prints it with no traceback.
-
-    `key` is that of a setting below `slipway:cluster`, or empty for all of it.
-    """
+    """The cluster can't be used with the setting `key`, or all settings, of `slipway:cluster`."""
 
     def __init__(self, key: str, text: str) -> None:
         place = f"slipway:cluster.{key}" if key else "slipway:cluster"
@@ -37,17 +34,15 @@ class Absent(Unusable):
 
 @dataclass(frozen=True)
 class Choice:
-    """A context that was chosen: its kubeconfig, a secret, is YAML with nothing but this one.
-
-    `files` is where it was found, in words, and `path` the file that was named; None when it is
-    what kubectl takes by itself.
-    """
+    """A context that was chosen; its kubeconfig, a secret, is YAML with nothing but this one."""
 
     context: str
     server: str
     files: str
+    """Where it was found, in words."""
     kubeconfig: str = field(repr=False)
     path: str | None = None
+    """The file that was named; None when it is what kubectl takes by itself."""
 
 
 def kubectl(path: str | None, context: str | None) -> str:
@@ -60,9 +55,8 @@ def kubectl(path: str | None, context: str | None) -> str:
 def choose(path: str | None, context: str | None) -> Choice:
     """Return a context with the files that it needs in it.
 
-    The file is what kubectl would take by default, and the context the current one. kubectl merges,
-    and embeds certificates and keys. A token that stands in a file stays there, since such a token
-    is written anew before it expires.
+    The file is what kubectl would take by default, and the context the current one. A token in a
+    file stays there: it is written anew before it expires.
 
     Raises `Absent` without file or context, and `Unusable` where kubectl or a program can't use it.
     """
@@ -131,16 +125,13 @@ def _folder_of(user: str, files: Sequence[Path]) -> Path:
 
 
 def _portable(user: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return credentials whose paths, which count from `folder`, are absolute.
-
-    A command without a slash is looked for on PATH.
-    """
+    """Return credentials whose paths, which count from `folder`, are absolute."""
     made = {key: value for key, value in user.items() if key != "extensions"}
     if "tokenFile" in made:
         made["tokenFile"] = str((folder / made["tokenFile"]).absolute())
     if "exec" in made:
         program = {key: value for key, value in made["exec"].items() if value is not None}
-        if os.sep in program.get("command", ""):
+        if os.sep in program.get("command", ""):  # else it is looked for on PATH
             program["command"] = os.path.normpath(folder.absolute() / program["command"])
         made["exec"] = program
     return made

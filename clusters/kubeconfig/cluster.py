@@ -1,8 +1,7 @@
-"""An existing cluster, whoever has made it: by a context of a kubeconfig.
+"""An existing cluster, by a context of a kubeconfig, is looked at before anything is declared.
 
-What it has is looked at before anything is declared: whether it answers, whose namespaces there
-are, and whether a training operator is there to be used. Each stack gives what it makes in a
-cluster the same names, so two would be at odds over it: the functions `require_…` raise `Unusable`.
+Each stack gives what it makes in a cluster the same names, so two would be at odds over it: the
+functions `require_…` raise `Unusable`.
 """
 
 from collections.abc import Iterable
@@ -10,14 +9,14 @@ from collections.abc import Iterable
 import pulumi
 import pulumi_kubernetes
 
-from clusters.cluster import JOBS, ONE_AT_A_TIME, Cluster
+from clusters.cluster import JOBS, ONE_AT_A_TIME, Cluster, ExistingOperator
 from clusters.image_registry import Images
 from clusters.kubeconfig.choice import Choice, Unusable, choose
-from clusters.kubeconfig.look import Found, look
+from clusters.kubeconfig.found import Found, decide
+from clusters.kubeconfig.look import look
 from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.nodes import GpuPool
 from clusters.operator import releases
-from clusters.operator.existing import ExistingOperator, Unfit, decide
 from core.manifests import stack
 from images.resource import helper_images
 
@@ -38,10 +37,7 @@ def provision(settings: KubeconfigSettings) -> Cluster:
     own = stack()
     require_alone(found, namespace, own)
     require_namespace(found, namespace, own, named=settings.namespace is not None)
-    try:
-        operator = decide(settings.operator, found, stack=own, namespace=namespace)
-    except Unfit as error:
-        raise Unusable("operator", str(error)) from None
+    operator = decide(settings.operator, found, stack=own, namespace=namespace)
     if operator is None:
         require_home(found, own)
     _report(settings, choice, operator)

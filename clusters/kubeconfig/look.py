@@ -1,11 +1,7 @@
-"""Inspects what runs PyTorchJobs in a cluster. Nothing is changed.
-
-What every account may read comes first: which APIs are served. The rest it may or may not see.
-"""
+"""Inspects what runs PyTorchJobs in a cluster, as far as the account sees it; changes nothing."""
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
@@ -17,7 +13,7 @@ from kubernetes.config import ConfigException
 
 from clusters.cluster import JOB_ACCOUNT
 from clusters.kubeconfig.choice import Choice, Unusable, kubectl
-from clusters.operator.existing import Deployed, SeenOperators
+from clusters.kubeconfig.found import Deployed, Found
 from clusters.operator.operator_ready import judges
 from clusters.operator.releases import NAME, NAMESPACE
 from core.kube import Request, api_message, ask, connect
@@ -33,29 +29,6 @@ _LIMIT = (3, 5)
 """Seconds to connect, and for the answer."""
 _RETRY_SECONDS = 10
 _UNSEEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
-
-
-@dataclass(frozen=True)
-class Found(SeenOperators):
-    """What a cluster has, as far as the account may see it.
-
-    Args:
-        namespaces: The existing ones, of the jobs' and the operator's, each with the stack
-            that has made it; None for another party. Those that can't be seen are missing.
-        unseen: Which of the two can't be seen.
-        jobs_of: The stack whose jobs' account is in their namespace; None when there is none, or it
-            is unknown.
-        default_class: Whether there is a default StorageClass; None when that can't be seen.
-        nodes: How many nodes take jobs; None likewise.
-        claim_of: The stack whose claim for kept files is in the jobs' namespace; None as `jobs_of`.
-    """
-
-    namespaces: Mapping[str, str | None] = field(default_factory=dict)
-    unseen: frozenset[str] = frozenset()
-    jobs_of: str | None = None
-    default_class: bool | None = None
-    nodes: int | None = None
-    claim_of: str | None = None
 
 
 def look(choice: Choice, namespace: str) -> Found:

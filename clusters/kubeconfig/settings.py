@@ -13,6 +13,7 @@ from core.problem import Contradiction, contradiction
 from core.validation import Consistent
 from images.targets.registry_login import host
 
+Requested = Literal["auto", "install", "existing"]
 Path = Annotated[
     str,
     Field(
@@ -79,7 +80,7 @@ class KubeconfigSettings(Consistent):
     path: Path | None = None
     context: Context | None = None
     namespace: Namespace | None = None
-    operator: Literal["auto", "install", "existing"] = "auto"
+    operator: Requested = "auto"
     registry: Registry | None = None
     images: Images | None = None
     disconnected: bool = False

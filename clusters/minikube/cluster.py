@@ -103,8 +103,5 @@ def provision(settings: MinikubeSettings) -> Cluster:
 
 
 def _megabytes(amount: str) -> str:
-    """Return an amount in minikube's words, where 1 mb is 1024 x 1024 bytes.
-
-    https://github.com/kubernetes/minikube/blob/v1.35.0/pkg/util/utils.go (CalculateSizeInMB)
-    """
+    """Return an amount in minikube's words, where 1 mb is 1024 x 1024 bytes."""
     return f"{size(amount) // 2**20}mb"

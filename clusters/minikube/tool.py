@@ -1,7 +1,4 @@
-"""minikube, bound to one of its profiles, and what the local provider serves of it.
-
-https://minikube.sigs.k8s.io/docs/commands/
-"""
+"""minikube, bound to one of its profiles (https://minikube.sigs.k8s.io/docs/commands/)."""
 
 import json
 import tempfile
@@ -20,10 +17,7 @@ from core.problem import Problem
 from core.process import CommandFailed
 
 CONTAINER_DRIVERS = ("docker", "podman")
-"""Drivers whose nodes are containers of an engine of the same name. Only theirs take ports.
-
-https://minikube.sigs.k8s.io/docs/commands/start/
-"""
+"""Drivers whose nodes are containers of an engine of the same name. Only theirs take ports."""
 _CREATE_SECONDS = 1800.0
 """The nodes' image or disk, about 1.5 GB, may have to be fetched first."""
 _DELETE_SECONDS = 180.0
@@ -39,11 +33,7 @@ _PARTS = ("Host", "Kubelet", "APIServer")
 
 
 class MinikubeTool(Tool):
-    """What minikube does with one profile.
-
-    Its inputs besides `name`, `owner` and `adopt`: `driver`, `cpus`, `memory`, `diskSize`, `nodes`,
-    `kubernetesVersion`, `ports`, `mount` and `force`, in minikube's own words.
-    """
+    """What minikube does with one profile; its inputs: `clusters.minikube.cluster.inputs`."""
 
     program: ClassVar[str] = "minikube"
     removal: ClassVar[str] = "minikube delete --profile"
@@ -152,11 +142,7 @@ def images(profile: str) -> NodeImages:
 
 
 def create_flags(inputs: Mapping[str, Any]) -> list[str]:
-    """Return the flags of `minikube start` for a resource's inputs.
-
-    https://minikube.sigs.k8s.io/docs/commands/start/, at second hand: quoted elsewhere, and
-    tried on a double of minikube alone.
-    """
+    """Return the flags of `minikube start` for a resource's inputs, tried on a double alone."""
     given = [key for key in _SHAPE if inputs.get(key) is not None]
     flags = [f"--{to_snake(key).replace('_', '-')}={inputs[key]}" for key in given]
     if ports := inputs.get("ports"):

@@ -1,1 +1,1 @@
-"""Kubeflow's training operator: its releases, one that is there already, or the stack's own."""
+"""Kubeflow's training operator: its releases, the stack's own, and whether one is ready."""

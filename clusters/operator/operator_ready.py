@@ -1,8 +1,6 @@
 """The resource `slipway:infra:OperatorReady`: what depends on it may submit PyTorchJobs.
 
-The operator is ready when its webhook judges them. An available Deployment is not enough: the
-operator reports ready before it serves the webhook, and the API server calls a webhook only once
-it has observed its configuration.
+The operator is ready when its webhook judges them; it reports ready before it serves that.
 """
 
 from collections.abc import Callable
@@ -29,16 +27,12 @@ _CERTIFICATE = "training-operator-webhook-cert"
 
 
 class OperatorReadyHandler(Handler):
-    """Waits until the operator is ready, and on every `up` looks whether it still is.
-
-    Args:
-        stop_runs: Stops the runs of a namespace: `jobs.run.submit.stop_all`.
-    """
+    """Waits until the operator is ready, and on every `up` looks whether it still is."""
 
     passing_inputs: ClassVar[frozenset[str]] = frozenset({"refusedPulls"})
 
     def __init__(self, stop_runs: Callable[[str, str, Context], None]) -> None:
-        self._stop_runs = stop_runs
+        self._stop_runs = stop_runs  # those of a namespace: `jobs.run.submit.stop_all`
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         try:
@@ -56,12 +50,8 @@ class OperatorReadyHandler(Handler):
             operator.probe()
 
         def wait(seconds: float) -> None:
-            def overdue(missing: str) -> str:
-                late = f"the training operator was not ready within {seconds:g} s: {missing}"
-                return f"{late}\n{operator.explain()}"
-
-            what = "the training operator"
-            until(attempt, seconds, what, context, every=_POLL_SECONDS, overdue=overdue)
+            what, explain = "the training operator", operator.explain
+            until(attempt, seconds, what, context, every=_POLL_SECONDS, explain=explain)
 
         try:
             wait(LIMIT_SECONDS)
@@ -75,19 +65,13 @@ class OperatorReadyHandler(Handler):
         return str(operator), {}
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Stop the runs that no state holds, while the operator still manages them.
-
-        A shared namespace is left alone: the owner of its runs is unknown.
-        """
-        if not state.get("shared"):
+        """Stop the runs that no state holds, while the operator still manages them."""
+        if not state.get("shared"):  # else the owner of its runs is unknown
             self._stop_runs(state["kubeconfig"], state["jobNamespace"], context)
 
 
 class Operator:
-    """The training operator that a gate's inputs name: the stack's own, or an existing one.
-
-    Nothing of an existing one is changed, and this account may not see its Deployment.
-    """
+    """The training operator that a gate's inputs name: the stack's own, or an existing one."""
 
     def __init__(self, inputs: Properties) -> None:
         self._api = connect(inputs["kubeconfig"])
@@ -119,8 +103,7 @@ class Operator:
     def deliver_certificate(self) -> None:
         """Have the kubelet bring the webhook's certificate to the operator's pod now.
 
-        The operator writes it to a Secret and waits for it in its own mounted file, which the
-        kubelet brings up to date once a minute, or when the pod's annotations change
+        It updates a mounted Secret once a minute, or when the pod's annotations change
         (https://kubernetes.io/docs/concepts/configuration/configmap/#mounted-configmaps-are-updated-automatically).
         """
         own = self._rollout
@@ -137,10 +120,10 @@ class Operator:
                 ask(self._api, patch, limit=REQUEST_SECONDS)
 
     def explain(self) -> str:
-        """Return what the Deployment and its pods show, or why it can't be read."""
+        """Return, in lines of their own, what the Deployment and its pods show."""
         if self._rollout is None:
             return (
-                "This account can't see its Deployment, so ask whoever has installed it; or see "
+                "\nThis account can't see its Deployment, so ask whoever has installed it; or see "
                 "whether `kubectl get validatingwebhookconfigurations` lists one for PyTorchJobs"
             )
         return self._rollout.explain()

@@ -1,8 +1,4 @@
-"""Kubeflow's training operator: installed for PyTorchJobs alone, or an existing one.
-
-Its release serves six kinds of job in every namespace. Its own manifests are cut down here: it
-serves PyTorchJobs in the job namespace, and may do no more.
-"""
+"""Kubeflow's training operator, cut down to PyTorchJobs in their namespace; or an existing one."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -25,11 +21,7 @@ _HERE = Path(__file__).parent
 
 
 class TrainingOperator(pulumi.ComponentResource):
-    """The operator, and `ready`: what is declared after it may submit PyTorchJobs.
-
-    Each of the operator's resources depends on what is `after` them, the namespace of the jobs,
-    since Pulumi can't skip a component whose dependency has failed.
-    """
+    """The operator, and `ready`: what is declared after it may submit PyTorchJobs."""
 
     ready: pulumi.Resource
 
@@ -42,6 +34,7 @@ class TrainingOperator(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(tokens.TRAINING_OPERATOR, name, None, opts)
+        # Not the component: Pulumi can't skip one whose dependency has failed.
         child = pulumi.ResourceOptions(parent=self, depends_on=list(after))
         properties: dict[str, Any] = {
             "kubeconfig": pulumi.Output.secret(cluster.kubeconfig),

@@ -39,18 +39,13 @@ class TrackingReadyHandler(Handler):
         It raises `Gone` where one of them has been deleted: waiting brings none back.
         """
         rollouts = _rollouts(inputs)
-
-        def overdue(missing: str) -> str:
-            late = f"the tracking server was not ready within {LIMIT_SECONDS} s: {missing}"
-            return "\n".join([late, *(each.explain() for each in rollouts)])
-
         until(
             lambda: _probe(rollouts),
             LIMIT_SECONDS,
             "the tracking server",
             context,
             every=_POLL_SECONDS,
-            overdue=overdue,
+            explain=lambda: "".join(each.explain() for each in rollouts),
         )
         return str(rollouts[-1]), {}
 

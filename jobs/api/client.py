@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +84,9 @@ class JobApi:
     def admit(self, manifest: Object) -> None:
         """Have the API server and the webhook judge a job, and make none; ApiException refuses."""
         request = Request("POST", self._jobs, {"dryRun": "All"}, manifest)
-        try:
-            kube.ask(self.client, request, limit=_BRIEF_SECONDS)
-        except ApiException as error:
-            # A job of that name is no refusal: it is looked up once all who judge agree.
-            # https://github.com/kubernetes/apiserver/blob/v0.34.4/pkg/registry/generic/registry/store.go
-            if error.status != 409:
-                raise
+        # A job of that name is no refusal: it is looked up once all who judge agree.
+        # https://github.com/kubernetes/apiserver/blob/v0.34.4/pkg/registry/generic/registry/store.go
+        kube.ask(self.client, request, limit=_BRIEF_SECONDS, settled=409)
 
     def patch(self, change: Object, pod: str | None = None) -> None:
         """Merge `change` into the job, or into one pod; nothing happens when it does not exist."""
@@ -191,12 +188,7 @@ class JobApi:
 
     def _unless_gone(self, request: Request) -> Object | None:
         """Return the answer to a request about one thing, None when it does not exist."""
-        try:
-            answer: Object = self._ask(request)
-        except ApiException as error:
-            if error.status != 404:
-                raise
-            return None
+        answer: Object | None = self._ask(request, partial(kube.ask, settled=404))
         return answer
 
     def _ask(self, request: Request, send: Callable[..., Any] = kube.ask) -> Any:

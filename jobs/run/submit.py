@@ -145,14 +145,11 @@ def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
         if left:
             raise NotYet("; ".join(held(kind, of) or f"{kind} {of['name']}" for kind, of in left))
 
-    def overdue(left: str) -> str:
-        return (
-            f"{name} was deleted, but after {_GONE_SECONDS:g} s this is still there: {left}. See "
-            f"why with `kubectl --namespace {api.namespace} describe`; then run the same command "
-            "again"
-        )
+    def advise() -> str:
+        see = f"kubectl --namespace {api.namespace} describe"
+        return f". See why with `{see}`; then run the same command again"
 
-    until(look, _GONE_SECONDS, f"the end of {name}", context, every=_POLL_SECONDS, overdue=overdue)
+    until(look, _GONE_SECONDS, f"the end of {name}", context, every=_POLL_SECONDS, explain=advise)
 
 
 def _pods_left(api: JobApi) -> list[Object]:

@@ -213,7 +213,7 @@ def test_a_node_that_is_not_ready_is_drift_and_ends_the_wait_with_what_was_seen(
     state = made(given)
     here.nodes(NOT_READY)
     assert changes(state, given) == {"nodes": (True, False)}
-    with pytest.raises(TimeoutError, match=r"not ready within .*container runtime is down"):
+    with pytest.raises(TimeoutError, match=r"of waiting for .*container runtime is down"):
         MinikubeHandler().update(state, given, Listener())
 
 

@@ -10,7 +10,7 @@ import pulumi
 import pytest
 import yaml
 
-from clusters.kubeconfig.look import Found
+from clusters.kubeconfig.found import Found
 from clusters.nodes import DEVICE_PLUGIN as PLUGIN
 from tests.program.addresses import public
 from tests.program.declared import Declared, Program, declare, secret, templates, untranslated

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from clusters.kinds import CLUSTERS
-from clusters.kubeconfig.look import Found
+from clusters.kubeconfig.found import Found
 from tests.program.declared import declare, manifest
 from tests.program.equivalence import strays
 

@@ -13,8 +13,7 @@ import yaml
 
 from clusters.kubeconfig import cluster as kind
 from clusters.kubeconfig.choice import Choice
-from clusters.kubeconfig.look import Found
-from clusters.operator.existing import Deployed
+from clusters.kubeconfig.found import Deployed, Found
 from tests.program.declared import Program, declare, secret, templates
 
 JOB, READY = "slipway:jobs:PyTorchJob", "slipway:infra:OperatorReady"

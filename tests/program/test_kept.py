@@ -10,7 +10,7 @@ import yaml
 
 from clusters.kubeconfig import cluster as existing
 from clusters.kubeconfig.choice import Choice
-from clusters.kubeconfig.look import Found
+from clusters.kubeconfig.found import Found
 from tests.program.declared import Program, declare, variables
 
 JOB, CLAIM = "slipway:jobs:PyTorchJob", "slipway:jobs:Claim"

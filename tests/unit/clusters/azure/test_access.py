@@ -42,9 +42,8 @@ def test_a_right_that_has_not_arrived_yet_is_waited_for(api: FakeApi) -> None:
     api.answers["POST", REVIEW] = lambda review: answer(review, allowed=next(answers))
     row = Row()
     assert AccessHandler().create(inputs(api.kubeconfig), row) == ("azure", {})
-    assert row.said == [
-        "waiting for the cluster: it answers, but this account may not make namespaces in it yet"
-    ]
+    missing = "it answers, but this account may not make namespaces in it yet"
+    assert row.said == [f"waiting for the cluster azure: {missing}"]
     asked = api.asked[-1][2]["spec"]["resourceAttributes"]
     assert asked == {"verb": "create", "resource": "namespaces"}
 
@@ -54,7 +53,7 @@ def test_the_end_of_the_wait_says_what_was_seen_and_what_to_do(api: FakeApi) -> 
     with pytest.raises(TimeoutError) as end:
         AccessHandler().create(inputs(api.kubeconfig), Row())
     assert str(end.value) == (
-        "the cluster azure could not be used within 2 s: it refuses this account: who are you?\n"
+        "after 2 s of waiting for the cluster azure: the API server answers: who are you?\n"
         "what to do: log in"
     )
 
@@ -62,7 +61,7 @@ def test_the_end_of_the_wait_says_what_was_seen_and_what_to_do(api: FakeApi) -> 
 def test_a_cluster_that_cannot_be_reached_is_waited_for_until_the_limit() -> None:
     with served(FakeApi()) as gone:
         pass
-    with pytest.raises(TimeoutError, match="it does not answer"):
+    with pytest.raises(TimeoutError, match=r"the API server can.t be reached"):
         AccessHandler().create(inputs(gone.kubeconfig), Row())
 
 

@@ -11,10 +11,10 @@ import yaml
 
 from clusters.image_registry import Images
 from clusters.kubeconfig.choice import Choice, Unusable
-from clusters.kubeconfig.look import Found, look
+from clusters.kubeconfig.found import Deployed, Found
+from clusters.kubeconfig.look import look
 from clusters.kubeconfig.remains import remains as search
 from clusters.kubeconfig.settings import KubeconfigSettings
-from clusters.operator.existing import Deployed
 from core.manifests import KEPT, MADE_BY
 from tests.unit.fake_api import Answer, FakeApi, served
 

@@ -6,8 +6,7 @@ import pytest
 
 from clusters.kubeconfig.choice import Unusable
 from clusters.kubeconfig.cluster import require_alone, require_home, require_namespace
-from clusters.kubeconfig.look import Found
-from clusters.operator.existing import Deployed
+from clusters.kubeconfig.found import Deployed, Found
 
 NEWEST = Deployed("kubeflow", "training-operator", "ghcr.io/x/training-operator:v1-d6eb98e")
 SERVING = Found(serves=True, deployed=(NEWEST,), judged=True)

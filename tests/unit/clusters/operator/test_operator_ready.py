@@ -97,7 +97,7 @@ def test_it_is_not_ready_while_the_api_server_does_not_ask_the_webhook(api: Fake
 def test_a_webhook_that_does_not_answer_is_told_in_the_api_servers_words(api: FakeApi) -> None:
     words = "Internal error occurred: failed calling webhook: connection refused"
     api.says("POST", JOBS, {"kind": "Status", "message": words}, status=500)
-    assert reason(api) == words
+    assert reason(api) == f"the API server answers: {words}"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_an_old_pod_that_still_answers_does_not_count(api: FakeApi, status: Any)
 
 def test_no_api_server_is_told(api: FakeApi) -> None:
     api.kubeconfig = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
-    assert reason(api).startswith("the API server does not answer: ")
+    assert reason(api).startswith("the API server can't be reached: ")
 
 
 def test_a_pod_is_told_of_its_certificate(api: FakeApi) -> None:
@@ -176,7 +176,7 @@ def test_when_the_limit_is_over_the_error_tells_all_there_is_to_know(api: FakeAp
         OperatorReadyHandler(stop_all).create(inputs(api), Row())
     text = str(caught.value)
     for words in (
-        "not ready within 2 s: 0 of 1 pods",
+        "after 2 s of waiting for the training operator: 0 of 1 pods",
         "Available=False, no minimum availability",
         "ImagePullBackOff no such image",
         "cannot pull",
@@ -272,7 +272,7 @@ def test_one_that_may_not_be_seen_is_ready_when_its_webhook_judges(api: FakeApi)
 
 def test_the_stacks_own_operator_has_to_be_seen(api: FakeApi) -> None:
     api.says("GET", DEPLOYMENT, {"kind": "Status", "message": "forbidden"}, status=403)
-    assert reason(api) == "forbidden"
+    assert reason(api) == "the API server answers: forbidden"
 
 
 def test_of_somebody_elses_one_ready_pod_is_enough(api: FakeApi) -> None:

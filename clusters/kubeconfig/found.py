@@ -1,37 +1,13 @@
-"""A training operator that others have installed: what was seen of it, and its use. Pure."""
+"""What was found in a cluster, and which training operator of it a stack uses. Pure."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
+from clusters.cluster import ExistingOperator
+from clusters.kubeconfig.choice import Unusable
+from clusters.kubeconfig.settings import Requested
 from clusters.operator import releases
 from core.problem import quote
-
-Requested = Literal["auto", "install", "existing"]
-
-
-class Unfit(Exception):
-    """The cluster has no training operator as requested; the text has why, and what to do."""
-
-    def __init__(self, requested: Requested, why: str) -> None:
-        super().__init__(f"{requested}: {why}; allowed: auto, existing, install")
-
-
-@dataclass(frozen=True)
-class ExistingOperator:
-    """A training operator that another party has installed in the cluster.
-
-    Args:
-        version: Such as `1.9.2`; None when it is unknown.
-        namespace: Of its Deployment; None when that can't be seen.
-        deployment: Its Deployment's name; None likewise.
-        judges: Whether it has a webhook for PyTorchJobs, as those since 1.8 have.
-    """
-
-    version: str | None = None
-    namespace: str | None = None
-    deployment: str | None = None
-    judges: bool = True
 
 
 @dataclass(frozen=True)
@@ -46,8 +22,8 @@ class Deployed:
 
 
 @dataclass(frozen=True)
-class SeenOperators:
-    """What runs PyTorchJobs in a cluster, as far as the account may see it.
+class Found:
+    """What a cluster has, as far as the account may see it.
 
     Args:
         serves: Whether the API server serves PyTorchJobs.
@@ -57,6 +33,14 @@ class SeenOperators:
         deployed: Operators; None when that is unknown.
         judged: Whether a webhook judges PyTorchJobs; None when that can't be tried, since
             the namespace does not exist yet, for one.
+        namespaces: The existing ones, of the jobs' and the operator's, each with the stack
+            that has made it; None for another party. Those that can't be seen are missing.
+        unseen: Which of the two can't be seen.
+        jobs_of: The stack whose jobs' account is in their namespace; None when there is none, or it
+            is unknown.
+        default_class: Whether there is a default StorageClass; None when that can't be seen.
+        nodes: How many nodes take jobs; None likewise.
+        claim_of: The stack whose claim for kept files is in the jobs' namespace; None as `jobs_of`.
     """
 
     serves: bool = False
@@ -64,18 +48,24 @@ class SeenOperators:
     made_by: str | None = None
     deployed: tuple[Deployed, ...] | None = None
     judged: bool | None = None
+    namespaces: Mapping[str, str | None] = field(default_factory=dict)
+    unseen: frozenset[str] = frozenset()
+    jobs_of: str | None = None
+    default_class: bool | None = None
+    nodes: int | None = None
+    claim_of: str | None = None
 
 
 def decide(
-    requested: Requested, found: SeenOperators, *, stack: str, namespace: str
+    requested: Requested, found: Found, *, stack: str, namespace: str
 ) -> ExistingOperator | None:
     """Return the operator to use; None to install one, or to keep the stack's own.
 
-    What was found is none of another stack's. Raises `Unfit`.
+    What was found is none of another stack's. Raises `Unusable`.
     """
     if found.made_by == stack:
         if requested == "existing":
-            raise Unfit(
+            raise _unfit(
                 requested,
                 "this stack has installed the operator itself, and would remove it; say auto, or "
                 "`make down` and begin anew once another party has installed one",
@@ -88,14 +78,14 @@ def decide(
     if found.serves:
         return _unseen(requested, found)
     if found.trainer:
-        raise Unfit(
+        raise _unfit(
             requested,
             "the cluster has Kubeflow Trainer 2 (trainer.kubeflow.org), which runs TrainJobs and "
             f"no PyTorchJobs; Slipway needs the training operator {releases.ACCEPTED}. Say "
             "install to have it installed beside it",
         )
     if requested == "existing":
-        raise Unfit(
+        raise _unfit(
             requested,
             "the cluster has no PyTorchJobs (kubeflow.org/v1), so no training operator is "
             "installed; say install or auto, or have whoever looks after the cluster install it",
@@ -103,12 +93,12 @@ def decide(
     return None
 
 
-def _unseen(requested: Requested, found: SeenOperators) -> ExistingOperator:
+def _unseen(requested: Requested, found: Found) -> ExistingOperator:
     """Decide for a cluster with PyTorchJobs, and no operator that was seen."""
     if found.deployed is None and found.judged is None:
         # It may exist unseen; the gate finds out whether it answers.
         return ExistingOperator()
-    raise Unfit(
+    raise _unfit(
         requested,
         "there are PyTorchJobs, but no operator that runs them: neither a Deployment with its "
         "label, as far as this account may look, nor a webhook that judges them. Say install to "
@@ -117,12 +107,12 @@ def _unseen(requested: Requested, found: SeenOperators) -> ExistingOperator:
     )
 
 
-def _others(requested: Requested, found: SeenOperators, namespace: str) -> ExistingOperator:
+def _others(requested: Requested, found: Found, namespace: str) -> ExistingOperator:
     """Decide for a cluster with operators: the first one that runs jobs of the namespace."""
     operators = found.deployed or ()
     if requested == "install":
         named = ", ".join(f"{each.namespace}/{each.name}" for each in operators)
-        raise Unfit(
+        raise _unfit(
             requested,
             f"there is a training operator already{f', {named}' if named else ''}, and two would "
             "both act on every job; say existing, or auto, which finds it",
@@ -138,11 +128,11 @@ def _others(requested: Requested, found: SeenOperators, namespace: str) -> Exist
         judging = found.judged is not False if version is None else releases.has_webhook(version)
         return ExistingOperator(version, each.namespace, each.name, judges=judging)
     why = f"no training operator here can run the stack's jobs: {'; '.join(refused)}"
-    raise Unfit(requested, why)
+    raise _unfit(requested, why)
 
 
 def _against(
-    operator: Deployed, version: str | None, found: SeenOperators, namespace: str
+    operator: Deployed, version: str | None, found: Found, namespace: str
 ) -> Iterator[str]:
     """Yield why an operator can't run jobs of the namespace."""
     if version is None and found.judged is False:
@@ -158,3 +148,7 @@ def _against(
             f"looks after the namespace {only.partition('=')[2]} alone ({quote(only)}), and the "
             f"jobs' is {namespace}: name that one under slipway:cluster.namespace"
         )
+
+
+def _unfit(requested: Requested, why: str) -> Unusable:
+    return Unusable("operator", f"{requested}: {why}; allowed: auto, existing, install")

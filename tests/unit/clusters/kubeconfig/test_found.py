@@ -4,31 +4,27 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.operator.existing import (
-    Deployed,
-    ExistingOperator,
-    Requested,
-    SeenOperators,
-    Unfit,
-    decide,
-)
+from clusters.cluster import ExistingOperator
+from clusters.kubeconfig.choice import Unusable
+from clusters.kubeconfig.found import Deployed, Found, decide
+from clusters.kubeconfig.settings import Requested
 from clusters.operator.releases import has_webhook, is_accepted, version_of
 
 NEWEST = Deployed("kubeflow", "training-operator", "ghcr.io/x/training-operator:v1-d6eb98e")
-EMPTY = SeenOperators(deployed=())
-SERVING = SeenOperators(serves=True, deployed=(NEWEST,), judged=True)
+EMPTY = Found(deployed=())
+SERVING = Found(serves=True, deployed=(NEWEST,), judged=True)
 MINE = "slipway/mine"
 
 
-def decided(found: SeenOperators, wanted: Requested = "auto") -> ExistingOperator | None:
+def decided(found: Found, wanted: Requested = "auto") -> ExistingOperator | None:
     return decide(wanted, found, stack=MINE, namespace="slipway-jobs")
 
 
-def refusal(found: SeenOperators, wanted: Requested = "auto") -> str:
-    with pytest.raises(Unfit) as caught:
+def refusal(found: Found, wanted: Requested = "auto") -> str:
+    with pytest.raises(Unusable) as caught:
         decided(found, wanted)
     text = str(caught.value)
-    assert text.startswith(f"{wanted}: ")
+    assert text.startswith(f"slipway:cluster.operator: {wanted}: ")
     assert text.endswith("allowed: auto, existing, install")
     return text
 
@@ -73,7 +69,7 @@ def test_the_one_that_is_there_is_used(wanted: Requested) -> None:
 def test_the_stacks_own_is_kept(wanted: Requested) -> None:
     assert decided(replace(SERVING, made_by=MINE), wanted) is None
     # Its `up` was killed before the Deployment was there.
-    assert decided(SeenOperators(serves=True, made_by=MINE, deployed=()), wanted) is None
+    assert decided(Found(serves=True, made_by=MINE, deployed=()), wanted) is None
 
 
 def test_the_stacks_own_is_nobody_elses() -> None:
@@ -134,14 +130,14 @@ def test_an_image_that_tells_no_version_counts_by_its_webhook() -> None:
 
 
 def test_one_that_may_not_be_seen_is_used_when_its_webhook_judges() -> None:
-    assert decided(SeenOperators(serves=True, judged=True)) == ExistingOperator()
+    assert decided(Found(serves=True, judged=True)) == ExistingOperator()
 
 
 def test_one_that_may_not_be_seen_nor_tried_is_left_to_the_gate() -> None:
-    assert decided(SeenOperators(serves=True)) == ExistingOperator()
+    assert decided(Found(serves=True)) == ExistingOperator()
 
 
 def test_pytorchjobs_that_nobody_runs_are_told() -> None:
-    said = refusal(SeenOperators(serves=True, deployed=(), judged=False))
+    said = refusal(Found(serves=True, deployed=(), judged=False))
     assert "but no operator that runs them" in said
-    assert decided(SeenOperators(serves=True, deployed=(), judged=False), "install") is None
+    assert decided(Found(serves=True, deployed=(), judged=False), "install") is None

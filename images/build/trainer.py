@@ -45,7 +45,6 @@ class ImageSpec(BuildSpec):
 
     @classmethod
     def from_inputs(cls, inputs: Mapping[str, Any]) -> "ImageSpec":
-        """Return what the resource with these inputs is made of."""
         datasets = {name: DATASETS[name] for name in inputs["datasets"]}
         name, context = inputs["name"], Path(inputs["context"])
         dockerfile, torch = inputs.get("dockerfile", DOCKERFILE), inputs.get("torch")
@@ -167,20 +166,14 @@ MLFLOW = ImageSpec(
     dockerfile="Dockerfile.mlflow",
     estimate="about 1 minute at first, and 500 MB",
 )
-POSTGRES = replace(
-    MLFLOW,
-    name="slipway-postgres",
-    dockerfile="Dockerfile.postgres",
-)
+POSTGRES = replace(MLFLOW, name="slipway-postgres", dockerfile="Dockerfile.postgres")
 IMAGES = (TRAINER, TRAINER_CIFAR, TRAINER_CUDA, MLFLOW, POSTGRES)
 
 
 def trainer(torch: str | None = None, *, gpus: bool = False, cifar: bool = False) -> ImageSpec:
     """Return the trainer's image for a job that gets GPUs or none, and reads CIFAR-10 or does not.
 
-    The one for GPUs has torch for CUDA and both data sets; the others have Debian's torch and
-    MNIST. That with CIFAR-10 besides is an image of its own, so that no other job trains again. One
-    with another version of torch than the default has that in its name.
+    That with CIFAR-10 is an image of its own, so that no other job trains again.
     """
     default = TRAINER_CUDA if gpus else TRAINER_CIFAR if cifar else TRAINER
     if torch in {None, default.torch}:

@@ -31,6 +31,7 @@ from slipway_trainer.training.tracker import Tracker
 from slipway_trainer.training.validation import evaluate
 
 Result = TypeVar("Result")
+_BEGAN = time.monotonic()  # before it joins the other ranks
 
 
 def main(
@@ -39,13 +40,12 @@ def main(
     """Train on a fixed world as the command line says, leave the result behind, and end."""
 
     def train(events: Events) -> dict[str, Any]:
-        started, args = time.monotonic(), parser.parse_args()
+        args = parser.parse_args()
         # Join before anything else can fail: then the other ranks notice at once if this one does.
         use_cuda = not args.no_cuda
         args.backend = args.backend or distributed.default_backend(use_cuda)
         world = distributed.join(args.backend, timedelta(minutes=args.timeout), use_cuda)
-        summary = Training(task(args), args, events, world).run()
-        return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
+        return Training(task(args), args, events, world).run()
 
     report.run(train)
 
@@ -210,7 +210,8 @@ class Training:
     def summary(self) -> dict[str, Any]:
         """Return what the run came to, for the termination message of this rank."""
         told = {"backend": self.args.backend, "dataset": self.train_set.name}
-        return self.tracker.summary() | told | self.facts()
+        seconds = round(time.monotonic() - _BEGAN, 3)
+        return self.tracker.summary() | told | self.facts() | {"duration_seconds": seconds}
 
     def facts(self) -> dict[str, Any]:
         """Return how it trains, for the events and the result; and on which GPU, if on one."""
@@ -224,7 +225,6 @@ class Training:
         return facts
 
     def require_bound(self, loss: float, when: str) -> None:
-        """Raise `FloatingPointError` when the loss is no finite number."""
         if not math.isfinite(loss):
             raise FloatingPointError(
                 f"the loss grew without bound by {when} in epoch {self.tracker.epoch}; lower the "

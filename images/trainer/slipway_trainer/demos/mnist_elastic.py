@@ -150,12 +150,5 @@ class Training(loop.Training):
         return self.controller.sum(value if self.controller.rank == 0 else 0.0)[0]
 
 
-def main(events: Events) -> dict[str, Any]:
-    """Train and test as the arguments say; return the summary of this worker."""
-    started = time.monotonic()
-    summary = Training(arguments(), events).run()
-    return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
-
-
 if __name__ == "__main__":
-    report.run(main)
+    report.run(lambda events: Training(arguments(), events).run())

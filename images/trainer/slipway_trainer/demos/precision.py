@@ -28,9 +28,8 @@ def choose(
 ) -> tuple[str, float | None]:
     """Return fp32 or bf16, and the speed of bf16 over that of fp32; the same on all ranks.
 
-    It trains a copy of `net` on a few pictures and their labels. `total` adds up over all ranks,
-    which must all call this. It is fp32 where not every rank's CPU or GPU has instructions for
-    bf16. GPUs that have them are faster with them: none is measured.
+    It trains a copy of `net` on a few pictures. `total` adds up over all ranks, which must all call
+    this. GPUs that have instructions for bf16 are faster with them: none is measured.
     """
     is_cuda = images.device.type == "cuda"
     has_bf16 = (

@@ -57,7 +57,6 @@ class JobImageSpec(BuildSpec):
 
     @staticmethod
     def from_inputs(inputs: Mapping[str, Any]) -> "JobImageSpec":
-        """Return what the resource with these inputs is made of."""
         name, trainer = inputs["name"], inputs.get("trainer")
         if "requirements" in inputs:
             base = inputs.get("base", TRAINER.name)  # older states have none

@@ -16,16 +16,13 @@ SNAPSHOTS = {suite: of.get("snapshot") for suite, of in _FILE["suites"].items()}
 
 @dataclass(frozen=True)
 class Card:
-    """A kind of GPU, as torch has to know it.
-
-    Args:
-        architecture: Its compute capability, 9.0 as sm_90.
-        cuda: The newest CUDA, by its first number, that its driver runs; None where any will do.
-            https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
-    """
+    """A kind of GPU, as torch has to know it."""
 
     architecture: str
+    """Its compute capability, 9.0 as sm_90."""
     cuda: int | None = None
+    """The newest CUDA, by its first number, that its driver runs; None where any will do.
+    https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"""
 
     def runs(self, kernel: str) -> bool:
         """Return whether it runs kernels for an architecture: those of its own first number."""

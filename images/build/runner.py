@@ -46,15 +46,11 @@ class Runner:
     """Variables besides this process's own."""
 
     def __post_init__(self) -> None:
-        """Begin with an empty log."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.write_bytes(b"")
 
     def run(self, title: str, command: Sequence[str], limit: float = LIMIT) -> None:
-        """Run `command` to its end.
-
-        It raises `BuildFailed`, also after `limit` seconds, or `InterruptedError` on Ctrl-C.
-        """
+        """Run `command`; raises `BuildFailed`, also after `limit`, or `InterruptedError`."""
         began = time.monotonic()
         for _ in range(ATTEMPTS):
             start, code = self._attempt(title, command, limit)
@@ -112,12 +108,9 @@ def logins(variables: Mapping[str, str]) -> set[str]:
 
 
 def _isolated() -> tuple[str, ...]:
-    """Return a prefix for commands: all their processes and mounts end with them, and they with us.
-
-    A killed builder would leave both. This needs root; other users' builders make a user namespace.
-    """
+    """Return a prefix for commands: their processes and mounts end with them, and they with us."""
     if os.geteuid() != 0:
-        return ()
+        return ()  # other users' builders make a user namespace
     namespaces = ("unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
     return ("setpriv", "--pdeathsig", "KILL", "--", *namespaces, "--")
 

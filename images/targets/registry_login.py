@@ -60,8 +60,7 @@ def config(server: str, login: Login | None) -> dict[str, Any]:
 def find_login(server: str, how: How, credentials: str | None) -> Login | None:
     """Return the login of a registry, of the Azure CLI or out of a file; None without one.
 
-    Without `credentials` it looks where docker and podman keep theirs. It raises `TargetError`
-    where the file named has no entry for it, or the Azure CLI gives none.
+    Raises `TargetError` where the file named has no entry for it, or the Azure CLI gives none.
     """
     if how == "azure":
         return _by_azure(host(server))
@@ -86,10 +85,7 @@ def docker_context() -> tuple[str, Path] | None:
 
 
 def stored_login(server: str, file: Path, *, ask_helpers: bool = True) -> Login | None:
-    """Return the login that a docker config.json, or the helper it names, has; None without one.
-
-    It raises `TargetError` where the file can't be read, is none, or its helper fails.
-    """
+    """Return the login that a docker config.json, or its helper, has, or None; or `TargetError`."""
     content = _content(file)
     auths = content.get("auths", {})
     for key in _keys(server):

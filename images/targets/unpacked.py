@@ -47,10 +47,7 @@ def directories(mounts: str) -> list[Path]:
 
 
 def link(source: Path, target: Path) -> None:
-    """Make `target` the same directory, owners, modes and attributes too.
-
-    It raises `CommandFailed` where files can't be linked, as between two file systems.
-    """
+    """Link a directory's files to `target`; `CommandFailed` as between two file systems."""
     places = (str(source), str(target))
     run("cp", "--archive", "--link", "--no-target-directory", *places, limit=_LIMIT)
 

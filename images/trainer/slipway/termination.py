@@ -77,8 +77,7 @@ def fit(message: dict[str, Any]) -> dict[str, Any]:
     """Return `message`, or as much of it as is JSON of at most LIMIT_BYTES.
 
     Then `cut` lists the fields of which something is missing: whatever is longest, a tenth at a
-    time. What goes first matters least: outer lines of a traceback, numbers of early epochs, and
-    artifacts after artifacts.json. Of a failure there is no `cut`: its traceback is in the log.
+    time, what matters least first. Of a failure there is no `cut`: its traceback is in the log.
     """
     left, cut = dict(message), set[str]()
 
@@ -112,10 +111,7 @@ def _shorter(value: Any, *, keeps_end: bool) -> Any:
 
 
 def name_stand_in(root: str | Path) -> None:
-    """Have any message name what `root` has in CIFAR-10's place, if it has, by its file DATASET.
-
-    The first time, standard error names it, too.
-    """
+    """Have any message name what `root` has in CIFAR-10's place, by its file DATASET."""
     name = json.loads(Path(root, "DATASET").read_text())["name"]
     if name != "cifar10" and not _stand_in:
         print(f"{root} has no CIFAR-10 but {name} in its format", file=sys.stderr, flush=True)

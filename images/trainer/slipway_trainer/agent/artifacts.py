@@ -110,10 +110,7 @@ def sync(
 
 
 def sort(directory: Path) -> tuple[dict[str, Path], list[str]]:
-    """Return the files below a directory by their names, and the names of what is not copied.
-
-    That is never opened: to open a FIFO may take for ever.
-    """
+    """Return a directory's files by name, and the names of what is not copied, nor opened."""
     files, others = dict[str, Path](), list[str]()
     for path in sorted(directory.rglob("*")):
         name = str(path.relative_to(directory))
@@ -145,10 +142,7 @@ def _verify(store: "AbstractFileSystem", target: str, sent: dict[str, Any]) -> N
 
 
 def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[int, str]:
-    """Copy what `url` names to `target`; return its size in bytes and its sha256.
-
-    `TimeoutError` is raised when the store gave nothing for so many seconds.
-    """
+    """Copy `url` to `target`, or `TimeoutError` when it stalls; return its size and sha256."""
     digest, size = sha256(), 0
     with time_limit(stall_seconds, "opening it"):
         store, path = store_of(url)
@@ -192,8 +186,7 @@ def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> 
     """Remove what runs before the one just copied to `url` left, and return their ids.
 
     What the run that `succeeded` last left stays; where None is known, what any run left whose
-    program ended well. Ids have the time of submission, so what later runs left stays, too. It
-    raises whatever the store's client does.
+    program ended well. Ids have the time of submission, so what later runs left stays, too.
     """
     store, root = store_of(url)
     if is_success:

@@ -89,11 +89,7 @@ class Data:
 
 
 def fetch_input(wanted: Input, stall_seconds: float = STALL_SECONDS) -> int:
-    """Put an input where its job finds it, whole or not at all, and return its size in bytes.
-
-    Raises:
-        NotFetchedError: it is not there, it is another file by now, or the store does not give it.
-    """
+    """Put an input where its job finds it, or raise `NotFetchedError`; return its size in bytes."""
     target = Path(wanted.path)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.part")
@@ -121,11 +117,7 @@ def fetch_input(wanted: Input, stall_seconds: float = STALL_SECONDS) -> int:
 
 
 def fetch_data(data: Data, turn_seconds: float = _TURN_SECONDS) -> int:
-    """See that the cache has it, and return how many bytes were fetched for that: 0 if it had it.
-
-    Raises:
-        NotFetchedError: it is not there, it is something else, or it can't be unpacked.
-    """
+    """See that the cache has it, or raise `NotFetchedError`; return how many bytes were fetched."""
     cache = Path(data.cache)
     # Of this pod: where a lock holds for one node only, others may be fetching it, too.
     own = f".{data.sha256}.{socket.gethostname()}"

@@ -161,10 +161,7 @@ def _failed(what: str, error: Exception) -> str:
 
 
 def _set_torchruns_variables() -> None:
-    """Set what torchrun sets besides, by which frameworks know who they are.
-
-    https://docs.pytorch.org/docs/2.14/elastic/run.html#environment-variables
-    """
+    # https://docs.pytorch.org/docs/2.14/elastic/run.html#environment-variables
     if "TORCHELASTIC_RUN_ID" in os.environ:
         ranks = dict.fromkeys(("GROUP_RANK", "ROLE_RANK", "NODE_RANK"), os.environ["RANK"])
         size = os.environ["WORLD_SIZE"]

@@ -34,8 +34,6 @@ class Mirror:
     def fetch(self, other: str | None = None) -> bool:
         """Put what the URL has, or another one, into the directory; return whether it has files.
 
-        Of what comes from another URL nothing is copied, so a later pod finds them there as well.
-
         It raises `TimeoutError` after `LIMIT_SECONDS`, and whatever the store's client does.
         """
         self.directory.mkdir(parents=True, exist_ok=True)

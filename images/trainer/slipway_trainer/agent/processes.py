@@ -102,11 +102,9 @@ def without_a_trace(directory: Path) -> dict[str, Any]:
 
 
 def from_log(text: str, code: int) -> dict[str, Any]:
-    """Return the message for a program that ended with `code` and left none.
+    """Return the message for a program that left none, by its exit code, a shell's or Python's.
 
-    Args:
-        text: The end of its standard error: a traceback there is the error.
-        code: As a shell has it, or Python.
+    A traceback in `text`, the end of its standard error, is the error.
     """
     if code == 0:
         return {}
@@ -187,9 +185,8 @@ def _replicas() -> list[str]:
 def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
     """Note what the rank that failed first has to say, and return its exit code.
 
-    The others fail because of it: they report a peer, or torchrun ends them. Of those that failed
-    by themselves it is the one that wrote its last words first. One that was killed wrote none: its
-    last ones are older still.
+    The others report a peer, or torchrun ends them. Of those that failed by themselves it is the
+    one that wrote its last words first; those of one that was killed are older still.
     """
     found = []
     for rank, failure in failures.items():

@@ -104,7 +104,6 @@ class Ledger:
         return min(workers * self.terms.batch_size, len(self._order) - self.position)
 
     def first_batch(self) -> list[int]:
-        """Return the epoch's first indices."""
         return self._order[: self.terms.batch_size]
 
     def advance(self, workers: int) -> None:

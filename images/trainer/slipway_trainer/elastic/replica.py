@@ -167,10 +167,7 @@ class Replica:
             return
 
     def _enter(self, seconds: float, least: int, began: float, reason: str) -> None:
-        """Enter the next world with the state of the worker that is furthest, and tell of it.
-
-        It raises as `Rendezvous.next_world`, and `WorldChanged` where a member was lost again.
-        """
+        """Enter the next world with the furthest state; raises as `next_world` or `collective`."""
         record, address = self.rendezvous.next_world(seconds, least)
         members, size = record.members, len(record.members)
         rank = members.index(self.rendezvous.me)

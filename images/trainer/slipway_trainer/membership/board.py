@@ -35,11 +35,7 @@ _MOST_BYTES = 64 * 1024
 
 
 def index_of(member: str) -> int:
-    """Return which worker a member is.
-
-    A member is one life of a worker, called `index-life` with the index in six digits, so members
-    are sorted by their index; a replacement has the same index and another life.
-    """
+    """Return which worker a member is: one life of it is called `index-life`, in six digits."""
     return int(member.partition("-")[0])
 
 
@@ -135,10 +131,7 @@ class Board:
 
 
 def ask(address: Address, reader: str, knock: Knock | None = None) -> Snapshot:
-    """Return what `Board.ask` returns for the board that is served at `address`.
-
-    `OSError` is raised when the worker does not answer, or what answers is none.
-    """
+    """Return what `Board.ask` does of the board at `address`; `OSError` where none answers."""
     question = json.dumps({"reader": reader, "knock": knock and asdict(knock)})
     with socket.create_connection(address, ANSWER_SECONDS) as connection:
         connection.sendall(f"{question}\n".encode())
@@ -178,7 +171,6 @@ class _Handler(StreamRequestHandler):
         super().__init__(*connection)
 
     def handle(self) -> None:
-        """Answer with what stands on the board afterwards."""
         asked = json.loads(self.rfile.readline(_MOST_BYTES))
         knock = asked["knock"] and Knock(**asked["knock"])
         answer = json.dumps(asdict(self._board.ask(asked["reader"], knock)))

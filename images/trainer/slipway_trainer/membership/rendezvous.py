@@ -50,7 +50,6 @@ class Sight:
     content: Snapshot
     """What stands on its board."""
     host: str
-    """Its address."""
     ask: Callable[..., Snapshot]
     """Asks its board once more: `Board.ask`, with this worker as the reader."""
 

@@ -50,18 +50,13 @@ class ElasticSettings:
 
     @property
     def maximum(self) -> int:
-        """The most workers there can be."""
         return len(self.peers)
 
 
 def read(
     environment: Mapping[str, str] = os.environ, resolver: Path = Path("/etc/resolv.conf")
 ) -> ElasticSettings:
-    """Return the settings that `environment` holds; `resolver` names the DNS search domains.
-
-    Raises:
-        ValueError: something is missing or wrong; the message names every such variable.
-    """
+    """Return the settings that `environment` holds; `ValueError` names every wrong variable."""
     if "SLIPWAY_ELASTIC_PEERS" in environment:
         found = _matches(environment, _LISTED)
         index = int(found["SLIPWAY_ELASTIC_INDEX"][0])

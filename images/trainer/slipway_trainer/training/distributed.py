@@ -57,10 +57,7 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
 
 
 def total(*values: float) -> list[float]:
-    """Return each of `values` summed over all ranks, in double precision.
-
-    Without a process group this one is all the ranks there are.
-    """
+    """Return each of `values` summed over all ranks, or over this one without a process group."""
     if not dist.is_initialized():
         return list(values)
     # NCCL adds up what is on a GPU, Gloo what is in memory.
@@ -88,10 +85,7 @@ def parallel(net: nn.Module, world: World) -> nn.Module:
 
 
 def synchronize_buffers(net: nn.Module) -> None:
-    """Give all ranks rank 0's buffers, such as the running means of batch normalization.
-
-    DistributedDataParallel does so before each step; this is for what follows the last one.
-    """
+    """Give all ranks rank 0's buffers, as DistributedDataParallel does before each step."""
     if dist.is_initialized():
         for buffer in net.buffers():
             dist.broadcast(buffer, src=0)

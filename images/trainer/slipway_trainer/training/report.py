@@ -21,10 +21,7 @@ _saves = threading.Event()
 
 
 def run(work: Callable[[Events], dict[str, Any]]) -> None:
-    """Do the work of this rank, leave its summary or its failure behind, and end the process.
-
-    It ends at once: Python's own tear-down could wait for ranks that are gone.
-    """
+    """Do the work of this rank, leave its summary or its failure behind, and end the process."""
     events = Events(own_rank())
     _end_on_sigterm(events)
     try:

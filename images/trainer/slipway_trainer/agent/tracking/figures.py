@@ -36,7 +36,6 @@ class Figures:
 
     def __init__(self) -> None:
         self.latest: dict[str, float] = {}
-        """Each metric's last value, by its name."""
         self.last_step = 0
         self._done: dict[int, int] = {}
         self._of_epoch: dict[int, int] = {}

@@ -58,10 +58,7 @@ class Wandb:
 
 
 class TensorBoard:
-    """A pod's event files; the ranks' curves lie over one another by their names.
-
-    `ModuleNotFoundError` is raised without the package.
-    """
+    """A pod's event files; `ModuleNotFoundError` is raised without the package."""
 
     def __init__(self, run: Run) -> None:
         from tensorboardX import SummaryWriter  # noqa: PLC0415 - only where it is chosen

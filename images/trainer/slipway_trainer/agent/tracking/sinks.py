@@ -57,7 +57,6 @@ class Run:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Run":
-        """Return the run of a pod with this environment."""
         known = environment.get
         url = known("SLIPWAY_TRACKING_URL", "").rstrip("/")
         return cls(

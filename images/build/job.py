@@ -97,11 +97,10 @@ class JobImageSpec(BuildSpec):
         if not path.is_file():
             return {"dockerfile": f"{path} is missing; give the Dockerfile's path in the context"}
         if _KEEPS_PROXY.search(path.read_text(errors="replace")) and logins(debian.proxies()):
-            text = (
-                f"{path} declares a proxy variable (ARG, ENV), so the image would keep the "
-                "password of this shell's proxy; leave that out: its steps have them anyway"
-            )
-            return {"dockerfile": text}
+            return {
+                "dockerfile": f"{path} declares a proxy variable (ARG, ENV): the image would keep "
+                "the password of this shell's proxy; leave that out: its steps have them anyway"
+            }
         return {}
 
     @property

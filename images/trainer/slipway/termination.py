@@ -1,8 +1,7 @@
 """What a rank leaves behind when it ends: its termination message.
 
-The kubelet copies the file /dev/termination-log of a container into the pod's status, up to
-4096 bytes of it, so a result reaches the job's owner without anybody reading logs. Of a message
-that is longer the log has the whole: an event `summary`, which `make up` reads where the message
+The kubelet copies up to 4096 bytes of a container's /dev/termination-log into the pod's status. Of
+a longer message the log has the whole: an event `summary`, which `make up` reads where the message
 says in `cut` that something of it is missing.
 https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
 """
@@ -48,8 +47,7 @@ def corrected(message: dict[str, Any]) -> dict[str, Any]:
 def place() -> Path | None:
     """Return the file for this process' message; None without one, as outside of a pod.
 
-    A process that `slipway_trainer.launch` waits for has a file of its own in SLIPWAY_MESSAGE_DIR,
-    of any length. Otherwise it is the container's, for the first of several processes.
+    It is in SLIPWAY_MESSAGE_DIR where a launcher waits, else the container's, for its first rank.
     """
     if directory := os.environ.get("SLIPWAY_MESSAGE_DIR"):
         return Path(directory, f"{own_rank()}.json")

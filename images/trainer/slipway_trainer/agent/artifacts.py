@@ -2,8 +2,7 @@
 
 Any URL that fsspec knows will do: file:///results (a mounted volume), abfs://container/folder with
 adlfs and its AZURE_STORAGE_* variables, s3://bucket/folder and gs://bucket/folder with obstore and
-its AWS_* and GOOGLE_* variables. Repeating what fails for a moment is left to the store's own
-client. https://filesystem-spec.readthedocs.io/
+its AWS_* and GOOGLE_* variables. https://filesystem-spec.readthedocs.io/
 
 Where a stack keeps all jobs' files, two runs of a job stay: the last one, and the last one before
 it that succeeded. Whether one did, no pod knows: the next run's pods get its id.

@@ -4,13 +4,11 @@
     python3 -m slipway_trainer.inputs '{"url": "https://…", "sha256": "…", "cache": "/opt/data"}'
 
 A job's pods run it before its program, in a container of the trainer's image, whatever image the
-program has; so it imports no torch. Repeating what fails for a moment is left to the store's own
-client. How long all of it may take is up to the job's `startTimeout`.
+program has. How long it may take is up to the job's `startTimeout`.
 
-Data are fetched once for all pods that share a cache, proved to be what they are, and unpacked. The
-cache has a directory for each content, by its sha256; it gets that name when all of it is there, so
-what was interrupted is begun anew. A tar or zip archive is unpacked into it, any other file lies in
-it by its own name.
+Data are fetched once for all pods that share a cache, which has a directory for each content, by
+its sha256; it gets that name when all of it is there. A tar or zip archive is unpacked into it, any
+other file lies in it by its own name.
 """
 
 import fcntl

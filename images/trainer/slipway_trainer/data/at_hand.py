@@ -1,10 +1,7 @@
 """Has torchvision's MNIST, FashionMNIST and CIFAR10 find the image's data, without a download.
 
 In the image torchvision.datasets imports this at its end (Dockerfile). A loader that lacks its
-files gets links to the image's in the directory where it looks, or, where that can't be written to,
-in the one for temporary files. What is there already is what is read, and other data sets' loaders,
-such as KMNIST, download as ever.
-
+files gets links to the image's in the directory where it looks, or in the one for temporary files.
 CIFAR10 takes what stands in for CIFAR-10 in the image, too: sitecustomize names it in the result.
 """
 

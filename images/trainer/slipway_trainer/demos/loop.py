@@ -1,7 +1,7 @@
 """What the demos have in common: joining the other ranks, the training loop, and what is left.
 
-`main` joins them, `Training.run` reads from top to bottom as a training program does, and
-`Training.epoch` is its loop. `mnist_elastic` uses both of these, for workers that come and go.
+`Training.run` reads from top to bottom as a training program does, and `Training.epoch` is its
+loop. `mnist_elastic` uses both of these, for workers that come and go.
 """
 
 import argparse
@@ -53,11 +53,8 @@ def main(
 class Training:
     """A model in training, on one of the ranks that do so together.
 
-    Attributes:
-        world: The ranks.
-        model: `net`, made to average its gradients over all ranks.
-        position: How many samples of this epoch all ranks together have trained on.
-        steps: Of the whole run.
+    `position` is how many samples of this epoch all ranks together have trained on; `steps` are
+    those of the whole run; `model` is `net`, made to average its gradients over all ranks.
     """
 
     def __init__(

@@ -147,8 +147,7 @@ class Replica:
     def finish(self, pause: float) -> None:
         """Wait until all workers are done, and tell their replacements.
 
-        Until all are, each of them can still give its state to one that is behind. `pause` is this
-        worker's longest time between two steps; the longest of all is shared.
+        `pause` is this worker's longest time between two steps; the longest of all is shared.
         """
         while not self._late:
             longest = torch.tensor([pause], dtype=torch.float64)

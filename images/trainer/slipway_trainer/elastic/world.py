@@ -113,9 +113,8 @@ def hand_over(
 ) -> dict[str, Any] | None:
     """Give the state of the rank `source` to those that lack it, and return it there.
 
-    It goes in pieces, of which all ranks hear, and is loaded beside that. So no rank waits longer
-    for another than for a piece, however large the state is. It is tensors and plain values:
-    nothing else is unpickled. Other ranks than `source` give None for the state.
+    It goes in pieces, so no rank waits longer for another than for a piece, however large the state
+    is. It is tensors and plain values: nothing else is unpickled. Others than `source` give None.
     """
     rank = dist.get_rank()
     if rank == source:

@@ -1,14 +1,13 @@
 """What each worker shows all others, and how the members of the next world are found.
 
-Each worker has a board, in memory, from its start to its end. On it stands who the worker is and
-which world it was in last. Where the worker is the host, the one through which the next world
-forms, whoever is to be in that world knocks there, again and again. Once all those knock whom a
-member of the last world expects, the board opens the next world for everyone who does.
+On each worker's board stands who it is and which world it was in last. Where the worker is the
+host, the one through which the next world forms, whoever is to be in that world knocks there, again
+and again. Once all those knock whom a member of the last world expects, the board opens the next
+world for everyone who does.
 
-A question is one line of JSON over TCP, and so is its answer; each has a limit. torch's TCPStore
-does not do for it: its client may wait for ever for a process that stands still, and clients cannot
-be made in several threads at a time. Whatever has no limit of its own gets one here, from `within`
-and `together`: a worker that stands still may never answer.
+A question is one line of JSON over TCP, and so is its answer; each has a limit. The client of
+torch's TCPStore may wait for ever for a process that stands still, and can't be made in several
+threads at a time.
 """
 
 import json

@@ -86,10 +86,7 @@ def read(
 
 
 def choose_interface(settings: ElasticSettings) -> None:
-    """Have Gloo use the loopback where all workers are on this machine, unless it is told.
-
-    Left alone, it takes what the machine's name resolves to: in a pod that is the pod's address.
-    """
+    """Have Gloo use the loopback where all workers are on this machine, unless it is told."""
     names = {name for _, name in socket.if_nameindex()}
     if settings.peers[settings.index][0] in {"localhost", "127.0.0.1", "::1"} and "lo" in names:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -114,8 +111,7 @@ def _matches(
 def _search_domain(resolver: Path) -> str:
     """Return what makes a Service's name complete, "" outside a cluster.
 
-    A complete name is one question, which the cluster's DNS answers itself. A short one is tried
-    with every search domain, at last outside the cluster, where an answer may take long seconds.
+    A short one is tried with every search domain, also outside the cluster, which may take seconds.
     """
     lines = resolver.read_text().splitlines() if resolver.exists() else []
     for line in lines:

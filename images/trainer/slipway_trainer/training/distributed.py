@@ -1,8 +1,4 @@
-"""The process group: alone, under torchrun, or as the replicas of a PyTorchJob.
-
-All three are told apart by nothing but the environment: RANK, WORLD_SIZE, MASTER_ADDR and
-MASTER_PORT, which torchrun and the training operator set. Without them the world is one rank.
-"""
+"""The process group: of torchrun's or a PyTorchJob's environment, or without that one rank."""
 
 import os
 from dataclasses import dataclass

@@ -51,8 +51,7 @@ def _fail(events: Events, error: BaseException) -> int:
 def _end_on_sigterm(events: Events) -> None:
     """End within moments of a SIGTERM, also while a collective operation waits for other ranks.
 
-    As process 1 of a container a program without a handler ignores SIGTERM, and a Python
-    handler runs only once torch returns from C++. So a thread of its own waits for it.
+    A Python handler runs only once torch returns from C++, so a thread of its own waits for it.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 

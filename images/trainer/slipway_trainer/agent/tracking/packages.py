@@ -1,11 +1,8 @@
 """Weights & Biases and TensorBoard, by their own packages, named in the job's `requirements`.
 
-Each pod has a W&B run of its own, in a group that is called by the run's id, as W&B recommends for
-distributed training: https://docs.wandb.ai/guides/track/log/distributed-training/
-WANDB_API_KEY and WANDB_MODE are the job's variables.
-
-TensorBoard's event files are in the directory `tensorboard` of the program's files. tensorboardX
-writes them, which needs no torch: https://github.com/lanpa/tensorboardX
+Each pod has a W&B run of its own, in a group that is called by the run's id:
+https://docs.wandb.ai/guides/track/log/distributed-training/
+tensorboardX, which needs no torch, writes event files: https://github.com/lanpa/tensorboardX
 """
 
 import os

@@ -73,11 +73,7 @@ def sync(
     A list of them, `LIST`, is written beside them as the last one: where it is, everything is. It
     comes first in what is returned. Those in `sent` are there already, and only compared.
 
-    Raises:
-        TimeoutError: it took longer than `LIMIT_SECONDS`.
-        NotArrivedError: a copy differs from its file.
-        ValueError: the URL is none that fsspec knows.
-        Exception: whatever the store's client raises; a copy may then be incomplete.
+    Raises `TimeoutError` after `LIMIT_SECONDS`, `NotArrivedError`, or what the store's client does.
     """
     begun, files = time.monotonic(), dict[str, dict[str, Any]]()
     paths, others = sort(directory)

@@ -88,9 +88,7 @@ def profiled(directory: Path | None, rank: int) -> AbstractContextManager[profil
 class Predictions:
     """A metric (`training.metrics`) for one validation, which keeps what is predicted.
 
-    Args:
-        classes: Their names.
-        indices: This rank's share of the test set (n,), in the order of its batches.
+    `indices` are this rank's share of the test set (n,), in the order of its batches.
     """
 
     name = "confusion"

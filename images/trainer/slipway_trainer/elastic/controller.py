@@ -48,10 +48,8 @@ class _Step:
 class PyTorchAllReduceController:
     """What keeps the workers of an elastic job together.
 
-    Raises:
-        ValueError: the environment says nothing sensible about the other workers.
-        TimeoutError: too few of them came in time.
-        RuntimeError: they were lost too often.
+    Raises `ValueError` where the environment is wrong about the other workers, `TimeoutError` where
+    too few of them came in time, and `RuntimeError` where they were lost too often.
     """
 
     service: RecordIndexService

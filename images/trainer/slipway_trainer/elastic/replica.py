@@ -103,11 +103,8 @@ class Replica:
     def form(self, reason: str, *, finishing: bool = False) -> None:
         """Come together with all who are there, and go on from the state of the furthest.
 
-        `reason` is what failed, or empty. When `finishing`, any number of workers will do.
-
-        Raises:
-            TimeoutError: too few workers came in time.
-            RuntimeError: workers were lost too often.
+        `reason` is what failed, or empty; when `finishing`, any number of workers will do. Raises
+        `TimeoutError` where too few came in time, `RuntimeError` where they were lost too often.
         """
         least = 1 if finishing else self._settings.minimum
         began = time.monotonic()

@@ -1,8 +1,4 @@
-"""The process group of one generation, and what its members do together.
-
-They meet at the host's store, gather what each knows, hand over the state, and average gradients.
-When a worker is lost they leave the group behind.
-"""
+"""The process group of one generation: its members meet, hand over the state, average gradients."""
 
 import io
 import json
@@ -203,11 +199,9 @@ class Bucket:
     def average(self, samples: int, flag: bool) -> tuple[int, bool]:
         """Replace each parameter's gradient with the mean over the samples of all workers.
 
-        Returns how many samples those are, and whether any worker raised its flag.
-        A worker's gradients are those of its mean loss, so they count by its share of the step's
-        samples; without any, whatever gradients it has do not count. What was averaged before, in
-        an earlier backward pass of the same step, is the same on all workers and stays what it is.
-        `WorldChanged` is raised when a worker was lost.
+        A worker's gradients are those of its mean loss, so they count by its samples. What an
+        earlier backward pass of the step averaged is the same on all workers and stays what it is.
+        Returns how many samples there are, and whether any worker raised its flag.
         """
         if samples == 0:
             self._flat.zero_()

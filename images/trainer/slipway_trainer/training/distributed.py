@@ -28,11 +28,8 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
     """Wait for all ranks and return the world they form.
 
     The backend is gloo or nccl. `timeout` is for the other ranks, here and in every collective
-    operation. With `use_cuda` a rank trains on its GPU, where there is one.
-
-    Raises:
-        ValueError: nccl is asked for without a GPU.
-        RuntimeError: not all ranks came in time; the message says how many did.
+    operation. With `use_cuda` a rank trains on its GPU, where there is one. Raises `ValueError` for
+    nccl without a GPU, and `RuntimeError` with how many ranks came in time.
     """
     cuda = use_cuda and torch.cuda.is_available()
     if backend == "nccl" and not cuda:

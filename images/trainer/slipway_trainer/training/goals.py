@@ -1,7 +1,4 @@
-"""When a run has reached what it is for, so that all ranks can stop.
-
-Validations give every rank the same numbers, so every rank comes to the same answer by itself.
-"""
+"""When a run has reached its goal: validations give all ranks the same numbers, so all can stop."""
 
 import math
 import sys

@@ -110,8 +110,7 @@ class JobImageSpec(BuildSpec):
 
     def build(self, reporter: Context) -> Path:
         """Build the trainer's image before, where it is what this one starts from."""
-        trainer = trainer_of(self.trainer)
-        if trainer is not None:
+        if (trainer := trainer_of(self.trainer)) is not None:
             trainer.build(reporter)
             if trainer.reference != self.trainer:
                 raise RuntimeError(f"{trainer.context} has changed during this run; run it again")

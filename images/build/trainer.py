@@ -83,8 +83,7 @@ class ImageSpec(BuildSpec):
         """Digits that change with anything that goes into the image, once it is settled."""
         digest = hashlib.sha256(self.content_hash.encode())
         for name, dataset in sorted(self.datasets.items()):
-            taken = dataset.taken()
-            if taken is None:
+            if (taken := dataset.taken()) is None:
                 raise RuntimeError(f"{self.name}: `make up` has yet to fetch its data set {name}")
             digest.update(f"\0{name}\0{taken.fingerprint}".encode())
         return digest.hexdigest()[:DIGITS]

@@ -68,8 +68,7 @@ def find_login(server: str, how: How, credentials: str | None) -> Login | None:
         known = (stored_login(server, file) for file in _places() if file.is_file())
         return next((login for login in known if login is not None), None)
     file = Path(credentials).expanduser()
-    login = stored_login(server, file)
-    if login is None:
+    if (login := stored_login(server, file)) is None:
         raise TargetError(
             f"{file} has no entry for {server}; write one with "
             f"`docker --config {file.parent} login {host(server)}`"

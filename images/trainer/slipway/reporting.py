@@ -20,8 +20,7 @@ def numbers(values: Mapping[str, Any]) -> dict[str, float]:
     """Return those of `values` that are numbers, NaN and tensors of one too; warn of the others."""
     found = {}
     for name, value in values.items():
-        number = _number(value)
-        if number is None:
+        if (number := _number(value)) is None:
             warn(f"{name}={value!r:.60} is left out: it is no number")
         else:
             found[str(name)] = number

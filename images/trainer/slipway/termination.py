@@ -28,8 +28,7 @@ _stand_in: dict[str, str] = {}
 
 def leave(message: dict[str, Any]) -> None:
     """Write `message` where `place` says, when there is a place for it."""
-    path = place()
-    if path is None:
+    if (path := place()) is None:
         return
     left = whole = corrected(message)
     if "SLIPWAY_MESSAGE_DIR" not in os.environ:
@@ -108,9 +107,15 @@ def _shorter(value: Any, *, keeps_end: bool) -> Any:
     return dict(list(value.items())[:most])
 
 
+def about(root: str | Path) -> dict[str, Any]:
+    """Return what a directory's file DATASET says of the data set in it; empty without one."""
+    file = Path(root, "DATASET")
+    return json_map(file.read_text()) if file.is_file() else {}
+
+
 def name_stand_in(root: str | Path) -> None:
     """Have any message name what `root` has in CIFAR-10's place, by its file DATASET."""
-    name = json.loads(Path(root, "DATASET").read_text())["name"]
+    name = about(root)["name"]
     if name != "cifar10" and not _stand_in:
         print(f"{root} has no CIFAR-10 but {name} in its format", file=sys.stderr, flush=True)
         atexit.register(_correct)

@@ -17,6 +17,7 @@ from torchvision import datasets
 from torchvision.datasets import MNIST
 
 from slipway.checkpoint_store import sha256_of
+from slipway.termination import about
 from slipway_trainer.data import at_hand
 
 MNIST_SHA256 = {
@@ -119,7 +120,7 @@ class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # torchvision is inside 
     def name(self) -> str:
         """The data set's true name: what stands in for CIFAR-10 in the image has another."""
         is_own = self.train_list == datasets.CIFAR10.train_list
-        return "cifar10" if is_own else str(at_hand.about()["name"])
+        return "cifar10" if is_own else str(about(at_hand.IMAGE / "cifar10")["name"])
 
 
 def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:

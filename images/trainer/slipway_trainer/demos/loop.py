@@ -241,9 +241,8 @@ class Training:
         batch_size, world = self.args.batch_size, self.world
         self.tracker.steps_of_epoch = math.ceil(len(order) / (batch_size * world.size))
         for mine, size in batches(order, batch_size, world.rank, world.size, start=self.position):
-            # DistributedDataParallel averages gradients over ranks. Weighted like this, the
-            # average is the mean over the global batch's samples, also where ranks have unequal
-            # shares of it.
+            # DistributedDataParallel averages gradients over ranks. Weighted like this, that is the
+            # mean over the global batch's samples, also where ranks have unequal shares of it.
             yield mine, world.size / size
 
     def together(self, step: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -113,9 +113,7 @@ def _search_domain(resolver: Path) -> str:
 
     A short one is tried with every search domain, also outside the cluster, which may take seconds.
     """
-    lines = resolver.read_text().splitlines() if resolver.exists() else []
-    for line in lines:
-        words = line.split()
-        if words[:1] == ["search"]:
-            return next((f".{word}." for word in words[1:] if ".svc." in f"{word}."), "")
-    return ""
+    text = resolver.read_text() if resolver.exists() else ""
+    search = re.search(r"(?m)^\s*search\s(.*)", text)
+    words = search[1].split() if search else []
+    return next((f".{word}." for word in words if ".svc." in f"{word}."), "")

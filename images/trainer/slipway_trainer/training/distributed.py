@@ -57,8 +57,7 @@ def total(*values: float) -> list[float]:
     device = "cuda" if dist.get_backend() == "nccl" else "cpu"
     totals = torch.tensor(values, dtype=torch.float64, device=device)
     dist.all_reduce(totals)
-    summed: list[float] = totals.tolist()
-    return summed
+    return [*totals.tolist()]
 
 
 def parallel(net: nn.Module, world: World) -> nn.Module:

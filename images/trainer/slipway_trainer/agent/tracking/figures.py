@@ -97,8 +97,7 @@ class Figures:
 
     def _before(self, event: Mapping[str, Any]) -> int:
         """Return the steps before the event's epoch; of a program that resumed, by their length."""
-        of_epoch = self._of_epoch.get(event["rank"])
-        if of_epoch is None:
+        if (of_epoch := self._of_epoch.get(event["rank"])) is None:
             return self._done.get(event["rank"], 0)
         return int((event["epoch"] - 1) * of_epoch)
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from slipway.checkpoint_store import sha256_of
 from slipway.events import json_map, own_rank
+from slipway.termination import about
 from slipway_trainer.agent.tracking.figures import Point
 
 KINDS = {
@@ -129,9 +130,8 @@ def dataset_in_directory(started: Mapping[str, Any]) -> Dataset | None:
     try:
         if not directory.is_dir():
             return None
-        about = directory / "DATASET"
-        known = json_map(about.read_text()) if about.is_file() else {}
-        return Dataset(str(known.get("name", directory.name)), _digest(directory), str(directory))
+        name = about(directory).get("name", directory.name)
+        return Dataset(str(name), _digest(directory), str(directory))
     except (OSError, ValueError):
         return None
 

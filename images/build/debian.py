@@ -78,10 +78,7 @@ def snapshot(suite: str) -> str | None:
 
 
 def sources(suite: str) -> list[str]:
-    """Return the sources for a suite: its `snapshot`, else on the mirrors of this machine's apt.
-
-    Empty where the machine is no Debian.
-    """
+    """Return the sources for a suite: its `snapshot`, else a Debian machine's own mirrors."""
     if (pinned := snapshot(suite)) is not None:
         return [pinned]
     try:
@@ -129,10 +126,7 @@ def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str) -
 
 
 def unpack(package: str, directory: Path) -> None:
-    """Have apt download a package and unpack it into `directory`; raises `CommandFailed`.
-
-    Where the machine's lists of packages are missing or out of date, others are fetched.
-    """
+    """Have apt download a package, with new lists if need be, and unpack it; or `CommandFailed`."""
     directory.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".apt-") as name:
         private = Path(name)

@@ -58,10 +58,7 @@ def config(server: str, login: Login | None) -> dict[str, Any]:
 
 
 def find_login(server: str, how: How, credentials: str | None) -> Login | None:
-    """Return the login of a registry, of the Azure CLI or out of a file; None without one.
-
-    Raises `TargetError` where the file named has no entry for it, or the Azure CLI gives none.
-    """
+    """Return a registry's login, the Azure CLI's or a file's; `TargetError` if that has none."""
     if how == "azure":
         return _by_azure(host(server))
     if credentials is None:

@@ -32,10 +32,7 @@ class Mirror:
         self._warned = ""
 
     def fetch(self, other: str | None = None) -> bool:
-        """Put what the URL has, or another one, into the directory; return whether it has files.
-
-        It raises `TimeoutError` after `LIMIT_SECONDS`, and whatever the store's client does.
-        """
+        """Put what the URL has, or another, into the directory; return whether there are files."""
         self.directory.mkdir(parents=True, exist_ok=True)
         url = self.url if other is None else other
         with time_limit(LIMIT_SECONDS, f"fetching {url}"):

@@ -96,10 +96,7 @@ def without_a_trace(directory: Path) -> dict[str, Any]:
 
 
 def from_log(text: str, code: int) -> dict[str, Any]:
-    """Return the message for a program that left none, by its exit code, a shell's or Python's.
-
-    A traceback in `text`, the end of its standard error, is the error.
-    """
+    """Return the message for a program that left none, by the end of its standard error."""
     if code == 0:
         return {}
     # Python ends with 1 by an exception, argparse with 2. With others a program ends by itself.

@@ -86,10 +86,7 @@ def profiled(directory: Path | None, rank: int) -> AbstractContextManager[profil
 
 
 class Predictions:
-    """A metric (`training.metrics`) for one validation, which keeps what is predicted.
-
-    `indices` are this rank's share of the test set (n,), in the order of its batches.
-    """
+    """A metric of one validation that keeps what is predicted of `indices` (n,), this rank's."""
 
     name = "confusion"
 

@@ -142,10 +142,7 @@ class Replica:
             self._load(kept)
 
     def finish(self, pause: float) -> None:
-        """Wait until all workers are done, and tell their replacements.
-
-        `pause` is this worker's longest time between two steps; the longest of all is shared.
-        """
+        """Wait until all are done, tell their replacements, and share the longest `pause`."""
         while not self._late:
             longest = torch.tensor([pause], dtype=torch.float64)
             try:

@@ -204,10 +204,7 @@ class Tracker:
 
 
 def regrouped(states: Sequence[Mapping[str, Any]], rank: int) -> dict[str, Any]:
-    """Return what a rank goes on from, of the states that another number of ranks left.
-
-    Rank 0 has counted what all of them had, and the others nothing: sums stay what they are.
-    """
+    """Return a rank's state out of another number of ranks': rank 0 has all that they counted."""
     state = deepcopy(dict(states[0]))
     counted = {"now": ("samples", "loss_sum", "loss_count"), "done": ("samples_seen",)}
     for part, names in counted.items():

@@ -14,9 +14,7 @@ LIMIT = 1800.0
 PUSH_LIMIT = 3600.0
 """Seconds of one to push: the image for GPUs is 2.6 GB, which takes 45 minutes at 8 Mbit/s."""
 HOLDING = LIMIT + 3 * PUSH_LIMIT
-"""Seconds of the longest work that others wait for: to load an image and push it by three commands.
-
-A build has at most six of `LIMIT` each."""
+"""Seconds of the longest work that others wait for: a load, and a push by three commands."""
 _PAUSE = 1.0
 _TAIL_LINES = 30
 _STEP_LENGTH = 60

@@ -28,11 +28,9 @@ DOCKERFILE = "Dockerfile"
 class ImageSpec(BuildSpec):
     """An image to build out of a folder of this checkout.
 
-    `context` has a Dockerfile and the files that it copies. Python packages that its
-    `requirements.lock` lists are put beside them as `site-packages`, of a variant
-    `Dockerfile.cuda` those of `requirements.cuda.lock`, too, as `site-packages.cuda`; a lock file
-    may be of one version of torch: `requirements.cuda-2.14.lock`. Other variants' files are not in
-    its context.
+    Python packages that its `requirements.lock` lists are put beside its files as `site-packages`,
+    of a variant `Dockerfile.cuda` those of `requirements.cuda.lock`, or of one version of torch,
+    `requirements.cuda-2.14.lock`, as `site-packages.cuda`. Other variants' files are left out.
     """
 
     datasets: Mapping[str, Dataset] = field(default_factory=dict)

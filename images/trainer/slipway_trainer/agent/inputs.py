@@ -198,17 +198,12 @@ def _turn(data: Data, limit_seconds: float) -> Iterator[None]:
 def _provide(wanted: dict[str, Any]) -> str:
     """Fetch an input or a job's data; return what was done."""
     begun = time.monotonic()
-    url, digest = wanted["url"], wanted["sha256"]
-    if "name" in wanted:
-        artifact = Input(**wanted)
-        what, size = str(artifact), fetch_input(artifact)
-    else:
-        data = Data(**wanted)
-        what, size = f"{data} in {data.directory}", fetch_data(data)
-        if size == 0:
-            return f"{what}: 0 bytes fetched, it was there, sha256 {digest}"
-    seconds = time.monotonic() - begun
-    return f"{what}: {size} bytes from {url} in {seconds:.1f} s, sha256 {digest}"
+    known = Input(**wanted) if "name" in wanted else Data(**wanted)
+    size = fetch_input(known) if isinstance(known, Input) else fetch_data(known)
+    done = f"{size} bytes from {known.url} in {time.monotonic() - begun:.1f} s"
+    if size == 0 and isinstance(known, Data):
+        done = f"0 bytes fetched, {known.directory} was there"
+    return f"{known}: {done}, sha256 {known.sha256}"
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -32,14 +32,10 @@ class Card:
 
 @dataclass(frozen=True)
 class Release:
-    """A version of torch, such as 2.14.
+    """A version of torch, such as 2.14, in images that are made from a suite of Debian's.
 
-    Args:
-        suite: Debian's, which the images are made from.
-        debian: The versions of torch and torchvision that this suite has, for CPUs; empty where it
-            has another torch.
-        cuda: With which PyPI has it for GPUs; None where no image is made of that.
-        architectures: Of the GPUs that it has kernels for, as `torch.cuda.get_arch_list()`.
+    `debian` are the versions of torch and torchvision that the suite has, for CPUs; `cuda` is that
+    with which PyPI has it, for GPUs of these `architectures`. Each is empty where there is none.
     """
 
     torch: str

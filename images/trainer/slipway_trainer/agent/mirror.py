@@ -42,7 +42,7 @@ class Mirror:
                 target = self.directory / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 store.get_file(path, str(target))
-                self._copied[name] = _state(target)
+                self._copied[name] = _state(target)  # so another URL's stay there alone
         return bool(self._copied)
 
     @contextmanager

@@ -192,8 +192,7 @@ class Training:
         if self.dtype is None:
             few = self.first(min(args.batch_size, PROBED))
             total = self.tracker.total
-            found = self.agree("precision", lambda: choose(self.net, *few, total))
-            self.dtype, self.ratio = found
+            self.dtype, self.ratio = self.agree("precision", lambda: choose(self.net, *few, total))
         self.events.emit("started", **vars(args) | self.facts())
         self.tracker.start()
         if self.checkpoints is not None:

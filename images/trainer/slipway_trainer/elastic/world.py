@@ -58,10 +58,10 @@ def enter(record: Record, rank: int, address: Address, timeout: timedelta) -> No
 
 
 def collective(operation: Callable[[], Result]) -> Result:
-    """Return what a collective operation, and nothing else, returns; or raise `WorldChanged`."""
+    """Return what a collective operation returns; raise `WorldChanged` when it failed."""
     try:
         return operation()
-    except (RuntimeError, TimeoutError) as error:  # Gloo raises a plain RuntimeError
+    except (RuntimeError, TimeoutError) as error:  # as Gloo does: nothing else may be in it
         reason = str(error)
     # Not inside the handler: the failed operation's frames would live as long as this exception,
     # and with them the process group, whose connections the other workers wait to see closed.

@@ -114,6 +114,6 @@ def _search_domain(resolver: Path) -> str:
     A short one is tried with every search domain, also outside the cluster, which may take seconds.
     """
     text = resolver.read_text() if resolver.exists() else ""
-    search = re.search(r"(?m)^\s*search\s(.*)", text)
+    search = re.search(r"(?m)^[ \t]*search[ \t](.*)", text)
     words = search[1].split() if search else []
     return next((f".{word}." for word in words if ".svc." in f"{word}."), "")

@@ -33,14 +33,8 @@ class RefusedError(Exception):
 class Run:
     """A run to track, as the pod's environment describes it.
 
-    Args:
-        id: The submission's: SLIPWAY_RUN_ID.
-        experiment: Its stack and job.
-        rank: Of the pod's first process; rank 0's pod begins the run, the others join it.
-        url: Of the server, as pods reach it.
-        address: Of the server, as people open it.
-        facts: What was declared: `revision`, `image`, `data`, `settings`.
-        outputs: Where the program leaves its files.
+    `experiment` is its stack and job, `rank` that of the pod's first process. Pods reach the server
+    at `url`, people at `address`. `facts` were declared: `revision`, `image`, `data`, `settings`.
     """
 
     id: str

@@ -29,11 +29,10 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from slipway import termination
-from slipway_trainer.agent.artifacts import STALL_SECONDS, copy, described
+from slipway_trainer.agent.artifacts import STALL_SECONDS, copy, described, time_limit
 from slipway_trainer.training import report
 
 _TURN_SECONDS = 3600.0
-_POLL_SECONDS = 0.5
 
 
 class NotFetchedError(Exception):
@@ -180,18 +179,14 @@ def _turn(data: Data, limit_seconds: float) -> Iterator[None]:
     cache = Path(data.cache)
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / f".{data.sha256}.lock").open("w") as lock:
-        until = time.monotonic() + limit_seconds
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise NotFetchedError(
-                        f"{data}: another pod has been fetching it for {limit_seconds:.0f} s. See "
-                        "that pod's log, and remove it if it hangs"
-                    ) from None
-                time.sleep(_POLL_SECONDS)
+        try:
+            with time_limit(limit_seconds, "waiting for another pod"):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        except TimeoutError:
+            raise NotFetchedError(
+                f"{data}: another pod has been fetching it for {limit_seconds:.0f} s. See that "
+                "pod's log, and remove it if it hangs"
+            ) from None
         yield
 
 

@@ -35,14 +35,13 @@ class ImageResource(Handler):
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
         """Return the outputs as the target has them, None when it hasn't got the image."""
         name = target.name(reference)
-        digest = target.digest(name)
-        if digest is None:
+        if (digest := target.digest(name)) is None:
             return None
         return {"reference": name, "imageDigest": digest, "built": reference}
 
     def names(self, state: Properties) -> set[str]:
         """Return every name that the image has at its target."""
-        return {state["reference"]}
+        return {state[key] for key in self.outputs if key in {"reference", "pinned"}}
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """A target that doesn't answer has not lost anything."""
@@ -79,22 +78,17 @@ class ImageResource(Handler):
         """Describe, in a preview, what an image of new content is built from."""
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Make the image unless the target or the cache has it, and bring it in.
-
-        It raises `PROBLEMS` of its target, and `RuntimeError` where its files have changed since.
-        """
+        """Make the image unless target or cache has it, and bring it in; raises `PROBLEMS`."""
         spec, target = self.spec(inputs), self._target(inputs)
         if spec.content_hash != inputs["contentHash"]:
             raise RuntimeError(f"{spec.context} has changed during this run; run it again")
         spec.settle(context)
         uses.note(spec.archives, context.urn)  # before it looks for them
-        found = self.outputs_on(target, spec.reference)
-        if found is None:
+        if (found := self.outputs_on(target, spec.reference)) is None:
             archive = spec.build(context)
             context.status(f"bringing in {spec.reference}")
             self.bring_in(archive, spec.reference, target, context)
-            found = self.outputs_on(target, spec.reference)
-            if found is None:
+            if (found := self.outputs_on(target, spec.reference)) is None:
                 raise RuntimeError(
                     f"{archive} was brought in but {target.name(spec.reference)} is not there; "
                     f"remove the file and run `make up` again"
@@ -169,17 +163,13 @@ class JobImageHandler(ImageResource):
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
         """The target has to know the image by its digest, too."""
-        found = super().outputs_on(target, reference)
-        if found is None:
+        if (found := super().outputs_on(target, reference)) is None:
             return None
         pinned = by_digest(found["reference"], found["imageDigest"])
         return None if target.digest(pinned) is None else {**found, "pinned": pinned}
 
-    def names(self, state: Properties) -> set[str]:
-        return {state["reference"], state["pinned"]}
-
     def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:
-        """Bring the archive in, and name the image by its digest: an import alone does not."""
+        """Name the image by its digest besides: an import alone does not."""
         super().bring_in(archive, name, target, context)
         name = target.name(name)
         if (digest := target.digest(name)) is not None:

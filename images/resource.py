@@ -71,24 +71,14 @@ class Image(pulumi.CustomResource):
     """What a pod calls it; it changes with the content."""
     built: Output[str]
     """What it is called where it is built: what a Dockerfile starts from."""
+    pinned: Output[str]
+    """Of a job's own image: what a pod calls it, by its digest."""
 
     def __init__(self, spec: Spec, *, target: Mapping[str, Any], **more: Input[Any]) -> None:
         outputs = dict.fromkeys(("reference", "imageDigest", "built"))
         way = way_in(target, spec.repository)
         properties = {**spec.inputs, "target": way, **outputs, **more}
         super().__init__(spec.type, spec.name, properties)
-
-
-class JobImage(Image):
-    """A job's own image; `trainer` is the trainer's where it is built from that."""
-
-    pinned: Output[str]
-    """What a pod calls it: by its digest."""
-
-    def __init__(
-        self, spec: JobImageSpec, *, target: Mapping[str, Any], trainer: Input[str] | None
-    ) -> None:
-        super().__init__(spec, target=target, trainer=trainer, pinned=None)
 
 
 @dataclass(frozen=True)
@@ -111,7 +101,7 @@ class TrainerImages:
     """The version of torch for jobs that ask for none; None for the default."""
 
     _declared: dict[str, Trainer] = field(default_factory=dict, init=False)
-    _of_jobs: dict[str, JobImage] = field(default_factory=dict, init=False)
+    _of_jobs: dict[str, Image] = field(default_factory=dict, init=False)
 
     def spec(
         self, torch: str | None = None, *, gpus: bool = False, cifar: bool = False
@@ -131,14 +121,14 @@ class TrainerImages:
         if own.name not in self._of_jobs:
             has_trainer = not own.problems() and own.wants_trainer
             start = self.provide(base).base if has_trainer else None
-            self._of_jobs[own.name] = JobImage(own, target=self.target, trainer=start)
+            image = Image(own, target=self.target, trainer=start, pinned=None)
+            self._of_jobs[own.name] = image
         return self._of_jobs[own.name].pinned
 
 
 def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
     """Return an image of this checkout: prebuilt, or built and brought in; raises `NotPrebuilt`."""
-    prebuilt = prebuilt_name(target, spec.repository)
-    if prebuilt is not None:
+    if (prebuilt := prebuilt_name(target, spec.repository)) is not None:
         return Trainer(prebuilt, prebuilt)
     image = Image(spec, target=target)
     return Trainer(image.reference, image.built)
@@ -147,16 +137,13 @@ def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
 def helper_images(target: Mapping[str, Any]) -> tuple[Mapping[str, str], list[pulumi.Resource]]:
     """Declare the images that the operator needs, so that no cluster pulls them from anywhere.
 
-    A registry's `server` has to be a plain string.
-
-    Returns:
-        `Cluster.images`, and what has to exist before they can be used.
+    Returns `Cluster.images`, and what has to exist before they can be used. A registry's `server`
+    has to be a plain string.
     """
     images: dict[str, str] = {}
     resources: list[pulumi.Resource] = []
     for name, entrypoint in ENTRYPOINTS.items():
-        prebuilt = prebuilt_name(target, f"slipway-{name}")
-        if prebuilt is None:
+        if (prebuilt := prebuilt_name(target, f"slipway-{name}")) is None:
             program = Program.from_tool(toolchain.tool(name), entrypoint)
             resources.append(Image(program, target=target))
             prebuilt = str(name_in(way_in(target, program.repository), program.reference))

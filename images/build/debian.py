@@ -32,30 +32,36 @@ _LEFT_OUT = ("man", "info", "locale", "lintian", "doc")
 
 
 def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
-    """Return the reference of a Debian that `engine` has, after printing which it is.
-
-    It raises `BuildFailed`, or `ToolMissing` where mmdebstrap has to make it and is missing.
-    """
-    published = PUBLISHED.format(suite)
+    """Return the reference of a Debian that `engine` has; raises `BuildFailed`, `ToolMissing`."""
+    published, own = PUBLISHED.format(suite), f"localhost/slipway-base:{suite}"
     try:
         runner.run(f"pulling {published}", engine.pull(published), PULL_LIMIT)
     except BuildFailed:
         # The log has the reason: most often the registry is unreachable, which is no problem here.
-        own = f"localhost/slipway-base:{suite}"
         for each in (published, own):
             if answer(*engine.digest(each)):
                 return each
-        return _make_base(engine, runner, work, suite, own)
-    runner.reporter.info(f"base image {published}, pulled: {answer(*engine.digest(published))}")
-    return published
+    else:
+        runner.reporter.info(f"base image {published}, pulled: {answer(*engine.digest(published))}")
+        return published
+    mirrors, context = sources(suite), work / "base"
+    origin = " and ".join(mirrors) or "Debian's own mirror"
+    runner.reporter.info(
+        f"base image {published} can't be pulled; made of Debian's packages: {origin}"
+    )
+    context.mkdir()
+    (context / "Dockerfile").write_text(_DOCKERFILE)
+    command = bootstrap(toolchain.path("mmdebstrap"), context / "base.tar", mirrors, suite)
+    runner.run("making the base image", command)
+    plan = Plan(context, context / "Dockerfile")
+    runner.run("importing the base image", engine.build(plan, own))
+    shutil.rmtree(context)
+    return own
 
 
 @cache
 def snapshot(suite: str) -> str | None:
-    """Return the line of sources for the state of a suite that is used of one that Debian changes.
-
-    None for another suite, and where that state is not to be had from here.
-    """
+    """Return the source of `SNAPSHOTS` for a suite; None without one, or where it can't be had."""
     if (day := SNAPSHOTS.get(suite)) is None:
         return None
     import requests  # noqa: PLC0415 (the program, which builds nothing, would load it)
@@ -71,30 +77,8 @@ def snapshot(suite: str) -> str | None:
     return f"deb [check-valid-until=no] {url} {suite} main" if asked.ok else None
 
 
-def _make_base(engine: Engine, runner: Runner, work: Path, suite: str, name: str) -> str:
-    mirrors = sources(suite)
-    origin = " and ".join(mirrors) or "Debian's own mirror"
-    published = PUBLISHED.format(suite)
-    runner.reporter.info(
-        f"base image {published} can't be pulled; made of Debian's packages: {origin}"
-    )
-    context = work / "base"
-    context.mkdir()
-    (context / "Dockerfile").write_text(_DOCKERFILE)
-    command = bootstrap(toolchain.path("mmdebstrap"), context / "base.tar", mirrors, suite)
-    runner.run("making the base image", command)
-    plan = Plan(context, context / "Dockerfile")
-    runner.run("importing the base image", engine.build(plan, name))
-    shutil.rmtree(context)
-    return name
-
-
 def sources(suite: str) -> list[str]:
-    """Return the lines of sources for a Debian on the mirrors that this machine uses for its own.
-
-    apt itself has read the machine's sources, of both formats. None where it is no Debian. Of a
-    suite that Debian still changes it is `snapshot`, where that can be had.
-    """
+    """Return the sources for a suite: its `snapshot`, else a Debian machine's own mirrors."""
     if (pinned := snapshot(suite)) is not None:
         return [pinned]
     try:
@@ -117,10 +101,7 @@ def sources(suite: str) -> list[str]:
 
 
 def proxies() -> dict[str, str]:
-    """Return the proxy variables that hold for a build, from the environment, else from apt.
-
-    Each by both of its names: curl reads `http_proxy` alone, and others `HTTP_PROXY`.
-    """
+    """Return a build's proxy variables, by both of their names: the environment's, or apt's."""
     names = ("http_proxy", "https_proxy", "no_proxy")
     found = {name: os.environ.get(name, os.environ.get(name.upper(), "")) for name in names}
     for scheme in ("http", "https"):
@@ -145,11 +126,7 @@ def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str) -
 
 
 def unpack(package: str, directory: Path) -> None:
-    """Have apt download a package of this machine's Debian, and unpack it into `directory`.
-
-    Nothing is installed. Where the machine's lists of packages are missing or out of date, as in
-    container images, others are fetched. Without apt, or where it fails, `CommandFailed` is raised.
-    """
+    """Have apt download a package, with new lists if need be, and unpack it; or `CommandFailed`."""
     directory.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".apt-") as name:
         private = Path(name)

@@ -59,7 +59,6 @@ class Engine:
         return (*self.call, "pull", f"{kind}:{archive}")
 
     def build(self, plan: Plan, reference: str) -> Command:
-        """Build an image of that name."""
         arguments = (word for argument in plan.arguments for word in ("--build-arg", argument))
         options = ["--file", str(plan.dockerfile), "--tag", reference, *arguments]
         if not self._is_docker:

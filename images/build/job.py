@@ -57,7 +57,6 @@ class JobImageSpec(BuildSpec):
 
     @staticmethod
     def from_inputs(inputs: Mapping[str, Any]) -> "JobImageSpec":
-        """Return what the resource with these inputs is made of."""
         name, trainer = inputs["name"], inputs.get("trainer")
         if "requirements" in inputs:
             base = inputs.get("base", TRAINER.name)  # older states have none
@@ -98,11 +97,10 @@ class JobImageSpec(BuildSpec):
         if not path.is_file():
             return {"dockerfile": f"{path} is missing; give the Dockerfile's path in the context"}
         if _KEEPS_PROXY.search(path.read_text(errors="replace")) and logins(debian.proxies()):
-            text = (
-                f"{path} declares a proxy variable (ARG, ENV), so the image would keep the "
-                "password of this shell's proxy; leave that out: its steps have them anyway"
-            )
-            return {"dockerfile": text}
+            return {
+                "dockerfile": f"{path} declares a proxy variable (ARG, ENV): the image would keep "
+                "the password of this shell's proxy; leave that out: its steps have them anyway"
+            }
         return {}
 
     @property
@@ -122,8 +120,7 @@ class JobImageSpec(BuildSpec):
 
     def build(self, reporter: Context) -> Path:
         """Build the trainer's image before, where it is what this one starts from."""
-        trainer = trainer_of(self.trainer)
-        if trainer is not None:
+        if (trainer := trainer_of(self.trainer)) is not None:
             trainer.build(reporter)
             if trainer.reference != self.trainer:
                 raise RuntimeError(f"{trainer.context} has changed during this run; run it again")

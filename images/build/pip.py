@@ -1,8 +1,7 @@
 """This machine's pip, for an image: packages that Debian lacks, settings for a build's own pip.
 
-The packages are fetched on this machine, so the image needs no pip. Where a network inspects TLS or
-has an index of its own, a build's own `pip install` needs this machine's index and certificates.
-What pip prints when it fails, and what that means, is in pip_reasons.yaml.
+Where a network inspects TLS or has an index of its own, a build's own `pip install` needs this
+machine's index and certificates. What pip prints when it fails is in pip_reasons.yaml.
 """
 
 import ast
@@ -119,9 +118,9 @@ def _kind(text: str, kinds: Iterable[Mapping[str, str]]) -> str | None:
     searched = ((each, re.search(each["prints"], text, re.MULTILINE)) for each in kinds)
     for kind, found in searched:
         if found is not None:
-            parts = {name: part.split("\n") for name, part in found.groupdict("").items()}
-            lines = {name: [line.strip() for line in part] for name, part in parts.items()}
-            return kind["means"].format(**{name: "; ".join(lines[name]) for name in lines})
+            parts = found.groupdict("").items()
+            flat = {name: re.sub(r"\s*\n\s*", "; ", part.strip()) for name, part in parts}
+            return kind["means"].format(**flat)
     return None
 
 

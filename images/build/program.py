@@ -29,19 +29,16 @@ class Program(Spec):
 
     tool_version: str
     entrypoint: str
-    """Where the program is in the image."""
     prefix: ClassVar[str] = "slipway-"
     type: ClassVar[str] = tokens.PROGRAM
 
     @classmethod
     def from_inputs(cls, inputs: Mapping[str, Any]) -> "Program":
-        """Return what the resource with these inputs is made of."""
         path = Path(inputs["path"])
         return cls(inputs["name"], path, inputs["version"], inputs["entrypoint"])
 
     @classmethod
     def from_tool(cls, tool: Tool, entrypoint: str) -> "Program":
-        """Return the image of a tool that set-up has provided."""
         return cls(tool.name, tool.path, tool.version, entrypoint)
 
     @property
@@ -60,10 +57,7 @@ class Program(Spec):
         return f"{self.tool_version}-{self.content_hash[:DIGITS]}"
 
     def build(self, reporter: Context) -> Path:
-        """Write the archive to a new file, to be removed once it was brought in.
-
-        That takes a second, and another stack may be at it, too.
-        """
+        """Write the archive to a new file, to be removed once it was brought in."""
         images = cache_dir() / "images"
         images.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(
@@ -74,10 +68,7 @@ class Program(Spec):
 
 
 def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> None:
-    """Write an image with one program as `docker save` does (image specification 1.2).
-
-    The same program gives the same bytes: no time or user of this machine is in them.
-    """
+    """Write an image of one program as `docker save` does (v1.2), always with the same bytes."""
     with tempfile.TemporaryFile() as layer, tarfile.open(fileobj=file, mode="w") as tar:
         with tarfile.open(fileobj=layer, mode="w") as content, binary.open("rb") as program:
             # Programs expect it; webhook servers write their certificates to it.

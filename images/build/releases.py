@@ -16,16 +16,13 @@ SNAPSHOTS = {suite: of.get("snapshot") for suite, of in _FILE["suites"].items()}
 
 @dataclass(frozen=True)
 class Card:
-    """A kind of GPU, as torch has to know it.
-
-    Args:
-        architecture: Its compute capability, 9.0 as sm_90.
-        cuda: The newest CUDA, by its first number, that its driver runs; None where any will do.
-            https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
-    """
+    """A kind of GPU, as torch has to know it."""
 
     architecture: str
+    """Its compute capability, 9.0 as sm_90."""
     cuda: int | None = None
+    """The newest CUDA, by its first number, that its driver runs; None where any will do.
+    https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"""
 
     def runs(self, kernel: str) -> bool:
         """Return whether it runs kernels for an architecture: those of its own first number."""
@@ -35,14 +32,10 @@ class Card:
 
 @dataclass(frozen=True)
 class Release:
-    """A version of torch, such as 2.14.
+    """A version of torch, such as 2.14, in images that are made from a suite of Debian's.
 
-    Args:
-        suite: Debian's, which the images are made from.
-        debian: The versions of torch and torchvision that this suite has, for CPUs; empty where it
-            has another torch.
-        cuda: With which PyPI has it for GPUs; None where no image is made of that.
-        architectures: Of the GPUs that it has kernels for, as `torch.cuda.get_arch_list()`.
+    `debian` are the versions of torch and torchvision that the suite has, for CPUs; `cuda` is that
+    with which PyPI has it, for GPUs of these `architectures`. Each is empty where there is none.
     """
 
     torch: str

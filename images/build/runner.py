@@ -14,9 +14,7 @@ LIMIT = 1800.0
 PUSH_LIMIT = 3600.0
 """Seconds of one to push: the image for GPUs is 2.6 GB, which takes 45 minutes at 8 Mbit/s."""
 HOLDING = LIMIT + 3 * PUSH_LIMIT
-"""Seconds of the longest work that others wait for: to load an image and push it by three commands.
-
-A build has at most six of `LIMIT` each."""
+"""Seconds of the longest work that others wait for: a load, and a push by three commands."""
 _PAUSE = 1.0
 _TAIL_LINES = 30
 _STEP_LENGTH = 60
@@ -46,15 +44,11 @@ class Runner:
     """Variables besides this process's own."""
 
     def __post_init__(self) -> None:
-        """Begin with an empty log."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.write_bytes(b"")
 
     def run(self, title: str, command: Sequence[str], limit: float = LIMIT) -> None:
-        """Run `command` to its end.
-
-        It raises `BuildFailed`, also after `limit` seconds, or `InterruptedError` on Ctrl-C.
-        """
+        """Run `command`; raises `BuildFailed`, also after `limit`, or `InterruptedError`."""
         began = time.monotonic()
         for _ in range(ATTEMPTS):
             start, code = self._attempt(title, command, limit)
@@ -112,12 +106,9 @@ def logins(variables: Mapping[str, str]) -> set[str]:
 
 
 def _isolated() -> tuple[str, ...]:
-    """Return a prefix for commands: all their processes and mounts end with them, and they with us.
-
-    A killed builder would leave both. This needs root; other users' builders make a user namespace.
-    """
+    """Return a prefix for commands: their processes and mounts end with them, and they with us."""
     if os.geteuid() != 0:
-        return ()
+        return ()  # other users' builders make a user namespace
     namespaces = ("unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
     return ("setpriv", "--pdeathsig", "KILL", "--", *namespaces, "--")
 

@@ -84,7 +84,6 @@ class Spec(ABC):
 
     @property
     def repository(self) -> str:
-        """Its repository's name."""
         return f"{self.prefix}{self.name}"
 
     @property
@@ -137,7 +136,6 @@ class BuildSpec(Spec):
 
     @property
     def archive(self) -> Path:
-        """The file of the built image."""
         return cache_dir() / "images" / f"{self.repository}-{self.version}.tar"
 
     @property

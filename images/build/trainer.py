@@ -28,11 +28,9 @@ DOCKERFILE = "Dockerfile"
 class ImageSpec(BuildSpec):
     """An image to build out of a folder of this checkout.
 
-    `context` has a Dockerfile and the files that it copies. Python packages that its
-    `requirements.lock` lists are put beside them as `site-packages`, of a variant
-    `Dockerfile.cuda` those of `requirements.cuda.lock`, too, as `site-packages.cuda`; a lock file
-    may be of one version of torch: `requirements.cuda-2.14.lock`. Other variants' files are not in
-    its context.
+    Python packages that its `requirements.lock` lists are put beside its files as `site-packages`,
+    of a variant `Dockerfile.cuda` those of `requirements.cuda.lock`, or of one version of torch,
+    `requirements.cuda-2.14.lock`, as `site-packages.cuda`. Other variants' files are left out.
     """
 
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
@@ -45,7 +43,6 @@ class ImageSpec(BuildSpec):
 
     @classmethod
     def from_inputs(cls, inputs: Mapping[str, Any]) -> "ImageSpec":
-        """Return what the resource with these inputs is made of."""
         datasets = {name: DATASETS[name] for name in inputs["datasets"]}
         name, context = inputs["name"], Path(inputs["context"])
         dockerfile, torch = inputs.get("dockerfile", DOCKERFILE), inputs.get("torch")
@@ -84,8 +81,7 @@ class ImageSpec(BuildSpec):
         """Digits that change with anything that goes into the image, once it is settled."""
         digest = hashlib.sha256(self.content_hash.encode())
         for name, dataset in sorted(self.datasets.items()):
-            taken = dataset.taken()
-            if taken is None:
+            if (taken := dataset.taken()) is None:
                 raise RuntimeError(f"{self.name}: `make up` has yet to fetch its data set {name}")
             digest.update(f"\0{name}\0{taken.fingerprint}".encode())
         return digest.hexdigest()[:DIGITS]
@@ -167,20 +163,14 @@ MLFLOW = ImageSpec(
     dockerfile="Dockerfile.mlflow",
     estimate="about 1 minute at first, and 500 MB",
 )
-POSTGRES = replace(
-    MLFLOW,
-    name="slipway-postgres",
-    dockerfile="Dockerfile.postgres",
-)
+POSTGRES = replace(MLFLOW, name="slipway-postgres", dockerfile="Dockerfile.postgres")
 IMAGES = (TRAINER, TRAINER_CIFAR, TRAINER_CUDA, MLFLOW, POSTGRES)
 
 
 def trainer(torch: str | None = None, *, gpus: bool = False, cifar: bool = False) -> ImageSpec:
     """Return the trainer's image for a job that gets GPUs or none, and reads CIFAR-10 or does not.
 
-    The one for GPUs has torch for CUDA and both data sets; the others have Debian's torch and
-    MNIST. That with CIFAR-10 besides is an image of its own, so that no other job trains again. One
-    with another version of torch than the default has that in its name.
+    That with CIFAR-10 is an image of its own, so that no other job trains again.
     """
     default = TRAINER_CUDA if gpus else TRAINER_CIFAR if cifar else TRAINER
     if torch in {None, default.torch}:

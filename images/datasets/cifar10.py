@@ -1,17 +1,13 @@
 """CIFAR-10, and Fashion-MNIST's pictures in its format, for machines that can't download it.
 
 CIFAR-10 (https://www.cs.toronto.edu/~kriz/cifar.html) has 50,000 and 10,000 color pictures of
-32 x 32 pixels in ten classes. torchvision, which reads its python version, publishes the md5 of
-the files in its archive.
+32 x 32 pixels in ten classes. Fashion-MNIST (https://github.com/zalandoresearch/fashion-mnist) has
+60,000 + 10,000 grey ones of 28 x 28: they get a border of two black pixels and three equal colors,
+and of the training pictures the first 5,000 of each class are taken.
 
-Fashion-MNIST (https://github.com/zalandoresearch/fashion-mnist) has 60,000 + 10,000 grey pictures
-of 28 x 28 pixels in ten classes; Debian has it as a package. Like CIFAR-10's they get 32 x 32
-pixels, by a border of two black ones, and three equal colors. Of the training pictures the first
-5,000 of each class are taken, in their order; of the test pictures all, 1,000 of each class.
-
-CIFAR-10's python format, described on its page, is pickles of Python 2 and its numpy. Python 3's
-pickle module can't write Python 2's strings, and an array's pickle depends on numpy's version; so
-the few opcodes (see `pickletools`) are written here, and give the same bytes everywhere.
+CIFAR-10's python format is pickles of Python 2 and its numpy. Python 3 can't write Python 2's
+strings, and an array's pickle depends on numpy's version; so the few opcodes (see `pickletools`)
+are written here, and give the same bytes everywhere.
 """
 
 import gzip

@@ -74,7 +74,6 @@ class Dataset:
 
     @property
     def directory(self) -> Path:
-        """Where the verified files are kept."""
         return kept() / self.name
 
     @property
@@ -137,10 +136,7 @@ class Dataset:
         return None
 
     def copy_to(self, directory: Path) -> None:
-        """Copy the files, and write what they are beside them.
-
-        That has the `name`, the `classes` and each file's `md5`, by which torchvision verifies it.
-        """
+        """Copy the files, and a description of them, with the md5 that torchvision verifies."""
         sums = {}
         for name in self.files:
             source, target = self.directory / name, directory / name
@@ -177,10 +173,7 @@ class Dataset:
 
 
 def download(url: str, target: Path, reporter: Context) -> None:
-    """Write what `url` has to a file, whose directory is made.
-
-    It raises `NotAvailable`, also after `LIMIT` seconds, or `InterruptedError`.
-    """
+    """Write what `url` has to a file; raises `NotAvailable`, also after `LIMIT`, or as `Source`."""
     import requests  # noqa: PLC0415 (whatever knows of data sets would load it)
 
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -207,10 +200,7 @@ def download(url: str, target: Path, reporter: Context) -> None:
 
 
 def unpack(packed: Path, directory: Path, members: Mapping[str, str]) -> None:
-    """Take files out of a tar archive: `members`, the name of each in it by its path afterwards.
-
-    It raises `NotAvailable` where the archive or a file in it is missing, or it is something else.
-    """
+    """Take `members`, names by their paths afterwards, out of a tar; raises `NotAvailable`."""
     try:
         with tarfile.open(packed) as tar:
             for name, inside in members.items():

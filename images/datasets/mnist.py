@@ -1,8 +1,7 @@
 """MNIST: 60,000 and 10,000 handwritten digits of 28 x 28 pixels, as four IDX files.
 
-Its home is http://yann.lecun.com/exdb/mnist/. torchvision, which reads the files, publishes the
-md5 of each one's gzip archive, which a test makes again, byte for byte, out of the raw files: the
-sha256 of datasets.yaml stand for the same content. So a source may as well have the raw files.
+Its home is http://yann.lecun.com/exdb/mnist/. torchvision publishes the md5 of each one's gzip
+archive, which a test makes again out of the raw files: datasets.yaml has the sha256 of these.
 """
 
 import gzip

@@ -75,8 +75,7 @@ class Registry(Target):
         response = self._answer("HEAD", url, path)
         if response.status_code == 404:
             return None
-        digest = response.headers.get("Docker-Content-Digest")
-        if digest is not None:
+        if (digest := response.headers.get("Docker-Content-Digest")) is not None:
             return digest
         # The header may be missing, the digest is of the manifest's bytes.
         content = self._answer("GET", url, path).content

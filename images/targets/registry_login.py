@@ -58,19 +58,14 @@ def config(server: str, login: Login | None) -> dict[str, Any]:
 
 
 def find_login(server: str, how: How, credentials: str | None) -> Login | None:
-    """Return the login of a registry, of the Azure CLI or out of a file; None without one.
-
-    Without `credentials` it looks where docker and podman keep theirs. It raises `TargetError`
-    where the file named has no entry for it, or the Azure CLI gives none.
-    """
+    """Return a registry's login, the Azure CLI's or a file's; `TargetError` if that has none."""
     if how == "azure":
         return _by_azure(host(server))
     if credentials is None:
         known = (stored_login(server, file) for file in _places() if file.is_file())
         return next((login for login in known if login is not None), None)
     file = Path(credentials).expanduser()
-    login = stored_login(server, file)
-    if login is None:
+    if (login := stored_login(server, file)) is None:
         raise TargetError(
             f"{file} has no entry for {server}; write one with "
             f"`docker --config {file.parent} login {host(server)}`"
@@ -86,10 +81,7 @@ def docker_context() -> tuple[str, Path] | None:
 
 
 def stored_login(server: str, file: Path, *, ask_helpers: bool = True) -> Login | None:
-    """Return the login that a docker config.json, or the helper it names, has; None without one.
-
-    It raises `TargetError` where the file can't be read, is none, or its helper fails.
-    """
+    """Return the login that a docker config.json, or its helper, has, or None; or `TargetError`."""
     content = _content(file)
     auths = content.get("auths", {})
     for key in _keys(server):

@@ -72,10 +72,7 @@ def target_of(target: Mapping[str, Any], kinds: Mapping[str, Lazy] = TARGETS) ->
 
 
 def name_in(target: Any, reference: str) -> str | Placeholder:
-    """Return `Target.name` as far as a program or a preview knows it.
-
-    A node calls an image as it is called where it is built; a registry, with a `server`, does not.
-    """
+    """Return `Target.name` as far as a program or a preview knows it: a registry has a `server`."""
     if not isinstance(target, Mapping) or UNKNOWN in (target.get("kind"), target.get("server")):
         return UNKNOWN
     return within(str(target["server"]), reference) if "server" in target else reference

@@ -7,8 +7,7 @@ complete:
     slipway-trainer-0123456789ab.unpacked/image.tar   manifest and configuration, no layers
                                           0/ 1/ …     the files of each layer, the lowest first
 
-So a file uses its space once, in however many clusters, and removing one only removes names. It is
-never written to: containers see a layer as the lower directory of an overlay.
+So a file uses its space once. It is never written to: a layer is the lower directory of an overlay.
 """
 
 import hashlib
@@ -47,10 +46,7 @@ def directories(mounts: str) -> list[Path]:
 
 
 def link(source: Path, target: Path) -> None:
-    """Make `target` the same directory, owners, modes and attributes too.
-
-    It raises `CommandFailed` where files can't be linked, as between two file systems.
-    """
+    """Link a directory's files to `target`; `CommandFailed` as between two file systems."""
     places = (str(source), str(target))
     run("cp", "--archive", "--link", "--no-target-directory", *places, limit=_LIMIT)
 

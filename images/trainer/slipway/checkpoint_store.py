@@ -41,10 +41,7 @@ class Store:
         return sorted(self.directory.glob("step-*.pt"))
 
     def write(self, state: Mapping[str, Any], step: int) -> Path:
-        """Write the state after `step` steps so that it is there as a whole or not at all.
-
-        `ValueError` is raised when it has something else in it than tensors and plain values.
-        """
+        """Write a state, or nothing of it; `ValueError` unless it is tensors and plain values."""
         import torch  # noqa: PLC0415 - the package is for those, too, who have none
 
         begun = time.monotonic()
@@ -78,10 +75,7 @@ class Store:
         return path
 
     def newest(self) -> dict[str, Any] | None:
-        """Return the newest state that is as it was written; None where there is none yet.
-
-        `ValueError` is raised when there are some, and none of them is whole.
-        """
+        """Return the newest state that is whole; None without any, `ValueError` if none is."""
         import torch  # noqa: PLC0415 - as above
 
         files = self.files()
@@ -99,7 +93,6 @@ class Store:
         return None
 
     def due(self, step: int) -> bool:
-        """Return whether a checkpoint is due after `step` steps."""
         if self.counts_steps:
             return step % self.every == 0
         return time.monotonic() >= self.written + self.every

@@ -61,8 +61,7 @@ def latest() -> dict[str, Any] | None:
     """
     if (store := _store()) is None:
         return None
-    state = store.newest()
-    if state is not None:
+    if (state := store.newest()) is not None:
         store.events.emit("resumed", step=state["step"])
     return state
 

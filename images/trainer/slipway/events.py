@@ -53,10 +53,7 @@ class Events:
 
 
 def reported(line: str) -> dict[str, Any]:
-    """Return the event that a line of output ends with; an empty map for any other line.
-
-    A progress bar leaves its line open, and what is printed next continues it.
-    """
+    """Return the event that a line ends with, perhaps after a progress bar; empty without one."""
     begins = line.find(_EVENT)
     return json_map(line) or (json_map(line[begins:]) if begins > 0 else {})
 
@@ -64,8 +61,7 @@ def reported(line: str) -> dict[str, Any]:
 def json_map(text: str) -> dict[str, Any]:
     """Return the map that a text of JSON holds; an empty one for any other, or one too deep.
 
-    Integers of more than 15 digits are floats, perhaps infinite ones, and lone surrogates, as names
-    of files have, are escaped.
+    Integers of more than 15 digits are floats; lone surrogates, as in names of files, are escaped.
     """
     # Most lines of a log are plain text, and most events are flat and have nothing escaped.
     if not text.lstrip().startswith("{"):

@@ -13,20 +13,14 @@ from slipway.events import Events, harmless, own_rank, warn
 MOST_EPOCHS = 1000
 """Of each number the latest are kept."""
 _latest: dict[str, float] = {}
-"""Each number's latest value, by name."""
 _epochs: dict[str, dict[int, float]] = {}
-"""Each number's values by epoch, by name."""
 
 
 def numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    """Return those of `values` that are numbers, NaN too, as Python's; warn of the others.
-
-    What has an `item`, as tensors and numpy's arrays of a single element, is what that returns.
-    """
+    """Return those of `values` that are numbers, NaN and tensors of one too; warn of the others."""
     found = {}
     for name, value in values.items():
-        number = _number(value)
-        if number is None:
+        if (number := _number(value)) is None:
             warn(f"{name}={value!r:.60} is left out: it is no number")
         else:
             found[str(name)] = number

@@ -1,8 +1,7 @@
 """What a rank leaves behind when it ends: its termination message.
 
-The kubelet copies the file /dev/termination-log of a container into the pod's status, up to
-4096 bytes of it, so a result reaches the job's owner without anybody reading logs. Of a message
-that is longer the log has the whole: an event `summary`, which `make up` reads where the message
+The kubelet copies up to 4096 bytes of a container's /dev/termination-log into the pod's status. Of
+a longer message the log has the whole: an event `summary`, which `make up` reads where the message
 says in `cut` that something of it is missing.
 https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
 """
@@ -29,8 +28,7 @@ _stand_in: dict[str, str] = {}
 
 def leave(message: dict[str, Any]) -> None:
     """Write `message` where `place` says, when there is a place for it."""
-    path = place()
-    if path is None:
+    if (path := place()) is None:
         return
     left = whole = corrected(message)
     if "SLIPWAY_MESSAGE_DIR" not in os.environ:
@@ -48,8 +46,7 @@ def corrected(message: dict[str, Any]) -> dict[str, Any]:
 def place() -> Path | None:
     """Return the file for this process' message; None without one, as outside of a pod.
 
-    A process that `slipway_trainer.launch` waits for has a file of its own in SLIPWAY_MESSAGE_DIR,
-    of any length. Otherwise it is the container's, for the first of several processes.
+    It is in SLIPWAY_MESSAGE_DIR where a launcher waits, else the container's, for its first rank.
     """
     if directory := os.environ.get("SLIPWAY_MESSAGE_DIR"):
         return Path(directory, f"{own_rank()}.json")
@@ -77,8 +74,7 @@ def fit(message: dict[str, Any]) -> dict[str, Any]:
     """Return `message`, or as much of it as is JSON of at most LIMIT_BYTES.
 
     Then `cut` lists the fields of which something is missing: whatever is longest, a tenth at a
-    time. What goes first matters least: outer lines of a traceback, numbers of early epochs, and
-    artifacts after artifacts.json. Of a failure there is no `cut`: its traceback is in the log.
+    time, what matters least first. Of a failure there is no `cut`: its traceback is in the log.
     """
     left, cut = dict(message), set[str]()
 
@@ -111,12 +107,15 @@ def _shorter(value: Any, *, keeps_end: bool) -> Any:
     return dict(list(value.items())[:most])
 
 
-def name_stand_in(root: str | Path) -> None:
-    """Have any message name what `root` has in CIFAR-10's place, if it has, by its file DATASET.
+def about(root: str | Path) -> dict[str, Any]:
+    """Return what a directory's file DATASET says of the data set in it; empty without one."""
+    file = Path(root, "DATASET")
+    return json_map(file.read_text()) if file.is_file() else {}
 
-    The first time, standard error names it, too.
-    """
-    name = json.loads(Path(root, "DATASET").read_text())["name"]
+
+def name_stand_in(root: str | Path) -> None:
+    """Have any message name what `root` has in CIFAR-10's place, by its file DATASET."""
+    name = about(root)["name"]
     if name != "cifar10" and not _stand_in:
         print(f"{root} has no CIFAR-10 but {name} in its format", file=sys.stderr, flush=True)
         atexit.register(_correct)

@@ -33,10 +33,7 @@ _OTHERS = (
 
 
 def watch(autograd: Any) -> None:
-    """Look at each backward pass, unless ranks may be joined in another way.
-
-    Children of multiprocessing are none of the job's ranks.
-    """
+    """Look at each backward pass, unless this is no rank, or ranks may be joined in another way."""
     rpc = sys.modules.get("torch.distributed.rpc.api")
     has_rpc = rpc is not None and getattr(rpc, "_is_current_rpc_agent_set", bool)()
     if not (multiprocessing.parent_process() or has_rpc or any(map(sys.modules.get, _OTHERS))):
@@ -104,9 +101,9 @@ class _Watch:
 
 
 def noted(directory: Path) -> list[list[int]]:
-    """Return the notes of a pod's processes: its rank, its world's size, and who it trains with.
+    """Return the notes of a pod's processes: rank, world's size, lowest rank of each of its groups.
 
-    Of each group that is the lowest rank. A process beside them that trained alone is a helper.
+    A process beside those that trained with others is a helper.
     """
     notes = {tuple(json.loads(path.read_text())) for path in directory.glob("trained-*.json")}
     return [list(note) for note in sorted(filter(_is_joined, notes)) or sorted(notes)]

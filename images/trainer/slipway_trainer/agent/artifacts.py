@@ -2,8 +2,7 @@
 
 Any URL that fsspec knows will do: file:///results (a mounted volume), abfs://container/folder with
 adlfs and its AZURE_STORAGE_* variables, s3://bucket/folder and gs://bucket/folder with obstore and
-its AWS_* and GOOGLE_* variables. Repeating what fails for a moment is left to the store's own
-client. https://filesystem-spec.readthedocs.io/
+its AWS_* and GOOGLE_* variables. https://filesystem-spec.readthedocs.io/
 
 Where a stack keeps all jobs' files, two runs of a job stay: the last one, and the last one before
 it that succeeded. Whether one did, no pod knows: the next run's pods get its id.
@@ -74,11 +73,7 @@ def sync(
     A list of them, `LIST`, is written beside them as the last one: where it is, everything is. It
     comes first in what is returned. Those in `sent` are there already, and only compared.
 
-    Raises:
-        TimeoutError: it took longer than `LIMIT_SECONDS`.
-        NotArrivedError: a copy differs from its file.
-        ValueError: the URL is none that fsspec knows.
-        Exception: whatever the store's client raises; a copy may then be incomplete.
+    Raises `TimeoutError` after `LIMIT_SECONDS`, `NotArrivedError`, or what the store's client does.
     """
     begun, files = time.monotonic(), dict[str, dict[str, Any]]()
     paths, others = sort(directory)
@@ -110,10 +105,7 @@ def sync(
 
 
 def sort(directory: Path) -> tuple[dict[str, Path], list[str]]:
-    """Return the files below a directory by their names, and the names of what is not copied.
-
-    That is never opened: to open a FIFO may take for ever.
-    """
+    """Return a directory's files by name, and the names of what is not copied, nor opened."""
     files, others = dict[str, Path](), list[str]()
     for path in sorted(directory.rglob("*")):
         name = str(path.relative_to(directory))
@@ -145,10 +137,7 @@ def _verify(store: "AbstractFileSystem", target: str, sent: dict[str, Any]) -> N
 
 
 def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[int, str]:
-    """Copy what `url` names to `target`; return its size in bytes and its sha256.
-
-    `TimeoutError` is raised when the store gave nothing for so many seconds.
-    """
+    """Copy `url` to `target`, or `TimeoutError` when it stalls; return its size and sha256."""
     digest, size = sha256(), 0
     with time_limit(stall_seconds, "opening it"):
         store, path = store_of(url)
@@ -192,8 +181,7 @@ def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> 
     """Remove what runs before the one just copied to `url` left, and return their ids.
 
     What the run that `succeeded` last left stays; where None is known, what any run left whose
-    program ended well. Ids have the time of submission, so what later runs left stays, too. It
-    raises whatever the store's client does.
+    program ended well. Ids have the time of submission, so what later runs left stays, too.
     """
     store, root = store_of(url)
     if is_success:

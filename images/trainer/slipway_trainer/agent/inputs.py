@@ -4,13 +4,11 @@
     python3 -m slipway_trainer.inputs '{"url": "https://…", "sha256": "…", "cache": "/opt/data"}'
 
 A job's pods run it before its program, in a container of the trainer's image, whatever image the
-program has; so it imports no torch. Repeating what fails for a moment is left to the store's own
-client. How long all of it may take is up to the job's `startTimeout`.
+program has. How long it may take is up to the job's `startTimeout`.
 
-Data are fetched once for all pods that share a cache, proved to be what they are, and unpacked. The
-cache has a directory for each content, by its sha256; it gets that name when all of it is there, so
-what was interrupted is begun anew. A tar or zip archive is unpacked into it, any other file lies in
-it by its own name.
+Data are fetched once for all pods that share a cache, which has a directory for each content, by
+its sha256; it gets that name when all of it is there. A tar or zip archive is unpacked into it, any
+other file lies in it by its own name.
 """
 
 import fcntl
@@ -31,11 +29,10 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from slipway import termination
-from slipway_trainer.agent.artifacts import STALL_SECONDS, copy, described
+from slipway_trainer.agent.artifacts import STALL_SECONDS, copy, described, time_limit
 from slipway_trainer.training import report
 
 _TURN_SECONDS = 3600.0
-_POLL_SECONDS = 0.5
 
 
 class NotFetchedError(Exception):
@@ -89,11 +86,7 @@ class Data:
 
 
 def fetch_input(wanted: Input, stall_seconds: float = STALL_SECONDS) -> int:
-    """Put an input where its job finds it, whole or not at all, and return its size in bytes.
-
-    Raises:
-        NotFetchedError: it is not there, it is another file by now, or the store does not give it.
-    """
+    """Put an input where its job finds it, or raise `NotFetchedError`; return its size in bytes."""
     target = Path(wanted.path)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.part")
@@ -121,11 +114,7 @@ def fetch_input(wanted: Input, stall_seconds: float = STALL_SECONDS) -> int:
 
 
 def fetch_data(data: Data, turn_seconds: float = _TURN_SECONDS) -> int:
-    """See that the cache has it, and return how many bytes were fetched for that: 0 if it had it.
-
-    Raises:
-        NotFetchedError: it is not there, it is something else, or it can't be unpacked.
-    """
+    """See that the cache has it, or raise `NotFetchedError`; return how many bytes were fetched."""
     cache = Path(data.cache)
     # Of this pod: where a lock holds for one node only, others may be fetching it, too.
     own = f".{data.sha256}.{socket.gethostname()}"
@@ -190,35 +179,26 @@ def _turn(data: Data, limit_seconds: float) -> Iterator[None]:
     cache = Path(data.cache)
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / f".{data.sha256}.lock").open("w") as lock:
-        until = time.monotonic() + limit_seconds
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise NotFetchedError(
-                        f"{data}: another pod has been fetching it for {limit_seconds:.0f} s. See "
-                        "that pod's log, and remove it if it hangs"
-                    ) from None
-                time.sleep(_POLL_SECONDS)
+        try:
+            with time_limit(limit_seconds, "waiting for another pod"):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        except TimeoutError:
+            raise NotFetchedError(
+                f"{data}: another pod has been fetching it for {limit_seconds:.0f} s. See that "
+                "pod's log, and remove it if it hangs"
+            ) from None
         yield
 
 
 def _provide(wanted: dict[str, Any]) -> str:
     """Fetch an input or a job's data; return what was done."""
     begun = time.monotonic()
-    url, digest = wanted["url"], wanted["sha256"]
-    if "name" in wanted:
-        artifact = Input(**wanted)
-        what, size = str(artifact), fetch_input(artifact)
-    else:
-        data = Data(**wanted)
-        what, size = f"{data} in {data.directory}", fetch_data(data)
-        if size == 0:
-            return f"{what}: 0 bytes fetched, it was there, sha256 {digest}"
-    seconds = time.monotonic() - begun
-    return f"{what}: {size} bytes from {url} in {seconds:.1f} s, sha256 {digest}"
+    known = Input(**wanted) if "name" in wanted else Data(**wanted)
+    size = fetch_input(known) if isinstance(known, Input) else fetch_data(known)
+    done = f"{size} bytes from {known.url} in {time.monotonic() - begun:.1f} s"
+    if size == 0 and isinstance(known, Data):
+        done = f"0 bytes fetched, {known.directory} was there"
+    return f"{known}: {done}, sha256 {known.sha256}"
 
 
 def main(arguments: Sequence[str]) -> int:

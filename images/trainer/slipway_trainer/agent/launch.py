@@ -6,9 +6,8 @@
 
 It starts it where `Place` is, makes SLIPWAY_OUTPUT_DIR, adds the numbers in its metrics.json to the
 termination message, and copies what is in it to the URL SLIPWAY_OUTPUTS, also when the program
-failed. A job without it has SLIPWAY_KEPT, where its stack keeps the files of the last runs; that a
-file could not be kept there is no failure. With SLIPWAY_OUTPUTS_EVERY, in seconds, they are copied
-while the program runs, too.
+failed, or to SLIPWAY_KEPT, where a file that could not be kept is no failure. With
+SLIPWAY_OUTPUTS_EVERY, in seconds, they are copied while the program runs, too.
 Checkpoints lie in SLIPWAY_CHECKPOINT_DIR, or at the URL SLIPWAY_CHECKPOINT_URL, with which that
 directory is kept alike; those of a program that ended well are removed. Where that URL has none
 they come from SLIPWAY_CHECKPOINT_URL_BEFORE, which may be another stack's: nothing changes there,
@@ -16,11 +15,7 @@ and after a success `ended` at the own place says that those are not to be gone 
 
 Several processes run under torchrun, unless a command starts them; their messages become the
 container's one. A single process of the image's own programs just replaces this one when nothing is
-left to do. So this module starts in milliseconds: it imports neither torch nor fsspec unless they
-are needed.
-
-With SLIPWAY_TRACKING a process beside the program sends what it reports to a tracking server, and
-has ten seconds for the rest when the program has ended; the address of the run is in the message.
+left to do. So this module imports neither torch nor fsspec unless they are needed.
 """
 
 import argparse
@@ -161,10 +156,7 @@ def _failed(what: str, error: Exception) -> str:
 
 
 def _set_torchruns_variables() -> None:
-    """Set what torchrun sets besides, by which frameworks know who they are.
-
-    https://docs.pytorch.org/docs/2.14/elastic/run.html#environment-variables
-    """
+    # https://docs.pytorch.org/docs/2.14/elastic/run.html#environment-variables
     if "TORCHELASTIC_RUN_ID" in os.environ:
         ranks = dict.fromkeys(("GROUP_RANK", "ROLE_RANK", "NODE_RANK"), os.environ["RANK"])
         size = os.environ["WORLD_SIZE"]

@@ -32,12 +32,7 @@ class Mirror:
         self._warned = ""
 
     def fetch(self, other: str | None = None) -> bool:
-        """Put what the URL has, or another one, into the directory; return whether it has files.
-
-        Of what comes from another URL nothing is copied, so a later pod finds them there as well.
-
-        It raises `TimeoutError` after `LIMIT_SECONDS`, and whatever the store's client does.
-        """
+        """Put what the URL has, or another, into the directory; return whether there are files."""
         self.directory.mkdir(parents=True, exist_ok=True)
         url = self.url if other is None else other
         with time_limit(LIMIT_SECONDS, f"fetching {url}"):
@@ -47,7 +42,7 @@ class Mirror:
                 target = self.directory / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 store.get_file(path, str(target))
-                self._copied[name] = _state(target)
+                self._copied[name] = _state(target)  # so another URL's stay there alone
         return bool(self._copied)
 
     @contextmanager

@@ -37,10 +37,7 @@ _COLORS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 class Lines:
-    """Passes what is written to it on to a file, in whole lines, and gives each to `see` then.
-
-    A container's log has no others, and so nothing that `see` leads to comes within one.
-    """
+    """Passes what is written to it on to a file, in whole lines, and gives each to `see` then."""
 
     def __init__(self, sink: IO[bytes], see: Callable[[str], None]) -> None:
         self._sink, self._see, self._open = sink, see, b""
@@ -67,10 +64,7 @@ class Search:
         self.lines: queue.Queue[str | None] = queue.Queue(_MOST_LINES)
 
     def until(self, end: Callable[[], None], prefix: str) -> None:
-        """Search the `lines`, those of several ranks from a prefix on to the next one's.
-
-        It goes on until `end` returns in a thread of its own.
-        """
+        """Search the `lines`, from a rank's prefix to the next one's, until `end` has returned."""
 
         def wait() -> None:
             end()

@@ -3,8 +3,7 @@
     python3 -m slipway_trainer.agent.processes 2 train.py --epochs 1
 
 `slipway_trainer.launch` runs this; the exit code is the one of the rank that failed first, and its
-message goes to SLIPWAY_MESSAGE_DIR. torchrun itself always ends with 1, and notes times in whole
-seconds, in which all others have failed too: their connections closed.
+message goes to SLIPWAY_MESSAGE_DIR. torchrun always ends with 1, and notes times in whole seconds.
 """
 
 import json
@@ -38,11 +37,10 @@ _NUMBERS_BYTES = 2**20
 
 
 def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
-    """Return what the processes that left their messages in `directory` have to say together.
+    """Return the message of all processes that left one in `directory`.
 
-    After a success that is what the lowest rank said, with the samples that all of them saw. When
-    one of the `processes` doesn't tell how many it saw, their sum is not known.
-    After a failure it is what `main` noted of the first rank that failed.
+    After a success it is the lowest rank's, with the sum of the samples, where all `processes`
+    told theirs; after a failure what `main` noted of the first rank that failed.
     """
     if code != 0:
         return read(directory / FIRST_FAILURE) or from_log("", code)
@@ -57,10 +55,7 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
 
 
 def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
-    """Return `message` with the numbers that this process logged, and those in `NUMBERS`.
-
-    They do not replace those that it has itself.
-    """
+    """Return `message` with what it lacks of the numbers logged here, and of those in `NUMBERS`."""
     path, printed = directory / NUMBERS, logged()
     found = read(path, _NUMBERS_BYTES) if path.is_file() else {}
     if path.is_file() and not found:
@@ -77,10 +72,9 @@ def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
 def besides(
     directory: Path, own: Mapping[str, Any], pid: int = 0, text: str = ""
 ) -> dict[str, Any]:
-    """Return the message `own` of a success, with what the processes' notes in `directory` add.
+    """Return the message `own` of a success, with who trained with whom, by notes in `directory`.
 
-    That is who trained with whom, and what ended a child of the process `pid`, as `text`, the end
-    of its standard error, may have it.
+    And with what ended a child of the process `pid`, which the end of its output, `text`, may have.
     """
     failed = [each for each in map(read, directory.glob("failed-*.json")) if each.get("pid") != pid]
     printed = _OF_A_CHILD.search(text)
@@ -102,12 +96,7 @@ def without_a_trace(directory: Path) -> dict[str, Any]:
 
 
 def from_log(text: str, code: int) -> dict[str, Any]:
-    """Return the message for a program that ended with `code` and left none.
-
-    Args:
-        text: The end of its standard error: a traceback there is the error.
-        code: As a shell has it, or Python.
-    """
+    """Return the message for a program that left none, by the end of its standard error."""
     if code == 0:
         return {}
     # Python ends with 1 by an exception, argparse with 2. With others a program ends by itself.
@@ -187,13 +176,13 @@ def _replicas() -> list[str]:
 def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
     """Note what the rank that failed first has to say, and return its exit code.
 
-    The others fail because of it: they report a peer, or torchrun ends them. Of those that failed
-    by themselves it is the one that wrote its last words first. One that was killed wrote none: its
-    last ones are older still.
+    The others report a peer, or torchrun ends them. Of those that failed by themselves it is the
+    one that wrote its last words first; those of one that was killed are older still.
     """
     found = []
     for rank, failure in failures.items():
-        words, log = directory / f"{rank}.json", _log(directory, failure.local_rank)
+        words = directory / f"{rank}.json"
+        [log] = (directory / "logs").glob(f"*/attempt_0/{failure.local_rank}/stderr.log")
         if "error" not in (message := read(words)):
             words = words if words.exists() else log
             if message := recorded(directory, failure.exitcode, failure.pid, rank):
@@ -214,12 +203,6 @@ def _end_of(path: Path) -> str:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - LAST_BYTES))
         return file.read(LAST_BYTES).decode(errors="replace")
-
-
-def _log(directory: Path, local_rank: int) -> Path:
-    """Return the file that torchrun put a process' standard error into."""
-    [path] = (directory / "logs").glob(f"*/attempt_0/{local_rank}/stderr.log")
-    return path
 
 
 if __name__ == "__main__":

@@ -2,10 +2,8 @@
 
     python3 -m slipway_trainer.tar file:///opt/kept/outputs/mine/mine-20261124-101500-ab12
 
-The URL is any that fsspec knows. `succeeded` in place of the run's id is the last run that ended
-well, where its stack keeps the files. A list of files, artifacts.json, comes before those that it
-names; what it names and is not there is left out, for the reader to miss. Without a list all files
-come.
+`succeeded` in place of the run's id is the last run that ended well. A list of files,
+artifacts.json, comes before those that it names; without a list all files come.
 """
 
 import json

@@ -1,14 +1,10 @@
 """Has torchvision's MNIST, FashionMNIST and CIFAR10 find the image's data, without a download.
 
 In the image torchvision.datasets imports this at its end (Dockerfile). A loader that lacks its
-files gets links to the image's in the directory where it looks, or, where that can't be written to,
-in the one for temporary files. What is there already is what is read, and other data sets' loaders,
-such as KMNIST, download as ever.
-
+files gets links to the image's in the directory where it looks, or in the one for temporary files.
 CIFAR10 takes what stands in for CIFAR-10 in the image, too: sitecustomize names it in the result.
 """
 
-import json
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,15 +16,11 @@ from torchvision.datasets.cifar import CIFAR10
 from torchvision.datasets.mnist import MNIST, FashionMNIST
 from torchvision.datasets.utils import check_integrity
 
+from slipway.termination import about
+
 IMAGE = Path("/data")
 _RAW = {"mnist/MNIST/raw": MNIST, "fashion-mnist/FashionMNIST/raw": FashionMNIST}
 _exists, _intact = MNIST._check_exists, CIFAR10._check_integrity  # noqa: SLF001
-
-
-def about() -> Any:
-    """Return what the image has as CIFAR-10: its `name`, and each file's `md5`; empty for none."""
-    described = IMAGE / "cifar10" / "DATASET"
-    return json.loads(described.read_text()) if described.is_file() else {}
 
 
 def _check_exists(self: Any) -> bool:
@@ -42,15 +34,15 @@ def _check_exists(self: Any) -> bool:
 def _check_integrity(self: Any) -> bool:
     if _intact(self):
         return True
-    images, sums = IMAGE / "cifar10" / CIFAR10.base_folder, about()
-    if self.base_folder != CIFAR10.base_folder or not sums:
+    images, sums = IMAGE / "cifar10" / CIFAR10.base_folder, about(IMAGE / "cifar10").get("md5")
+    if self.base_folder != CIFAR10.base_folder or sums is None:
         return False
     _link(self, images, lambda: f"{self.root}/{self.base_folder}")
-    if not all(check_integrity(Path(self.root, name), md5) for name, md5 in sums["md5"].items()):
+    if not all(check_integrity(Path(self.root, name), md5) for name, md5 in sums.items()):
         return False  # something else is there
 
     def own(listed: list[list[str]]) -> list[list[str]]:
-        return [[name, sums["md5"][f"{self.base_folder}/{name}"]] for name, _ in listed]
+        return [[name, sums[f"{self.base_folder}/{name}"]] for name, _ in listed]
 
     self.train_list, self.test_list = own(self.train_list), own(self.test_list)
     ((_, meta_md5),) = own([[self.meta["filename"], ""]])

@@ -17,6 +17,7 @@ from torchvision import datasets
 from torchvision.datasets import MNIST
 
 from slipway.checkpoint_store import sha256_of
+from slipway.termination import about
 from slipway_trainer.data import at_hand
 
 MNIST_SHA256 = {
@@ -51,10 +52,7 @@ class Data(ABC):
     def loaded(
         self, shares: Iterable[tuple[Tensor, float]], workers: int
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Yield pictures, labels and their weight, for each of `shares` in turn.
-
-        With `workers`, so many processes get the next batches ready meanwhile.
-        """
+        """Yield pictures, labels, weight of each of `shares`; `workers` processes read ahead."""
         weights = deque[float]()
 
         def indices() -> Iterator[Tensor]:
@@ -122,14 +120,11 @@ class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # torchvision is inside 
     def name(self) -> str:
         """The data set's true name: what stands in for CIFAR-10 in the image has another."""
         is_own = self.train_list == datasets.CIFAR10.train_list
-        return "cifar10" if is_own else str(at_hand.about()["name"])
+        return "cifar10" if is_own else str(about(at_hand.IMAGE / "cifar10")["name"])
 
 
 def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
-    """Read MNIST from `root`, at most the first `limit` samples.
-
-    It raises `RuntimeError` where the files are missing, or are others than those published.
-    """
+    """Read the first samples of MNIST; `RuntimeError` for missing files, or not those published."""
     dataset = MNIST(root, train=train, download=False)
     folder, prefix = Path(dataset.raw_folder), "train" if train else "t10k"
     for name, published in MNIST_SHA256.items():
@@ -149,10 +144,7 @@ def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -
 
 
 def cifar10(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
-    """Read CIFAR-10, or what `root` has in its place, at most the first `limit` samples.
-
-    It raises `RuntimeError` where the files are missing, or are others than those published.
-    """
+    """Read the first samples of CIFAR-10, or of what `root` has in its place; raises as `mnist`."""
     dataset = CIFAR10(root, train=train, download=False)
     return Samples(
         dataset.name,

@@ -72,10 +72,7 @@ class RecordIndexService:
             yield share or self.ledger.first_batch()
 
     def epochs(self) -> Iterator[int]:
-        """Yield the numbers of the epochs that are left, from the one at hand; close each one.
-
-        Within one, iterating over this service ends with the epoch.
-        """
+        """Yield the numbers of the epochs left, within which iterating ends; close each one."""
         self._by_epoch = True
         while not self._over:
             epoch = self.ledger.epoch

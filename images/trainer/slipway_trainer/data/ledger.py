@@ -1,15 +1,12 @@
 """Who trains on which sample: every sample exactly once per epoch, whatever the world. No torch.
 
-`batches` says so for a fixed world of ranks, `Ledger` for workers that come and go: it also knows
-which samples are in the model.
-
-Each step takes the next samples in the order of the epoch, a batch for each worker in rank order.
-So the ledger and the list of workers say what each of them has, and every rank computes the same
-without asking anybody.
+`batches` says so for a fixed world of ranks, `Ledger` for workers that come and go. Each step takes
+the next samples in the order of the epoch, a batch for each worker in rank order, so every rank
+computes the same without asking anybody.
 
 The ledger belongs to the model: an index counts once the optimizer has made the step it was in,
 and a worker that takes over another one's model takes over its ledger, too. What was trained in a
-model that is lost is then not counted, and it is next again, for whoever is there.
+model that is lost is next again, for whoever is there.
 """
 
 import base64
@@ -31,11 +28,9 @@ def batches(
 
     The first `start` samples of the order are those that all ranks have done already.
 
-    A global batch is `batch_size * world_size` samples; the last one is what is left. Its
-    samples are dealt out in turn, so in the last one a rank may get one sample less than
-    another, or none. No sample is padded, dropped or counted twice, which
-    `torch.utils.data.DistributedSampler` does when the shards come out uneven. All ranks
-    yield equally often, as a collective operation in every step needs.
+    A global batch is `batch_size * world_size` samples, dealt out in turn; the last one is what is
+    left, so a rank may get one sample less than another, or none. No sample is padded, dropped or
+    counted twice, as by torch's DistributedSampler, and all ranks yield equally often.
     """
     global_size = batch_size * world_size
     for begin in range(start, len(order), global_size):
@@ -104,7 +99,6 @@ class Ledger:
         return min(workers * self.terms.batch_size, len(self._order) - self.position)
 
     def first_batch(self) -> list[int]:
-        """Return the epoch's first indices."""
         return self._order[: self.terms.batch_size]
 
     def advance(self, workers: int) -> None:
@@ -130,8 +124,7 @@ class Ledger:
     def audit(self) -> dict[str, Any]:
         """Return how often the indices of this epoch were counted.
 
-        `sha256` is that of one byte per index in the data set's order, how often it was counted:
-        for a complete epoch that of `size` bytes of value 1.
+        `sha256` is that of one byte per index, its count, in the data set's order.
         """
         once = self.counts.count(1)
         missing = self.counts.count(0)

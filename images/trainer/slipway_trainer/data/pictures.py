@@ -22,6 +22,7 @@ from torchvision.datasets import ImageFolder
 from torchvision.datasets.folder import default_loader
 from torchvision.transforms import v2
 
+from slipway.termination import about
 from slipway_trainer.data import shards
 from slipway_trainer.data.datasets import CIFAR10, Data
 
@@ -63,8 +64,7 @@ class Pictures(Data):
             # They are listed class by class.
             chosen = torch.arange(limit) * len(files) // limit
             files.samples = [files.samples[index] for index in chosen.tolist()]
-        about = directory / "DATASET"
-        self.name = str(json.loads(about.read_text())["name"] if about.exists() else directory.name)
+        self.name = str(about(directory).get("name", directory.name))
         self.classes = tuple(classes)
         self.size, self.device = size, device
         self._files = files

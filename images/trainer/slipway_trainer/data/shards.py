@@ -36,13 +36,9 @@ class Place(NamedTuple):
 
 @cache
 def samples(directory: Path) -> tuple[tuple[str, Place], ...]:
-    """Return the class and the place of each picture in the shards of a directory.
+    """Return class and place of each picture in a directory's shards; `ValueError` for wrong ones.
 
-    Returns:
-        Nothing where it has no shards, or has folders, which are its classes then.
-
-    Raises:
-        ValueError: a shard can't be read, or has a picture that can't be a sample.
+    Nothing where it has no shards, or has folders, which are its classes then.
     """
     entries = sorted(directory.iterdir())
     files = [entry for entry in entries if _SHARD.search(entry.name)]

@@ -37,7 +37,7 @@ class Checkpoints:
     def begin(self, training: "Training", state: Mapping[str, Any] | None) -> None:
         """Count time from now on, and go on from `state` where there is one."""
         self.store.written = time.monotonic()
-        report.await_checkpoint()
+        report.saves.set()
         if state is not None:
             self._resume(training, state)
 

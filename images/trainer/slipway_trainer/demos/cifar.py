@@ -4,8 +4,7 @@ Alone:
     python3 -m slipway_trainer.cifar --data-dir /data/cifar10 --output-dir outputs
 Two processes on one machine:
     torchrun --nproc-per-node 2 -m slipway_trainer.cifar --data-dir /data/cifar10 --timeout 5
-As a PyTorchJob the operator sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and the
-containers run the same line as alone.
+The containers of a PyTorchJob run the same line as alone.
 """
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch

@@ -4,8 +4,8 @@ Alone:
     python3 -m slipway_trainer.images --data mnist_png --size 28
 Two processes on one machine:
     torchrun --nproc-per-node 2 -m slipway_trainer.images --data mnist_png --workers 2
-As a PyTorchJob with `data` the containers find the folder by SLIPWAY_DATA_DIR. Without any of
-these it trains on 6,000 of the pictures that are in the image, written as PNG files first.
+The containers of a PyTorchJob with `data` find the folder by SLIPWAY_DATA_DIR. Without any of these
+it trains on 6,000 of the pictures that are in the image, written as PNG files first.
 """
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch

@@ -1,7 +1,7 @@
 """What the demos have in common: joining the other ranks, the training loop, and what is left.
 
-`main` joins them, `Training.run` reads from top to bottom as a training program does, and
-`Training.epoch` is its loop. `mnist_elastic` uses both of these, for workers that come and go.
+`Training.run` reads from top to bottom as a training program does, and `Training.epoch` is its
+loop. `mnist_elastic` uses both of these, for workers that come and go.
 """
 
 import argparse
@@ -31,6 +31,7 @@ from slipway_trainer.training.tracker import Tracker
 from slipway_trainer.training.validation import evaluate
 
 Result = TypeVar("Result")
+_BEGAN = time.monotonic()  # before it joins the other ranks
 
 
 def main(
@@ -39,13 +40,12 @@ def main(
     """Train on a fixed world as the command line says, leave the result behind, and end."""
 
     def train(events: Events) -> dict[str, Any]:
-        started, args = time.monotonic(), parser.parse_args()
+        args = parser.parse_args()
         # Join before anything else can fail: then the other ranks notice at once if this one does.
         use_cuda = not args.no_cuda
         args.backend = args.backend or distributed.default_backend(use_cuda)
         world = distributed.join(args.backend, timedelta(minutes=args.timeout), use_cuda)
-        summary = Training(task(args), args, events, world).run()
-        return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
+        return Training(task(args), args, events, world).run()
 
     report.run(train)
 
@@ -53,11 +53,8 @@ def main(
 class Training:
     """A model in training, on one of the ranks that do so together.
 
-    Attributes:
-        world: The ranks.
-        model: `net`, made to average its gradients over all ranks.
-        position: How many samples of this epoch all ranks together have trained on.
-        steps: Of the whole run.
+    `position` is how many samples of this epoch all ranks together have trained on; `steps` are
+    those of the whole run; `model` is `net`, made to average its gradients over all ranks.
     """
 
     def __init__(
@@ -195,8 +192,7 @@ class Training:
         if self.dtype is None:
             few = self.first(min(args.batch_size, PROBED))
             total = self.tracker.total
-            found = self.agree("precision", lambda: choose(self.net, *few, total))
-            self.dtype, self.ratio = found
+            self.dtype, self.ratio = self.agree("precision", lambda: choose(self.net, *few, total))
         self.events.emit("started", **vars(args) | self.facts())
         self.tracker.start()
         if self.checkpoints is not None:
@@ -210,7 +206,8 @@ class Training:
     def summary(self) -> dict[str, Any]:
         """Return what the run came to, for the termination message of this rank."""
         told = {"backend": self.args.backend, "dataset": self.train_set.name}
-        return self.tracker.summary() | told | self.facts()
+        seconds = round(time.monotonic() - _BEGAN, 3)
+        return self.tracker.summary() | told | self.facts() | {"duration_seconds": seconds}
 
     def facts(self) -> dict[str, Any]:
         """Return how it trains, for the events and the result; and on which GPU, if on one."""
@@ -224,7 +221,6 @@ class Training:
         return facts
 
     def require_bound(self, loss: float, when: str) -> None:
-        """Raise `FloatingPointError` when the loss is no finite number."""
         if not math.isfinite(loss):
             raise FloatingPointError(
                 f"the loss grew without bound by {when} in epoch {self.tracker.epoch}; lower the "
@@ -244,9 +240,8 @@ class Training:
         batch_size, world = self.args.batch_size, self.world
         self.tracker.steps_of_epoch = math.ceil(len(order) / (batch_size * world.size))
         for mine, size in batches(order, batch_size, world.rank, world.size, start=self.position):
-            # DistributedDataParallel averages gradients over ranks. Weighted like this, the
-            # average is the mean over the global batch's samples, also where ranks have unequal
-            # shares of it.
+            # DistributedDataParallel averages gradients over ranks. Weighted like this, that is the
+            # mean over the global batch's samples, also where ranks have unequal shares of it.
             yield mine, world.size / size
 
     def together(self, step: Callable[..., Tensor]) -> Callable[..., Tensor]:

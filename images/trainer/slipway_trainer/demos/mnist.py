@@ -4,8 +4,7 @@ Alone:
     python3 -m slipway_trainer.mnist --no-cuda
 Four ranks on one machine:
     torchrun --nproc-per-node 4 -m slipway_trainer.mnist --backend gloo --no-cuda
-As a PyTorchJob the operator sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and the
-containers run the same line as alone.
+The containers of a PyTorchJob run the same line as alone.
 """
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch

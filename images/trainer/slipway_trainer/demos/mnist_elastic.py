@@ -5,8 +5,7 @@ Alone:
 Two workers on one machine, the other one with SLIPWAY_ELASTIC_INDEX=1:
     export SLIPWAY_ELASTIC_PEERS=127.0.0.1:29501,127.0.0.1:29502
     SLIPWAY_ELASTIC_INDEX=0 python3 -m slipway_trainer.mnist_elastic --no-cuda
-As a PyTorchJob with an elastic policy the operator says who the workers are, and the containers
-run the same line as alone.
+The containers of a PyTorchJob with an elastic policy run the same line as alone.
 """
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
@@ -56,9 +55,8 @@ def arguments() -> argparse.Namespace:
 class Training(loop.Training):
     """The same training, on the workers that there are.
 
-    Who trains on what follows from the service. What workers agree on becomes part of the job's
-    state: one that comes later, or was left behind, goes through the epochs and validations that
-    it missed without training, and takes from there what the others found.
+    What workers agree on becomes part of the job's state: one that comes later goes through the
+    epochs and validations that it missed without training, and takes what the others found.
     """
 
     def __init__(self, args: argparse.Namespace, events: Events) -> None:
@@ -150,12 +148,5 @@ class Training(loop.Training):
         return self.controller.sum(value if self.controller.rank == 0 else 0.0)[0]
 
 
-def main(events: Events) -> dict[str, Any]:
-    """Train and test as the arguments say; return the summary of this worker."""
-    started = time.monotonic()
-    summary = Training(arguments(), events).run()
-    return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
-
-
 if __name__ == "__main__":
-    report.run(main)
+    report.run(lambda events: Training(arguments(), events).run())

@@ -1,7 +1,6 @@
 """The files that a run leaves: its model, how good that is, its predictions, and torch's profile.
 
-The page of predictions has a confusion matrix of the complete test set, by the last validation, and
-some of the pictures that the rank had in it that writes the page.
+The page of predictions has a confusion matrix of the test set, and some of the rank's own pictures.
 """
 
 import base64
@@ -30,12 +29,13 @@ PREDICTIONS = "predictions.html"
 _PICTURES = 20
 _MOST_CLASSES = 100
 """The matrix of more would be too large to read, and to send to the other ranks."""
-_STYLE = """
+_HEAD = """<!doctype html><meta charset=utf-8><title>Predictions</title><style>
 body {font: 14px sans-serif; margin: 1em; color: #111; background: #fff}
 table {border-collapse: collapse; margin: 1em 0}
 caption {text-align: left; font-weight: bold}
 th, td {border: 1px solid #bbb; padding: 2px 6px; text-align: right}
 img {width: 56px; image-rendering: pixelated; vertical-align: middle}
+</style>
 """
 
 
@@ -86,12 +86,7 @@ def profiled(directory: Path | None, rank: int) -> AbstractContextManager[profil
 
 
 class Predictions:
-    """A metric (`training.metrics`) for one validation, which keeps what is predicted.
-
-    Args:
-        classes: Their names.
-        indices: This rank's share of the test set (n,), in the order of its batches.
-    """
+    """A metric of one validation that keeps what is predicted of `indices` (n,), this rank's."""
 
     name = "confusion"
 
@@ -123,13 +118,9 @@ class Predictions:
 
     def save(self, path: Path, data: Data) -> None:
         """Write the page; `data` is the test set."""
-        parts = [self._table()] if self._has_matrix else []
-        if self._seen:
-            parts.append(self._samples(data))
-        text = (
-            f"<!doctype html><meta charset=utf-8><title>Predictions</title><style>{_STYLE}</style>"
-        )
-        path.write_text(f"{text}\n{''.join(parts)}")
+        table = self._table() if self._has_matrix else ""
+        samples = self._samples(data) if self._seen else ""
+        path.write_text(f"{_HEAD}{table}{samples}")
 
     def _table(self) -> str:
         head = "".join(f"<th scope=col>{escape(name)}" for name in self.classes)

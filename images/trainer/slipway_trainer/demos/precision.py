@@ -18,7 +18,7 @@ WORTH_IT = 1.1
 """How much faster bfloat16 must be; below that a run would have the one or the other by chance."""
 _PROBE_SECONDS = 0.2
 _PROBE_ROUNDS = 6
-_TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+_TYPES = ("fp32", "bf16")
 DTYPES: Mapping[str, str] = {"float32": "fp32", "bfloat16": "bf16"}
 """By their names on the command line, but for auto."""
 
@@ -28,9 +28,8 @@ def choose(
 ) -> tuple[str, float | None]:
     """Return fp32 or bf16, and the speed of bf16 over that of fp32; the same on all ranks.
 
-    It trains a copy of `net` on a few pictures and their labels. `total` adds up over all ranks,
-    which must all call this. It is fp32 where not every rank's CPU or GPU has instructions for
-    bf16. GPUs that have them are faster with them: none is measured.
+    It trains a copy of `net` on a few pictures. `total` adds up over all ranks, which must all call
+    this. GPUs that have instructions for bf16 are faster with them: none is measured.
     """
     is_cuda = images.device.type == "cuda"
     has_bf16 = (
@@ -53,19 +52,19 @@ def _measured(net: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float
     """Return the seconds of the fastest step with each type."""
     probed = copy.deepcopy(net).train()
 
-    def step(dtype: torch.dtype) -> float:
+    def step(name: str) -> float:
         began = time.perf_counter()
-        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=name == "bf16"):
             output = probed(images)
         F.cross_entropy(output.float(), labels).backward()
         return time.perf_counter() - began
 
     # Dropout takes random numbers.
     with torch.random.fork_rng(devices=[]):
-        for dtype in _TYPES.values():
-            step(dtype)  # the first one of each makes what the others use again
+        for name in _TYPES:
+            step(name)  # the first one of each makes what the others use again
         rounds: list[dict[str, float]] = []
         until = time.perf_counter() + _PROBE_SECONDS
         while len(rounds) < _PROBE_ROUNDS and (not rounds or time.perf_counter() < until):
-            rounds.append({name: step(dtype) for name, dtype in _TYPES.items()})
+            rounds.append({name: step(name) for name in _TYPES})
     return {name: min(each[name] for each in rounds) for name in _TYPES}

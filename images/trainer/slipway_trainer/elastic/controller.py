@@ -1,11 +1,9 @@
 """Wraps a training step so that it outlives the loss of workers, and takes new ones in.
 
-At the end of each backward pass the gradients are averaged over the workers there are, as
-DistributedDataParallel does it, so what comes between that and the optimizer's step (clipping, a
-GradScaler) sees the same gradients on all of them. When a worker is lost, averaging fails on all
+At the end of each backward pass the gradients are averaged over the workers there are, so clipping
+or a GradScaler sees the same ones on all of them. When a worker is lost, averaging fails on all
 others; they come together again, go on from the state of the one that is furthest, and make the
-step once more. All that is trained and the ledger are one state: an index counts exactly when the
-step that it was in is part of the model that all go on with.
+step once more. An index counts exactly when its step is part of the model that all go on with.
 """
 
 import os
@@ -50,10 +48,8 @@ class _Step:
 class PyTorchAllReduceController:
     """What keeps the workers of an elastic job together.
 
-    Raises:
-        ValueError: the environment says nothing sensible about the other workers.
-        TimeoutError: too few of them came in time.
-        RuntimeError: they were lost too often.
+    Raises `ValueError` where the environment is wrong about the other workers, `TimeoutError` where
+    too few of them came in time, and `RuntimeError` where they were lost too often.
     """
 
     service: RecordIndexService

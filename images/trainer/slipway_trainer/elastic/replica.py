@@ -103,11 +103,8 @@ class Replica:
     def form(self, reason: str, *, finishing: bool = False) -> None:
         """Come together with all who are there, and go on from the state of the furthest.
 
-        `reason` is what failed, or empty. When `finishing`, any number of workers will do.
-
-        Raises:
-            TimeoutError: too few workers came in time.
-            RuntimeError: workers were lost too often.
+        `reason` is what failed, or empty; when `finishing`, any number of workers will do. Raises
+        `TimeoutError` where too few came in time, `RuntimeError` where they were lost too often.
         """
         least = 1 if finishing else self._settings.minimum
         began = time.monotonic()
@@ -145,11 +142,7 @@ class Replica:
             self._load(kept)
 
     def finish(self, pause: float) -> None:
-        """Wait until all workers are done, and tell their replacements.
-
-        Until all are, each of them can still give its state to one that is behind. `pause` is this
-        worker's longest time between two steps; the longest of all is shared.
-        """
+        """Wait until all are done, tell their replacements, and share the longest `pause`."""
         while not self._late:
             longest = torch.tensor([pause], dtype=torch.float64)
             try:
@@ -167,10 +160,7 @@ class Replica:
             return
 
     def _enter(self, seconds: float, least: int, began: float, reason: str) -> None:
-        """Enter the next world with the state of the worker that is furthest, and tell of it.
-
-        It raises as `Rendezvous.next_world`, and `WorldChanged` where a member was lost again.
-        """
+        """Enter the next world with the furthest state; raises as `next_world` or `collective`."""
         record, address = self.rendezvous.next_world(seconds, least)
         members, size = record.members, len(record.members)
         rank = members.index(self.rendezvous.me)

@@ -1,8 +1,4 @@
-"""The process group of one generation, and what its members do together.
-
-They meet at the host's store, gather what each knows, hand over the state, and average gradients.
-When a worker is lost they leave the group behind.
-"""
+"""The process group of one generation: its members meet, hand over the state, average gradients."""
 
 import io
 import json
@@ -62,13 +58,10 @@ def enter(record: Record, rank: int, address: Address, timeout: timedelta) -> No
 
 
 def collective(operation: Callable[[], Result]) -> Result:
-    """Return what a collective operation returns; raise `WorldChanged` when it failed.
-
-    Gloo raises a plain RuntimeError then, so nothing but the operation itself may be in it.
-    """
+    """Return what a collective operation returns; raise `WorldChanged` when it failed."""
     try:
         return operation()
-    except (RuntimeError, TimeoutError) as error:
+    except (RuntimeError, TimeoutError) as error:  # as Gloo does: nothing else may be in it
         reason = str(error)
     # Not inside the handler: the failed operation's frames would live as long as this exception,
     # and with them the process group, whose connections the other workers wait to see closed.
@@ -116,9 +109,8 @@ def hand_over(
 ) -> dict[str, Any] | None:
     """Give the state of the rank `source` to those that lack it, and return it there.
 
-    It goes in pieces, of which all ranks hear, and is loaded beside that. So no rank waits longer
-    for another than for a piece, however large the state is. It is tensors and plain values:
-    nothing else is unpickled. Other ranks than `source` give None for the state.
+    It goes in pieces, so no rank waits longer for another than for a piece, however large the state
+    is. It is tensors and plain values: nothing else is unpickled. Others than `source` give None.
     """
     rank = dist.get_rank()
     if rank == source:
@@ -207,11 +199,9 @@ class Bucket:
     def average(self, samples: int, flag: bool) -> tuple[int, bool]:
         """Replace each parameter's gradient with the mean over the samples of all workers.
 
-        Returns how many samples those are, and whether any worker raised its flag.
-        A worker's gradients are those of its mean loss, so they count by its share of the step's
-        samples; without any, whatever gradients it has do not count. What was averaged before, in
-        an earlier backward pass of the same step, is the same on all workers and stays what it is.
-        `WorldChanged` is raised when a worker was lost.
+        A worker's gradients are those of its mean loss, so they count by its samples. What an
+        earlier backward pass of the step averaged is the same on all workers and stays what it is.
+        Returns how many samples there are, and whether any worker raised its flag.
         """
         if samples == 0:
             self._flat.zero_()

@@ -1,14 +1,13 @@
 """What each worker shows all others, and how the members of the next world are found.
 
-Each worker has a board, in memory, from its start to its end. On it stands who the worker is and
-which world it was in last. Where the worker is the host, the one through which the next world
-forms, whoever is to be in that world knocks there, again and again. Once all those knock whom a
-member of the last world expects, the board opens the next world for everyone who does.
+On each worker's board stands who it is and which world it was in last. Where the worker is the
+host, the one through which the next world forms, whoever is to be in that world knocks there, again
+and again. Once all those knock whom a member of the last world expects, the board opens the next
+world for everyone who does.
 
-A question is one line of JSON over TCP, and so is its answer; each has a limit. torch's TCPStore
-does not do for it: its client may wait for ever for a process that stands still, and clients cannot
-be made in several threads at a time. Whatever has no limit of its own gets one here, from `within`
-and `together`: a worker that stands still may never answer.
+A question is one line of JSON over TCP, and so is its answer; each has a limit. The client of
+torch's TCPStore may wait for ever for a process that stands still, and can't be made in several
+threads at a time.
 """
 
 import json
@@ -35,11 +34,7 @@ _MOST_BYTES = 64 * 1024
 
 
 def index_of(member: str) -> int:
-    """Return which worker a member is.
-
-    A member is one life of a worker, called `index-life` with the index in six digits, so members
-    are sorted by their index; a replacement has the same index and another life.
-    """
+    """Return which worker a member is: one life of it is called `index-life`, in six digits."""
     return int(member.partition("-")[0])
 
 
@@ -135,10 +130,7 @@ class Board:
 
 
 def ask(address: Address, reader: str, knock: Knock | None = None) -> Snapshot:
-    """Return what `Board.ask` returns for the board that is served at `address`.
-
-    `OSError` is raised when the worker does not answer, or what answers is none.
-    """
+    """Return what `Board.ask` does of the board at `address`; `OSError` where none answers."""
     question = json.dumps({"reader": reader, "knock": knock and asdict(knock)})
     with socket.create_connection(address, ANSWER_SECONDS) as connection:
         connection.sendall(f"{question}\n".encode())
@@ -178,7 +170,6 @@ class _Handler(StreamRequestHandler):
         super().__init__(*connection)
 
     def handle(self) -> None:
-        """Answer with what stands on the board afterwards."""
         asked = json.loads(self.rfile.readline(_MOST_BYTES))
         knock = asked["knock"] and Knock(**asked["knock"])
         answer = json.dumps(asdict(self._board.ask(asked["reader"], knock)))

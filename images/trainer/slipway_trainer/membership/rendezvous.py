@@ -50,7 +50,6 @@ class Sight:
     content: Snapshot
     """What stands on its board."""
     host: str
-    """Its address."""
     ask: Callable[..., Snapshot]
     """Asks its board once more: `Board.ask`, with this worker as the reader."""
 
@@ -92,13 +91,9 @@ class Rendezvous:
         return self._has_rival or any(guest not in self._world.members for guest in waiting)
 
     def next_world(self, seconds: float, least: int) -> tuple[Record, Address]:
-        """Return the next world with this worker in it, and where its members are to meet.
+        """Return the next world with this worker in it, of `least` or more, and where they meet.
 
-        It has `least` workers at least. That one of them is lost meanwhile shows when they meet.
-
-        Raises:
-            JobDone: the others need no next one.
-            TimeoutError: it was not opened within so many seconds; names who was missing.
+        Raises `JobDone`, or `TimeoutError` with who was missing after so many seconds.
         """
         deadline = time.monotonic() + seconds
         while True:

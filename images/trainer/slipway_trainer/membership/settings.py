@@ -50,18 +50,13 @@ class ElasticSettings:
 
     @property
     def maximum(self) -> int:
-        """The most workers there can be."""
         return len(self.peers)
 
 
 def read(
     environment: Mapping[str, str] = os.environ, resolver: Path = Path("/etc/resolv.conf")
 ) -> ElasticSettings:
-    """Return the settings that `environment` holds; `resolver` names the DNS search domains.
-
-    Raises:
-        ValueError: something is missing or wrong; the message names every such variable.
-    """
+    """Return the settings that `environment` holds; `ValueError` names every wrong variable."""
     if "SLIPWAY_ELASTIC_PEERS" in environment:
         found = _matches(environment, _LISTED)
         index = int(found["SLIPWAY_ELASTIC_INDEX"][0])
@@ -91,10 +86,7 @@ def read(
 
 
 def choose_interface(settings: ElasticSettings) -> None:
-    """Have Gloo use the loopback where all workers are on this machine, unless it is told.
-
-    Left alone, it takes what the machine's name resolves to: in a pod that is the pod's address.
-    """
+    """Have Gloo use the loopback where all workers are on this machine, unless it is told."""
     names = {name for _, name in socket.if_nameindex()}
     if settings.peers[settings.index][0] in {"localhost", "127.0.0.1", "::1"} and "lo" in names:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -119,12 +111,9 @@ def _matches(
 def _search_domain(resolver: Path) -> str:
     """Return what makes a Service's name complete, "" outside a cluster.
 
-    A complete name is one question, which the cluster's DNS answers itself. A short one is tried
-    with every search domain, at last outside the cluster, where an answer may take long seconds.
+    A short one is tried with every search domain, also outside the cluster, which may take seconds.
     """
-    lines = resolver.read_text().splitlines() if resolver.exists() else []
-    for line in lines:
-        words = line.split()
-        if words[:1] == ["search"]:
-            return next((f".{word}." for word in words[1:] if ".svc." in f"{word}."), "")
-    return ""
+    text = resolver.read_text() if resolver.exists() else ""
+    search = re.search(r"(?m)^[ \t]*search[ \t](.*)", text)
+    words = search[1].split() if search else []
+    return next((f".{word}." for word in words if ".svc." in f"{word}."), "")

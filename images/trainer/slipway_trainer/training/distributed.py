@@ -1,8 +1,4 @@
-"""The process group: alone, under torchrun, or as the replicas of a PyTorchJob.
-
-All three are told apart by nothing but the environment: RANK, WORLD_SIZE, MASTER_ADDR and
-MASTER_PORT, which torchrun and the training operator set. Without them the world is one rank.
-"""
+"""The process group: of torchrun's or a PyTorchJob's environment, or without that one rank."""
 
 import os
 from dataclasses import dataclass
@@ -32,11 +28,8 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
     """Wait for all ranks and return the world they form.
 
     The backend is gloo or nccl. `timeout` is for the other ranks, here and in every collective
-    operation. With `use_cuda` a rank trains on its GPU, where there is one.
-
-    Raises:
-        ValueError: nccl is asked for without a GPU.
-        RuntimeError: not all ranks came in time; the message says how many did.
+    operation. With `use_cuda` a rank trains on its GPU, where there is one. Raises `ValueError` for
+    nccl without a GPU, and `RuntimeError` with how many ranks came in time.
     """
     cuda = use_cuda and torch.cuda.is_available()
     if backend == "nccl" and not cuda:
@@ -57,18 +50,14 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
 
 
 def total(*values: float) -> list[float]:
-    """Return each of `values` summed over all ranks, in double precision.
-
-    Without a process group this one is all the ranks there are.
-    """
+    """Return each of `values` summed over all ranks, or over this one without a process group."""
     if not dist.is_initialized():
         return list(values)
     # NCCL adds up what is on a GPU, Gloo what is in memory.
     device = "cuda" if dist.get_backend() == "nccl" else "cpu"
     totals = torch.tensor(values, dtype=torch.float64, device=device)
     dist.all_reduce(totals)
-    summed: list[float] = totals.tolist()
-    return summed
+    return [*totals.tolist()]
 
 
 def parallel(net: nn.Module, world: World) -> nn.Module:
@@ -88,10 +77,7 @@ def parallel(net: nn.Module, world: World) -> nn.Module:
 
 
 def synchronize_buffers(net: nn.Module) -> None:
-    """Give all ranks rank 0's buffers, such as the running means of batch normalization.
-
-    DistributedDataParallel does so before each step; this is for what follows the last one.
-    """
+    """Give all ranks rank 0's buffers, as DistributedDataParallel does before each step."""
     if dist.is_initialized():
         for buffer in net.buffers():
             dist.broadcast(buffer, src=0)

@@ -1,7 +1,4 @@
-"""When a run has reached what it is for, so that all ranks can stop.
-
-Validations give every rank the same numbers, so every rank comes to the same answer by itself.
-"""
+"""When a run has reached its goal: validations give all ranks the same numbers, so all can stop."""
 
 import math
 import sys
@@ -30,8 +27,7 @@ class Goal:
         """Return whether a validation's values reach it; raise `ValueError` without the metric."""
         if self.metric in {"val_loss", "test_loss"}:
             values = {self.metric: values.get("loss"), **values}
-        found = values.get(self.metric)
-        if found is None:
+        if (found := values.get(self.metric)) is None:
             raise ValueError(
                 f"the goal {self} needs a metric that the validation doesn't have; it has "
                 f"{', '.join(values)}: add the metric to validation_round, or change the goal"

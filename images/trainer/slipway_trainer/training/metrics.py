@@ -1,8 +1,7 @@
 """What a validation counts. A metric is a rule; it keeps nothing from one batch to the next.
 
-Counts of batches, and of ranks, can be added up; the metric's value comes from their sum. So the
-value is exact however the test set is shared out. Counts stay on the model's device, where a batch
-doesn't wait for those before it; only their sum is read.
+Counts of batches and of ranks are added up, so the value is exact however the test set is shared
+out. They stay on the model's device, where no batch waits for another; only their sum is read.
 """
 
 from collections.abc import Sequence

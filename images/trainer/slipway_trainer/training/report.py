@@ -17,14 +17,12 @@ from slipway.events import Events, own_rank
 EXIT_FAILED = 1
 _SECONDS_TO_SAVE = 20.0
 """Less than the pod's `terminationGracePeriodSeconds` (jobs/model/checkpoints.py)."""
-_saves = threading.Event()
+saves = threading.Event()
+"""Set by a program that writes a checkpoint after the step at hand, once SIGTERM came."""
 
 
 def run(work: Callable[[Events], dict[str, Any]]) -> None:
-    """Do the work of this rank, leave its summary or its failure behind, and end the process.
-
-    It ends at once: Python's own tear-down could wait for ranks that are gone.
-    """
+    """Do the work of this rank, leave its summary or its failure behind, and end the process."""
     events = Events(own_rank())
     _end_on_sigterm(events)
     try:
@@ -52,27 +50,18 @@ def _fail(events: Events, error: BaseException) -> int:
 
 
 def _end_on_sigterm(events: Events) -> None:
-    """End within moments of a SIGTERM, also while a collective operation waits for other ranks.
-
-    As process 1 of a container a program without a handler ignores SIGTERM, and a Python
-    handler runs only once torch returns from C++. So a thread of its own waits for it.
-    """
+    # A Python handler runs only once torch returns from C++, so a thread of its own waits for it.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
     def wait() -> None:
         signal.sigwait({signal.SIGTERM})
         stopping.set()
-        if _saves.is_set():
+        if saves.is_set():
             time.sleep(_SECONDS_TO_SAVE)
         faulthandler.dump_traceback(2)
         end_terminated(events)
 
     threading.Thread(target=wait, name="sigterm", daemon=True).start()
-
-
-def await_checkpoint() -> None:
-    """From now on leave time, once SIGTERM came, for a checkpoint after the step at hand."""
-    _saves.set()
 
 
 def end_terminated(events: Events) -> NoReturn:

@@ -75,7 +75,6 @@ class EpochTimings:
             del self.events[:-1]
 
     def mean_loss(self) -> float | None:
-        """Return the mean of the losses recorded, when there are any."""
         return float(self.loss_sum) / self.loss_count if self.loss_count else None
 
     def state(self) -> dict[str, Any]:

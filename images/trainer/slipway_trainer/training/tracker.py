@@ -108,10 +108,7 @@ class Tracker:
         self._now.samples += samples
 
     def record_loss(self, value: Any, n: int = 1, log_to_api: bool = False) -> None:
-        """Add `value`, the sum of `n` losses; with `log_to_api` write a `step` event.
-
-        A tensor is not read before an event needs it, so nothing waits for a GPU.
-        """
+        """Add `value`, the sum of `n` losses or its tensor; `log_to_api` writes a `step` event."""
         now = self._now
         now.loss_sum = now.loss_sum + value
         now.loss_count += n
@@ -122,10 +119,7 @@ class Tracker:
             self._emit("step", step=step, **of, samples=now.samples, loss=mean)
 
     def record_validation(self, values: Mapping[str, Any], elapsed: float | None = None) -> None:
-        """Take what a validation found over all ranks, the same on each of them.
-
-        It is that of now, unless ranks agreed on how many seconds had `elapsed`.
-        """
+        """Take what a validation found over all ranks, now or after `elapsed` seconds."""
         step, seconds = self._now.steps, round(self.elapsed if elapsed is None else elapsed, 3)
         self._found = _rounded(
             {"test_loss" if name == "loss" else name: value for name, value in values.items()}
@@ -144,10 +138,7 @@ class Tracker:
         return loss_sum / count if count else None
 
     def epoch_end(self, mean_loss: float | None = None) -> None:
-        """The epoch ends here: tell what it came to, with the last validation's findings.
-
-        All ranks call it, unless `mean_loss` is what `total_loss` gave them.
-        """
+        """End the epoch, and tell of it; all ranks call it, unless `mean_loss` is known to them."""
         self._now.pause()
         mean_loss = self.total_loss() if mean_loss is None else mean_loss
         loss = {} if mean_loss is None else {"loss": round(mean_loss, _DIGITS)}
@@ -213,10 +204,7 @@ class Tracker:
 
 
 def regrouped(states: Sequence[Mapping[str, Any]], rank: int) -> dict[str, Any]:
-    """Return what a rank goes on from, of the states that another number of ranks left.
-
-    Rank 0 has counted what all of them had, and the others nothing: sums stay what they are.
-    """
+    """Return a rank's state out of another number of ranks': rank 0 has all that they counted."""
     state = deepcopy(dict(states[0]))
     counted = {"now": ("samples", "loss_sum", "loss_count"), "done": ("samples_seen",)}
     for part, names in counted.items():

@@ -66,10 +66,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - as validation_round
     total: Callable[..., list[float]],
     dtype: str = "fp32",
 ) -> dict[str, Any]:
-    """Return what `validation_round` does of batches on the model's device, and tell no tracker.
-
-    `total` adds numbers up over all ranks.
-    """
+    """Return what `validation_round` does; `total` adds numbers up over all ranks."""
     was_training = model.training
     model.eval()
     sizes = [2, *(metric.size for metric in metrics)]

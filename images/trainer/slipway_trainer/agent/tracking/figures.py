@@ -36,7 +36,6 @@ class Figures:
 
     def __init__(self) -> None:
         self.latest: dict[str, float] = {}
-        """Each metric's last value, by its name."""
         self.last_step = 0
         self._done: dict[int, int] = {}
         self._of_epoch: dict[int, int] = {}
@@ -98,8 +97,7 @@ class Figures:
 
     def _before(self, event: Mapping[str, Any]) -> int:
         """Return the steps before the event's epoch; of a program that resumed, by their length."""
-        of_epoch = self._of_epoch.get(event["rank"])
-        if of_epoch is None:
+        if (of_epoch := self._of_epoch.get(event["rank"])) is None:
             return self._done.get(event["rank"], 0)
         return int((event["epoch"] - 1) * of_epoch)
 

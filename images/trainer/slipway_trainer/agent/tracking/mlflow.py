@@ -1,9 +1,8 @@
 """MLflow's tracking server, by its REST API.
 
 https://mlflow.org/docs/latest/api_reference/rest-api.html
-Its own client would put 17 packages into the image of every job, in the versions that it needs.
-Credentials are those of MLflow's client: MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or
-MLFLOW_TRACKING_TOKEN.
+Its own client would put 17 packages into the image of every job. Credentials are that client's:
+MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN.
 """
 
 import base64

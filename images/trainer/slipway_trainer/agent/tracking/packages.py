@@ -1,11 +1,8 @@
 """Weights & Biases and TensorBoard, by their own packages, named in the job's `requirements`.
 
-Each pod has a W&B run of its own, in a group that is called by the run's id, as W&B recommends for
-distributed training: https://docs.wandb.ai/guides/track/log/distributed-training/
-WANDB_API_KEY and WANDB_MODE are the job's variables.
-
-TensorBoard's event files are in the directory `tensorboard` of the program's files. tensorboardX
-writes them, which needs no torch: https://github.com/lanpa/tensorboardX
+Each pod has a W&B run of its own, in a group that is called by the run's id:
+https://docs.wandb.ai/guides/track/log/distributed-training/
+tensorboardX, which needs no torch, writes event files: https://github.com/lanpa/tensorboardX
 """
 
 import os
@@ -58,10 +55,7 @@ class Wandb:
 
 
 class TensorBoard:
-    """A pod's event files; the ranks' curves lie over one another by their names.
-
-    `ModuleNotFoundError` is raised without the package.
-    """
+    """A pod's event files; `ModuleNotFoundError` is raised without the package."""
 
     def __init__(self, run: Run) -> None:
         from tensorboardX import SummaryWriter  # noqa: PLC0415 - only where it is chosen

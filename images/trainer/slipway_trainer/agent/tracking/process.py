@@ -2,10 +2,9 @@
 
     python3 -m slipway_trainer.agent.tracking.process
 
-`slipway_trainer.launch` starts it by `Tracking`. It reads the file SLIPWAY_EVENTS. When the program
-has ended it gets {"code", "message", "seconds"} on its standard input, and ends itself after so
-many seconds at the latest, also while it waits for a server; a warning among its rank's events then
-names what was lost.
+It reads the file SLIPWAY_EVENTS. When the program has ended it gets {"code", "message", "seconds"}
+on its standard input, and ends itself after so many seconds at the latest; a warning among its
+rank's events then names what was lost.
 """
 
 import json

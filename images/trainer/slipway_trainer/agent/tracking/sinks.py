@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from slipway.checkpoint_store import sha256_of
 from slipway.events import json_map, own_rank
+from slipway.termination import about
 from slipway_trainer.agent.tracking.figures import Point
 
 KINDS = {
@@ -32,14 +33,8 @@ class RefusedError(Exception):
 class Run:
     """A run to track, as the pod's environment describes it.
 
-    Args:
-        id: The submission's: SLIPWAY_RUN_ID.
-        experiment: Its stack and job.
-        rank: Of the pod's first process; rank 0's pod begins the run, the others join it.
-        url: Of the server, as pods reach it.
-        address: Of the server, as people open it.
-        facts: What was declared: `revision`, `image`, `data`, `settings`.
-        outputs: Where the program leaves its files.
+    `experiment` is its stack and job, `rank` that of the pod's first process. Pods reach the server
+    at `url`, people at `address`. `facts` were declared: `revision`, `image`, `data`, `settings`.
     """
 
     id: str
@@ -57,7 +52,6 @@ class Run:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Run":
-        """Return the run of a pod with this environment."""
         known = environment.get
         url = known("SLIPWAY_TRACKING_URL", "").rstrip("/")
         return cls(
@@ -130,9 +124,8 @@ def dataset_in_directory(started: Mapping[str, Any]) -> Dataset | None:
     try:
         if not directory.is_dir():
             return None
-        about = directory / "DATASET"
-        known = json_map(about.read_text()) if about.is_file() else {}
-        return Dataset(str(known.get("name", directory.name)), _digest(directory), str(directory))
+        name = about(directory).get("name", directory.name)
+        return Dataset(str(name), _digest(directory), str(directory))
     except (OSError, ValueError):
         return None
 

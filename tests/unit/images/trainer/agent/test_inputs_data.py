@@ -1,5 +1,6 @@
 """A job's data are fetched once into a cache, proven, and unpacked with care."""
 
+import fcntl
 import io
 import json
 import socket
@@ -103,17 +104,14 @@ def test_a_store_that_has_no_such_file_is_named_with_what_to_do(tmp_path: Path) 
 def test_of_pods_that_start_together_one_fetches(tmp_path: Path) -> None:
     tar(tmp_path / "pictures.tar")
     known = wanted(tmp_path / "pictures.tar")
-    with inputs._turn(known, 1):  # another pod's
-        with pytest.raises(NotFetchedError, match="another pod has been fetching it for 0 s"):
-            inputs.fetch_data(known, turn_seconds=0)
-        sizes: list[int] = []
-        waiting = threading.Thread(
-            target=lambda: sizes.append(inputs.fetch_data(known)), daemon=True
-        )
-        waiting.start()
-        known.directory.mkdir()  # it has it
-    waiting.join(10)
-    assert sizes == [0]
+    Path(known.cache).mkdir()
+    lock = Path(known.cache, f".{known.sha256}.lock").open("w")  # noqa: SIM115 - another pod's
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    with pytest.raises(NotFetchedError, match="another pod has been fetching it for 0 s"):
+        inputs.fetch_data(known, turn_seconds=0.1)
+    known.directory.mkdir()  # it has it
+    threading.Timer(0.2, lock.close).start()
+    assert inputs.fetch_data(known) == 0
 
 
 def test_what_an_interrupted_pod_left_is_no_cached_content(tmp_path: Path) -> None:

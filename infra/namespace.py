@@ -13,10 +13,7 @@ from core.manifests import MANAGED_BY, Manifest, marked, rendered, restricted_na
 
 
 class JobNamespace(pulumi.ComponentResource):
-    """The namespace of the jobs, with its accounts, their rights, and its network policy.
-
-    An existing one is used as it is: what is created in it concerns Slipway's own pods only.
-    """
+    """The namespace of the jobs; in an existing one, only what concerns Slipway's own pods."""
 
     def __init__(self, name: str, *, cluster: Cluster, opts: pulumi.ResourceOptions) -> None:
         super().__init__(tokens.JOB_NAMESPACE, name, None, opts)
@@ -40,10 +37,7 @@ class JobNamespace(pulumi.ComponentResource):
 def contents(
     namespace: str, *, own: bool, known: Mapping[str, pulumi.Input[str]]
 ) -> list[Manifest]:
-    """Return the manifests of what is created in the namespace.
-
-    `own` says whether only this stack uses it; `known` annotates the jobs' account for a cloud.
-    """
+    """Return what is created in the namespace; `known` annotates the jobs' account for a cloud."""
     file = Path(__file__).with_suffix(".yaml")
     account, *submitter, policy = rendered(file, namespace=namespace, account=JOB_ACCOUNT)
     if known:

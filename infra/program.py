@@ -15,12 +15,7 @@ from infra.tracking.component import track
 
 
 def main() -> None:
-    """Declare everything in the running stack's configuration.
-
-    A cluster, with the trainer's image, the jobs' namespace, the training operator, and a tracking
-    server where the stack has one; and for each job what it needs, a run, whose result becomes an
-    output, and a gate, which fails the update when the run did not succeed.
-    """
+    """Declare everything in the running stack's configuration, from its cluster to its outputs."""
     configured = settings.load()
     kind = CLUSTERS[configured.cluster.kind]
     pools = kind.pools(configured.cluster.options)

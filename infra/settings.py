@@ -84,10 +84,9 @@ def parse(
     secrets: Collection[str] = (),
     altered: Sequence[Problem] = (),
 ) -> StackSettings:
-    """Return the settings that the engine's configuration of a stack stands for.
+    """Return the settings in a stack's configuration, each as text or JSON by its full key.
 
-    `config` has each value as text or JSON, by its full key; `secrets` lists the encrypted ones,
-    and `altered` tells of values that are no longer those of the stack's file.
+    `secrets` lists the encrypted ones, `altered` those that are no longer as in the stack's file.
     It raises `SettingsError` with every problem in `config`.
     """
     problems: list[Problem] = []

@@ -72,10 +72,7 @@ def cuda_output(ready: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Outpu
 def judge_cuda(
     ready: Mapping[str, Any] | None, results: Mapping[str, Mapping[str, Any] | None]
 ) -> dict[str, Any]:
-    """Return whether a job has computed on a GPU, and which; otherwise why none is known to. Pure.
-
-    `ready` is None where the wait for the nodes failed, and so is the result of no run.
-    """
+    """Return whether a job has computed on a GPU; None in place of what failed or did not run."""
     before = dict(ready or {"state": "unverified", "reason": "the cluster's GPUs are not ready"})
     ran = {name: result for name, result in results.items() if result is not None}
     for name, result in ran.items():

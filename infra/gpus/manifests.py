@@ -18,10 +18,7 @@ _POOL = TypeAdapter(GpuPool)
 
 
 def device_plugin(pool: GpuPool, image: str, pull_secret: str | None = None) -> list[Manifest]:
-    """Return what makes the nodes of `pool` offer their GPUs: a namespace and a DaemonSet.
-
-    `pull_secret` names the Secret with which nodes pull the plugin's image, where they need one.
-    """
+    """Return the plugin's namespace and DaemonSet; `pull_secret` names what nodes pull it with."""
     namespace, daemon_set = rendered(Path(__file__).with_name("device-plugin.yaml"))
     pod = daemon_set["spec"]["template"]["spec"]
     tolerations = [{"operator": "Equal", **asdict(each)} for each in pool.taints]

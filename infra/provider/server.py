@@ -37,9 +37,9 @@ _ESTABLISHED = "01"
 
 
 class Answers(grpc.aio.ServerInterceptor):
-    """Refuses requests of other users: a plugin that runs as root would do for them what root may.
+    """Refuses other users' requests, and answers a failed one with its exception's text.
 
-    A failed request ends with its exception's text; SLIPWAY_TRACEBACK has stderr get the traceback.
+    With SLIPWAY_TRACEBACK stderr gets the traceback.
     """
 
     async def intercept_service(
@@ -76,9 +76,8 @@ def connect(address: str) -> grpc.Channel:
     """Connect to the engine, and end this process once that is lost or can't be reached.
 
     The engine listens before it starts a plugin: one that can't be reached has been killed since.
-    SIGINT, by which the engine ends a plugin that it needs no more, ends it without a cleanup: one
-    would wait for threads at work, and may for good for the lock of the thread that watches.
     """
+    # So the engine ends plugins. A cleanup would wait for threads at work, perhaps for good.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Never idle: a training run may have nothing to report for longer than gRPC's 30 minutes,
     # and a channel that fell idle looks the same as an engine that has gone.
@@ -134,10 +133,9 @@ def serve(
 
 @lru_cache(maxsize=16)
 def _is_trusted_in(_second: int, peer: str) -> bool:
-    """Return `is_trusted`, looked up once in a second of the clock.
+    """Return `is_trusted`, looked up once a second: each time would cost a fifth of a preview.
 
-    The engine sends a hundred requests a second by one connection; reading the kernel's tables each
-    time cost a fifth of a preview. A second is too short for its port to become another user's.
+    A second is too short for the engine's port to become another user's.
     """
     return is_trusted(peer)
 

@@ -21,10 +21,7 @@ class Gone(RuntimeError):
 
 
 class TrackingReadyHandler(Handler):
-    """Waits until the server and its database are ready, and on every `up` looks whether they are.
-
-    Inputs: `kubeconfig`, `namespace`, the `deployments`' names, and `rollout`, a digest of these.
-    """
+    """Waits until the server and its database are ready; each `up` looks whether they still are."""
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         try:
@@ -34,10 +31,7 @@ class TrackingReadyHandler(Handler):
         return []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait until they are ready; a time-out has what they and their pods show.
-
-        It raises `Gone` where one of them has been deleted: waiting brings none back.
-        """
+        """Wait until they are ready; a time-out has what they show. It raises `Gone`, too."""
         rollouts = _rollouts(inputs)
 
         def overdue(missing: str) -> str:

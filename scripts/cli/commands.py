@@ -28,11 +28,9 @@ def up(stack: str) -> int:
 
 
 def preview(stack: str) -> int:
-    """Shows what `up` would do, and does none of it.
+    """Shows what `up` would do, and in the end again what it costs and what `up` will refuse.
 
-    For each run that is to be: why, its PyTorchJob, and what it needs; in the end again what it
-    costs, and what `up` will refuse. Every property of every resource is in Pulumi's own
-    `preview --diff`. It makes the stack's file and an empty stack if they are missing.
+    It makes the stack's file and an empty stack if they are missing.
     """
     cli = prepared(stack)
     with TemporaryDirectory() as directory:

@@ -1,7 +1,4 @@
-"""`make kubeconfig`: merges a stack's cluster into the user's own kubeconfig, with kubectl.
-
-Nothing else ever touches that file: other commands call kubectl with one of their own.
-"""
+"""`make kubeconfig`, the only one that touches the user's kubeconfig: merges a cluster into it."""
 
 import os
 import tempfile
@@ -18,10 +15,7 @@ from scripts.cli.terminal import CommandError
 
 
 def merge(stack: str) -> int:
-    """Add the context `slipway-<stack>`, or bring it up to date, and print how to undo it.
-
-    Where the file has no current context, or one that is no longer there, it becomes that.
-    """
+    """Add the context `slipway-<stack>`, or bring it up to date, and print how to undo it."""
     kubeconfig = read_state(stack, secrets=True).kubeconfig
     if kubeconfig is None:
         raise CommandError(f"Stack {stack} has no cluster yet; `make up STACK={stack}` creates it.")

@@ -89,10 +89,7 @@ class StackState:
 
 
 def read_state(stack: str, *, secrets: bool = False) -> StackState:
-    """Return the stack's state; empty when the stack does not exist.
-
-    Only the CLI can decrypt `secrets`; without them the kubeconfig is None.
-    """
+    """Return the stack's state, empty without a stack; only with `secrets` it has a kubeconfig."""
     if secrets and exists(stack):
         text = Cli(stack).query("stack", "export", "--show-secrets")
         return StackState.from_export(json.loads(text))

@@ -1,7 +1,4 @@
-"""What a run's ranks reported, from their logs: numbers as curves, and the newest lines.
-
-Where the logs have gone, what is left of the numbers.
-"""
+"""What a run's ranks reported, from their logs or what is left: curves, and the newest lines."""
 
 import re
 from collections import deque
@@ -66,10 +63,7 @@ class Series:
     is_cut: bool = False  # whether the beginning of a log was left out, since it is very long
 
     def add(self, name: str, rank: int, x: float, value: object, axis: str = "epoch") -> None:
-        """Add a point to a figure's curve if the value is a number.
-
-        One that was there, before a restart for example, is replaced.
-        """
+        """Add a point to a figure's curve if the value is a number, in place of an earlier one."""
         if (y := figure(value)) is not None:
             self.curves.setdefault(name, Curve(name, axis)).by_rank.setdefault(rank, {})[x] = y
 

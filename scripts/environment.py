@@ -1,7 +1,4 @@
-"""The environment for Pulumi, the tests and the user's shell: what `make env` prints.
-
-And what in it set-up makes once: Pulumi's home, its backend, and the passphrase.
-"""
+"""The environment that `make env` prints; set-up makes Pulumi's home, backend and passphrase."""
 
 import os
 import secrets
@@ -59,11 +56,7 @@ def passphrase_file() -> Path:
 
 
 def prepare() -> None:
-    """Create what is missing, readable by no other user. Never replace a passphrase.
-
-    Raises:
-        CommandError: stacks exist whose passphrase has gone.
-    """
+    """Create what is missing, readable by no other user; raise where a passphrase has gone."""
     _decline_logs(pulumi_home() / "logs")
     files.private_directory(state_dir())
     files.private_directory(backend())
@@ -84,8 +77,7 @@ def prepare() -> None:
 def _decline_logs(directory: Path) -> None:
     """Keep Pulumi from logging every command at its highest level: up to 500 MB, not all encrypted.
 
-    Pulumi 3.250 has no setting for it, but continues without a log where it can't create the
-    directory (docs/architecture.md). Its own options, -v=9 --logtostderr, still show one.
+    It has no setting for that, but goes on without the directory (docs/architecture.md).
     """
     if directory.is_dir():
         shutil.rmtree(directory)

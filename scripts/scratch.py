@@ -1,8 +1,6 @@
-"""A copy of this checkout with a state of its own, to try the product in.
+"""A copy of this checkout, whose commands can't affect the user's own stacks.
 
-Commands in it can't affect the user's own stacks: configuration files, Pulumi's state, the
-passphrase and clusters lie in the copy. Only the cache (tools, images) is shared, because it can
-be made again and holds no user's data.
+Configuration, state, passphrase and clusters are its own; only the cache (tools, images) is shared.
 """
 
 import os
@@ -87,11 +85,7 @@ class Scratch:
         return kept | {"PATH": os.pathsep.join(path), "XDG_STATE_HOME": str(self.state_home)}
 
     def start(self, command: str, *, show: bool = False) -> subprocess.Popen[bytes]:
-        """Start `command` in bash in the copy, in a session of its own.
-
-        With `show` it speaks to the caller's standard output and standard error, else into
-        the files `output` and `errors` beside the copy.
-        """
+        """Start `command` in bash in the copy, in a session of its own; `show` what it prints."""
         with self.output.open("wb") as output, self.errors.open("wb") as errors:
             return subprocess.Popen(
                 ["bash", "-c", command],
@@ -104,11 +98,7 @@ class Scratch:
             )
 
     def run(self, command: str, limit_seconds: float, *, show: bool = False) -> Finished:
-        """Run `command` to its end, whatever its exit status.
-
-        Raises:
-            TimeoutError: it ran longer than `limit_seconds` and was ended.
-        """
+        """Run `command` to its end, whatever its status; `TimeoutError` ends it after its limit."""
         began = time.monotonic()
         process = self.start(command, show=show)
         try:

@@ -8,8 +8,8 @@ from core.declare import declare_all, required
 from images.resource import TrainerImages
 from infra import kept, runs, settings
 from infra.cost import estimates
-from infra.gpus.component import Gpus, cuda_output
-from infra.namespace import JobNamespace
+from infra.gpus.component import cuda_output, provide_gpus
+from infra.namespace import job_namespace
 from infra.runs import RunContext, train
 from infra.tracking.component import track
 
@@ -28,13 +28,13 @@ def main() -> None:
     own = declare_all(cluster.objects, inside)
 
     images = TrainerImages(cluster.image_target, configured.torch)
-    namespace = JobNamespace("jobs", cluster=cluster, opts=on_cluster)
+    namespace = job_namespace(cluster, on_cluster)
     operator = TrainingOperator(
         "training-operator", cluster=cluster, after=[namespace], opts=on_cluster
     )
     gpus = None
     if cluster.gpus is not None:
-        gpus = Gpus(cluster, cluster.gpus, after=[namespace], opts=on_cluster)
+        gpus = provide_gpus(cluster, cluster.gpus, after=[namespace], opts=on_cluster)
     place, volume = kept.keep(
         configured.outputs,
         cluster,

@@ -31,9 +31,8 @@ UNSET = (
     "PYTHONPATH",
     "PYTHONSAFEPATH",
 )
-"""Variables that must not be set: even empty, the first overrides the passphrase's file; with the
-second, each start of the program and of the provider compiles them again; the others would have it
-import another Python's modules, or none of the checkout's."""
+"""Variables that must not be set: even empty, the first overrides the passphrase's file; the second
+has each start compile the program again; the others lead to another Python's modules."""
 
 _OTHER_BACKENDS = ("PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_")
 """What the variables begin with that put a stack's state into other files or compress it: a command

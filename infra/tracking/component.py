@@ -24,60 +24,6 @@ _PASSWORD = "mlflow-database"  # noqa: S105 - the Secret's name
 _PASSWORD_BYTES = 24
 
 
-class TrackingServer(pulumi.ComponentResource):
-    """MLflow's server, and its PostgreSQL where the settings have one."""
-
-    ready: pulumi.Resource
-    """What is declared after it finds a server that answers."""
-
-    def __init__(
-        self,
-        settings: Tracking,
-        cluster: Cluster,
-        storage_class: str | None,
-        *,
-        after: Sequence[pulumi.Resource],
-        opts: ResourceOptions,
-    ) -> None:
-        super().__init__(tokens.TRACKING_SERVER, "tracking", None, opts)
-        namespace, target = cluster.namespace, cluster.image_target
-        has_database = settings.database == "postgresql"
-        kubeconfig: Output[str] = Output.secret(cluster.kubeconfig)
-        image = declared(MLFLOW, target).reference
-        objects = server(namespace, image, has_database=has_database)
-        # Not the component itself: Pulumi can't skip one whose dependency has failed.
-        child = ResourceOptions(parent=self, depends_on=[*after])
-        needed: list[pulumi.Resource] = [
-            Claim(each, kubeconfig=kubeconfig, after=after)
-            for each in claims(namespace, settings.size, storage_class, has_database=has_database)
-        ]
-        if has_database:
-            postgres = declared(POSTGRES, target).reference
-            generated = secrets.token_hex(_PASSWORD_BYTES)
-            *others, password = database(namespace, postgres, generated)
-            objects = [*others, *objects]
-            # The first password stays: no other opens the database. It is encrypted in the state.
-            stays = ResourceOptions.merge(child, ResourceOptions(ignore_changes=["data"]))
-            needed.append(declare(password, stays))
-        inside = ResourceOptions.merge(child, ResourceOptions(depends_on=needed))
-        made = declare_all(objects, inside)
-        properties = {
-            "kubeconfig": kubeconfig,
-            "namespace": namespace,
-            "deployments": [
-                each["metadata"]["name"] for each in objects if each["kind"] == "Deployment"
-            ],
-            # Changes with the Deployments, so that their new pods are waited for.
-            "rollout": Output.from_input(objects).apply(digest),
-        }
-        own = ResourceOptions(depends_on=made, additional_secret_outputs=["kubeconfig"])
-        ready = tokens.TRACKING_READY  # see infra.tracking.tracking_ready
-        self.ready = pulumi.CustomResource(
-            ready, "tracking", properties, ResourceOptions.merge(child, own)
-        )
-        self.register_outputs({})
-
-
 def track(  # noqa: PLR0913  # what the server is made of, and when
     settings: Tracking | None,
     cluster: Cluster,
@@ -100,8 +46,40 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
             f"tracked runs are kept on the claim {_CLAIM} ({settings.size} of "
             f"{storage_class or 'the default StorageClass'}), which `make down` deletes with them"
         )
-    tracking = TrackingServer(settings, cluster, storage_class, after=after, opts=opts)
-    return settings.place, [tracking.ready]
+    parent = pulumi.ComponentResource(tokens.TRACKING_SERVER, "tracking", None, opts)
+    # Not the component itself: Pulumi can't skip one whose dependency has failed.
+    child = ResourceOptions(parent=parent, depends_on=[*after])
+    namespace, target = cluster.namespace, cluster.image_target
+    has_database = settings.database == "postgresql"
+    kubeconfig: Output[str] = Output.secret(cluster.kubeconfig)
+    image = declared(MLFLOW, target).reference
+    objects = server(namespace, image, has_database=has_database)
+    needed: list[pulumi.Resource] = [
+        Claim(each, kubeconfig=kubeconfig, after=after)
+        for each in claims(namespace, settings.size, storage_class, has_database=has_database)
+    ]
+    if has_database:
+        postgres = declared(POSTGRES, target).reference
+        *others, password = database(namespace, postgres, secrets.token_hex(_PASSWORD_BYTES))
+        objects = [*others, *objects]
+        # The first password stays: no other opens the database. It is encrypted in the state.
+        stays = ResourceOptions.merge(child, ResourceOptions(ignore_changes=["data"]))
+        needed.append(declare(password, stays))
+    made = declare_all(objects, ResourceOptions.merge(child, ResourceOptions(depends_on=needed)))
+    properties = {
+        "kubeconfig": kubeconfig,
+        "namespace": namespace,
+        "deployments": [
+            each["metadata"]["name"] for each in objects if each["kind"] == "Deployment"
+        ],
+        # Changes with the Deployments, so that their new pods are waited for.
+        "rollout": Output.from_input(objects).apply(digest),
+    }
+    own = ResourceOptions(depends_on=made, additional_secret_outputs=["kubeconfig"])
+    own = ResourceOptions.merge(child, own)
+    ready = pulumi.CustomResource(tokens.TRACKING_READY, "tracking", properties, own)
+    parent.register_outputs({})
+    return settings.place, [ready]
 
 
 def server(namespace: str, image: pulumi.Input[str], *, has_database: bool) -> list[Manifest]:

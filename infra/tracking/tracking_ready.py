@@ -1,5 +1,6 @@
 """The resource `slipway:infra:TrackingReady`: the tracking server takes what runs send to it."""
 
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -38,14 +39,8 @@ class TrackingReadyHandler(Handler):
             late = f"the tracking server was not ready within {LIMIT_SECONDS} s: {missing}"
             return "\n".join([late, *(each.explain() for each in rollouts)])
 
-        until(
-            lambda: _probe(rollouts),
-            LIMIT_SECONDS,
-            "the tracking server",
-            context,
-            every=_POLL_SECONDS,
-            overdue=overdue,
-        )
+        look, what = partial(_probe, rollouts), "the tracking server"
+        until(look, LIMIT_SECONDS, what, context, every=_POLL_SECONDS, overdue=overdue)
         return str(rollouts[-1]), {}
 
 

@@ -127,8 +127,9 @@ def print_runs(
                 yield from ((line, replica, run, container) for line in batch)
 
     logs_of_all = (lines(*which, logs) for which, logs in parts.items())
-    for line, *whose in heapq.merge(*logs_of_all, key=lambda entry: entry[0].stamp):
+    in_order = heapq.merge(*logs_of_all, key=lambda entry: entry[0].stamp)
+    for line, replica, run_id, container in in_order:
         if until is not None and line.stamp > until:
             break
-        printer.print(line.text, *whose)
+        printer.print(line.text, replica, run_id, container)
     printer.out.flush()

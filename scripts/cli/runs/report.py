@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from core.files import write
 from core.paths import use_extra
 from jobs.config import KEYS
@@ -23,6 +21,7 @@ from jobs.result import RunResult, explain
 from jobs.run.gate import LIMITS
 from scripts.cli.backend import locks
 from scripts.cli.config import load_settings, require_job
+from scripts.cli.from_yaml import as_yaml
 from scripts.cli.runs import charts, report_data
 from scripts.cli.runs.compare import of_job, remembered, with_limits
 from scripts.cli.runs.report_data import most_lines, newest_lines
@@ -138,17 +137,16 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
         "ranks": range(topology.world_size),
         "lines": newest_lines(runs, topology),
         "most_lines": most_lines(topology),
-        "settings": as_yaml(state.name, settings or {}, state.gate),
+        "settings": declared_yaml(state.name, settings or {}, state.gate),
         "command": command(stack, state.name, record),
     }
 
 
-def as_yaml(job: str, settings: Mapping[str, Any], gate: Mapping[str, Any] | None) -> str:
+def declared_yaml(job: str, settings: Mapping[str, Any], gate: Mapping[str, Any] | None) -> str:
     """Return a job's declaration, as a stack's file has it, with the limits of its gate."""
     judged = {key: value for key in LIMITS if (value := (gate or {}).get(key)) is not None}
     declared = {key: value for key, value in settings.items() if key in KEYS} | judged
-    document = {"config": {"slipway:jobs": {job: declared}}}
-    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+    return as_yaml({"config": {"slipway:jobs": {job: declared}}})
 
 
 def command(stack: str, job: str, record: Record | None) -> str:

@@ -12,7 +12,7 @@ from jobs.model.pytorchjob import Topology
 from jobs.records import archive
 from scripts.cli.runs import report_data
 from scripts.cli.runs.charts import charts
-from scripts.cli.runs.report import as_yaml, page
+from scripts.cli.runs.report import declared_yaml, page
 from scripts.cli.runs.report_data import Curve, Series
 from tests.unit.archived_run import COMMIT, at, line, made, rank_log, remembered
 from tests.unit.scripts.cli.runs import made_page
@@ -47,7 +47,9 @@ def test_it_ends_with_what_repeats_the_run() -> None:
 @pytest.mark.parametrize("name", CATALOG)
 def test_the_settings_of_a_demo_declare_the_same_job(name: str) -> None:
     demo = CATALOG[name]
-    again = yaml.safe_load(as_yaml(name, declaration(demo), None))["config"]["slipway:jobs"][name]
+    again = yaml.safe_load(declared_yaml(name, declaration(demo), None))["config"]["slipway:jobs"][
+        name
+    ]
     assert declare(name, again, f"slipway:jobs.{name}") == demo
 
 

@@ -37,10 +37,7 @@ _ESTABLISHED = "01"
 
 
 class Answers(grpc.aio.ServerInterceptor):
-    """Refuses other users' requests, and answers a failed one with its exception's text.
-
-    With SLIPWAY_TRACEBACK stderr gets the traceback.
-    """
+    """Refuses other users, for whom a plugin that runs as root would do what root may."""
 
     async def intercept_service(
         self,
@@ -63,8 +60,6 @@ class Answers(grpc.aio.ServerInterceptor):
                 # The engine asks what a plugin can do by trying; only this code means "no".
                 await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
             except Exception as error:  # noqa: BLE001  # the engine must get an answer
-                if "SLIPWAY_TRACEBACK" in os.environ:
-                    sys.excepthook(type(error), error, error.__traceback__)
                 await context.abort(grpc.StatusCode.UNKNOWN, printable(str(error) or repr(error)))
 
         return grpc.unary_unary_rpc_method_handler(

@@ -1,8 +1,7 @@
 """Serve a provider to the Pulumi engine, and end when the engine does.
 
-`pulumi.provider.experimental` has the servicer; this adds that other users of the machine are
-refused, an error is shown as its own text (not as `Unexpected <class ...>`), handlers may block,
-and a plugin whose engine was killed ends immediately, so that no create continues unseen.
+`pulumi.provider.experimental` has the servicer; this adds that other users are refused, an error is
+shown as its own text, handlers may block, and after a killed engine no create continues unseen.
 """
 
 import asyncio
@@ -96,10 +95,7 @@ def serve(
     version: str,
     servicer_class: type[ProviderServicer] = ProviderServicer,
 ) -> None:
-    """Serve a provider on a free loopback port, printed on stdout as the engine expects.
-
-    `make` makes it for the engine, whose address is this process's first argument.
-    """
+    """Serve what `make` makes for the engine, on a free port that is printed as it expects."""
     address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))
     # Without a reference to it the connection would be watched no more.
     channel = connect(address)

@@ -1,8 +1,6 @@
 """The first half of `make setup`, with nothing but the system's Python: the Python environments.
 
-Run as `python3 -m scripts.setup.bootstrap`. It makes the cached environment for requirements.lock,
-links `.venv` to it, and starts `scripts.setup` inside it. Older Pythons have to be able to read
-this file, so that they can print what they lack.
+Older Pythons have to be able to read this file, so that they can print what they lack.
 """
 
 import importlib.util

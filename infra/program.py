@@ -35,18 +35,15 @@ def main() -> None:
     gpus = None
     if cluster.gpus is not None:
         gpus = provide_gpus(cluster, cluster.gpus, after=[namespace], opts=on_cluster)
+    is_own = kind.own is not None
     place, volume = kept.keep(
-        configured.outputs,
-        cluster,
-        configured.capacity,
-        removed_with_stack=kind.own is not None,
-        after=namespace,
+        configured.outputs, cluster, configured.capacity, removed_with_stack=is_own, after=namespace
     )
     tracking, server = track(
         configured.tracking,
         cluster,
         configured.outputs.storage_class,
-        removed_with_stack=kind.own is not None,
+        removed_with_stack=is_own,
         after=[namespace],
         opts=on_cluster,
     )

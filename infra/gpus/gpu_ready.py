@@ -52,7 +52,7 @@ class GpuReadyHandler(Handler):
         except ApiException:
             return []  # Without the right to read nodes drift can't be detected.
         except urllib3.exceptions.HTTPError:
-            return [Change("pool", drift=True)]
+            found = []
         return [Change("pool", drift=True)] if len(found) < pool.min_nodes else []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:

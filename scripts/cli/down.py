@@ -78,9 +78,7 @@ def _destroy(cli: backend.Cli) -> int:
             own = "the cluster is the stack's own, so it goes with all in it."
             echo(f"Not all could be deleted; {own}")
             code = _remove_cluster(cli.stack, "the cluster in") or _destroy_resources(cli)
-    if code != 0:
-        return code
-    return cli.run("stack", "rm", "--yes", "--preserve-config", "--remove-backups")
+    return code or cli.run("stack", "rm", "--yes", "--preserve-config", "--remove-backups")
 
 
 def _destroy_resources(cli: backend.Cli) -> int:

@@ -126,13 +126,11 @@ class _Rank:
 
     def _see_step(self, event: Event, epoch: int) -> None:
         steps, step = event.get("steps"), figure(event.get("step"))
-        if not isinstance(steps, int) or steps < 1 or step is None:
-            steps = None
+        if isinstance(steps, int) and steps > 0 and step is not None:
+            self._steps, axis, x = steps, "epoch", epoch - 1 + (step + 1) / steps
+        else:
             self._reports += 1
-        self._steps = steps or 1
-        axis, x = "report number", float(self._reports)
-        if steps:
-            axis, x = "epoch", epoch - 1 + (float(step or 0) + 1) / steps
+            self._steps, axis, x = 1, "report number", float(self._reports)
         self.series.add("loss", self.rank, x, event.get("loss"), axis)
         before, self._before = self._before, event
         if before is not None and before.get("epoch") == epoch:

@@ -35,8 +35,7 @@ UNSET = (
 has each start compile the program again; the others lead to another Python's modules."""
 
 _OTHER_BACKENDS = ("PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_")
-"""What the variables begin with that put a stack's state into other files or compress it: a command
-that finds no state would take the stack for one that was destroyed."""
+"""Beginnings of variables that move or compress a stack's state: it would look destroyed."""
 
 
 def pulumi_home() -> Path:

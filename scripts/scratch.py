@@ -41,10 +41,7 @@ class Finished:
 
 
 class Scratch:
-    """A checkout and a state directory under one temporary directory.
-
-    Its path is short: it becomes part of the names of unix sockets, which end at 107 characters.
-    """
+    """A checkout and a state directory under one temporary directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -55,6 +52,7 @@ class Scratch:
     @classmethod
     def copy_of(cls, source: Path) -> Self:
         """Copy what git tracks in `source` and what it doesn't ignore, and commit the copy."""
+        # A short path: it becomes part of the names of unix sockets, which end at 107 characters.
         scratch = cls(Path(tempfile.mkdtemp(prefix="slw-")))
         listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         # So that `git status` shows subsequent changes.

@@ -132,11 +132,8 @@ def _is_trusted_in(_second: int, peer: str) -> bool:
 
 
 def is_trusted(peer: str) -> bool:
-    """Return whether a peer, `ipv4:127.0.0.1:40312`, is a process of this one's user or of root.
-
-    Where the kernel has no such tables (macOS) everybody is, as for every other plugin of Pulumi.
-    """
-    if not _TABLES[0].exists():
+    """Return whether a peer, `ipv4:127.0.0.1:40312`, is a process of this one's user or of root."""
+    if not _TABLES[0].exists():  # on macOS everybody is, as for every other plugin of Pulumi
         return True
     kind, _, place = peer.partition(":")
     address, _, port = place.rpartition(":")

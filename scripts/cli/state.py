@@ -22,8 +22,7 @@ class JobState:
     inputs: Mapping[str, Any]  # of its run, as it was declared last
     result: RunResult | None = None  # of its last run that has ended; None without one
     operation: str | None = None
-    """What an update that is on, or was interrupted, does with the run: `creating`, or `replacing`
-    where it ended before the new run had a result."""
+    """What an update that is on, or was interrupted, does with the run: `creating`, `replacing`."""
     gate: Mapping[str, Any] | None = None  # its inputs, where a result passed; None when none did
 
     @property

@@ -19,7 +19,7 @@ from jobs.records.recording import Recording
 from jobs.result import RunResult
 from scripts.cli.runs.cluster_logs import find
 from scripts.cli.runs.log_lines import Printer, print_runs
-from scripts.cli.runs.logs import archived, print_logs
+from scripts.cli.runs.logs import archived, show
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.fake_api import FakeApi, served
@@ -91,7 +91,7 @@ def shown(
     capsys: pytest.CaptureFixture[str], there: StackState, rank: int | None = None
 ) -> list[str]:
     with mock.patch("scripts.cli.runs.logs.read_state", return_value=there):
-        print_logs("dev", "mine", rank)
+        show("dev", "mine", rank, "1")
     said = capsys.readouterr()
     return [*said.out.splitlines(), *said.err.splitlines()]
 
@@ -146,7 +146,7 @@ def test_a_run_that_has_ended_and_is_kept_to_its_end_needs_neither_cluster_nor_s
 
     keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=True)
     with mock.patch("scripts.cli.runs.logs.read_state", read):
-        print_logs("dev", "mine")
+        show("dev", "mine", None, "1")
     assert capsys.readouterr().out == "[rank 0] kept\n"
 
 
@@ -249,7 +249,7 @@ def test_a_job_that_was_not_submitted_is_told_of_with_its_stack() -> None:
 
 def test_a_stack_that_is_not_there_has_no_logs() -> None:
     with pytest.raises(CommandError, match="`make up STACK=dev` creates one"):
-        print_logs("dev", "mine")
+        show("dev", "mine", None, "1")
 
 
 @pytest.mark.parametrize("again", [0, 1, 3])

@@ -41,8 +41,9 @@ def provide_gpus(
     }
     hidden = ["kubeconfig"]
     own = ResourceOptions(parent=parent, depends_on=made, additional_secret_outputs=hidden)
+    ready = GpuReady(tokens.GPU_READY, "gpus", properties, own)
     parent.register_outputs({})
-    return GpuReady(tokens.GPU_READY, "gpus", properties, own)
+    return ready
 
 
 def cuda_output(ready: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Output[dict[str, Any]]:

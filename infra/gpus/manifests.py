@@ -12,10 +12,8 @@ from clusters.image_registry import pull_secret
 from clusters.nodes import GpuPool
 from core.manifests import Manifest, rendered
 
-NAMESPACE = "slipway-gpu"
-"""Of the device plugin alone: nothing else may do what it has to."""
-PLUGIN = "nvidia-device-plugin"
-"""The DaemonSet's name, and the plugin's image in `Cluster.images`."""
+NAMESPACE = "slipway-gpu"  # of the device plugin alone: nothing else may do what it has to
+PLUGIN = "nvidia-device-plugin"  # the DaemonSet's name, and the plugin's image in `Cluster.images`
 _POOL = TypeAdapter(GpuPool)
 
 

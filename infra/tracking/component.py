@@ -21,7 +21,6 @@ from jobs.run.resource import Claim
 
 _CLAIM, _DATABASE_CLAIM = "slipway-tracking", "slipway-tracking-database"
 _PASSWORD = "mlflow-database"  # noqa: S105 - the Secret's name
-_PASSWORD_BYTES = 24
 
 
 def track(  # noqa: PLR0913  # what the server is made of, and when
@@ -60,7 +59,7 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
     ]
     if has_database:
         postgres = declared(POSTGRES, target).reference
-        *others, password = database(namespace, postgres, secrets.token_hex(_PASSWORD_BYTES))
+        *others, password = database(namespace, postgres, secrets.token_hex(24))
         objects = [*others, *objects]
         # The first password stays: no other opens the database. It is encrypted in the state.
         stays = ResourceOptions.merge(child, ResourceOptions(ignore_changes=["data"]))

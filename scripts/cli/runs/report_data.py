@@ -16,9 +16,7 @@ from jobs.records.events import Event, event_in, events_of, figure, numbers
 from jobs.records.history import epochs
 
 ALL = -1  # in place of a rank: what is the same on all of them, or was found by all together
-_MOST_BYTES = 2**28
-_LEAST_BYTES = 2**20
-"""Of each log the end is read: so much of all of them, and so much of one at least."""
+_MOST_BYTES, _LEAST_BYTES = 2**28, 2**20  # of the ends of all logs, and of one at least
 _MOST_POINTS = 20_000
 _FEWEST, _MOST = 25, 400
 _KINDS = ("step", "validation", "epoch", "metrics")

@@ -41,10 +41,6 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
     if kind is not None and kind.runs_on_host and sys.platform != "linux":
         console.print(_ELSEWHERE)
         return 1
-
-    def shown(tools: Entries) -> set[tuple[str, str, str]]:
-        return {(name, each.version, each.origin) for name, each in tools.items()}
-
     started, before = time.monotonic(), record.load()
     entries, problems = resolve(tools_of(kind), console, build=build)
     if problems:
@@ -54,7 +50,7 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
         if kind is not None and kind.runs_on_host and os.geteuid() != 0:
             console.print(_ELSEWHERE)
         return 1
-    if brief and shown(entries) <= shown(before):
+    if brief and not changed(before, entries):
         return 0
     console.print(table(entries))
     console.print(f"All tools are ready, after {time.monotonic() - started:.1f} s.")
@@ -71,6 +67,12 @@ def table(entries: Entries) -> Table:
             origin = f"{origin}: {entry.path}"
         result.add_row(name, entry.version, origin)
     return result
+
+
+def changed(before: Entries, after: Entries) -> bool:
+    """Return whether a tool has been added or has another version or origin."""
+    shown = {(name, each.version, each.origin) for name, each in after.items()}
+    return not shown <= {(name, each.version, each.origin) for name, each in before.items()}
 
 
 def resolve(

@@ -3,7 +3,7 @@
 const dark = matchMedia("(prefers-color-scheme: dark)").matches;
 const [ink, grid] = dark ? ["#dddddd", "#555555"] : ["#222222", "#cccccc"];
 
-// Colors that can be told apart by the color-blind: Okabe and Ito, https://jfly.uni-koeln.de/color/.
+// Colors that can be told apart by the color-blind: Okabe and Ito (charts.py).
 // Without any colors the dashes and marks can be told apart.
 const colors = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b2a300"];
 const dashes = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "5px,2px", "2px,6px"];

@@ -97,17 +97,14 @@ def _require_free(port: int, stack: str) -> None:
 
 
 def _forward(kubeconfig: str, namespace: str, port: int, stack: str, text: str) -> None:
-    """Forward a port to the server until Ctrl-C or SIGTERM, and print `text` once it can be used.
-
-    kubectl ends when a connection breaks, as when the server is restarted: it is started again.
-    """
+    """Forward a port to the server until Ctrl-C or SIGTERM; print `text` once it can be used."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     ports = ("--address=127.0.0.1", f"service/{NAME}", f"{port}:{PORT}")
     try:
         with kubectl(kubeconfig) as command:
             line = [*command, "port-forward", "--namespace", namespace, *ports]
             while (reason := _forwarded(line, text)) is None:
-                time.sleep(_PAUSE_SECONDS)
+                time.sleep(_PAUSE_SECONDS)  # the connection broke, as when the server is restarted
                 text = ""
     finally:
         signal.signal(signal.SIGTERM, before)

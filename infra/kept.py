@@ -61,10 +61,9 @@ def keep(
     removed_with_stack: bool,
     after: pulumi.Resource,
 ) -> tuple[str | None, list[pulumi.Resource]]:
-    """Declare what it takes to keep files, after the jobs' namespace.
+    """Declare what it takes to keep files, in a cluster of that capacity, None if not known.
 
-    `removed_with_stack` says whether the cluster is. A capacity of None is not known. Returns the
-    place as `jobs.model.places` has it, None where files are not kept, and what jobs depend on.
+    Returns the place as `jobs.model.places` has it, None without, and what jobs depend on.
     """
     if not settings.keep:
         return None, []
@@ -78,14 +77,9 @@ def keep(
                 "nodes can use, or give the jobs `outputs`"
             )
             return None, []
-    chosen = settings.storage_class
-    claim = volumes.claim(
-        KEPT_CLAIM,
-        cluster.namespace,
-        settings.size,
-        mode=settings.access_mode,
-        storage_class=chosen,
-    )
+    chosen, mode = settings.storage_class, settings.access_mode
+    namespace = cluster.namespace
+    claim = volumes.claim(KEPT_CLAIM, namespace, settings.size, mode=mode, storage_class=chosen)
     if not removed_with_stack:
         pulumi.log.info(
             f"files of jobs without `outputs` are kept on the claim {KEPT_CLAIM} ({settings.size} "

@@ -12,38 +12,31 @@ from core.declare import declare, declare_all
 from core.manifests import MANAGED_BY, Manifest, marked, rendered, restricted_namespace
 
 
-class JobNamespace(pulumi.ComponentResource):
-    """The namespace of the jobs, with its accounts, their rights, and its network policy.
-
-    An existing one is used as it is: what is created in it concerns Slipway's own pods only.
-    """
-
-    def __init__(self, name: str, *, cluster: Cluster, opts: pulumi.ResourceOptions) -> None:
-        super().__init__(tokens.JOB_NAMESPACE, name, None, opts)
-        inside = pulumi.ResourceOptions(parent=self)
-        if cluster.own_namespace:
-            namespace = restricted_namespace(cluster.namespace)
-            if cluster.operator is not None:
-                # An existing operator adds an init container without a security context to each
-                # worker, which only this level admits; Slipway's own pods stay the same.
-                namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline"
-            made = declare(marked(namespace), inside)
-            inside = pulumi.ResourceOptions(parent=self, depends_on=[made])
-        known = {} if cluster.identity is None else cluster.identity.annotations
-        manifests = contents(cluster.namespace, own=cluster.own_namespace, known=known)
-        # So another stack sees whose it is, even one that may not see the namespace itself.
-        own = [marked(each) for each in manifests]
-        declare_all(with_pull_secret(own, cluster.namespace, cluster.pull_secret), inside)
-        self.register_outputs({})
+def job_namespace(cluster: Cluster, opts: pulumi.ResourceOptions) -> pulumi.Resource:
+    """Declare the namespace of the jobs; in an existing one, only what concerns Slipway's pods."""
+    parent = pulumi.ComponentResource(tokens.JOB_NAMESPACE, "jobs", None, opts)
+    inside = pulumi.ResourceOptions(parent=parent)
+    if cluster.own_namespace:
+        namespace = restricted_namespace(cluster.namespace)
+        if cluster.operator is not None:
+            # An existing operator adds an init container without a security context to each
+            # worker, which only this level admits; Slipway's own pods stay the same.
+            namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline"
+        made = declare(marked(namespace), inside)
+        inside = pulumi.ResourceOptions(parent=parent, depends_on=[made])
+    known = {} if cluster.identity is None else cluster.identity.annotations
+    manifests = contents(cluster.namespace, own=cluster.own_namespace, known=known)
+    # So another stack sees whose it is, even one that may not see the namespace itself.
+    own = [marked(each) for each in manifests]
+    declare_all(with_pull_secret(own, cluster.namespace, cluster.pull_secret), inside)
+    parent.register_outputs({})
+    return parent
 
 
 def contents(
     namespace: str, *, own: bool, known: Mapping[str, pulumi.Input[str]]
 ) -> list[Manifest]:
-    """Return the manifests of what is created in the namespace.
-
-    `own` says whether only this stack uses it; `known` annotates the jobs' account for a cloud.
-    """
+    """Return what is created in the namespace; `known` annotates the jobs' account for a cloud."""
     file = Path(__file__).with_suffix(".yaml")
     account, *submitter, policy = rendered(file, namespace=namespace, account=JOB_ACCOUNT)
     if known:

@@ -8,19 +8,14 @@ from core.declare import declare_all, required
 from images.resource import TrainerImages
 from infra import kept, runs, settings
 from infra.cost import estimates
-from infra.gpus.component import Gpus, cuda_output
-from infra.namespace import JobNamespace
+from infra.gpus.component import cuda_output, provide_gpus
+from infra.namespace import job_namespace
 from infra.runs import RunContext, train
 from infra.tracking.component import track
 
 
 def main() -> None:
-    """Declare everything in the running stack's configuration.
-
-    A cluster, with the trainer's image, the jobs' namespace, the training operator, and a tracking
-    server where the stack has one; and for each job what it needs, a run, whose result becomes an
-    output, and a gate, which fails the update when the run did not succeed.
-    """
+    """Declare everything in the running stack's configuration, from its cluster to its outputs."""
     configured = settings.load()
     kind = CLUSTERS[configured.cluster.kind]
     pools = kind.pools(configured.cluster.options)
@@ -33,25 +28,22 @@ def main() -> None:
     own = declare_all(cluster.objects, inside)
 
     images = TrainerImages(cluster.image_target, configured.torch)
-    namespace = JobNamespace("jobs", cluster=cluster, opts=on_cluster)
+    namespace = job_namespace(cluster, on_cluster)
     operator = TrainingOperator(
         "training-operator", cluster=cluster, after=[namespace], opts=on_cluster
     )
     gpus = None
     if cluster.gpus is not None:
-        gpus = Gpus(cluster, cluster.gpus, after=[namespace], opts=on_cluster)
+        gpus = provide_gpus(cluster, cluster.gpus, after=[namespace], opts=on_cluster)
+    is_own = kind.own is not None
     place, volume = kept.keep(
-        configured.outputs,
-        cluster,
-        configured.capacity,
-        removed_with_stack=kind.own is not None,
-        after=namespace,
+        configured.outputs, cluster, configured.capacity, removed_with_stack=is_own, after=namespace
     )
     tracking, server = track(
         configured.tracking,
         cluster,
         configured.outputs.storage_class,
-        removed_with_stack=kind.own is not None,
+        removed_with_stack=is_own,
         after=[namespace],
         opts=on_cluster,
     )

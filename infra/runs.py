@@ -59,8 +59,7 @@ def train(
 ) -> dict[str, Run]:
     """Declare the jobs' runs, by name: after those that they need, otherwise side by side.
 
-    Where the cluster has no room for all, some wait until others have ended: a pod that waited for
-    a node would miss the limit for its job's start.
+    Without room for all, some wait: pods that waited for a node would miss the limit for a start.
     """
     runs, costs = dict[str, Run](), context.costs
     cache = _data_cache(jobs, context)
@@ -174,11 +173,9 @@ def _artifacts(job: TrainingJob, before: Mapping[str, Run]) -> Output[dict[str, 
 
 
 def _data_cache(jobs: Sequence[TrainingJob], context: RunContext) -> Claim | None:
-    """Declare what keeps the data that jobs fetch, where some do and the cluster is one node.
-
-    Most volumes can be mounted on one node at a time: of several nodes each pod fetches its own.
-    """
+    """Declare what keeps the data that jobs fetch, where some do and the cluster is one node."""
     cluster, capacity = context.cluster, context.capacity
+    # Most volumes can be mounted on one node at a time: of several nodes each pod fetches its own.
     if capacity is None or capacity.nodes != 1 or not any(map(inputs.needs_cache, jobs)):
         return None
     claim = inputs.cache_claim(cluster.namespace)
@@ -204,19 +201,13 @@ def _short(result: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
-    """Return why jobs did not run, by name: those that needed one that did not succeed.
-
-    The engine skips them without a message, so it is also a warning.
-    """
+    """Return why jobs did not run, by name, and warn: the engine skips them without a message."""
     jobs = [run.job for run in runs.values()]
     if not any(map(plan.prerequisites, jobs)):
         return Output.from_input({})
 
     def reasons(known: Mapping[str, Any]) -> dict[str, str]:
-        states = {
-            name: None if result is None else str(result["state"])
-            for name, result in known["results"].items()
-        }
+        states = {name: each and str(each["state"]) for name, each in known["results"].items()}
         found = plan.not_run(jobs, states, known["passed"])
         for name, reason in found.items():
             pulumi.log.warn(f"job {name} did not run: {reason}")

@@ -1,16 +1,4 @@
-"""The stack's configuration as values. Nothing else reads it.
-
-    slipway:cluster: {kind: embedded}       one of `clusters.kinds.CLUSTERS` and its own settings
-    slipway:jobs:
-      mnist-gloo: {epochs: 2}               an entry of jobs/catalog.yaml, or one's own
-    slipway:outputs: {size: 20Gi}           where jobs keep their files
-    slipway:tracking: {kind: mlflow}        where runs are tracked; nowhere without it
-    slipway:torch: "2.14"                   the version of torch for jobs that ask for none
-    slipway:prices: prices.yaml             a table of one's own, instead of the repository's
-    slipway:hfToken: {secure: …}            a secret that a job's `env` names as {config: hfToken}
-
-All problems are found before the first resource is declared, and reported in one error.
-"""
+"""The stack's configuration as values, or one error with all problems. Nothing else reads it."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -47,14 +35,14 @@ _KEYS = ("cluster", "jobs", "outputs", "prices", "torch", "tracking")
 class StackSettings(JobsConfig):
     """A stack's settings: its jobs, of which no problems are left, and all else."""
 
-    cluster: ClusterSettings
+    cluster: ClusterSettings  # one of `clusters.kinds.CLUSTERS` and its own settings
     capacity: Capacity | None  # what it has for jobs; None when that is not known beforehand
     prices: PriceTable | None  # the user's own; None for the repository's
     outputs: KeptOutputs  # where jobs without `outputs` keep their files
     torch: str | None  # which version of it jobs have that ask for none; None for the default
     tracking: Tracking | None  # where runs are tracked; None for nowhere
     secrets: Mapping[str, str] = field(repr=False)
-    """Values of the configuration's secrets that jobs name, by key without `slipway:`."""
+    """Those that a job's `env` names as {config: hfToken}, by key without `slipway:`."""
 
 
 class SettingsError(pulumi.RunError):
@@ -84,10 +72,9 @@ def parse(
     secrets: Collection[str] = (),
     altered: Sequence[Problem] = (),
 ) -> StackSettings:
-    """Return the settings that the engine's configuration of a stack stands for.
+    """Return the settings in a stack's configuration, each as text or JSON by its full key.
 
-    `config` has each value as text or JSON, by its full key; `secrets` lists the encrypted ones,
-    and `altered` tells of values that are no longer those of the stack's file.
+    `secrets` lists the encrypted ones, `altered` those that are no longer as in the stack's file.
     It raises `SettingsError` with every problem in `config`.
     """
     problems: list[Problem] = []

@@ -1,7 +1,4 @@
-"""What Pulumi makes other values of, before the program sees them: some of YAML's scalars.
-
-It reads `010` as 8, `3.10` as 3.1 and a date as a time, of which only the stack's file still tells.
-"""
+"""Finds what Pulumi changes before the program sees it: it reads `010` as 8, `3.10` as 3.1."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,10 +39,7 @@ def _altered(node: yaml.Node | None, value: Any, place: problem.Path) -> Iterato
 
 
 def _is_of(text: str, value: object, *, is_text: bool) -> bool:
-    """Return whether a value is what YAML reads `text` as, and means another one.
-
-    Others come from elsewhere, such as from the command line.
-    """
+    """Return whether a value is read of `text`, not from elsewhere, and does not mean the same."""
     if isinstance(value, str):  # of a date
         return text[:4] == value[:4] and text[:4].isdigit()
     if isinstance(value, bool) or not isinstance(value, int | float):

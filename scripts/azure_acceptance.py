@@ -76,12 +76,7 @@ def stack_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def cap_of(config: Mapping[str, Any], most: float) -> Cap:
-    """Return the cap of a stack.
-
-    Raises:
-        CommandError: its nodes have no price, or the cap is none or too low to take it down.
-        settings.SettingsError: with everything that is wrong with them.
-    """
+    """Return the cap of a stack; raise without a price, or if it is too low to take it down."""
     parsed = settings.parse({key: json.dumps(value) for key, value in config.items()}, STACK)
     pools = CLUSTERS[parsed.cluster.kind].pools(parsed.cluster.options)
     table = prices.used(parsed.prices)
@@ -102,10 +97,7 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
 
 
 def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke.Summary, str]:
-    """Run the stack in a copy of the checkout; return how it went, and the report as JSON.
-
-    The engine records what each step asks plugins. Its files hold secrets, and none stays.
-    """
+    """Run the stack in a copy of the checkout; return how it went, and the report as JSON."""
     file = scratch.checkout / "stacks" / f"{STACK}.yaml"
     file.write_text(yaml.safe_dump({"config": dict(config)}))
     up, smoke, down = (ci_smoke.Command.of_make(name, STACK) for name in ("up", "smoke", "down"))
@@ -133,7 +125,7 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke
             step = replace(step, outcome=f"changed {names}", status=ci_smoke.FAILED)
         return step
 
-    with TemporaryDirectory(dir=scratch.directory) as records:
+    with TemporaryDirectory(dir=scratch.directory) as records:  # no file stays, they hold secrets
         summary = ci_smoke.run_steps(scratch, STACK, cap.seconds, [*map(recorded, commands)], judge)
         calls = [each for command in commands for each in requests_of(command.name)]
     spent = cap.hourly * sum(step.seconds for step in summary.steps) / 3600

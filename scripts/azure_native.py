@@ -146,10 +146,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _known(inputs: Mapping[str, PropertyValue]) -> dict[str, Any]:
-    """Return the outputs that a preview can know: inputs that are text, numbers or true or false.
-
-    Azure completes what is inside of maps and lists, so those are left open.
-    """
+    """Return the outputs that a preview can know: not maps and lists, which Azure completes."""
     known = plain_map(inputs).items()
     return {
         key: each for key, each in known if each is UNKNOWN or isinstance(each, str | int | float)

@@ -1,8 +1,7 @@
 """Pulumi's requests to azure-native's plugin and its answers, without the secrets in them. Pure.
 
-With PULUMI_DEBUG_GRPC the engine writes every call of a plugin into a file, a JSON document a line
-(https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/pulumi-internal/rpcdebug/interceptors.go):
-once when it begins and, with its answer and duration, when it ends.
+PULUMI_DEBUG_GRPC has the engine write each call's begin and end into a file, as JSON a line:
+https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/pulumi-internal/rpcdebug/interceptors.go
 """
 
 import re

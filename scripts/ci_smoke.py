@@ -117,8 +117,7 @@ def run_steps(
 ) -> Summary:
     """Run commands, by default up, smoke and down, until one fails; the last, `down`, always.
 
-    All steps before it, which has its own limit, have `timeout` seconds. `judge` takes each step
-    that has ended, and returns how it ended.
+    Those before it have `timeout` seconds together. `judge` returns how a step ended.
     """
     steps: list[Step] = []
     jobs: dict[str, Any] = {}
@@ -206,10 +205,7 @@ def _stop(number: int, _frame: object) -> None:
 
 
 def run_in_copy(run: Callable[[Scratch], Summary]) -> int:
-    """Run steps in a copy of the checkout, print how each ended, and return the exit status.
-
-    The copy is removed unless `down` failed.
-    """
+    """Run steps in a copy of the checkout, removed unless `down` failed; return the exit status."""
     for number in _SIGNALS:
         signal.signal(number, _stop)
     try:

@@ -1,7 +1,4 @@
-"""The environment for Pulumi, the tests and the user's shell: what `make env` prints.
-
-And what in it set-up makes once: Pulumi's home, its backend, and the passphrase.
-"""
+"""The environment that `make env` prints; set-up makes Pulumi's home, backend and passphrase."""
 
 import os
 import secrets
@@ -34,13 +31,11 @@ UNSET = (
     "PYTHONPATH",
     "PYTHONSAFEPATH",
 )
-"""Variables that must not be set: even empty, the first overrides the passphrase's file; with the
-second, each start of the program and of the provider compiles them again; the others would have it
-import another Python's modules, or none of the checkout's."""
+"""Variables that must not be set: even empty, the first overrides the passphrase's file; the second
+has each start compile the program again; the others lead to another Python's modules."""
 
 _OTHER_BACKENDS = ("PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_")
-"""What the variables begin with that put a stack's state into other files or compress it: a command
-that finds no state would take the stack for one that was destroyed."""
+"""Beginnings of variables that move or compress a stack's state: it would look destroyed."""
 
 
 def pulumi_home() -> Path:
@@ -59,11 +54,7 @@ def passphrase_file() -> Path:
 
 
 def prepare() -> None:
-    """Create what is missing, readable by no other user. Never replace a passphrase.
-
-    Raises:
-        CommandError: stacks exist whose passphrase has gone.
-    """
+    """Create what is missing, readable by no other user; raise where a passphrase has gone."""
     _decline_logs(pulumi_home() / "logs")
     files.private_directory(state_dir())
     files.private_directory(backend())
@@ -84,8 +75,7 @@ def prepare() -> None:
 def _decline_logs(directory: Path) -> None:
     """Keep Pulumi from logging every command at its highest level: up to 500 MB, not all encrypted.
 
-    Pulumi 3.250 has no setting for it, but continues without a log where it can't create the
-    directory (docs/architecture.md). Its own options, -v=9 --logtostderr, still show one.
+    It has no setting for that, but goes on without the directory (docs/architecture.md).
     """
     if directory.is_dir():
         shutil.rmtree(directory)

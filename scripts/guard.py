@@ -1,8 +1,7 @@
 """Keeps other users of the machine from the ports that Pulumi's CLI and its plugins listen on.
 
-They do for whoever connects what their own user may do. Where that is root, the CLI and all that it
-starts are in a control group of their own, and guard.nft refuses what anybody but root sends to a
-socket of that group. The rules are there before the CLI, so no port is ever open without them.
+Root's CLI and all that it starts are in a control group of their own, and guard.nft refuses what
+anybody else sends to its sockets. The rules are there first, so no port is open without them.
 """
 
 import errno

@@ -1,8 +1,6 @@
-"""A copy of this checkout with a state of its own, to try the product in.
+"""A copy of this checkout, whose commands can't affect the user's own stacks.
 
-Commands in it can't affect the user's own stacks: configuration files, Pulumi's state, the
-passphrase and clusters lie in the copy. Only the cache (tools, images) is shared, because it can
-be made again and holds no user's data.
+Configuration, state, passphrase and clusters are its own; only the cache (tools, images) is shared.
 """
 
 import os
@@ -43,10 +41,7 @@ class Finished:
 
 
 class Scratch:
-    """A checkout and a state directory under one temporary directory.
-
-    Its path is short: it becomes part of the names of unix sockets, which end at 107 characters.
-    """
+    """A checkout and a state directory under one temporary directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -57,6 +52,7 @@ class Scratch:
     @classmethod
     def copy_of(cls, source: Path) -> Self:
         """Copy what git tracks in `source` and what it doesn't ignore, and commit the copy."""
+        # A short path: it becomes part of the names of unix sockets, which end at 107 characters.
         scratch = cls(Path(tempfile.mkdtemp(prefix="slw-")))
         listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         # So that `git status` shows subsequent changes.
@@ -87,11 +83,7 @@ class Scratch:
         return kept | {"PATH": os.pathsep.join(path), "XDG_STATE_HOME": str(self.state_home)}
 
     def start(self, command: str, *, show: bool = False) -> subprocess.Popen[bytes]:
-        """Start `command` in bash in the copy, in a session of its own.
-
-        With `show` it speaks to the caller's standard output and standard error, else into
-        the files `output` and `errors` beside the copy.
-        """
+        """Start `command` in bash in the copy, in a session of its own; `show` what it prints."""
         with self.output.open("wb") as output, self.errors.open("wb") as errors:
             return subprocess.Popen(
                 ["bash", "-c", command],
@@ -104,11 +96,7 @@ class Scratch:
             )
 
     def run(self, command: str, limit_seconds: float, *, show: bool = False) -> Finished:
-        """Run `command` to its end, whatever its exit status.
-
-        Raises:
-            TimeoutError: it ran longer than `limit_seconds` and was ended.
-        """
+        """Run `command` to its end, whatever its status; `TimeoutError` ends it after its limit."""
         began = time.monotonic()
         process = self.start(command, show=show)
         try:

@@ -1,7 +1,4 @@
-"""What a stack's nodes and its jobs cost, estimated before any is created.
-
-Nothing is guessed: a pool without a price is named, and left out. Only `announce` reports.
-"""
+"""Estimates what a stack's nodes and jobs will cost; a pool without a price is named alone."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -125,10 +122,7 @@ def of_jobs(
 def too_dear(
     jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
 ) -> Iterator[Problem]:
-    """Yield each job that may cost more than its `maxCost`, with what would keep it below.
-
-    All of its attempts are taken to last until its `timeout`, so a job that passes costs no more.
-    """
+    """Yield each job that would cost more than its `maxCost` if all attempts ran to `timeout`."""
     limited = [job for job in jobs if job.max_cost is not None]
     costs = of_jobs(limited, pools, own) if limited else {}
     for job in limited:

@@ -7,52 +7,43 @@ import pulumi
 from pulumi import Output, ResourceOptions
 
 from clusters.cluster import Cluster
-from clusters.image_registry import pull_secret
 from clusters.nodes import DEVICE_PLUGIN, GpuPool
 from core import tokens
 from core.declare import declare
 from core.manifests import Manifest, digest
-from infra.gpus.manifests import NAMESPACE, PLUGIN, device_plugin, facts
+from infra.gpus.manifests import PLUGIN, device_plugin, facts
 from infra.runs import Run
 from jobs.adapt import wants_gpus
-
-
-class Gpus(pulumi.ComponentResource):
-    """NVIDIA's device plugin, unless installed otherwise, and the wait for the nodes' GPUs."""
-
-    cuda: Output[dict[str, Any]]
-    """`state`, which only a job's result makes `verified`; its `reason`, and the GPUs' number."""
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        pool: GpuPool,
-        *,
-        after: Sequence[pulumi.Resource],
-        opts: ResourceOptions,
-    ) -> None:
-        super().__init__(tokens.GPUS, "gpus", None, opts)
-        manifests = _plugin(pool, cluster) if pool.device_plugin else []
-        made = [*after]
-        for manifest in manifests:
-            made.append(declare(manifest, ResourceOptions(parent=self, depends_on=[*made])))
-        properties: dict[str, Any] = {
-            "kubeconfig": Output.secret(cluster.kubeconfig),
-            "pool": facts(pool),
-            # Changes with the device plugin, so that its new pods are waited for.
-            "rollout": digest([each for each in manifests if each["kind"] != "Secret"]),
-            "cuda": None,
-        }
-        hidden = ["kubeconfig"]
-        own = ResourceOptions(parent=self, depends_on=made, additional_secret_outputs=hidden)
-        self.cuda = GpuReady(tokens.GPU_READY, "gpus", properties, own).cuda
-        self.register_outputs({})
 
 
 class GpuReady(pulumi.CustomResource):
     """Created once the pool's GPUs are offered; see `infra.gpus.gpu_ready`."""
 
     cuda: Output[dict[str, Any]]
+    """`state`, which only a job's result makes `verified`; its `reason`, and the GPUs' number."""
+
+
+def provide_gpus(
+    cluster: Cluster, pool: GpuPool, *, after: Sequence[pulumi.Resource], opts: ResourceOptions
+) -> GpuReady:
+    """Declare NVIDIA's device plugin, unless installed otherwise, and the wait for the GPUs."""
+    parent = pulumi.ComponentResource(tokens.GPUS, "gpus", None, opts)
+    manifests = _plugin(pool, cluster) if pool.device_plugin else []
+    made = [*after]
+    for manifest in manifests:
+        made.append(declare(manifest, ResourceOptions(parent=parent, depends_on=[*made])))
+    properties: dict[str, Any] = {
+        "kubeconfig": Output.secret(cluster.kubeconfig),
+        "pool": facts(pool),
+        # Changes with the device plugin, so that its new pods are waited for.
+        "rollout": digest([each for each in manifests if each["kind"] != "Secret"]),
+        "cuda": None,
+    }
+    hidden = ["kubeconfig"]
+    own = ResourceOptions(parent=parent, depends_on=made, additional_secret_outputs=hidden)
+    ready = GpuReady(tokens.GPU_READY, "gpus", properties, own)
+    parent.register_outputs({})
+    return ready
 
 
 def cuda_output(ready: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Output[dict[str, Any]]:
@@ -72,10 +63,7 @@ def cuda_output(ready: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Outpu
 def judge_cuda(
     ready: Mapping[str, Any] | None, results: Mapping[str, Mapping[str, Any] | None]
 ) -> dict[str, Any]:
-    """Return whether a job has computed on a GPU, and which; otherwise why none is known to. Pure.
-
-    `ready` is None where the wait for the nodes failed, and so is the result of no run.
-    """
+    """Return whether a job has computed on a GPU; None in place of what failed or did not run."""
     before = dict(ready or {"state": "unverified", "reason": "the cluster's GPUs are not ready"})
     ran = {name: result for name, result in results.items() if result is not None}
     for name, result in ran.items():
@@ -94,10 +82,5 @@ def judge_cuda(
 def _plugin(pool: GpuPool, cluster: Cluster) -> list[Manifest]:
     """Return the device plugin, out of a private registry where that has it."""
     image = cluster.images.get(PLUGIN, DEVICE_PLUGIN)
-    if image not in cluster.mirrors:
-        return device_plugin(pool, image)
-    pull = cluster.pull_secret
-    namespace, *others = device_plugin(
-        pool, cluster.mirrors[image], None if pull is None else pull.name
-    )
-    return [namespace, *([] if pull is None else [pull_secret(NAMESPACE, pull)]), *others]
+    pull = cluster.pull_secret if image in cluster.mirrors else None
+    return device_plugin(pool, cluster.mirrors.get(image, image), pull)

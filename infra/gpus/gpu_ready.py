@@ -38,9 +38,8 @@ _MOST = 5
 
 
 class GpuReadyHandler(Handler):
-    """Waits until the pool's nodes offer their GPUs; the jobs show whether they compute.
+    """Waits until the pool's nodes offer GPUs, but for no pool that may be empty: nodes cost money.
 
-    It does not wait for a pool that may have no nodes: a node costs money from its creation on.
     `infra.gpus.component` has its inputs, and adds to the output `cuda` what the jobs found.
     """
 
@@ -53,7 +52,7 @@ class GpuReadyHandler(Handler):
         except ApiException:
             return []  # Without the right to read nodes drift can't be detected.
         except urllib3.exceptions.HTTPError:
-            return [Change("pool", drift=True)]
+            found = []
         return [Change("pool", drift=True)] if len(found) < pool.min_nodes else []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
@@ -90,17 +89,13 @@ def _ready(reason: str, **known: Any) -> tuple[str, Properties]:
 
 @dataclass
 class Seen:
-    """What a cluster shows of a pool, as far as this account may read it.
+    """What a cluster shows of a pool, as far as this account may read it."""
 
-    Besides the pool's nodes: the pods of Slipway's own device plugin, the ends of their logs by
-    their names, the warnings in their namespace, and why an autoscaler made no nodes.
-    """
-
-    nodes: Sequence[Object]
-    plugins: Sequence[Object] = ()
-    logs: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    warnings: Sequence[str] = ()
-    setbacks: Sequence[str] = ()
+    nodes: Sequence[Object]  # the pool's
+    plugins: Sequence[Object] = ()  # the pods of Slipway's own device plugin
+    logs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # their ends, by pods' names
+    warnings: Sequence[str] = ()  # in their namespace
+    setbacks: Sequence[str] = ()  # why an autoscaler made no nodes
 
 
 def nodes_of(api: ApiClient, pool: GpuPool) -> list[Object]:

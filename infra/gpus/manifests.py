@@ -7,33 +7,31 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from clusters.cluster import PullSecret
+from clusters.image_registry import pull_secret
 from clusters.nodes import GpuPool
 from core.manifests import Manifest, rendered
 
-NAMESPACE = "slipway-gpu"
-"""Of the device plugin alone: nothing else may do what it has to."""
-PLUGIN = "nvidia-device-plugin"
-"""The DaemonSet's name, and the plugin's image in `Cluster.images`."""
+NAMESPACE = "slipway-gpu"  # of the device plugin alone: nothing else may do what it has to
+PLUGIN = "nvidia-device-plugin"  # the DaemonSet's name, and the plugin's image in `Cluster.images`
 _POOL = TypeAdapter(GpuPool)
 
 
-def device_plugin(pool: GpuPool, image: str, pull_secret: str | None = None) -> list[Manifest]:
-    """Return what makes the nodes of `pool` offer their GPUs: a namespace and a DaemonSet.
-
-    `pull_secret` names the Secret with which nodes pull the plugin's image, where they need one.
-    """
+def device_plugin(pool: GpuPool, image: str, pull: PullSecret | None = None) -> list[Manifest]:
+    """Return the plugin's namespace, the Secret with which nodes pull it, if any, and DaemonSet."""
     namespace, daemon_set = rendered(Path(__file__).with_name("device-plugin.yaml"))
     pod = daemon_set["spec"]["template"]["spec"]
     tolerations = [{"operator": "Equal", **asdict(each)} for each in pool.taints]
     placement = {"nodeSelector": dict(pool.labels), "tolerations": tolerations}
     pod |= {key: value for key, value in placement.items() if value}
-    if pull_secret is not None:
-        pod["imagePullSecrets"] = [{"name": pull_secret}]
     # Where labels select nodes with GPUs, the plugin restarts until the driver is installed, for
     # which it looks only once. Without labels it would restart endlessly on nodes without a GPU.
     env = [{"name": "FAIL_ON_INIT_ERROR", "value": "true" if pool.labels else "false"}]
     pod["containers"][0] |= {"image": image, "env": env}
-    return [namespace, daemon_set]
+    if pull is None:
+        return [namespace, daemon_set]
+    pod["imagePullSecrets"] = [{"name": pull.name}]
+    return [namespace, pull_secret(NAMESPACE, pull), daemon_set]
 
 
 def facts(pool: GpuPool) -> dict[str, Any]:

@@ -52,10 +52,9 @@ class EngineContext:
 
 
 def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:
-    """Return `value` as None, bool, int, float, str, list, dict or UNKNOWN.
+    """Return `value` as plain Python, UNKNOWN or, where it is to be hidden, SECRET.
 
-    With `hide_secrets` what is secret becomes SECRET. It raises `TypeError` for assets, archives
-    and resource references, which no resource here takes.
+    It raises `TypeError` for assets, archives and references, which no resource here takes.
     """
     if hide_secrets and value.is_secret:
         return SECRET

@@ -1,7 +1,4 @@
-"""Every resource type of the local provider. A new one is one line here, or its cluster's kind.
-
-`pulumi-resource-slipway` runs this module; the engine's address is its argument.
-"""
+"""Every resource type of the local provider: `pulumi-resource-slipway` runs this module."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -1,8 +1,7 @@
 """Serve a provider to the Pulumi engine, and end when the engine does.
 
-`pulumi.provider.experimental` has the servicer; this adds that other users of the machine are
-refused, an error is shown as its own text (not as `Unexpected <class ...>`), handlers may block,
-and a plugin whose engine was killed ends immediately, so that no create continues unseen.
+`pulumi.provider.experimental` has the servicer; this adds that other users are refused, an error is
+shown as its own text, handlers may block, and after a killed engine no create continues unseen.
 """
 
 import asyncio
@@ -37,10 +36,7 @@ _ESTABLISHED = "01"
 
 
 class Answers(grpc.aio.ServerInterceptor):
-    """Refuses requests of other users: a plugin that runs as root would do for them what root may.
-
-    A failed request ends with its exception's text; SLIPWAY_TRACEBACK has stderr get the traceback.
-    """
+    """Refuses other users, for whom a plugin that runs as root would do what root may."""
 
     async def intercept_service(
         self,
@@ -63,8 +59,6 @@ class Answers(grpc.aio.ServerInterceptor):
                 # The engine asks what a plugin can do by trying; only this code means "no".
                 await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
             except Exception as error:  # noqa: BLE001  # the engine must get an answer
-                if "SLIPWAY_TRACEBACK" in os.environ:
-                    sys.excepthook(type(error), error, error.__traceback__)
                 await context.abort(grpc.StatusCode.UNKNOWN, printable(str(error) or repr(error)))
 
         return grpc.unary_unary_rpc_method_handler(
@@ -76,9 +70,8 @@ def connect(address: str) -> grpc.Channel:
     """Connect to the engine, and end this process once that is lost or can't be reached.
 
     The engine listens before it starts a plugin: one that can't be reached has been killed since.
-    SIGINT, by which the engine ends a plugin that it needs no more, ends it without a cleanup: one
-    would wait for threads at work, and may for good for the lock of the thread that watches.
     """
+    # So the engine ends plugins. A cleanup would wait for threads at work, perhaps for good.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Never idle: a training run may have nothing to report for longer than gRPC's 30 minutes,
     # and a channel that fell idle looks the same as an engine that has gone.
@@ -102,10 +95,7 @@ def serve(
     version: str,
     servicer_class: type[ProviderServicer] = ProviderServicer,
 ) -> None:
-    """Serve a provider on a free loopback port, printed on stdout as the engine expects.
-
-    `make` makes it for the engine, whose address is this process's first argument.
-    """
+    """Serve what `make` makes for the engine, on a free port that is printed as it expects."""
     address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))
     # Without a reference to it the connection would be watched no more.
     channel = connect(address)
@@ -134,20 +124,16 @@ def serve(
 
 @lru_cache(maxsize=16)
 def _is_trusted_in(_second: int, peer: str) -> bool:
-    """Return `is_trusted`, looked up once in a second of the clock.
+    """Return `is_trusted`, looked up once a second: each time would cost a fifth of a preview.
 
-    The engine sends a hundred requests a second by one connection; reading the kernel's tables each
-    time cost a fifth of a preview. A second is too short for its port to become another user's.
+    A second is too short for the engine's port to become another user's.
     """
     return is_trusted(peer)
 
 
 def is_trusted(peer: str) -> bool:
-    """Return whether a peer, `ipv4:127.0.0.1:40312`, is a process of this one's user or of root.
-
-    Where the kernel has no such tables (macOS) everybody is, as for every other plugin of Pulumi.
-    """
-    if not _TABLES[0].exists():
+    """Return whether a peer, `ipv4:127.0.0.1:40312`, is a process of this one's user or of root."""
+    if not _TABLES[0].exists():  # on macOS everybody is, as for every other plugin of Pulumi
         return True
     kind, _, place = peer.partition(":")
     address, _, port = place.rpartition(":")

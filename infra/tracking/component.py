@@ -12,7 +12,7 @@ from pulumi import Output, ResourceOptions
 from clusters.cluster import JOB_ACCOUNT, Cluster
 from core import tokens
 from core.declare import declare, declare_all
-from core.manifests import MANAGED_BY, Manifest, digest, rendered
+from core.manifests import Manifest, digest, rendered
 from images.build.trainer import MLFLOW, POSTGRES
 from images.resource import declared
 from infra.tracking.settings import MLFLOW_REQUESTS, NAME, PORT, POSTGRES_REQUESTS, Tracking
@@ -21,63 +21,6 @@ from jobs.run.resource import Claim
 
 _CLAIM, _DATABASE_CLAIM = "slipway-tracking", "slipway-tracking-database"
 _PASSWORD = "mlflow-database"  # noqa: S105 - the Secret's name
-_PASSWORD_BYTES = 24
-
-
-class TrackingServer(pulumi.ComponentResource):
-    """MLflow's server, and its PostgreSQL where the settings have one.
-
-    Each of its resources depends on what is `after` them, the namespace of the jobs, since Pulumi
-    can't skip a component whose dependency has failed.
-    """
-
-    ready: pulumi.Resource
-    """What is declared after it finds a server that answers."""
-
-    def __init__(
-        self,
-        settings: Tracking,
-        cluster: Cluster,
-        storage_class: str | None,
-        *,
-        after: Sequence[pulumi.Resource],
-        opts: ResourceOptions,
-    ) -> None:
-        super().__init__(tokens.TRACKING_SERVER, "tracking", None, opts)
-        namespace, target = cluster.namespace, cluster.image_target
-        has_database = settings.database == "postgresql"
-        kubeconfig: Output[str] = Output.secret(cluster.kubeconfig)
-        image = declared(MLFLOW, target).reference
-        objects = server(namespace, image, has_database=has_database)
-        child = ResourceOptions(parent=self, depends_on=[*after])
-        needed: list[pulumi.Resource] = [
-            Claim(each, kubeconfig=kubeconfig, after=after)
-            for each in claims(namespace, settings.size, storage_class, has_database=has_database)
-        ]
-        if has_database:
-            postgres = declared(POSTGRES, target).reference
-            objects = [*database(namespace, postgres), *objects]
-            # The first password stays: no other opens the database. It is encrypted in the state.
-            stays = ResourceOptions.merge(child, ResourceOptions(ignore_changes=["data"]))
-            generated = secrets.token_hex(_PASSWORD_BYTES)
-            needed.append(declare(password(namespace, generated), stays))
-        inside = ResourceOptions.merge(child, ResourceOptions(depends_on=needed))
-        made = declare_all(objects, inside)
-        properties = {
-            "kubeconfig": kubeconfig,
-            "namespace": namespace,
-            "deployments": [
-                each["metadata"]["name"] for each in objects if each["kind"] == "Deployment"
-            ],
-            # Changes with the Deployments, so that their new pods are waited for.
-            "rollout": Output.from_input(objects).apply(digest),
-        }
-        own = ResourceOptions(depends_on=made, additional_secret_outputs=["kubeconfig"])
-        ready = tokens.TRACKING_READY  # see infra.tracking.tracking_ready
-        self.ready = pulumi.CustomResource(
-            ready, "tracking", properties, ResourceOptions.merge(child, own)
-        )
-        self.register_outputs({})
 
 
 def track(  # noqa: PLR0913  # what the server is made of, and when
@@ -89,11 +32,9 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
     after: Sequence[pulumi.Resource],
     opts: ResourceOptions,
 ) -> tuple[Mapping[str, str] | None, list[pulumi.Resource]]:
-    """Declare what it takes to track runs, after the jobs' namespace.
+    """Declare what it takes to track runs, whose volumes have that class, or the default one.
 
-    `storage_class` is that of the server's volumes, the cluster's default one with None;
-    `removed_with_stack` says whether the cluster is. Returns the place as `jobs.model.submission`
-    has it, None where runs are not tracked, and what jobs depend on.
+    Returns the place as `jobs.model.submission` has it, None without, and what jobs depend on.
     """
     if settings is None:
         return None, []
@@ -104,15 +45,44 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
             f"tracked runs are kept on the claim {_CLAIM} ({settings.size} of "
             f"{storage_class or 'the default StorageClass'}), which `make down` deletes with them"
         )
-    tracking = TrackingServer(settings, cluster, storage_class, after=after, opts=opts)
-    return settings.place, [tracking.ready]
+    parent = pulumi.ComponentResource(tokens.TRACKING_SERVER, "tracking", None, opts)
+    # Not the component itself: Pulumi can't skip one whose dependency has failed.
+    child = ResourceOptions(parent=parent, depends_on=[*after])
+    namespace, target = cluster.namespace, cluster.image_target
+    has_database = settings.database == "postgresql"
+    kubeconfig: Output[str] = Output.secret(cluster.kubeconfig)
+    image = declared(MLFLOW, target).reference
+    objects = server(namespace, image, has_database=has_database)
+    needed: list[pulumi.Resource] = [
+        Claim(each, kubeconfig=kubeconfig, after=after)
+        for each in claims(namespace, settings.size, storage_class, has_database=has_database)
+    ]
+    if has_database:
+        postgres = declared(POSTGRES, target).reference
+        *others, password = database(namespace, postgres, secrets.token_hex(24))
+        objects = [*others, *objects]
+        # The first password stays: no other opens the database. It is encrypted in the state.
+        stays = ResourceOptions.merge(child, ResourceOptions(ignore_changes=["data"]))
+        needed.append(declare(password, stays))
+    made = declare_all(objects, ResourceOptions.merge(child, ResourceOptions(depends_on=needed)))
+    properties = {
+        "kubeconfig": kubeconfig,
+        "namespace": namespace,
+        "deployments": [
+            each["metadata"]["name"] for each in objects if each["kind"] == "Deployment"
+        ],
+        # Changes with the Deployments, so that their new pods are waited for.
+        "rollout": Output.from_input(objects).apply(digest),
+    }
+    own = ResourceOptions(depends_on=made, additional_secret_outputs=["kubeconfig"])
+    own = ResourceOptions.merge(child, own)
+    ready = pulumi.CustomResource(tokens.TRACKING_READY, "tracking", properties, own)
+    parent.register_outputs({})
+    return settings.place, [ready]
 
 
 def server(namespace: str, image: pulumi.Input[str], *, has_database: bool) -> list[Manifest]:
-    """Return the Service and the Deployment of MLflow, with SQLite or with a database beside it.
-
-    Its runs, unless those are in that, and its artifacts are on the claim `_CLAIM`.
-    """
+    """Return the Service and the Deployment of MLflow, with SQLite or with a database beside it."""
     port = str(PORT)
     *objects, databases = _rendered("mlflow", namespace, image, MLFLOW_REQUESTS, port=port)
     environment = _container(objects)["env"]
@@ -120,20 +90,10 @@ def server(namespace: str, image: pulumi.Input[str], *, has_database: bool) -> l
     return objects
 
 
-def database(namespace: str, image: pulumi.Input[str]) -> list[Manifest]:
-    """Return the Service and the Deployment of PostgreSQL, whose data are on `_DATABASE_CLAIM`."""
-    return _rendered("postgres", namespace, image, POSTGRES_REQUESTS)
-
-
-def password(namespace: str, value: str) -> Manifest:
-    """Return the Secret with which MLflow gets into its PostgreSQL."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": _PASSWORD, "namespace": namespace, "labels": dict(MANAGED_BY)},
-        # Not `stringData`, which Pulumi's provider would turn into this before it compares.
-        "data": {"password": base64.b64encode(value.encode()).decode()},
-    }
+def database(namespace: str, image: pulumi.Input[str], password: str) -> list[Manifest]:
+    """Return PostgreSQL's Service and Deployment, and the Secret by which MLflow gets into it."""
+    encoded = base64.b64encode(password.encode()).decode()
+    return _rendered("postgres", namespace, image, POSTGRES_REQUESTS, encoded=encoded)
 
 
 def claims(

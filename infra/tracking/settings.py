@@ -12,8 +12,7 @@ from core.problem import Contradiction, contradiction
 from core.validation import Consistent
 
 KEY = "slipway:tracking"
-NAME, PORT = "mlflow", 5000
-"""Of the Service by which ranks and `make ui` reach the server."""
+NAME, PORT = "mlflow", 5000  # of the Service by which ranks and `make ui` reach the server
 SERVER_URL = f"http://{NAME}:{PORT}"
 MLFLOW_REQUESTS = {"cpu": "50m", "memory": "384Mi"}
 POSTGRES_REQUESTS = {"cpu": "20m", "memory": "64Mi"}

@@ -1,5 +1,6 @@
 """The resource `slipway:infra:TrackingReady`: the tracking server takes what runs send to it."""
 
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -21,10 +22,7 @@ class Gone(RuntimeError):
 
 
 class TrackingReadyHandler(Handler):
-    """Waits until the server and its database are ready, and on every `up` looks whether they are.
-
-    Inputs: `kubeconfig`, `namespace`, the `deployments`' names, and `rollout`, a digest of these.
-    """
+    """Waits until the server and its database are ready; each `up` looks whether they still are."""
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         try:
@@ -34,13 +32,10 @@ class TrackingReadyHandler(Handler):
         return []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait until they are ready; a time-out has what they and their pods show.
-
-        It raises `Gone` where one of them has been deleted: waiting brings none back.
-        """
+        """Wait until they are ready; a time-out has what they show. It raises `Gone`, too."""
         rollouts = _rollouts(inputs)
         until(
-            lambda: _probe(rollouts),
+            partial(_probe, rollouts),
             LIMIT_SECONDS,
             "the tracking server",
             context,

@@ -27,10 +27,7 @@ _COMMANDS = {
     "report": ("runs.report:report", "job", "to"),
     "compare": ("runs.compare:compare", "job", "other"),
 }
-"""Each command's function, and its arguments after the stack.
-
-Each imports what it needs itself: importing all of them takes a second.
-"""
+"""Each command's function, imported only when it is called, and its arguments after the stack."""
 _CHANGING = frozenset({"up", "preview", "rerun", "down"})
 
 

@@ -1,7 +1,4 @@
-"""Pulumi on one stack: its CLI, and what its file backend holds, the state and the locks.
-
-The latter is read from the files: the CLI takes a second.
-"""
+"""Pulumi on one stack: its CLI, and its state and locks from files, as the CLI takes a second."""
 
 import json
 import os
@@ -86,10 +83,7 @@ def exists(stack: str) -> bool:
 
 
 def exported(stack: str) -> dict[str, Any]:
-    """What `pulumi stack export` prints, read from the file; empty without a stack.
-
-    Secrets are as they are stored: encrypted. A damaged file raises CommandError.
-    """
+    """What `pulumi stack export` prints, with encrypted secrets; empty without a stack."""
     file = state_file(stack)
     try:
         document = json.loads(file.read_bytes())

@@ -14,12 +14,8 @@ from scripts.cli.recovery import recover
 from scripts.cli.terminal import CommandError, echo
 
 _UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs", QUIET)
-"""No question, so no preview, which would take as long as an update does; and no outputs, of which
-the table of results has what a reader looks for.
-
-The program reports wrong settings before it declares anything, and a run takes the place of a
-success only if the API server admits it (`jobs/run/lifecycle.py`).
-"""
+"""No preview, which would take as long as an update: the program reports wrong settings before it
+declares anything, and a run replaces a success only if the API server admits it."""
 
 
 def up(stack: str) -> int:
@@ -28,11 +24,9 @@ def up(stack: str) -> int:
 
 
 def preview(stack: str) -> int:
-    """Shows what `up` would do, and does none of it.
+    """Shows what `up` would do, and in the end again what it costs and what `up` will refuse.
 
-    For each run that is to be: why, its PyTorchJob, and what it needs; in the end again what it
-    costs, and what `up` will refuse. Every property of every resource is in Pulumi's own
-    `preview --diff`. It makes the stack's file and an empty stack if they are missing.
+    It makes the stack's file and an empty stack if they are missing.
     """
     cli = prepared(stack)
     with TemporaryDirectory() as directory:

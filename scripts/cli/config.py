@@ -69,10 +69,7 @@ def ensure_own(stack: str) -> Path:
 
 
 def cluster_of(stack: str) -> Mapping[str, Any]:
-    """The cluster's settings in the stack's file.
-
-    Only the program validates them, so a cluster that is not a map is empty here.
-    """
+    """The cluster's settings in the stack's file, not validated; empty where they are no map."""
     cluster = settings_of(stack).get("slipway:cluster")
     return cluster if isinstance(cluster, dict) else {}
 
@@ -117,10 +114,7 @@ def load_settings(stack: str) -> "StackSettings | None":
 
 
 def settings_of(stack: str) -> Mapping[str, Any]:
-    """The settings under `config` in the user's file, or in the committed one without it.
-
-    One that can't be read raises `CommandError`: Pulumi's own words on it name no file.
-    """
+    """The settings under `config` in the user's file, or in the committed one without it."""
     check(stack)
     file = own(stack) if own(stack).exists() else template(stack)
     try:

@@ -29,11 +29,10 @@ _POLL_SECONDS = 0.2
 
 
 def down(stack: str, keep: str = "") -> int:
-    """Destroys the stack and forgets it, and proves that nothing of it is left.
+    """Destroys the stack and what an interrupted `up` left, and proves that nothing of it is left.
 
-    The jobs' files are copied into the directory `keep` before, where one is named. It also removes
-    what an interrupted `up` left of the cluster. Nothing to destroy is a success. The user's
-    Pulumi.<stack>.yaml stays; one that is gone is not needed.
+    The jobs' files are copied into the directory `keep` before, where one is named. The user's
+    Pulumi.<stack>.yaml stays, and need not exist. Nothing to destroy is a success.
     """
     with temporary_config(stack):
         cluster_of(stack)  # raises for an unreadable file, before anything is done
@@ -79,9 +78,7 @@ def _destroy(cli: backend.Cli) -> int:
             own = "the cluster is the stack's own, so it goes with all in it."
             echo(f"Not all could be deleted; {own}")
             code = _remove_cluster(cli.stack, "the cluster in") or _destroy_resources(cli)
-    if code != 0:
-        return code
-    return cli.run("stack", "rm", "--yes", "--preserve-config", "--remove-backups")
+    return code or cli.run("stack", "rm", "--yes", "--preserve-config", "--remove-backups")
 
 
 def _destroy_resources(cli: backend.Cli) -> int:
@@ -143,11 +140,8 @@ def _cluster_directory(stack: str) -> Path | None:
 def temporary_config(stack: str) -> Iterator[None]:
     """Provide the stack's file; one that did not exist before is removed afterwards.
 
-    It has the settings with which the stack was changed last, or the committed ones where its first
-    update was killed. Pulumi itself would create it with nothing but its encryption salt in it.
-
-    Raises:
-        CommandError: its settings are known neither to Pulumi nor to the repository.
+    It has the settings of the last update, or the committed ones where the first was killed; it
+    raises `CommandError` where neither are known.
     """
     file = own(stack)
     if file.exists() or not backend.exists(stack):

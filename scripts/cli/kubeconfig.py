@@ -1,14 +1,10 @@
-"""`make kubeconfig`: merges a stack's cluster into the user's own kubeconfig, with kubectl.
-
-Nothing else ever touches that file: other commands call kubectl with one of their own.
-"""
+"""`make kubeconfig`, the only one that touches the user's kubeconfig: merges a cluster into it."""
 
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -18,10 +14,7 @@ from scripts.cli.terminal import CommandError
 
 
 def merge(stack: str) -> int:
-    """Add the context `slipway-<stack>`, or bring it up to date, and print how to undo it.
-
-    Where the file has no current context, or one that is no longer there, it becomes that.
-    """
+    """Add the context `slipway-<stack>`, or bring it up to date, and print how to undo it."""
     kubeconfig = read_state(stack, secrets=True).kubeconfig
     if kubeconfig is None:
         raise CommandError(f"Stack {stack} has no cluster yet; `make up STACK={stack}` creates it.")
@@ -56,19 +49,14 @@ def own() -> Path:
 
 
 def named(kubeconfig: str, name: str) -> str:
-    """Return a kubeconfig's current context alone, with all of its parts called `name`. Pure."""
+    """Return a stack's kubeconfig with all of its parts called `name`, and none the current one."""
     document = yaml.safe_load(kubeconfig)
-    context = _part(document, "contexts", "context", document["current-context"])
-    cluster = _part(document, "clusters", "cluster", context["cluster"])
-    user = _part(document, "users", "user", context["user"])
-    named = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": cluster}],
-        "users": [{"name": name, "user": user}],
-        "contexts": [{"name": name, "context": {**context, "cluster": name, "user": name}}],
-    }
-    return yaml.safe_dump(named, sort_keys=False)
+    (context,), (cluster,), (user,) = (document[each] for each in ("contexts", "clusters", "users"))
+    for part in (context, cluster, user):
+        part["name"] = name
+    context["context"] |= {"cluster": name, "user": name}
+    del document["current-context"]
+    return yaml.safe_dump(document, sort_keys=False)
 
 
 @contextmanager
@@ -97,8 +85,3 @@ def explanation(name: str, file: Path, current: str) -> str:
         f"Try it: kubectl --kubeconfig {file} --context {name} get nodes\n"
         f"Undo it: {undo}"
     )
-
-
-def _part(document: Any, section: str, part: str, name: str) -> dict[str, Any]:
-    (found,) = (each[part] for each in document[section] if each["name"] == name)
-    return dict(found)

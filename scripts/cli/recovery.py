@@ -1,9 +1,7 @@
 """Clears what an interrupted Pulumi left behind, so that the next command just works.
 
-A killed CLI leaves its lock, which names host and process, and the operations that it had begun.
-The lock is broken only when that process is surely gone. The operations are dropped from the state
-by exporting and importing it, which needs no cluster to answer: every resource of this project
-adopts what an interrupted create has created.
+A killed CLI's lock is broken only when its process is surely gone. The operations that it had begun
+are dropped from the state by exporting and importing it: each resource adopts what it had created.
 """
 
 import json
@@ -102,17 +100,12 @@ def require_stale(lock: backend.Lock, stack: str) -> None:
 def repair_files(stack: str) -> list[Path]:
     """Remove a stack's half-written files, and return which those were.
 
-    Pulumi writes a file X as `X.TIME.tmp`, then X's attributes as `X.attrs`, and then renames the
-    first to X (gocloud.dev/blob/fileblob). So a killed process never leaves half a state, but
-
-    * a `.tmp` among a stack's locks, which Pulumi takes for one more lock and can't read;
-    * an empty `X.attrs`, with which it can't read X.
-
-    A machine that loses power may leave an empty lock as well, or an empty state: the one before
-    is kept as `X.bak`. Where it finds any, it waits first until one that is still being written
-    must be complete; one that has appeared meanwhile, or that a process has open, stays.
+    Pulumi writes a file X as `X.TIME.tmp`, then `X.attrs`, and renames the first
+    (gocloud.dev/blob/fileblob): a killed one may leave a `.tmp`, which it takes for a lock, or an
+    empty `X.attrs`; a loss of power also an empty lock or state, of which there is an `X.bak`.
     """
     if found := _half_written(stack):
+        # One that is still being written must be complete then; new and open ones stay.
         time.sleep(_WRITING_SECONDS)
     after, held = _half_written(stack) if found else [], _open_files() if found else set()
     repaired = [file for file in after if file in found and file.resolve() not in held]
@@ -152,11 +145,7 @@ def _is_whole(file: Path) -> bool:
 
 
 def end_orphans(checkout: Path) -> list[int]:
-    """Ends the language hosts of `checkout` whose engine is gone, and returns their numbers.
-
-    A killed CLI's plugins notice within moments, but Pulumi's language host looks for its engine
-    only every five minutes.
-    """
+    """Ends the language hosts of `checkout` without an engine: they look only every 5 minutes."""
     found = orphans(checkout)
     for pid in found:
         with suppress(ProcessLookupError):  # it has ended by itself
@@ -165,10 +154,7 @@ def end_orphans(checkout: Path) -> list[int]:
 
 
 def orphans(checkout: Path) -> list[int]:
-    """The language hosts of `checkout` whose engine is gone, by number.
-
-    Without /proc (macOS) none is found; they end by themselves.
-    """
+    """The language hosts of `checkout` whose engine is gone, by number; without /proc none."""
     hosts = {
         int(place.name): _process(place.name).get("PPid", "0")
         for place in Path("/proc").glob("[0-9]*")
@@ -178,11 +164,9 @@ def orphans(checkout: Path) -> list[int]:
 
 
 def _program(pid: int | str) -> str:
-    """The name of a process' file; empty of one that has ended, or is another user's.
-
-    Its `Name` is cut, and for a moment after its start still that of what has started it.
-    """
+    """The name of a process' file; empty of one that has ended, or is another user's."""
     try:
+        # `Name` is cut, and for a moment after its start still that of what has started it.
         return Path(f"/proc/{pid}/exe").readlink().name.removesuffix(" (deleted)")
     except OSError:
         return ""

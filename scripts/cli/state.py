@@ -22,8 +22,7 @@ class JobState:
     inputs: Mapping[str, Any]  # of its run, as it was declared last
     result: RunResult | None = None  # of its last run that has ended; None without one
     operation: str | None = None
-    """What an update that is on, or was interrupted, does with the run: `creating`, or `replacing`
-    where it ended before the new run had a result."""
+    """What an update that is on, or was interrupted, does with the run: `creating`, `replacing`."""
     gate: Mapping[str, Any] | None = None  # its inputs, where a result passed; None when none did
 
     @property
@@ -89,10 +88,7 @@ class StackState:
 
 
 def read_state(stack: str, *, secrets: bool = False) -> StackState:
-    """Return the stack's state; empty when the stack does not exist.
-
-    Only the CLI can decrypt `secrets`; without them the kubeconfig is None.
-    """
+    """Return the stack's state, empty without a stack; only with `secrets` it has a kubeconfig."""
     if secrets and exists(stack):
         text = Cli(stack).query("stack", "export", "--show-secrets")
         return StackState.from_export(json.loads(text))

@@ -19,10 +19,7 @@ _PAUSE_SECONDS = 0.5
 
 
 def show(stack: str, job: str, port: int) -> int:
-    """Print where runs are tracked, of a job the page of its last run; exits with 0.
-
-    A server in the cluster is reached at `port` of this machine until Ctrl-C.
-    """
+    """Print where runs are tracked, and forward `port` to a server in the cluster; exits with 0."""
     settings = _settings(stack)
     state = read_state(stack, secrets=settings.is_installed)
     if job:
@@ -100,18 +97,14 @@ def _require_free(port: int, stack: str) -> None:
 
 
 def _forward(kubeconfig: str, namespace: str, port: int, stack: str, text: str) -> None:
-    """Forward a port of this machine to the server until Ctrl-C or SIGTERM; raise if it can't.
-
-    `text` is printed once it can be used. kubectl ends when a connection breaks, as when the server
-    is restarted: then it is started again.
-    """
+    """Forward a port to the server until Ctrl-C or SIGTERM; print `text` once it can be used."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     ports = ("--address=127.0.0.1", f"service/{NAME}", f"{port}:{PORT}")
     try:
         with kubectl(kubeconfig) as command:
             line = [*command, "port-forward", "--namespace", namespace, *ports]
             while (reason := _forwarded(line, text)) is None:
-                time.sleep(_PAUSE_SECONDS)
+                time.sleep(_PAUSE_SECONDS)  # the connection broke, as when the server is restarted
                 text = ""
     finally:
         signal.signal(signal.SIGTERM, before)

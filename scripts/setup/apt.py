@@ -36,10 +36,7 @@ def provide(tools: Sequence[Tool], steps: Steps) -> Results:
 
 
 def install(packages: Sequence[str], steps: Steps) -> str | None:
-    """Install packages from the mirror in the machine's own apt configuration.
-
-    Returns None, or why they can't be installed; of a failed command the end of its output.
-    """
+    """Install packages by the machine's own apt; return why they can't be installed, or None."""
     if shutil.which("apt-get") is None:
         return "this system has no apt-get"
     if os.geteuid() != 0:
@@ -62,11 +59,8 @@ def install(packages: Sequence[str], steps: Steps) -> str | None:
 
 @contextmanager
 def services_stay_down(policy: Path) -> Iterator[None]:
-    """Let no package start a service meanwhile.
-
-    A policy that an administrator has made stays in force as it is. One of ours that a killed
-    set-up left behind forbids nothing any more, and is removed at the end, too.
-    """
+    """Let no package start a service meanwhile; an administrator's own policy stays in force."""
+    # One that a killed set-up left behind forbids nothing any more, and is removed as well.
     ours = not policy.exists() or policy.read_text().startswith(_OURS)
     if ours:
         policy.write_text(f"{_OURS}[ ! -d /proc/{os.getpid()} ] || exit 101\n")

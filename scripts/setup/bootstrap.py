@@ -1,8 +1,6 @@
 """The first half of `make setup`, with nothing but the system's Python: the Python environments.
 
-Run as `python3 -m scripts.setup.bootstrap`. It makes the cached environment for requirements.lock,
-links `.venv` to it, and starts `scripts.setup` inside it. Older Pythons have to be able to read
-this file, so that they can print what they lack.
+Older Pythons have to be able to read this file, so that they can print what they lack.
 """
 
 import importlib.util
@@ -85,12 +83,11 @@ def environment_for_tests(venv: Path) -> Path:
 def add_extra(extra: str, venv: Path) -> Path:
     """Install an extra of pyproject.toml unless it is installed, and return its directory.
 
-    It is apart from the environment `venv`, since Pulumi starts the plugin of every package there.
+    Not into `venv`, since Pulumi starts the plugin of every package there.
     """
 
     def fill(place: Path) -> None:
-        # What it needs in turn is in the environment's own lock file. Not compiled: hardly any of
-        # its modules is ever imported.
+        # What it needs in turn is in the environment's own lock file. Hardly any is ever imported.
         options = ("--no-deps", "--no-compile", "--target", place)
         _pip(venv, "install", *options, *_LOCKED, CHECKOUT / f"requirements-{extra}.lock")
 
@@ -141,11 +138,7 @@ def link(venv: Path, name: str = ".venv") -> None:
 
 
 def main() -> None:
-    """Exit with set-up's status.
-
-    `--python-only` stops once the runtime environment is complete; `--tests` makes that of the
-    checks and tests as well.
-    """
+    """Exit with set-up's status, with `--python-only` once the environments are complete."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--tests"]
     # A complete environment shows that nothing was missing.
     missing = None if (venv_dir() / ".complete").exists() else problem()

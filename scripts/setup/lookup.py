@@ -47,10 +47,7 @@ def fitting(tool: Tool, path: Path, version: str | None, origin: str) -> Entry |
 
 
 def version_of(program: Path, *arguments: str) -> str | None:
-    """Run a program for its version. None when it doesn't run, or prints none.
-
-    Its exit status doesn't count: some programs print their version and exit 1.
-    """
+    """Return the version that a program prints, even if it then exits with 1; None without one."""
     try:
         finished = subprocess.run(
             [program, *arguments],

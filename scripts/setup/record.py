@@ -1,8 +1,6 @@
-"""toolchain.json, from the side that writes it, and how it stays right without running anything.
+"""toolchain.json, from the side that writes it.
 
-Besides what `core.toolchain` reads, an entry keeps the file's size and time of change, and the
-repository's requirements for the tool. While all three match, the tool is taken as it is, which
-makes a set-up that has nothing to do fast.
+While a tool's size, time of change and requirements are those recorded, it is taken unseen: fast.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""Programs as their projects release them, each proved by the checksum that its publisher serves.
-
-Where a release site answers, that takes seconds where a build takes minutes.
-"""
+"""Programs as their projects release them, proved by the checksum that the publisher serves."""
 
 import hashlib
 import platform
@@ -83,9 +80,7 @@ def files_of(tools: Sequence[Tool]) -> dict[File, list[Tool]]:
 def published(address: str, checksums: str) -> str:
     """Return the SHA-256 that the publisher serves for a file, by the addresses of both.
 
-    Raises:
-        Refused: the site is silent for 5 s or serves none, or it differs from when the file was
-            first used.
+    It raises `Refused` where the site serves none in 5 s, or another one than at the first use.
     """
     with _answer(checksums, _ANSWER_SECONDS) as answer:
         text = answer.text
@@ -102,11 +97,7 @@ def published(address: str, checksums: str) -> str:
 
 
 def save(address: str, checksum: str, file: Path, steps: Steps) -> None:
-    """Write what an address serves to a file; the end of `steps` ends this, too.
-
-    Raises:
-        Refused: it is incomplete, or has another SHA-256.
-    """
+    """Write what an address serves to a file; raise `Refused` unless it has that SHA-256."""
     digest, started = hashlib.sha256(), time.monotonic()
     with _answer(address, _SILENCE_SECONDS) as answer, file.open("wb") as opened:
         for chunk in answer.iter_content(_CHUNK):

@@ -1,8 +1,4 @@
-"""Resolves every tool by the first source that has it: PATH, a package, a release, a build.
-
-Independent steps run in parallel: packages, downloads, and two builds at a time. At the end it
-prints one table of the tools, or what keeps set-up from going on.
-"""
+"""Resolves every tool by the first source that has it: PATH, a package, a release, a build."""
 
 import os
 import sys
@@ -39,15 +35,13 @@ _ELSEWHERE = (
 def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
     """Resolve the tools, print the table or the problems, and return set-up's exit status.
 
-    `kind` is None where the settings name no known kind. With `brief` the table is printed only
-    when a tool has been added or has changed.
+    `kind` is None where none is known. With `brief` a table that is the same as before is left out.
     """
     console = Console(stderr=not sys.stdout.isatty(), soft_wrap=True)
     if kind is not None and kind.runs_on_host and sys.platform != "linux":
         console.print(_ELSEWHERE)
         return 1
-    started = time.monotonic()
-    before = record.load()
+    started, before = time.monotonic(), record.load()
     entries, problems = resolve(tools_of(kind), console, build=build)
     if problems:
         console.print(f"[red]{len(problems)} of the tools can't be provided:[/red]")
@@ -84,11 +78,9 @@ def changed(before: Entries, after: Entries) -> bool:
 def resolve(
     tools: tuple[Tool, ...], console: Console, *, build: bool = False
 ) -> tuple[Entries, list[Problem]]:
-    """Find, install or build the tools, and record each as soon as it is available.
+    """Find, install, download or, with `build`, only build the tools; record each as soon as it is.
 
-    A tool that lies beside another comes after it. With `build` what could be downloaded is built.
-    Returns an entry for each available tool, and a problem for each other one; of what only `up`
-    needs it prints the problem instead.
+    Returns the available tools, and problems of others; of what only `up` needs these are printed.
     """
     with Steps(console) as steps:
         resolver = _Resolver(tools, steps, build=build)

@@ -1,8 +1,4 @@
-"""Long commands, several at a time: what each will take is printed first, then the time it took.
-
-Every line names its step and is printed in one piece, so that those of steps that run side by side
-can be distinguished. On a terminal each running step has a row below them.
-"""
+"""Long commands, several at a time: what each will take is printed first, then the time it took."""
 
 import os
 import threading
@@ -59,13 +55,10 @@ class Steps:
         cwd: Path | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """Run a command to its end, for `limit` seconds at most.
+        """Run a command to its end, for `limit` seconds at most; its output goes to `log`.log.
 
-        The user reads `title` and `estimate`, the time and disk space that it takes in words. `log`
-        is the log file's name in the cache's `logs/`, without `.log`.
-
-        Raises:
-            StepFailed: it could not be started, exited non-zero, ran past its limit, or was ended.
+        The user reads `title` and `estimate`, the time and disk space that it takes. It raises
+        `StepFailed` if it could not be started, exited non-zero, ran past its limit, or was ended.
         """
         file = cache_dir() / "logs" / f"{log}.log"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -72,8 +72,7 @@ class GoModule:
     estimate: str  # what a first build takes on two cores, downloads included
     requires: str | None = None  # the module whose version the tools have; None for our own sources
     stamp: Mapping[str, str] = field(default_factory=dict)
-    """Variables that the linker sets, with `{version}`, `{number}` without the v, `{major}` and
-    `{minor}` to fill in."""
+    """Variables that the linker sets, with `{version}`, `{number}`, `{major}` and `{minor}`."""
     copies: Mapping[str, str] = field(default_factory=dict)
     """Files and directories of `requires` that are tools as they are, by the tool's name."""
     release: Release | None = None
@@ -135,16 +134,14 @@ class Tool:
     version_command: tuple[str, ...] = ("--version",)
     package: str | None = None  # Debian's
     unpacked: tuple[str, ...] = ()
-    """Debian's packages that are unpacked into a directory of its own, so that nothing else finds
-    it; the first has the program in /usr/bin."""
+    """Debian's packages that are unpacked for it alone; the first has the program in /usr/bin."""
     module: GoModule | None = None
     directories: tuple[Path, ...] = ()  # of a directory of programs: where distributions put it
     holds: tuple[str, ...] = ()  # of a directory of programs: those that must be in it
     beside: str | None = None  # the tool beside which it has to lie to be taken from PATH
     released_with: GoModule | None = None  # whose release it is in, where that is not `module`
     only_for_up: bool = False
-    """A preview works without it, so set-up prints what is missing and continues; `up` refuses
-    before it creates anything."""
+    """A preview works without it: set-up continues, and `up` refuses before it creates anything."""
     hint: str = ""  # what to do when it can't be provided, where that isn't plain from the rest
 
     @property

@@ -10,7 +10,7 @@ import pulumi
 
 from clusters.nodes import GpuPool
 from images.resource import TrainerImages
-from infra.gpus.component import Gpus, cuda_output
+from infra.gpus.component import cuda_output, provide_gpus
 from infra.runs import train
 from jobs.config import read
 from jobs.rules.rule import Surroundings
@@ -35,7 +35,7 @@ def program(pool: str, *, nodes: int = 0, plugin: bool = False) -> None:
     wanted = read(json.loads(os.environ["TEST_JOBS"]), "jobs", Surroundings(1, None, gpus))
     assert wanted.problems == [], wanted.problems
     opts = pulumi.ResourceOptions(providers=[cluster.provider])
-    ready = Gpus(cluster, gpus, after=[], opts=opts)
+    ready = provide_gpus(cluster, gpus, after=[], opts=opts)
     context = replace(context, cluster=cluster, images=images, gpus=ready)
     runs = train(wanted.jobs, wanted.scripts, context)
     for name, run in runs.items():

@@ -16,7 +16,6 @@ from contextlib import (
     contextmanager,
     redirect_stderr,
     redirect_stdout,
-    suppress,
 )
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ from core.paths import CHECKOUT
 from jobs.model.job import TrainingJob
 from jobs.records import archive
 from jobs.records.archive import Log
-from scripts.cli.runs.logs import print_logs
+from scripts.cli.runs.logs import show
 from scripts.cli.runs.results import outcomes, print_results
 from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
@@ -77,7 +76,7 @@ def read(
     """
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), reading_state(StackState.from_export(export)):
-        print_logs("test", job, rank, follow=follow)
+        show("test", job, rank, "1" if follow else "0")
     return out.getvalue().splitlines(), err.getvalue()
 
 
@@ -155,8 +154,8 @@ def main(export: str, job: str, rank: str, follow: str) -> int:
     state = StackState.from_export(json.loads(Path(export).read_text()))
     number = int(rank) if rank else None
     try:
-        with suppress(KeyboardInterrupt), reading_state(state):
-            print_logs("test", job, number, follow=follow == "1")
+        with reading_state(state):
+            show("test", job, number, follow)
     except CommandError as nothing:
         sys.exit(str(nothing))
     return 0

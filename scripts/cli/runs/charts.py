@@ -1,8 +1,8 @@
 """Charts of a run, each with its lines or bars for report.js and the table of its numbers. Pure.
 
-report.js draws them with plotly, in colors that can be told apart by the color-blind: Okabe and
-Ito, https://jfly.uni-koeln.de/color/. https://plotly.com/javascript/reference/ has its fields.
-Plotly reads markup in its texts, so whatever a user named is escaped.
+report.js draws them with plotly (https://plotly.com/javascript/reference/), which reads markup in
+its texts, so whatever a user named is escaped. Okabe and Ito's colors can be told apart by the
+color-blind: https://jfly.uni-koeln.de/color/
 """
 
 from collections.abc import Iterator, Mapping, Sequence

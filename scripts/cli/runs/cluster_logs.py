@@ -44,11 +44,7 @@ def show(target: Target, api: JobApi, printer: Printer, stack: str, *, follow: b
 
 
 def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follow: bool) -> None:
-    """Print what is kept and what the pods have, and with `follow` again and again what is new.
-
-    In between, lines after the newest one of the round before wait: what is older than that has
-    been read of every rank, so all are printed in the order of time.
-    """
+    """Print what is kept and what the pods have, and with `follow` again and again what is new."""
     mine = kept.run(target.run_id or "run")
     runs, cursors = target.runs, dict[str, Cursor]()
     newest: str | None = None
@@ -78,6 +74,7 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
                 if not follower.finish(current, _FETCH_SECONDS):
                     why = f": {follower.last_error}" if follower.last_error else ""
                     printer.note(f"not all could be read within {_FETCH_SECONDS:g} s{why}")
+            # What is older than the newest line of the round before has been read of every rank.
             is_ordered = is_last or len(target.names) == 1
             until = None if is_ordered else newest
             # What a pod has printed last before it was deleted is kept where `up` waits for it.

@@ -40,11 +40,7 @@ class Comparison:
 
 
 def compare(stack: str, job: str, other: str) -> int:
-    """Print how a job's latest run compares; exits with 0.
-
-    Raises:
-        CommandError: no run of the job has ended, or there is no such other one.
-    """
+    """Print how a job's latest run compares; exits with 0."""
     jobs = read_state(stack).jobs
     require_job(stack, job, jobs)
     state = jobs[job]
@@ -65,10 +61,7 @@ def compare(stack: str, job: str, other: str) -> int:
 
 
 def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
-    """Return how a job's latest run compares; None where none has ended.
-
-    `other` is a run's id, or `baseline`; empty for the baseline and the runs before it.
-    """
+    """Return how a job's latest run compares with one, or with all; None where none has ended."""
     ended = [record for record in remembered(stack, job) if record.result is not None]
     if not ended:
         return None
@@ -95,14 +88,11 @@ def with_limits(state: JobState, declared: Sequence[TrainingJob]) -> JobState:
 
 
 def remembered(stack: str, job: JobState) -> list[Record]:
-    """Return what is known of a job's runs, the oldest first.
-
-    Of one that another machine waited for, that is what the state has.
-    """
+    """Return what is known of a job's runs, the oldest first."""
     records = History(archive.of_job(stack, job.name)).records()
     if (result := job.result) is not None:
         run_id, started = result.run_id or "", result.started or ""
-        if all(each.run_id != run_id for each in records):
+        if all(each.run_id != run_id for each in records):  # another machine waited for it
             by, known = {"settings": job.declared}, result.as_map()
             records.append(Record(run_id=run_id, submitted=started, provenance=by, result=known))
     return sorted(records, key=lambda record: record.run_id)

@@ -33,16 +33,12 @@ Files = Mapping[str, Mapping[str, Any]]  # as a result has them, by their paths
 
 @dataclass(frozen=True)
 class Received:
-    """What became of a run's files, each by its path below the run's folder.
-
-    Those that are `unchecked` came without a checksum to compare with: the run's image has no
-    agent. Those that are `changed` are not what the run left, by their sha256, and not written.
-    """
+    """What became of a run's files, each by its path below the run's folder."""
 
     written: Sequence[str]
-    present: Sequence[str]
-    unchecked: Sequence[str]
-    changed: Sequence[str]
+    present: Sequence[str]  # before
+    unchecked: Sequence[str]  # written without a checksum: the run's image has no agent
+    changed: Sequence[str]  # not what the run left, by their sha256, and not written
     missing: Sequence[str]
     bytes: int
 
@@ -50,12 +46,8 @@ class Received:
 def fetch(stack: str, job: str, to: str = "", run: str = "") -> int:
     """Copy the files of a job's last run into a directory, and check them; exits with 0.
 
-    By default that is outputs/<job>/<run id>, so that no run's files are in the way of another
-    one's, and none of yours is overwritten. With `succeeded` as `run` it is the last one that
-    succeeded, though a later one did not.
-
-    Raises:
-        CommandError: the run left none, or not all of them could be had; with what to do.
+    By default that is outputs/<job>/<run id>, so that none is overwritten. With `succeeded` as
+    `run` it is the last one that succeeded. It raises `CommandError` where not all can be had.
     """
     state = read_state(stack, secrets=True)
     declared, result = find(stack, state, job)
@@ -134,14 +126,11 @@ def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:
 
 
 def kept_files(job: JobState, result: RunResult) -> tuple[Files, str | None]:
-    """Return the files that a job's result names, and the URL of its run's folder, None without.
-
-    An image without slipway_trainer names none, nor does a run that was lost while it copied them;
-    where they would be follows from its outputs.
-    """
+    """Return the files that a job's result names, and the URL of its run's folder, None without."""
     known = result.files
     if LIST in known:
         return known, str(known[LIST]["url"]).removesuffix(f"/{LIST}")
+    # An image without slipway_trainer names none, nor does a run that was lost as it copied them.
     place = job.declared.get("outputs") or job.kept
     may_be_there = job.declared.keys() & {"image", "build", "outputsEvery"}
     if place is None or not may_be_there or result.run_id is None:
@@ -171,13 +160,10 @@ def _report(found: Received, directory: Path, job: str, stack: str) -> None:
 
 
 def receive(fetched: IO[bytes], to: Path, known: Files) -> Received:
-    """Write the files of a tar, with the lists of what else it should have, below `to`.
-
-    `known` are the files that the run's result names, with their `sha256`; there may be more.
+    """Write the files of a tar, among them those that the run's result names, below `to`.
 
     Raises:
-        CommandError: a file of yours differs from one of the run's, or a name leads out of `to`;
-            nothing was written.
+        CommandError: one of yours differs, or a name leads out of `to`; nothing was written.
         tarfile.ReadError: it is no complete tar.
     """
     expected = {name: str(each["sha256"]) for name, each in known.items()}
@@ -217,10 +203,7 @@ def _inner(member: tarfile.TarInfo) -> str:
 
 
 def _listed(file: BufferedReader, name: str) -> dict[str, str]:
-    """Return the sha256 of each file in a list, by its path; `name` is the list's own.
-
-    It is empty for a file of the program's by that name.
-    """
+    """Return the sha256 of each file in the list of that name, by its path; {} of no such list."""
     file.seek(0)
     folder = PurePosixPath(name).parent
     try:

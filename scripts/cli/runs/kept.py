@@ -17,10 +17,8 @@ from scripts.cli.state import JobState, StackState
 
 
 def gone(stack: str, state: StackState) -> dict[str, JobState]:
-    """Return jobs that were renamed or removed, with the last run that this machine remembers.
-
-    Their files are where the stack keeps files, and any image with slipway_trainer reads them.
-    """
+    """Return jobs that were renamed or removed, with the last run that this machine remembers."""
+    # Their files are where those of others are, and any image with slipway_trainer reads them.
     others = [dict(each.inputs) for each in state.jobs.values()]
     image = state.trainer or next((each["image"] for each in others), "")
     place = next((each["place"] for each in others if "place" in each), VOLUME_URL)
@@ -35,10 +33,7 @@ def gone(stack: str, state: StackState) -> dict[str, JobState]:
 
 
 def lost_with(stack: str, state: StackState, export: Mapping[str, Any]) -> tuple[list[str], str]:
-    """Return the jobs whose files go with a stack, and in words all that does; nothing for none.
-
-    Such as "3 jobs' files, 2 MB; MLflow's runs": those of each job's last run.
-    """
+    """Return the jobs whose last run's files go with a stack, and in words all that goes."""
     sizes = dict[str, int]()
     for name, job in {**gone(stack, state), **state.jobs}.items():
         files = () if job.result is None else job.result.files.values()

@@ -4,11 +4,11 @@ import heapq
 import os
 import resource
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rich.color import ColorSystem
 from rich.console import Console
@@ -54,25 +54,6 @@ def names_of(job: str, topology: Topology, rank: int | None) -> dict[int, str]:
     }
 
 
-class LogLine(NamedTuple):
-    """A line of one of a run's containers."""
-
-    line: Line
-    replica: int
-    run: str
-    container: str
-
-
-def joined(parts: Iterable[Iterable[Line]], cursor: Cursor) -> Iterator[Line]:
-    """Yield a container's log from what is kept of it and what was fetched behind that.
-
-    What is kept may have grown meanwhile. `cursor` is moved to where the log ends.
-    """
-    for lines in parts:
-        for batch in cursor.fresh([line] for line in lines):
-            yield from batch
-
-
 @dataclass
 class Printer:
     """Prints the lines of replicas to `out`, and notes about them to `err`."""
@@ -96,22 +77,19 @@ class Printer:
             labels[replica] = label + " " * (width - len(name) + 1)
         return labels
 
-    def print(self, entry: LogLine) -> None:
+    def print(self, text: str, replica: int, run: str, container: str) -> None:
         """Print a line, and before it whether its program was started again."""
-        if self.run is not None and entry.run != self.run:
+        if self.run is not None and run != self.run:
             self._containers.clear()
-            self.note(f"next attempt: {entry.run}")
-        self.run = entry.run
-        before = self._containers.get(entry.replica)
-        if before is not None and before != entry.container:
-            self.note(f"{self.names[entry.replica]} was restarted")
-        self._containers[entry.replica] = entry.container
-        text = entry.line.text
+            self.note(f"next attempt: {run}")
+        self.run = run
+        if self._containers.setdefault(replica, container) != container:
+            self.note(f"{self.names[replica]} was restarted")
+            self._containers[replica] = container
         if not self.raw:
             # torch puts the rank before its own lines, too
-            own = f"[{self.names[entry.replica].replace(' ', '')}]:"
-            own_removed = text.removeprefix(f"{own} ").removeprefix(own)
-            text = f"{self.labels[entry.replica]}{own_removed}"
+            own = f"[{self.names[replica].replace(' ', '')}]:"
+            text = f"{self.labels[replica]}{text.removeprefix(f'{own} ').removeprefix(own)}"
         self.out.write(f"{text}\n")
 
     def note(self, text: str) -> None:
@@ -123,10 +101,9 @@ class Printer:
 def print_runs(
     printer: Printer, runs: Sequence[Run], cursors: dict[str, Cursor], until: str | None = None
 ) -> None:
-    """Print the logs of runs in the order of time, each container's once.
+    """Print the logs of runs in the order of time, each container's once, up to `until`.
 
-    The oldest run comes first; of one that is kept and was fetched, what is kept. `cursors` are
-    moved along: they say how far each container's log was printed. No line after `until` is.
+    Of a run that is kept and was fetched, what is kept comes first. `cursors` are moved along.
     """
     parts: dict[tuple[str, str], list[Log]] = {}
     for run in runs:
@@ -138,17 +115,21 @@ def print_runs(
     with suppress(ValueError):  # macOS allows less than it says
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
-    def lines(run_id: str, container: str, logs: Sequence[Log]) -> Iterator[LogLine]:
+    def lines(
+        run: str, container: str, logs: Sequence[Log]
+    ) -> Iterator[tuple[Line, int, str, str]]:
         replica, cursor = logs[0].replica, cursors.setdefault(container, Cursor())
         if logs[0].is_cut and cursor.stamp is None:
             name = printer.names[replica]
             printer.note(f"{name}: the beginning of its log was dropped, since it grew too long")
-        for line in joined((log.lines() for log in logs), cursor):
-            yield LogLine(line, replica, run_id, container)
+        for log in logs:  # what is kept may have grown since the other was fetched
+            for batch in cursor.fresh([line] for line in log.lines()):
+                yield from ((line, replica, run, container) for line in batch)
 
     logs_of_all = (lines(*which, logs) for which, logs in parts.items())
-    for entry in heapq.merge(*logs_of_all, key=lambda entry: entry.line.stamp):
-        if until is not None and entry.line.stamp > until:
+    in_order = heapq.merge(*logs_of_all, key=lambda entry: entry[0].stamp)
+    for line, replica, run_id, container in in_order:
+        if until is not None and line.stamp > until:
             break
-        printer.print(entry)
+        printer.print(line.text, replica, run_id, container)
     printer.out.flush()

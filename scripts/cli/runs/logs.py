@@ -10,30 +10,25 @@ from scripts.cli.state import StackState, read_state
 
 
 def show(stack: str, job: str, rank: int | None, follow: str) -> int:
-    """Print the logs of a job; see `print_logs`."""
+    """Print the logs of a job's rank, or of all; unless `follow` is 0 until the run has ended."""
     with suppress(KeyboardInterrupt):  # To stop looking is no failure.
-        print_logs(stack, job, rank, follow=follow == "1")
+        target = archived(stack, read_state(stack), job, rank)
+        if target is None:
+            with ThreadPoolExecutor() as pool:
+                state = pool.submit(read_state, stack, secrets=True)
+                # Kubernetes' client takes a second to import, and the CLI another one.
+                from scripts.cli.runs import cluster_logs  # noqa: PLC0415
+
+            target = cluster_logs.find(stack, state.result(), job, rank, jobs_of(stack))
+        printer = Printer(target.names, raw=rank is not None)
+        if target.api is None:
+            print_runs(printer, target.runs, {})
+        else:
+            cluster_logs.show(target, target.api, printer, stack, follow=follow != "0")
+        if printer.run is None:
+            results = f"make results JOB={job} STACK={stack}"
+            printer.note(f"there is no output; `{results}` shows how the job ended")
     return 0
-
-
-def print_logs(stack: str, job: str, rank: int | None = None, *, follow: bool = True) -> None:
-    """Print the logs of a job's rank, or of all; with `follow` until the run has ended."""
-    target = archived(stack, read_state(stack), job, rank)
-    if target is None:
-        with ThreadPoolExecutor() as pool:
-            state = pool.submit(read_state, stack, secrets=True)
-            # Kubernetes' client takes a second to import, and the CLI another one.
-            from scripts.cli.runs import cluster_logs  # noqa: PLC0415
-
-        target = cluster_logs.find(stack, state.result(), job, rank, jobs_of(stack))
-    printer = Printer(target.names, raw=rank is not None)
-    if target.api is None:
-        print_runs(printer, target.runs, {})
-    else:
-        cluster_logs.show(target, target.api, printer, stack, follow=follow)
-    if printer.run is None:
-        results = f"make results JOB={job} STACK={stack}"
-        printer.note(f"there is no output; `{results}` shows how the job ended")
 
 
 def archived(stack: str, state: StackState, job: str, rank: int | None) -> Target | None:

@@ -1,7 +1,6 @@
 """A short-lived pod that reads what a run left where the run's own pods would: made, read, removed.
 
-It has the job's volumes, environment and account, so it can open whatever place its files are in,
-also after the job's pods are gone. It asks for little, for no GPU, and ends itself after an hour.
+It has the job's volumes, environment and account, but no GPU, and ends itself after an hour.
 """
 
 import secrets

@@ -1,18 +1,13 @@
-"""`make report JOB=… TO=…`: a page to look at, complete in one file, without any server.
-
-It has each job's latest run, and what trained all of its runs.
-"""
+"""`make report JOB=… TO=…`: a page about each job's latest run, in one file, without any server."""
 
 import importlib.util
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from core.files import write
 from core.paths import use_extra
@@ -26,44 +21,21 @@ from jobs.result import RunResult, explain
 from jobs.run.gate import LIMITS
 from scripts.cli.backend import locks
 from scripts.cli.config import load_settings, require_job
+from scripts.cli.from_yaml import as_yaml
 from scripts.cli.runs import charts, report_data
-from scripts.cli.runs.charts import Chart
-from scripts.cli.runs.compare import Comparison, of_job, remembered, with_limits
-from scripts.cli.runs.report_data import Line, most_lines, newest_lines
+from scripts.cli.runs.compare import of_job, remembered, with_limits
+from scripts.cli.runs.report_data import most_lines, newest_lines
 from scripts.cli.runs.results import Outcome, outcomes
 from scripts.cli.state import JobState, read_state
 from scripts.cli.terminal import CommandError, echo
 from scripts.setup import bootstrap
 
 _SHOWN_ELSEWHERE = frozenset({"state", "reason", "run_id", "artifacts", "failure", "attempts"})
-
-
-@dataclass(frozen=True)
-class Section:
-    """A job's part of the report: what its template shows, in this order."""
-
-    job: str
-    run_id: str
-    outcome: Outcome
-    story: str
-    figures: Mapping[str, str]
-    charts: Sequence[Chart]
-    timeline: Chart | None
-    comparison: Comparison | None
-    history: Sequence[Record]
-    ranks: Sequence[int]
-    lines: Sequence[Line]
-    most_lines: int
-    settings: str
-    command: str
+Section = Mapping[str, Any]  # what the template shows of a job, by the names in it
 
 
 def report(stack: str, job: str, to: str) -> int:
-    """Write the report on a stack's jobs, or on one of them; exits with 0.
-
-    Raises:
-        CommandError: the stack or the job has no run, or the file can't be written.
-    """
+    """Write the report on a stack's jobs, or on one of them; exits with 0."""
     sections = read(stack, job)
     bootstrap.add_extra(bootstrap.REPORT, Path(sys.prefix))
     use_extra(bootstrap.REPORT)
@@ -129,7 +101,7 @@ def _as_json(value: Any, **options: Any) -> str:
 
 
 def section(stack: str, state: JobState, outcome: Outcome) -> Section:
-    """Return what the template shows of a job whose run has been declared, in this order."""
+    """Return what the template shows of a job whose run has been declared."""
     kept = archive.of_job(stack, state.name)
     records, runs = remembered(stack, state), kept.runs()
     # Of the latest run of which anything is known; ids have the time.
@@ -150,30 +122,31 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
         found = report_data.of_record(known, (result and result.epoch_metrics) or {})
     happened = [entry for run in runs for entry in entries(run.timeline)]
     settings = state.declared if record is None else record.provenance.get("settings")
-    return Section(
-        job=state.name,
-        run_id=run_id,
-        outcome=outcome,
-        story=outcome.note if result is None or result.succeeded else explain(state.name, result),
-        figures={} if result is None else dict(_figures(result)),
-        charts=[*charts.charts(found)],
-        timeline=charts.timeline(happened) if happened else None,
-        comparison=of_job(stack, state),
-        history=records[::-1],
-        ranks=range(topology.world_size),
-        lines=newest_lines(runs, topology),
-        most_lines=most_lines(topology),
-        settings=as_yaml(state.name, settings or {}, state.gate),
-        command=command(stack, state.name, record),
-    )
+    return {
+        "job": state.name,
+        "run_id": run_id,
+        "outcome": outcome,
+        "story": outcome.note
+        if result is None or result.succeeded
+        else explain(state.name, result),
+        "figures": {} if result is None else dict(_figures(result)),
+        "charts": [*charts.charts(found)],
+        "timeline": charts.timeline(happened) if happened else None,
+        "comparison": of_job(stack, state),
+        "history": records[::-1],
+        "ranks": range(topology.world_size),
+        "lines": newest_lines(runs, topology),
+        "most_lines": most_lines(topology),
+        "settings": declared_yaml(state.name, settings or {}, state.gate),
+        "command": command(stack, state.name, record),
+    }
 
 
-def as_yaml(job: str, settings: Mapping[str, Any], gate: Mapping[str, Any] | None) -> str:
+def declared_yaml(job: str, settings: Mapping[str, Any], gate: Mapping[str, Any] | None) -> str:
     """Return a job's declaration, as a stack's file has it, with the limits of its gate."""
     judged = {key: value for key in LIMITS if (value := (gate or {}).get(key)) is not None}
     declared = {key: value for key, value in settings.items() if key in KEYS} | judged
-    document = {"config": {"slipway:jobs": {job: declared}}}
-    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+    return as_yaml({"config": {"slipway:jobs": {job: declared}}})
 
 
 def command(stack: str, job: str, record: Record | None) -> str:

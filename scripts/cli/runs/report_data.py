@@ -1,7 +1,4 @@
-"""What a run's ranks reported, from their logs: numbers as curves, and the newest lines.
-
-Where the logs have gone, what is left of the numbers.
-"""
+"""What a run's ranks reported, from their logs or what is left: curves, and the newest lines."""
 
 import re
 from collections import deque
@@ -19,9 +16,7 @@ from jobs.records.events import Event, event_in, events_of, figure, numbers
 from jobs.records.history import epochs
 
 ALL = -1  # in place of a rank: what is the same on all of them, or was found by all together
-_MOST_BYTES = 2**28
-_LEAST_BYTES = 2**20
-"""Of each log the end is read: so much of all of them, and so much of one at least."""
+_MOST_BYTES, _LEAST_BYTES = 2**28, 2**20  # of the ends of all logs, and of one at least
 _MOST_POINTS = 20_000
 _FEWEST, _MOST = 25, 400
 _KINDS = ("step", "validation", "epoch", "metrics")
@@ -66,10 +61,7 @@ class Series:
     is_cut: bool = False  # whether the beginning of a log was left out, since it is very long
 
     def add(self, name: str, rank: int, x: float, value: object, axis: str = "epoch") -> None:
-        """Add a point to a figure's curve if the value is a number.
-
-        One that was there, before a restart for example, is replaced.
-        """
+        """Add a point to a figure's curve if the value is a number, in place of an earlier one."""
         if (y := figure(value)) is not None:
             self.curves.setdefault(name, Curve(name, axis)).by_rank.setdefault(rank, {})[x] = y
 
@@ -132,13 +124,11 @@ class _Rank:
 
     def _see_step(self, event: Event, epoch: int) -> None:
         steps, step = event.get("steps"), figure(event.get("step"))
-        if not isinstance(steps, int) or steps < 1 or step is None:
-            steps = None
+        if isinstance(steps, int) and steps > 0 and step is not None:
+            self._steps, axis, x = steps, "epoch", epoch - 1 + (step + 1) / steps
+        else:
             self._reports += 1
-        self._steps = steps or 1
-        axis, x = "report number", float(self._reports)
-        if steps:
-            axis, x = "epoch", epoch - 1 + (float(step or 0) + 1) / steps
+            self._steps, axis, x = 1, "report number", float(self._reports)
         self.series.add("loss", self.rank, x, event.get("loss"), axis)
         before, self._before = self._before, event
         if before is not None and before.get("epoch") == epoch:

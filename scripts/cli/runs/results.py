@@ -72,8 +72,8 @@ def outcomes(
 ) -> dict[str, Outcome]:
     """Return how each job has ended, by name, in the order in which they are declared.
 
-    `jobs` are those in the stack's file, as far as they can be read: they have the gates' limits.
-    `left` returns what became of a job's run that was not waited for to its end.
+    `jobs` are those in the stack's file, if it can be read; `left` returns what became of a run
+    that was not waited for.
     """
     declared = {job.name: job for job in jobs}
     reasons = {} if is_busy else _not_run(jobs, state)

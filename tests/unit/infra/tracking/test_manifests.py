@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from core.manifests import MANAGED_BY, Manifest
-from infra.tracking.component import claims, database, password, server
+from infra.tracking.component import claims, database, server
 from infra.tracking.settings import MLFLOW_REQUESTS, POSTGRES_REQUESTS
 
 
 def deployments() -> list[Manifest]:
     _, mlflow = server("team", "registry/mlflow:1", has_database=True)
-    _, postgres = database("team", "registry/postgres:1")
+    _, postgres, _ = database("team", "registry/postgres:1", "hidden")
     return [mlflow, postgres]
 
 
@@ -84,7 +84,7 @@ def test_runs_are_in_sqlite_on_the_volume_or_in_the_database_by_its_secret() -> 
     uri = environment(has_database=True)["MLFLOW_BACKEND_STORE_URI"]
     # Not psycopg, which SQLAlchemy takes by default and the image lacks.
     assert uri == "postgresql+psycopg2://mlflow:$(DATABASE_PASSWORD)@mlflow-database/postgres"
-    secret = password("team", "hidden")
+    *_, secret = database("team", "registry/postgres:1", "hidden")
     [reference] = [
         each["valueFrom"]["secretKeyRef"]
         for each in container(deployments()[0])["env"]

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -13,11 +14,12 @@ from jobs.api.lines import Cursor, Line
 from jobs.model.pytorchjob import Topology
 from jobs.observe.replica import containers
 from jobs.records import archive
+from jobs.records.archive import Run
 from jobs.records.recording import Recording
 from jobs.result import RunResult
 from scripts.cli.runs.cluster_logs import find
-from scripts.cli.runs.log_lines import LogLine, Printer, joined, print_runs
-from scripts.cli.runs.logs import archived, print_logs
+from scripts.cli.runs.log_lines import Printer, print_runs
+from scripts.cli.runs.logs import archived, show
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.fake_api import FakeApi, served
@@ -89,7 +91,7 @@ def shown(
     capsys: pytest.CaptureFixture[str], there: StackState, rank: int | None = None
 ) -> list[str]:
     with mock.patch("scripts.cli.runs.logs.read_state", return_value=there):
-        print_logs("dev", "mine", rank)
+        show("dev", "mine", rank, "1")
     said = capsys.readouterr()
     return [*said.out.splitlines(), *said.err.splitlines()]
 
@@ -144,7 +146,7 @@ def test_a_run_that_has_ended_and_is_kept_to_its_end_needs_neither_cluster_nor_s
 
     keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=True)
     with mock.patch("scripts.cli.runs.logs.read_state", read):
-        print_logs("dev", "mine")
+        show("dev", "mine", None, "1")
     assert capsys.readouterr().out == "[rank 0] kept\n"
 
 
@@ -247,18 +249,26 @@ def test_a_job_that_was_not_submitted_is_told_of_with_its_stack() -> None:
 
 def test_a_stack_that_is_not_there_has_no_logs() -> None:
     with pytest.raises(CommandError, match="`make up STACK=dev` creates one"):
-        print_logs("dev", "mine")
+        show("dev", "mine", None, "1")
 
 
 @pytest.mark.parametrize("again", [0, 1, 3])
-def test_what_was_kept_meanwhile_is_shown_once(again: int) -> None:
+def test_what_was_kept_meanwhile_is_shown_once(again: int, tmp_path: Path) -> None:
     everything = [line(second, str(second)) for second in range(4)]
-    cursor = Cursor()
-    assert list(joined([everything, everything[again:2]], cursor)) == everything
-    assert list(joined([everything[:2], everything[again:]], Cursor())) == (
-        everything if again < 3 else [*everything[:2], everything[3]]
-    )
-    assert cursor == Cursor(everything[-1].stamp, 1)
+    rest = everything if again < 3 else [*everything[:2], everything[3]]
+    whose = Container(0, "mine-0", "a", ended=True, previous=False)
+    for number, (kept, fetched, shown) in enumerate(
+        [(everything, everything[again:2], everything), (everything[:2], everything[again:], rest)]
+    ):
+        runs = [Run(tmp_path / f"{number}-{part}" / "mine-1") for part in ("kept", "fetched")]
+        for run, lines in zip(runs, (kept, fetched), strict=True):
+            with Recording(run, Topology(1), pytest.fail) as recording:
+                recording.begin(whose)
+                recording.take(whose, lines)
+        out, cursors = io.StringIO(), dict[str, Cursor]()
+        print_runs(Printer({0: "rank 0"}, raw=True, out=out), runs, cursors)
+        assert out.getvalue().split() == [each.text for each in shown]
+        assert cursors == {"a": Cursor(everything[-1].stamp, 1)}
 
 
 def test_lines_of_several_logs_are_in_the_order_of_time() -> None:
@@ -357,10 +367,10 @@ def test_names_are_aligned_and_colored_in_a_terminal_alone(
 )
 def test_the_rank_that_torch_puts_before_a_line_is_not_shown_twice(text: str, shown: str) -> None:
     out = io.StringIO()
-    Printer({1: "rank 1"}, raw=False, out=out).print(LogLine(line(1, text), 1, "run", "a"))
+    Printer({1: "rank 1"}, raw=False, out=out).print(text, 1, "run", "a")
     assert out.getvalue() == f"{shown}\n"
     raw = io.StringIO()
-    Printer({1: "rank 1"}, raw=True, out=raw).print(LogLine(line(1, text), 1, "run", "a"))
+    Printer({1: "rank 1"}, raw=True, out=raw).print(text, 1, "run", "a")
     assert raw.getvalue() == f"{text}\n"
 
 
@@ -368,7 +378,7 @@ def test_what_is_said_about_the_lines_is_apart_from_them() -> None:
     out, err = io.StringIO(), io.StringIO()
     printing = Printer({0: "rank 0"}, raw=True, out=out, err=err)
     for container in ("a", "b"):
-        printing.print(LogLine(line(1, '{"event": "x"}'), 0, "run", container))
+        printing.print('{"event": "x"}', 0, "run", container)
     assert out.getvalue() == '{"event": "x"}\n' * 2
     assert err.getvalue() == "--- rank 0 was restarted\n"
 

@@ -12,7 +12,7 @@ from jobs.model.pytorchjob import Topology
 from jobs.records import archive
 from scripts.cli.runs import report_data
 from scripts.cli.runs.charts import charts
-from scripts.cli.runs.report import as_yaml, page
+from scripts.cli.runs.report import declared_yaml, page
 from scripts.cli.runs.report_data import Curve, Series
 from tests.unit.archived_run import COMMIT, at, line, made, rank_log, remembered
 from tests.unit.scripts.cli.runs import made_page
@@ -34,26 +34,28 @@ def test_every_run_is_named_with_what_trained_it_newest_first() -> None:
 def test_it_ends_with_what_repeats_the_run() -> None:
     made_page.usual()
     found = job()
-    assert yaml.safe_load(found.settings) == {
+    assert yaml.safe_load(found["settings"]) == {
         "config": {
             "slipway:jobs": {
                 "mine": {"script": "train.py", "epochs": 2, "workers": 1, "minAccuracy": 0.9}
             }
         }
     }
-    assert found.command == f"git checkout {COMMIT}\nmake rerun JOB=mine STACK=dev"
+    assert found["command"] == f"git checkout {COMMIT}\nmake rerun JOB=mine STACK=dev"
 
 
 @pytest.mark.parametrize("name", CATALOG)
 def test_the_settings_of_a_demo_declare_the_same_job(name: str) -> None:
     demo = CATALOG[name]
-    again = yaml.safe_load(as_yaml(name, declaration(demo), None))["config"]["slipway:jobs"][name]
+    again = yaml.safe_load(declared_yaml(name, declaration(demo), None))["config"]["slipway:jobs"][
+        name
+    ]
     assert declare(name, again, f"slipway:jobs.{name}") == demo
 
 
 def test_changes_that_were_not_committed_are_mentioned() -> None:
     remembered(RUN, SUCCEEDED, revision=f"{COMMIT}-dirty")
-    assert job().command.startswith(f"git checkout {COMMIT}  # and the changes")
+    assert job()["command"].startswith(f"git checkout {COMMIT}  # and the changes")
 
 
 def test_a_run_that_failed_has_its_story_and_no_gate() -> None:
@@ -61,8 +63,8 @@ def test_a_run_that_failed_has_its_story_and_no_gate() -> None:
     reason = "rank 0 (mine-master-0) exited with code 3"
     failed = {"state": "Failed", "reason": reason, "run_id": RUN, "failure": {"error": "bad shape"}}
     found = job(failed, gate=False)
-    assert (found.outcome.state, found.outcome.gate) == ("Failed", "")
-    assert "its error: bad shape" in found.story
+    assert (found["outcome"].state, found["outcome"].gate) == ("Failed", "")
+    assert "its error: bad shape" in found["story"]
     assert "its error: bad shape" in page("dev", [found])
 
 
@@ -71,9 +73,9 @@ def test_a_run_that_goes_on_has_its_numbers_so_far_and_not_the_result_before_it(
     remembered(RUN, SUCCEEDED)
     remembered(LATER, None)
     found = job()
-    shown = (found.outcome.state, found.outcome.gate, found.run_id, found.figures)
+    shown = (found["outcome"].state, found["outcome"].gate, found["run_id"], found["figures"])
     assert shown == ("going on, or interrupted", "", LATER, {})
-    assert found.charts[0].title == "Loss of each rank"
+    assert found["charts"][0].title == "Loss of each rank"
     page("dev", [found])
 
 
@@ -82,7 +84,7 @@ def test_when_the_logs_have_gone_the_epochs_are_left() -> None:
     remembered(RUN, SUCCEEDED)
     archive.of_job("dev", "mine").remove()
     found = job()
-    accuracy = next(each for each in found.charts if each.title == "Accuracy")
+    accuracy = next(each for each in found["charts"] if each.title == "Accuracy")
     assert [row[1] for row in accuracy.rows] == ["0.91", "0.92"]
     assert "This machine has no logs of it" in page("dev", [found])
 

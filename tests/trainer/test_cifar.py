@@ -101,5 +101,10 @@ def test_mpi_is_refused_with_what_is_allowed(image: Opened, tmp_path: Path) -> N
 
 def test_help_shows_the_commands_and_every_default(image: Opened) -> None:
     said = image.run("python3", *_PROGRAM, "--help")
-    for told in ("torchrun --nproc-per-node 2", "As a PyTorchJob", "(default: 16)", "MINUTES"):
+    for told in (
+        "torchrun --nproc-per-node 2",
+        "containers of a PyTorchJob",
+        "(default: 16)",
+        "MINUTES",
+    ):
         assert told in said

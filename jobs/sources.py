@@ -1,6 +1,7 @@
 """What a job's program is made of: the files of its script or build, and the image that it runs."""
 
 import ast
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -34,6 +35,8 @@ _HARMLESS = {
 }
 """What a module of definitions may call besides: that prepares something at most."""
 _MAIN = "/__main__.py"
+_EMPTY = ".gitkeep"
+"""What keeps a folder that programs write to, such as results/, where only files are kept."""
 
 
 def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script | Problem:
@@ -47,7 +50,7 @@ def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script
             found = {path.name: path}
         else:
             inside = _files(path) if path.is_dir() else ()
-            found = {str(each.relative_to(path)): each for each in inside}
+            found = dict(_named(each, path) for each in inside)
         usable = (name for name, each in found.items() if each.exists() and _UTF8.fullmatch(name))
         files = {name: found[name] for name in usable}
         wrong = _wrong(job, path, files)
@@ -94,7 +97,7 @@ def _wrong(job: TrainingJob, path: Path, files: Mapping[str, Path]) -> tuple[str
 
 
 def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
-    """Yield all files but hidden ones and Python's caches, and links that lead to nothing.
+    """Yield all files but hidden ones and Python's caches, links to nothing, and empty folders.
 
     Links are followed, but for those to a folder that they are in.
     """
@@ -104,9 +107,15 @@ def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
             continue
         if path.is_dir():
             if path.resolve() not in inside:
-                yield from _files(path, inside)
+                yield from [*_files(path, inside)] or [path]
         elif path.is_file() or not path.exists():
             yield path
+
+
+def _named(path: Path, folder: Path) -> tuple[str, Path]:
+    """Return a file's name in the folder, and the file; for a folder, an empty one in it."""
+    name = str(path.relative_to(folder))
+    return (f"{name}/{_EMPTY}", Path(os.devnull)) if path.is_dir() else (name, path)
 
 
 def _default_entry(files: Mapping[str, bytes]) -> str:

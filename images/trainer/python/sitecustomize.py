@@ -92,9 +92,13 @@ sys.addaudithook(_see)
 
 if sys.version_info >= (3, 14):
     import argparse
+    from multiprocessing import context
 
     # A help text that can't be formatted, as "50% of all" and Hydra's, failed only --help before.
     argparse._ActionsContainer._check_help = lambda *_: None  # type: ignore[attr-defined] # noqa: SLF001
+    # The default before: a script without a main guard has a DataLoader with workers. Set, it would
+    # refuse a program that sets another one.
+    context._default_context._default_context = context._concrete_contexts["fork"]  # type: ignore[attr-defined] # noqa: SLF001
 
 # gloo's thread for input polls for a lock. Where it preempts the thread that holds it, as none does
 # in a batch process, the message waits for the scheduler's next tick: 3 ms instead of 0.4.

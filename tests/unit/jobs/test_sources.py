@@ -72,6 +72,16 @@ def test_a_folder_is_mounted_as_it_is_without_caches_and_hidden_files(tmp_path: 
     assert len(found.config_map("jobs")["binaryData"]) == 2
 
 
+@pytest.mark.parametrize("hidden", [[], [".gitignore"], [".gitkeep"]])
+def test_a_folder_that_programs_write_to_is_there(tmp_path: Path, hidden: list[str]) -> None:
+    """Git keeps an empty folder by a hidden file in it; `save("results/1.png")` needs it."""
+    results = tmp_path / "own" / "out" / "results"
+    results.mkdir(parents=True)
+    for name in ["../../train.py", *hidden]:
+        (results / name).write_text("")
+    assert unpacked(script(tmp_path, "own")) == {"train.py": b"", "out/results/.gitkeep": b""}
+
+
 @given(
     st.dictionaries(
         st.from_regex(r"[a-zä _.\-]{1,3}(/[a-z_]{1,3}){0,2}", fullmatch=True),
@@ -291,7 +301,7 @@ def test_links_are_followed_and_what_leads_nowhere_is_named(tmp_path: Path) -> N
     found = script(tmp_path, "own")
     assert {name: content.decode() for name, content in found.files.items()} == {
         "train.py": "t", "a.py": "a", "common/a.py": "a", "common/more/b.txt": "b",
-        "twice/a.py": "a", "twice/more/b.txt": "b",
+        "twice/a.py": "a", "twice/more/b.txt": "b", "deep/.gitkeep": "",
     }  # fmt: skip
     assert found.left_out == ("'weights.json'",)
 

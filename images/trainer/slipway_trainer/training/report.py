@@ -16,7 +16,7 @@ from slipway.events import Events, own_rank
 
 EXIT_FAILED = 1
 _SECONDS_TO_SAVE = 20.0
-"""Less than the pod's `terminationGracePeriodSeconds` (jobs/model/checkpoints.py)."""
+"""Less than the pod's `terminationGracePeriodSeconds` (jobs/model/places.py)."""
 saves = threading.Event()
 """Set by a program that writes a checkpoint after the step at hand, once SIGTERM came."""
 

@@ -60,6 +60,15 @@ else:
     report.run(main)
 """
 
+_UNGUARDED = """
+import torch
+from torch import multiprocessing
+from torch.utils.data import DataLoader
+print("batches:", sum(1 for _ in DataLoader(torch.arange(8.0), batch_size=4, num_workers=1)))
+multiprocessing.set_start_method("spawn", force=True)
+print("then:", multiprocessing.get_start_method())
+"""
+
 
 @pytest.fixture(scope="module")
 def ran(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -122,3 +131,19 @@ def test_a_program_that_calls_them_cifar10_is_corrected(
     message = json.loads((tmp_path / "message").read_text())
     assert message["dataset"] == about["name"]
     assert message["accuracy"] == 0.5
+
+
+def test_a_script_without_a_main_guard_may_have_workers(image: Opened, tmp_path: Path) -> None:
+    """A fork server, the default since Python 3.14, would import the script again."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "program.py").write_text(_UNGUARDED)
+    assert image.run("python3", "/out/program.py", mounts={tmp_path: "/out"}).splitlines() == [
+        "batches: 2",
+        "then: spawn",
+    ]
+
+
+def test_a_program_may_choose_how_its_processes_start(image: Opened) -> None:
+    """The default is not chosen yet: choosing twice is an error."""
+    code = "import multiprocessing as m; m.set_start_method('spawn'); print(m.get_start_method())"
+    assert image.run("python3", "-c", code) == "spawn\n"

@@ -198,8 +198,11 @@ def _who(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
     if run.cause is None:
         return {**known, "container": failed.container}
     limit = failed.replica.memory_limit if failed.exit.out_of_memory else None
-    listed = artifacts(failed.exit.report)
-    return {**known, "rank": failed.rank, "memory_limit": limit, "artifacts": listed}
+    # Rank 0 may have copied files out when its peer broke, and failed for want of it.
+    ends = (*(run.replicas[0].exits if 0 in run.replicas else ()), failed.exit)
+    listed = [artifacts(each.report) or {} for each in ends]
+    files = {name: each[name] for each in listed for name in each}
+    return {**known, "rank": failed.rank, "memory_limit": limit, "artifacts": files or None}
 
 
 def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:

@@ -11,7 +11,9 @@ from jobs.observe.log_ends import LogEnds
 from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
 from jobs.result import End, FailureDetails, RunResult, explain
-from tests.unit.jobs_objects import ended, job, pod, warning
+from tests.unit.jobs_objects import RUNNING, ended, job, pod, warning
+
+_LATER = "2026-01-01T00:01:05Z"
 
 
 def seen(*pods: dict[str, Any]) -> RunState:
@@ -73,6 +75,18 @@ def test_an_error_is_named_once_with_its_first_line_in_the_reason() -> None:
     text = story(failed(ended(1, {"error": "ValueError: bad\nin shard 3", "at": "train.py:4"})))
     assert text.splitlines()[0].endswith("exited with code 1: ValueError: bad, train.py:4")
     assert "its error: ValueError: bad\nin shard 3" in text
+
+
+def test_the_files_of_rank_0_are_kept_where_its_peer_broke() -> None:
+    """It fails for want of that peer, after it has copied them out, and may be started again."""
+    best = {"best.pt": {"url": "file:///best.pt", "sha256": "0" * 64, "bytes": 1}}
+    own = {"own.log": {"url": "file:///own.log", "sha256": "1" * 64, "bytes": 2}}
+    peer = pod(1, state=ended(1, {"rank": 1, "error": "ValueError: bad", "artifacts": own}))
+    lost = ended(1, {"error": "Connection closed", "artifacts": best}, finished=_LATER)
+    for first in (pod(0, state=lost), pod(0, state=RUNNING, last=lost, restarts=1)):
+        run = seen(first, peer)
+        found = told(End("Failed", str(run.failure)), run)
+        assert (found.rank, found.artifacts) == (1, {**best, **own})
 
 
 def test_out_of_memory_is_named_with_the_limit_and_what_to_raise() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +96,8 @@ def result(
         exit_codes={topology.span(number): each.code for number, each in ends.items()},
         resumed_step=run.progress.resumed,
         restarts=sum(replica.restarts for replica in replicas.values()),
-        failure=failure,
+        # By now the others have ended, too.
+        failure=None if failure is None else replace(failure, artifacts=_left(run)),
         tracking=next((each for each in addresses if isinstance(each, str)), None),
         apart=None if topology.elastic or topology.world_size == 1 else _apart(summaries.values()),
     )
@@ -144,6 +145,14 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
         if isinstance(each, dict) and all(isinstance(each.get(k), str) for k in ("url", "sha256"))
     }
     return found or None
+
+
+def _left(run: RunState) -> dict[str, dict[str, Any]] | None:
+    """Return the files of rank 0, which may fail for want of a peer, and of what broke."""
+    ends = [*(run.replicas[0].exits if 0 in run.replicas else [])]
+    ends += [] if run.cause is None else [run.cause.exit]
+    listed = [artifacts(each.report) or {} for each in ends]
+    return {name: each[name] for each in listed for name in each} or None
 
 
 def details(
@@ -198,11 +207,7 @@ def _who(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
     if run.cause is None:
         return {**known, "container": failed.container}
     limit = failed.replica.memory_limit if failed.exit.out_of_memory else None
-    # Rank 0 may have copied files out when its peer broke, and failed for want of it.
-    ends = (*(run.replicas[0].exits if 0 in run.replicas else ()), failed.exit)
-    listed = [artifacts(each.report) or {} for each in ends]
-    files = {name: each[name] for each in listed for name in each}
-    return {**known, "rank": failed.rank, "memory_limit": limit, "artifacts": files or None}
+    return {**known, "rank": failed.rank, "memory_limit": limit}
 
 
 def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:

@@ -85,7 +85,9 @@ def test_the_files_of_rank_0_are_kept_where_its_peer_broke() -> None:
     lost = ended(1, {"error": "Connection closed", "artifacts": best}, finished=_LATER)
     for first in (pod(0, state=lost), pod(0, state=RUNNING, last=lost, restarts=1)):
         run = seen(first, peer)
-        found = told(End("Failed", str(run.failure)), run)
+        end = End("Failed", str(run.failure))
+        found = outcome.result(end, run, _LATER, told(end, run)).failure
+        assert found is not None
         assert (found.rank, found.artifacts) == (1, {**best, **own})
 
 

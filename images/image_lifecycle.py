@@ -83,7 +83,8 @@ class ImageResource(Handler):
         if spec.content_hash != inputs["contentHash"]:
             raise RuntimeError(f"{spec.context} has changed during this run; run it again")
         spec.settle(context)
-        uses.note(spec.archives, context.urn)  # before it looks for them
+        archives = spec.archives
+        uses.note(archives, context.urn)  # before it looks for them
         if (found := self.outputs_on(target, spec.reference)) is None:
             archive = spec.build(context)
             context.status(f"bringing in {spec.reference}")
@@ -93,7 +94,7 @@ class ImageResource(Handler):
                     f"{archive} was brought in but {target.name(spec.reference)} is not there; "
                     f"remove the file and run `make up` again"
                 )
-        uses.drop(context.urn, but=spec.archives)
+        uses.drop(context.urn, but=archives)
         return spec.reference, found
 
     def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:

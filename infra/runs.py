@@ -207,7 +207,10 @@ def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
         return Output.from_input({})
 
     def reasons(known: Mapping[str, Any]) -> dict[str, str]:
-        states = {name: each and str(each["state"]) for name, each in known["results"].items()}
+        states = {
+            name: None if result is None else str(result["state"])
+            for name, result in known["results"].items()
+        }
         found = plan.not_run(jobs, states, known["passed"])
         for name, reason in found.items():
             pulumi.log.warn(f"job {name} did not run: {reason}")

@@ -23,7 +23,7 @@ from images.build.engines import Engine, Plan, answer
 from images.build.releases import RELEASES
 from images.build.runner import BuildFailed, Runner, logins
 from images.build.spec import DIGITS, BuildSpec, digest_of
-from images.build.trainer import TRAINER, trainer_of
+from images.build.trainer import TRAINER, ImageSpec, trainer_of
 
 _TRAINER = re.compile(r"^\s*ARG\s+TRAINER\b", re.IGNORECASE | re.MULTILINE)
 _KEEPS_PROXY = re.compile(r"^\s*(ARG|ENV)\s.*_proxy\b", re.IGNORECASE | re.MULTILINE)
@@ -108,19 +108,23 @@ class JobImageSpec(BuildSpec):
         counted = f"{self.content_hash}\0{self.trainer}".encode()
         return hashlib.sha256(counted).hexdigest()[:DIGITS]
 
+    @cached_property
+    def _start(self) -> ImageSpec | None:
+        """The trainer's image that it is built from; None for another base."""
+        return trainer_of(self.trainer)
+
     @property
     def archives(self) -> tuple[str, ...]:
         """Its own, and the trainer's, out of which it is built."""
-        trainer = trainer_of(self.trainer)
-        return (*super().archives, *(() if trainer is None else trainer.archives))
+        return (*super().archives, *(() if self._start is None else self._start.archives))
 
     def settle(self, reporter: Context) -> None:
-        if (trainer := trainer_of(self.trainer)) is not None:
-            trainer.settle(reporter)
+        if self._start is not None:
+            self._start.settle(reporter)
 
     def build(self, reporter: Context) -> Path:
         """Build the trainer's image before, where it is what this one starts from."""
-        if (trainer := trainer_of(self.trainer)) is not None:
+        if (trainer := self._start) is not None:
             trainer.build(reporter)
             if trainer.reference != self.trainer:
                 raise RuntimeError(f"{trainer.context} has changed during this run; run it again")
@@ -128,7 +132,7 @@ class JobImageSpec(BuildSpec):
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
         """Let the engine have the trainer's image; other bases it pulls itself."""
-        trainer, path = trainer_of(self.trainer), self.context / self.dockerfile
+        trainer, path = self._start, self.context / self.dockerfile
         if trainer is not None and not answer(*engine.digest(trainer.reference)):
             runner.run("taking in the trainer's image", engine.load(trainer.archive))
         arguments = () if self.trainer is None else (f"TRAINER={self.trainer}",)

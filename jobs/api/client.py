@@ -151,8 +151,13 @@ class JobApi:
         `since` is RFC 3339 in full seconds, `previous` the container before the latest restart, and
         `follow` waits for more while it runs. Not retried: the caller knows what it has seen.
         """
-        options = {"container": CONTAINER, "previous": json.dumps(previous)}
-        options |= {"follow": json.dumps(follow), **({} if since is None else {"sinceTime": since})}
+        options = {
+            "container": CONTAINER,
+            "previous": json.dumps(previous),
+            "follow": json.dumps(follow),
+        }
+        if since is not None:
+            options["sinceTime"] = since
         return log_lines(self.client, f"{self._path(pod)}/log", options)
 
     def watch_job(self) -> Iterator[list[Object]]:

@@ -112,8 +112,9 @@ def pod_volumes(
         files = {"name": script["name"], "items": items, "defaultMode": _READABLE_AND_EXECUTABLE}
         own["script"] = {"configMap": files}
     for name, volume in job.volumes.items():
-        own[name] = of_claim(claim_name(job.origin, name, volume))
-        if (most := volume.empty_dir) is not None:
+        if (most := volume.empty_dir) is None:
+            own[name] = of_claim(claim_name(job.origin, name, volume))
+        else:
             own[name] = {"emptyDir": {} if most is True else {"sizeLimit": most}}
     return [{"name": name, **source} for name, source in own.items()]
 

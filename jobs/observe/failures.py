@@ -43,15 +43,19 @@ class Failure:
             ready = condition(self.replica.pod, "Ready")
             if ready.get("status", "True") != "True":
                 self.finished = moment(ready.get("lastTransitionTime", ""))
-        is_evicted = self.replica.evicted is not None
-        is_stopped = self.exit.code == _TERMINATED or self.replica.was_deleted(self.finished)
-        self.origin = Origin.STOPPED if is_stopped and not is_evicted else Origin.OWN
-        if self.exit.lost_peer:
-            self.origin = Origin.PEER
+        self.origin = self._origin()
         # The rank that failed; of several in one replica the first, unless one reported it.
         reported, topology = self.exit.report.get("rank"), self.replica.topology
         is_known = isinstance(reported, int) and not topology.elastic
         self.rank = reported if is_known else topology.first_rank(self.replica.number)
+
+    def _origin(self) -> Origin:
+        if self.exit.lost_peer:
+            return Origin.PEER
+        if self.replica.evicted is not None:
+            return Origin.OWN
+        stopped = self.exit.code == _TERMINATED or self.replica.was_deleted(self.finished)
+        return Origin.STOPPED if stopped else Origin.OWN
 
     def __str__(self) -> str:
         who = f"rank {self.rank} ({self.replica.name})"

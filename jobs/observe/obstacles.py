@@ -194,11 +194,12 @@ def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
 
 def _requests(spec: Mapping[str, Any]) -> Amounts:
     """Return what a pod requests: the sum of its containers, or more for an init container."""
-    own, inits = (
-        [_amounts((each.get("resources") or {}).get("requests")) for each in spec.get(kind) or []]
-        for kind in ("containers", "initContainers")
-    )
-    return _merged(max, [_merged(add, own), *inits])
+    total = _merged(add, map(_of, spec["containers"]))
+    return _merged(max, [total, *map(_of, spec.get("initContainers") or [])])
+
+
+def _of(container: Mapping[str, Any]) -> Amounts:
+    return _amounts((container.get("resources") or {}).get("requests"))
 
 
 def _merged(merge: Callable[[Decimal, Decimal], Decimal], amounts: Iterable[Amounts]) -> Amounts:

@@ -149,9 +149,9 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
 
 def _left(run: RunState) -> dict[str, dict[str, Any]] | None:
     """Return the files of rank 0, which may fail for want of a peer, and of what broke."""
-    ends = [*(run.replicas[0].exits if 0 in run.replicas else [])]
-    ends += [] if run.cause is None else [run.cause.exit]
-    listed = [artifacts(each.report) or {} for each in ends]
+    of_rank_0 = run.replicas[0].exits if 0 in run.replicas else []
+    broken = [] if run.cause is None else [run.cause.exit]
+    listed = [artifacts(each.report) or {} for each in (*of_rank_0, *broken)]
     return {name: each[name] for each in listed for name in each} or None
 
 

@@ -95,7 +95,7 @@ def likeness(kept: Run, name: str) -> str:
     seen: dict[str, re.Match[str]] = {}
     log = _log(kept)
     for line in () if log is None else log.lines(_TAIL):
-        if "event" in reported(line.text):  # in which no pattern is looked for
+        if "event" in event_in(line.text):  # in which no pattern is looked for
             continue
         drawn = printable(line.text.replace("\r", "\n"))[-_LONGEST:]
         seen |= {_plain(match[1]): match for match in _LABELLED.finditer(drawn)}

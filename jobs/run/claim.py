@@ -6,6 +6,7 @@ Pulumi's Kubernetes provider refuses to create what exists, such as a claim that
 from http import HTTPStatus
 from typing import Any, ClassVar, Literal
 
+from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
@@ -35,7 +36,7 @@ class ClaimHandler(Handler):
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Return that it is gone: without it no pod that mounts it starts."""
         try:
-            is_gone = _ask(state, "GET") is None
+            is_gone = _ask(kube.connect(state["kubeconfig"]), state, "GET") is None
         except (NotYet, RuntimeError, Unreachable, ConfigException):
             return []  # a cluster that does not answer has not lost it
         return [Change("manifest", drift=True)] if is_gone else []
@@ -52,7 +53,7 @@ class ClaimHandler(Handler):
         return _name(inputs), {}
 
     def read(self, state: Properties, context: Context) -> Properties | None:
-        return None if _ask(state, "GET") is None else {}
+        return None if _ask(kube.connect(state["kubeconfig"]), state, "GET") is None else {}
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
         """Bring it to another size, or make it in a cluster that was made anew."""
@@ -61,10 +62,11 @@ class ClaimHandler(Handler):
 
     def delete(self, state: Properties, context: Context) -> None:
         """Remove it with its files, and wait until it is gone: a pod that ends may hold it."""
+        api = kube.connect(state["kubeconfig"])
 
         def attempt() -> None:
             try:
-                if _ask(state, "DELETE") is not None:
+                if _ask(api, state, "DELETE") is not None:
                     raise NotYet("a pod uses it: `kubectl describe persistentvolumeclaim` names it")
             except Unreachable:
                 if not kube.may_be_gone():
@@ -75,12 +77,12 @@ class ClaimHandler(Handler):
 
 def _apply(inputs: Properties, context: Context) -> bool:
     """Bring the claim to its manifest, and return whether it existed."""
-    desired = inputs["manifest"]
+    api, desired = kube.connect(inputs["kubeconfig"]), inputs["manifest"]
 
     def attempt() -> bool:
-        existing = _ask(inputs, "GET")
+        existing = _ask(api, inputs, "GET")
         if existing is None:
-            _ask(inputs, "POST", desired)
+            _ask(api, inputs, "POST", desired)
             return False
         if "deletionTimestamp" in existing["metadata"]:
             raise NotYet("one of that name is being deleted")
@@ -95,13 +97,14 @@ def _apply(inputs: Properties, context: Context) -> bool:
         resources = desired["spec"]["resources"]
         if existing["spec"]["resources"] != resources or not own.items() <= annotations.items():
             change = {"metadata": {"annotations": own}, "spec": {"resources": resources}}
-            _ask(inputs, "PATCH", change)
+            _ask(api, inputs, "PATCH", change)
         return True
 
     return until(attempt, _SECONDS, _name(inputs), context)
 
 
 def _ask(
+    api: ApiClient,
     properties: Properties,
     method: Literal["GET", "POST", "DELETE", "PATCH"],
     body: dict[str, Any] | None = None,
@@ -112,7 +115,6 @@ def _ask(
     if method != "POST":
         path += f"/{metadata['name']}"
     try:
-        api = kube.connect(properties["kubeconfig"])
         return kube.ask(api, Request(method, path, body=body), limit=_LIMIT)
     except ApiException as error:
         if error.status == HTTPStatus.NOT_FOUND and method != "POST":

@@ -10,7 +10,7 @@ from scripts.cli.state import StackState, read_state
 
 
 def show(stack: str, job: str, rank: int | None, follow: str) -> int:
-    """Print the logs of a job's rank, or of all; unless `follow` is 0 until the run has ended."""
+    """Print the logs of a job's rank, or of all; with `follow` 1 until the run has ended."""
     with suppress(KeyboardInterrupt):  # To stop looking is no failure.
         target = archived(stack, read_state(stack), job, rank)
         if target is None:
@@ -24,7 +24,7 @@ def show(stack: str, job: str, rank: int | None, follow: str) -> int:
         if target.api is None:
             print_runs(printer, target.runs, {})
         else:
-            cluster_logs.show(target, target.api, printer, stack, follow=follow != "0")
+            cluster_logs.show(target, target.api, printer, stack, follow=follow == "1")
         if printer.run is None:
             results = f"make results JOB={job} STACK={stack}"
             printer.note(f"there is no output; `{results}` shows how the job ended")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from core.paths import cache_dir
+from scripts.setup.golang import BUILD
 
 _LIMIT_SECONDS = 3600
-_BUILD = ("build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w")
 
 
 def version(source: Path, module: str) -> str:
@@ -27,7 +27,7 @@ def built(name: str, source: Path, module: str, package: str) -> Path:
     if not program.exists():
         program.parent.mkdir(parents=True, exist_ok=True)
         fresh = program.with_name(f"{program.name}.unfinished")
-        _go(source, *_BUILD, "-o", str(fresh), package)
+        _go(source, *BUILD, "-ldflags=-s -w", "-o", str(fresh), package)
         fresh.rename(program)
     return program
 

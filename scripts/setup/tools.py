@@ -78,9 +78,6 @@ class GoModule:
     release: Release | None = None
     tag: str | None = None
     """The version, where go.mod pins an untagged commit or there is nothing to build."""
-    runs_long: bool = True
-    """Whether its programs run for long enough to be worth what inlining takes: a quarter of the
-    build. Go's own packages, which all modules share, are always built with it."""
 
     @property
     def directory(self) -> Path:

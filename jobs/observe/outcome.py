@@ -79,6 +79,7 @@ def result(
         "training_seconds": first.get("duration_seconds"),
     }
     kept, lost = fitting(RunResult, reported)
+    trained = [] if topology.elastic else _trained(summaries.values())
     # Each replica that reached the tracking server reports the run's address there.
     addresses = (each.report.get("tracking") for each in ends.values())
     return RunResult(
@@ -87,7 +88,8 @@ def result(
         state=end.state,
         reason=end.reason,
         run_id=run_of(job),
-        world_size=topology.world_size,
+        # A launcher of the program's own may have started more ranks in a pod.
+        world_size=max([topology.world_size, *(size for _, size, *_ in trained)]),
         samples_seen=_samples_seen(first, summaries, topology),
         duration_seconds=(moment(completed) - moment(started)).total_seconds(),
         started=started,
@@ -99,16 +101,16 @@ def result(
         # By now the others have ended, too.
         failure=None if failure is None else replace(failure, artifacts=_left(run)),
         tracking=next((each for each in addresses if isinstance(each, str)), None),
-        apart=None if topology.elastic or topology.world_size == 1 else _apart(summaries.values()),
+        apart=apart(trained) if topology.world_size > 1 else None,
     )
 
 
-def _apart(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return how ranks trained apart from each other; None if they did not, as far as known."""
+def _trained(summaries: Iterable[Mapping[str, Any]]) -> list[list[int]]:
+    """Return the notes on who trained with whom, as `slipway.worlds.noted` does; [] of others."""
     told = (each for one in summaries if isinstance(each := one.get("trained"), list))
     notes = [note for each in told for note in each if isinstance(note, list) and len(note) > 1]
     is_whole = all(isinstance(number, int) for note in notes for number in note)
-    return apart(notes) if is_whole else None
+    return notes if is_whole else []
 
 
 def _samples_seen(

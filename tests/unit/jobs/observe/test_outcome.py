@@ -232,6 +232,12 @@ def test_ranks_that_trained_apart_are_in_the_result_of_a_job_of_a_fixed_size() -
     assert "apart" not in of(_ALONE[0], workers=0)
 
 
+def test_ranks_that_a_programs_own_launcher_started_are_counted() -> None:
+    notes = [[rank, 2, 0] for rank in (0, 1)]
+    found = of(pod(0, state=ended(0, {"trained": notes})), workers=0)
+    assert found["world_size"] == 2
+
+
 @pytest.mark.parametrize("trained", ["yes", [1, 2], [[]], [["a", "b"]], [[0, None]], {"0": 1}])
 def test_a_note_that_is_none_judges_nobody(trained: object) -> None:
     """A program may report anything."""

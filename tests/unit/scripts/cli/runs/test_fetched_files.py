@@ -105,6 +105,15 @@ def test_a_second_time_nothing_is_written(run: Run, to: Path) -> None:
     }
 
 
+def test_two_jobs_files_go_into_one_directory(run: Run, to: Path) -> None:
+    run.fetch(to)
+    second = Run(to.parent / "second")
+    second.known = second.leave({"other.pt": b"more"})
+    found = second.fetch(to)
+    assert "other.pt" in found.written
+    assert json.loads((to / "artifacts.json").read_text()).keys() == FILES.keys()
+
+
 def test_files_of_the_users_that_differ_are_all_named_and_nothing_is_written(
     run: Run, to: Path
 ) -> None:

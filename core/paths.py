@@ -1,4 +1,7 @@
-"""Where Slipway keeps things outside the checkout. Imports nothing but the standard library."""
+"""Where Slipway, its user's files and what it keeps are.
+
+It imports nothing but the standard library.
+"""
 
 import hashlib
 import os
@@ -7,6 +10,14 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 """The root of the checkout that this module belongs to."""
+
+
+def project_dir() -> Path:
+    """Return the folder of the stacks' files, from which the paths in them lead.
+
+    It is `$SLIPWAY_PROJECT`, or the checkout.
+    """
+    return Path(os.environ.get("SLIPWAY_PROJECT") or CHECKOUT)
 
 
 def cache_dir() -> Path:

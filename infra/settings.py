@@ -10,7 +10,7 @@ import pulumi
 from clusters.image_registry import reached_alone
 from clusters.kinds import CLUSTERS, ClusterSettings, read_cluster
 from clusters.nodes import Capacity
-from core.paths import CHECKOUT
+from core.paths import project_dir
 from core.problem import Problem, choices, located, quote
 from core.validation import check
 from images.build.releases import RELEASES
@@ -62,7 +62,7 @@ def load() -> StackSettings:
     """Read the running stack's configuration; see `parse`."""
     config, stack = pulumi.runtime.get_config_env(), pulumi.get_stack()
     values = {key: _decoded(value) for key, value in config.items()}
-    altered = [*written.altered(values, CHECKOUT / f"Pulumi.{stack}.yaml")]
+    altered = [*written.altered(values, project_dir() / f"Pulumi.{stack}.yaml")]
     return parse(config, stack, pulumi.runtime.get_config_secret_keys_env(), altered)
 
 
@@ -199,7 +199,7 @@ def _decoded(text: str) -> Any:
 def _cluster(
     config: Mapping[str, str], stack: str, problems: list[Problem]
 ) -> ClusterSettings | None:
-    key, template = "slipway:cluster", CHECKOUT / "stacks" / f"{stack}.yaml"
+    key, template = "slipway:cluster", project_dir() / "stacks" / f"{stack}.yaml"
     if key not in config and template.exists():
         source = f"stacks/{template.name}"
         text = f"is missing; {source} has one, to be copied from there"

@@ -10,7 +10,7 @@ from pathlib import Path
 from pulumi import Input
 
 from clusters.cluster import Cluster
-from core.paths import CHECKOUT
+from core.paths import project_dir
 from core.problem import Problem, choices, meant, quote
 from images.build.job import JobImageSpec, RequirementsSpec
 from images.resource import TrainerImages
@@ -39,12 +39,13 @@ _EMPTY = ".gitkeep"
 """What keeps a folder that programs write to, such as results/, where only files are kept."""
 
 
-def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script | Problem:
+def read_script(job: TrainingJob, key: str, folder: Path | None = None) -> Script | Problem:
     """Return the script of a job that has one, or what is wrong with it.
 
-    Its path is relative to the checkout, or absolute; the job is at `key` of the configuration.
+    Its path is absolute, or relative to `folder`, by default the project's; the job is at `key`
+    of the configuration.
     """
-    path = checkout / str(job.script)
+    path = (folder or project_dir()) / str(job.script)
     try:
         if path.is_file():
             found = {path.name: path}
@@ -165,10 +166,10 @@ def _others(entry: str, programs: Mapping[str, bytes]) -> str:
 def image_spec(job: TrainingJob, base: str) -> JobImageSpec | None:
     """Return the image that a job brings: its `build`, or `requirements` over the image `base`."""
     if job.requirements is not None:
-        return RequirementsSpec.from_file(CHECKOUT / job.requirements, base)
+        return RequirementsSpec.from_file(project_dir() / job.requirements, base)
     if job.build is None:
         return None
-    return JobImageSpec(job.origin, CHECKOUT / job.build.context, job.build.dockerfile)
+    return JobImageSpec(job.origin, project_dir() / job.build.context, job.build.dockerfile)
 
 
 def read_build(image: JobImageSpec) -> dict[str, str]:

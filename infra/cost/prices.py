@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass
 
 from clusters.nodes import NodePool
 from core.fields import CONFIG
-from core.paths import CHECKOUT
+from core.paths import CHECKOUT, project_dir
 from core.problem import Contradiction, Problem, choices, contradiction, quote
 from core.validation import Consistent, check
 
@@ -110,12 +110,12 @@ class PriceTable(Consistent):
 
 
 def read(path: object) -> PriceTable | list[Problem]:
-    """Return the table in a YAML file, by a path from the checkout or `~`, or all that is wrong."""
+    """Return the table in a YAML file, by a path as in a stack's file, or all that is wrong."""
     if not isinstance(path, str) or not path:
         text = f"{quote(path)} is not allowed; it takes the path of a file with prices"
         return [Problem(KEY, text)]
     try:
-        text = (CHECKOUT / Path(path).expanduser()).read_text(encoding="utf-8")
+        text = (project_dir() / Path(path).expanduser()).read_text(encoding="utf-8")
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         text = f"{quote(path)} can't be read as YAML: {' '.join(str(error).split())}"

@@ -198,7 +198,7 @@ ConfigKey = Annotated[
     ),
 ]
 FilePath = Annotated[
-    str, Field(min_length=1, description="a path, relative to the checkout, or absolute")
+    str, Field(min_length=1, description="a path, relative to the stack's file, or absolute")
 ]
 InnerPath = Annotated[str, Field(min_length=1, description="a path inside of the folder")]
 Url = Annotated[

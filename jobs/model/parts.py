@@ -119,7 +119,7 @@ class Build:
     """An image to build.
 
     Args:
-        context: The folder with all that goes into it, relative to the checkout, or absolute.
+        context: The folder with all that goes into it, relative to the stack's file, or absolute.
         dockerfile: In that folder.
     """
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from core.files import private_directory, write
 from core.fitting import fitting
-from core.paths import CHECKOUT
+from core.paths import project_dir
 from core.process import CommandFailed, run
 from jobs.api.lines import seconds_between
 from jobs.records.archive import Archive, Run
@@ -164,7 +164,7 @@ def provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """
     settings, script = inputs["job"], inputs.get("script")
     own = settings.get("script") or settings.get("build", {}).get("context", "")
-    program = CHECKOUT / own
+    program = project_dir() / own
     known = {
         "revision": revision(program if program.is_dir() else program.parent),
         "image": inputs["image"],

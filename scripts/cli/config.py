@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from core.paths import CHECKOUT
+from core.paths import project_dir
 from core.problem import meant, quote
 from scripts.cli.backend import exists
 from scripts.cli.terminal import CommandError
@@ -27,17 +27,17 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 def template(stack: str) -> Path:
     """Where the stack's committed file is."""
-    return CHECKOUT / "stacks" / f"{stack}.yaml"
+    return project_dir() / "stacks" / f"{stack}.yaml"
 
 
 def own(stack: str) -> Path:
     """The path of the user's file for the stack."""
-    return CHECKOUT / f"Pulumi.{stack}.yaml"
+    return project_dir() / f"Pulumi.{stack}.yaml"
 
 
 def check(stack: str) -> None:
     """Raises `CommandError` unless a file for a stack of this name exists."""
-    files = (*CHECKOUT.glob("stacks/*.yaml"), *CHECKOUT.glob("Pulumi.*.yaml"))
+    files = (*project_dir().glob("stacks/*.yaml"), *project_dir().glob("Pulumi.*.yaml"))
     known = sorted({file.stem.removeprefix("Pulumi.") for file in files})
     if stack in known:
         return

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clusters.nodes import Capacity
-from jobs import config, sources
+from jobs import config
 from jobs.config import CATALOG, JobsConfig
 from jobs.rules.rule import Surroundings
 
@@ -22,7 +22,7 @@ def read(section: dict[str, Any], around: Surroundings = LARGE) -> JobsConfig:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(sources, "CHECKOUT", tmp_path)
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
     return tmp_path
 
 

@@ -60,7 +60,7 @@ def test_a_table_says_what_a_node_costs_who_says_so_and_when(file: Path) -> None
 
 
 def test_a_path_is_relative_to_the_checkout(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infra.cost.prices.CHECKOUT", file.parent)
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(file.parent))
     assert isinstance(prices.read("prices.yaml"), PriceTable)
 
 

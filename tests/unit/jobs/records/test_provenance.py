@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from jobs.records import history as module
 from jobs.records.history import provenance, revision
 
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(module, "CHECKOUT", tmp_path)
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
     return tmp_path
 
 

@@ -31,7 +31,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         text = f"config:\n  slipway:cluster:\n    kind: {name}\n"
         (tmp_path / "stacks" / f"{name}.yaml").write_text(text)
     (tmp_path / "Pulumi.mine.yaml").write_text("config: {'slipway:cluster': {kind: mine}}")
-    monkeypatch.setattr(config, "CHECKOUT", tmp_path)
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
     return tmp_path
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from core.process import CommandFailed
-from scripts.cli import config, down
+from scripts.cli import down
 from scripts.cli.backend import Cli, state_file
 from scripts.cli.config import check, cluster_of
 from scripts.cli.down import temporary_config
@@ -25,7 +25,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "stacks").mkdir()
     template = {"config": {"slipway:cluster": {"kind": "kind", "name": "from-template"}}}
     (tmp_path / "stacks" / "kind.yaml").write_text(yaml.safe_dump(template))
-    monkeypatch.setattr(config, "CHECKOUT", tmp_path)
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
     return tmp_path
 
 

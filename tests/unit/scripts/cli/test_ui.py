@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from jobs.result import RunResult
-from scripts.cli import config, ui
+from scripts.cli import ui
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 
@@ -17,7 +17,7 @@ PAGE = "http://localhost:5000/#/experiments/1/runs/abc"
 @pytest.fixture
 def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of a stack `mine`, with a cluster alone, whose job `trained` was tracked."""
-    monkeypatch.setattr(config, "CHECKOUT", tmp_path)
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
     jobs = {
         "trained": JobState(
             "trained", {"namespace": "n"}, RunResult(state="Succeeded", tracking=PAGE)

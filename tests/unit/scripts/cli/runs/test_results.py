@@ -17,7 +17,6 @@ from jobs.model.job import TrainingJob
 from jobs.model.parts import Bounds
 from jobs.records import archive
 from jobs.records.archive import entry
-from scripts.cli import config
 from scripts.cli.config import load_settings
 from scripts.cli.runs import results
 from scripts.cli.runs.results import Outcome, outcomes, print_results
@@ -245,7 +244,7 @@ def test_when_all_jobs_have_passed_their_declarations_are_not_read(
 def test_a_stacks_file_declares_its_jobs_and_names_what_it_skips(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(config, "CHECKOUT", tmp_path)
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
     (tmp_path / "stacks").mkdir()
     shutil.copy(CHECKOUT / "stacks/dev.yaml", tmp_path / "stacks")
     settings = load_settings("dev")
@@ -260,7 +259,7 @@ def test_a_stacks_file_declares_its_jobs_and_names_what_it_skips(
 def test_a_secret_of_the_stacks_file_is_known_to_be_one_and_stays_encrypted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(config, "CHECKOUT", tmp_path)
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
     document = yaml.safe_load((CHECKOUT / "stacks/dev.yaml").read_text())
     document["config"]["slipway:hfToken"] = {"secure": "v1:abc"}
     document["config"]["slipway:jobs"] = {"mnist-gloo": {"env": {"TOKEN": {"config": "hfToken"}}}}

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import pulumi
 from pulumi import CustomResource, Output
+from pulumi.runtime.stack import Stack
 
 from core.manifests import Manifest
 
@@ -96,7 +97,12 @@ async def _has_id(resource: CustomResource) -> bool:
 
 
 def end(why: str) -> NoReturn:
-    """Report why the program can't go on, and end it with everything that it has begun."""
+    """Report why the program can't go on, and end it with everything that it has begun.
+
+    Of a component's program it ends nothing: that shows what is raised.
+    """
+    if not isinstance(pulumi.runtime.get_root_resource(), Stack):
+        raise pulumi.RunError(why)
     pulumi.log.error(why)
     # Python would warn of what Pulumi's SDK has begun and is never awaited.
     warnings.simplefilter("ignore", RuntimeWarning)

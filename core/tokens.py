@@ -23,3 +23,5 @@ TRAINING_OPERATOR = "slipway:infra:TrainingOperator"
 CLAIM = "slipway:jobs:Claim"
 GATE = "slipway:jobs:Gate"
 PYTORCH_JOB = "slipway:jobs:PyTorchJob"
+
+TRAINING = "slipway:index:Training"

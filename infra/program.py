@@ -1,5 +1,7 @@
 """What `pulumi up` does, from the stack's configuration to a trained model."""
 
+from typing import Any
+
 import pulumi
 
 from clusters.kinds import CLUSTERS
@@ -11,12 +13,18 @@ from infra.cost import estimates
 from infra.gpus.component import cuda_output, provide_gpus
 from infra.namespace import job_namespace
 from infra.runs import RunContext, train
+from infra.settings import StackSettings
 from infra.tracking.component import track
 
 
 def main() -> None:
     """Declare everything in the running stack's configuration, from its cluster to its outputs."""
-    configured = settings.load()
+    for name, value in declare(settings.load()).items():
+        pulumi.export(name, value)
+
+
+def declare(configured: StackSettings) -> dict[str, pulumi.Input[Any]]:
+    """Declare everything in these settings, below the running program's root; return outputs."""
     kind = CLUSTERS[configured.cluster.kind]
     pools = kind.pools(configured.cluster.options)
     estimates.announce(pools, configured.prices)
@@ -60,10 +68,11 @@ def main() -> None:
     )
     trained = train(configured.jobs, configured.scripts, context)
 
-    pulumi.export("cluster", cluster.facts)
-    pulumi.export("jobs", runs.results(trained))
-    pulumi.export("notRun", runs.not_run(trained))
-    pulumi.export("skipped", dict(configured.skipped))
-    if gpus is not None:
-        pulumi.export("cuda", cuda_output(gpus.cuda, trained))
-    pulumi.export("kubeconfig", pulumi.Output.secret(cluster.kubeconfig))
+    return {
+        "cluster": cluster.facts,
+        "jobs": runs.results(trained),
+        "notRun": runs.not_run(trained),
+        "skipped": dict(configured.skipped),
+        **({} if gpus is None else {"cuda": cuda_output(gpus.cuda, trained)}),
+        "kubeconfig": pulumi.Output.secret(cluster.kubeconfig),
+    }

@@ -1,8 +1,9 @@
 """The stack's configuration as values, or one error with all problems. Nothing else reads it."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import pulumi
@@ -48,13 +49,13 @@ class StackSettings(JobsConfig):
 class SettingsError(pulumi.RunError):
     """Everything that is wrong with the configuration; the CLI prints it with no traceback."""
 
-    def __init__(self, problems: list[Problem], stack: str) -> None:
+    def __init__(self, problems: list[Problem], source: str) -> None:
         self.problems = problems
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         lines = "".join(f"\n  {problem}" for problem in problems)
         super().__init__(
             f"{count} in the configuration, so nothing was changed:{lines}\n"
-            f"Correct Pulumi.{stack}.yaml and run the command again."
+            f"Correct {source} and run the command again."
         )
 
 
@@ -71,10 +72,13 @@ def parse(
     stack: str,
     secrets: Collection[str] = (),
     altered: Sequence[Problem] = (),
+    *,
+    remedy: str = "set it by `pulumi config set --stack {stack} --secret {name}`",
 ) -> StackSettings:
     """Return the settings in a stack's configuration, each as text or JSON by its full key.
 
-    `secrets` lists the encrypted ones, `altered` those that are no longer as in the stack's file.
+    `secrets` lists the encrypted ones, `altered` those that are no longer as in the stack's file;
+    `remedy` is what to do about a `name` that is none of `secrets` and should be one.
     It raises `SettingsError` with every problem in `config`.
     """
     problems: list[Problem] = []
@@ -95,7 +99,7 @@ def parse(
         problems += lost_inputs(configured.jobs, "slipway:jobs")
     named = _named_secrets(configured.jobs)
     problems += _misplaced(config, secrets, named.values())
-    problems += _not_secret(named, config, secrets, stack)
+    problems += _not_secret(named, config, secrets, partial(remedy.format, stack=stack))
     table = None
     if prices.KEY in config:
         table = _valid(prices.read(_decoded(config[prices.KEY])), problems)
@@ -104,7 +108,7 @@ def parse(
     places = {each.key for each in altered}
     problems = [*altered, *(each for each in problems if each.key not in places)]
     if problems or cluster is None or outputs is None:
-        raise SettingsError(problems, stack)
+        raise SettingsError(problems, f"Pulumi.{stack}.yaml")
     return StackSettings(
         **vars(configured),
         cluster=cluster,
@@ -148,18 +152,20 @@ def _misplaced(
 
 
 def _not_secret(
-    named: Mapping[str, str], config: Mapping[str, str], secrets: Collection[str], stack: str
+    named: Mapping[str, str],
+    config: Mapping[str, str],
+    secrets: Collection[str],
+    remedy: Callable[..., str],
 ) -> Iterator[Problem]:
     """Yield where jobs name, by place, what the configuration has not or not as a secret."""
     for place, name in named.items():
-        command = f"`pulumi config set --stack {stack} --secret {name}`"
         key = f"slipway:{name}"
         if name in _KEYS:
             text = f"{quote(name)} is a key of Slipway's own; give the secret another"
         elif key not in config:
-            text = f"the configuration has no {quote(name)}; set it by {command}"
+            text = f"the configuration has no {quote(name)}; {remedy(name=name)}"
         elif key not in secrets:
-            text = f"{quote(name)} is in the configuration unencrypted; set it again by {command}"
+            text = f"{quote(name)} is in the configuration unencrypted; {remedy(name=name)} again"
         else:
             continue
         yield Problem(place, text)

@@ -21,12 +21,12 @@ def figures(files: Iterable[Path]) -> tuple[int, int, int]:
 
 
 def main() -> None:
-    """Print the figures of the product, without its documents' code, and of its tests."""
+    """Print the figures of the product, but for examples and generated code, and of its tests."""
     command = ["git", "ls-files", "-z", "*.py"]
     listed = subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True, text=True)
     names = [Path(name) for name in listed.stdout.split("\0") if (CHECKOUT / name).is_file()]
     tests = {name for name in names if name.parts[0] == "tests"}
-    others = {name for name in names if name.parts[0] in {"docs", "examples"}}
+    others = {name for name in names if name.parts[0] in {"docs", "examples", "sdk"}}
     product = [name for name in names if name not in tests | others]
     files, lines, small = figures(CHECKOUT / name for name in product)
     print(

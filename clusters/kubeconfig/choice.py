@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pulumi
@@ -52,17 +53,28 @@ def kubectl(path: str | None, context: str | None) -> str:
     return shlex.join(["kubectl", *named, *chosen])
 
 
-def choose(path: str | None, context: str | None) -> Choice:
+def choose(
+    path: str | None, context: str | None, content: str | Mapping[str, Any] | None = None
+) -> Choice:
     """Return a context with the files that it needs in it.
 
-    The file is what kubectl would take by default, and the context the current one. A token in a
-    file stays there: it is written anew before it expires.
+    The file is what kubectl would take by default, or has a content, and the context is the current
+    one. A token in a file stays there: it is written anew before it expires.
 
     Raises `Absent` without file or context, and `Unusable` where kubectl or a program can't use it.
     """
-    files = _files(path)
-    shown = os.pathsep.join(map(str, files))
-    merged = _view(shown)
+    if content is None:
+        files = _files(path)
+        return _chosen(files, os.pathsep.join(map(str, files)), path, context)
+    with TemporaryDirectory() as folder:  # readable by no other user
+        file = Path(folder, "kubeconfig")
+        file.write_text(content if isinstance(content, str) else json.dumps(content))
+        return _chosen([file], "slipway:cluster.kubeconfig", None, context)
+
+
+def _chosen(files: Sequence[Path], shown: str, path: str | None, context: str | None) -> Choice:
+    """Return a context of these files, which messages name as `shown`."""
+    merged = _view(files, shown)
     if not (names := [each["name"] for each in merged["contexts"] or ()]):
         raise Absent("path", f"there is no context in {shown}; name another file")
     name = merged["current-context"] if context is None else context
@@ -71,7 +83,7 @@ def choose(path: str | None, context: str | None) -> Choice:
     if name not in names:
         where = "" if context is not None else ", the current one,"
         raise Absent("context", f"{quote(name)}{where} is not in {shown}; {choices(name, names)}")
-    document = _view(shown, "--raw", "--minify", "--flatten", f"--context={name}")
+    document = _view(files, shown, "--raw", "--minify", "--flatten", f"--context={name}")
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]
     # Some change by themselves, such as minikube's time stamps.
     extensions = cluster.pop("extensions", None) or ()
@@ -105,14 +117,15 @@ def _files(path: str | None) -> list[Path]:
     raise Absent("path", f"{listed}: there is no such file.{hint}")
 
 
-def _view(files: str, *flags: str) -> Any:
+def _view(files: Sequence[Path], shown: str, *flags: str) -> Any:
     """Return what kubectl merges the files into, which are not changed."""
     command = (str(toolchain.path("kubectl")), "config", "view", "--output=json", *flags)
     try:
-        return json.loads(run(*command, variables={"KUBECONFIG": files}))
+        listed = os.pathsep.join(map(str, files))
+        return json.loads(run(*command, variables={"KUBECONFIG": listed}))
     except CommandFailed as error:
         reason = str(error).rpartition("error: ")[2]
-        raise Unusable("path", f"kubectl can't read {files}: {reason}; correct that file") from None
+        raise Unusable("path", f"kubectl can't read {shown}: {reason}; correct that file") from None
 
 
 def _folder_of(user: str, files: Sequence[Path]) -> Path:

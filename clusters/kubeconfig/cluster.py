@@ -4,10 +4,12 @@ Each stack gives what it makes in a cluster the same names, so two would be at o
 functions `require_…` raise `Unusable`.
 """
 
+import json
 from collections.abc import Iterable
 
 import pulumi
 import pulumi_kubernetes
+from pulumi.runtime.rpc import UNKNOWN
 
 from clusters.cluster import JOBS, ONE_AT_A_TIME, Cluster, ExistingOperator
 from clusters.image_registry import Images
@@ -31,16 +33,13 @@ def gpus(settings: KubeconfigSettings) -> GpuPool | None:
 
 def provision(settings: KubeconfigSettings) -> Cluster:
     """Look at the cluster and declare the way to it, or raise `Unusable`."""
-    choice = choose(settings.path, settings.context)
     namespace = JOBS if settings.namespace is None else settings.namespace
-    found = look(choice, namespace)
-    own = stack()
-    require_alone(found, namespace, own)
-    require_namespace(found, namespace, own, named=settings.namespace is not None)
-    operator = decide(settings.operator, found, stack=own, namespace=namespace)
-    if operator is None:
-        require_home(found, own)
-    _report(settings, choice, operator)
+    if UNKNOWN in json.dumps(settings.kubeconfig):
+        choice, found, operator = _presumed(settings)
+    else:
+        choice = choose(settings.path, settings.context, settings.kubeconfig)
+        found = look(choice, namespace)
+        operator = _fitting(settings, choice, found, namespace)
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(choice.kubeconfig)
     registry, prebuilt = settings.registry, settings.images or Images()
     target = prebuilt.target(None if registry is None else registry.target())
@@ -65,6 +64,33 @@ def provision(settings: KubeconfigSettings) -> Cluster:
         pull_secret=None if registry is None else registry.pull_secret(),
         no_volume=_no_volume(found),
     )
+
+
+def _fitting(
+    settings: KubeconfigSettings, choice: Choice, found: Found, namespace: str
+) -> ExistingOperator | None:
+    """Return the operator to use, None to install one, where the stack may use the cluster."""
+    own = stack()
+    require_alone(found, namespace, own)
+    require_namespace(found, namespace, own, named=settings.namespace is not None)
+    operator = decide(settings.operator, found, stack=own, namespace=namespace)
+    if operator is None:
+        require_home(found, own)
+    _report(settings, choice, operator)
+    return operator
+
+
+def _presumed(settings: KubeconfigSettings) -> tuple[Choice, Found, ExistingOperator | None]:
+    """Return what stands for a cluster in the preview of what makes it, with what is installed."""
+    pulumi.log.info("the cluster is not there yet: this preview shows what a new one gets")
+    images = settings.images or Images()
+    installs = settings.registry is not None or None not in {
+        images.training_operator,
+        images.tcp_wait,
+    }
+    is_new = settings.operator == "install" or (settings.operator == "auto" and installs)
+    choice = Choice(settings.context or "", UNKNOWN, "", kubeconfig=UNKNOWN)
+    return choice, Found(default_class=True, nodes=1), None if is_new else ExistingOperator()
 
 
 def _no_volume(found: Found) -> str:
@@ -137,7 +163,7 @@ def _other(owners: Iterable[str | None], stack: str) -> str | None:
 def _report(
     settings: KubeconfigSettings, choice: Choice, operator: ExistingOperator | None
 ) -> None:
-    if settings.context is None:
+    if settings.context is None and settings.kubeconfig is None:
         pulumi.log.warn(
             f"slipway:cluster.context: is missing, so the current one of {choice.files}, "
             f"{choice.context}, is used; should that become another one, the stack would move there"

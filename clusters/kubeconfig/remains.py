@@ -37,7 +37,7 @@ def remains(settings: KubeconfigSettings, stack: str) -> Remains:
     """
     namespace = JOBS if settings.namespace is None else settings.namespace
     try:
-        choice = choose(settings.path, settings.context)
+        choice = choose(settings.path, settings.context, settings.kubeconfig)
     except Absent as error:
         return {f"{_UNKNOWN} ({error})": []}
     except (pulumi.RunError, ToolMissing) as error:

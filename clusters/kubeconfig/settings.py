@@ -1,7 +1,8 @@
 """The settings of `slipway:cluster` for the kind `kubeconfig`; its keys are camelCase."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from dataclasses import field
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -20,6 +21,10 @@ Path = Annotated[
         pattern=r"^(/|~/).+$",
         description="the path of a kubeconfig, absolute or with ~/, such as ~/.kube/team-a",
     ),
+]
+Content = Annotated[
+    dict[str, Any] | str,
+    Field(description="the content of a kubeconfig, as text or a map"),
 ]
 Context = Annotated[
     str,
@@ -67,6 +72,8 @@ class KubeconfigSettings(Consistent):
 
     Args:
         path: Of the kubeconfig; $KUBECONFIG, or else ~/.kube/config, by default.
+        kubeconfig: Its content instead, as text or a map, in a program that has just made the
+            cluster. A secret.
         context: Which of its contexts; the current one by default.
         namespace: One that is there, to run jobs in; `slipway-jobs` is made by default.
         operator: Whether the training operator is installed, has to be there already, or is
@@ -78,6 +85,7 @@ class KubeconfigSettings(Consistent):
     """
 
     path: Path | None = None
+    kubeconfig: Content | None = field(default=None, repr=False)
     context: Context | None = None
     namespace: Namespace | None = None
     operator: Requested = "auto"
@@ -88,6 +96,9 @@ class KubeconfigSettings(Consistent):
 
     def contradictions(self) -> Iterator[Contradiction]:
         registry, gpus = self.registry, self.gpus
+        if self.path is not None and self.kubeconfig is not None:
+            text = "names a file beside `kubeconfig`, the content of one; leave one of them out"
+            yield contradiction(("path",), text, "kubeconfig")
         if registry is None:
             yield from _missing(self)
             if self.disconnected:

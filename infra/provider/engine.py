@@ -6,12 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from google.protobuf import struct_pb2
 from pulumi.provider.experimental.property_value import Computed, PropertyValue
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 
 from core.handler import SECRET, UNKNOWN
 from core.process import printable, utf8
+
+_SIGNATURE = rpc._special_sig_key  # noqa: SLF001  # they have no public names
+_OUTPUT = rpc._special_output_value_sig  # noqa: SLF001
+_LEFT_OUT = {
+    "value": struct_pb2.Value(string_value=rpc.UNKNOWN),
+    "dependencies": struct_pb2.Value(list_value=struct_pb2.ListValue()),
+    "secret": struct_pb2.Value(bool_value=False),
+}
+"""Of an output in a message: what
+https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/plugin/rpc.go leaves out."""
 
 
 @dataclass
@@ -49,6 +60,20 @@ class EngineContext:
                 severity=severity, message=printable(message), urn=self.urn, ephemeral=ephemeral
             )
         )
+
+
+def complete(value: struct_pb2.Value) -> None:
+    """Add to outputs in a component's inputs what the SDK's `PropertyValue.unmarshal` expects.
+
+    The engine leaves out what it does not know, and what is empty or false.
+    """
+    fields = value.struct_value.fields if value.HasField("struct_value") else {}
+    if _SIGNATURE in fields and fields[_SIGNATURE].string_value == _OUTPUT:
+        for name, each in _LEFT_OUT.items():
+            if name not in fields:
+                fields[name].CopyFrom(each)
+    for each in [*fields.values(), *value.list_value.values]:
+        complete(each)
 
 
 def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:

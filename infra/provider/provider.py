@@ -10,9 +10,15 @@ from pulumi.provider.experimental import provider as protocol
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime.proto import engine_pb2_grpc
 
+from core import tokens
 from core.context import Context, Silence
-from core.handler import Change, Handler, Properties
+from core.handler import Change, Handler, Lazy, Properties
+from core.paths import CHECKOUT
 from infra.provider.engine import EngineContext, plain_map, wrap_map
+
+SCHEMA = CHECKOUT / "sdk/schema.json"
+"""What other people's programs may use; `python -m tests.docs.schemas` writes it."""
+_COMPONENTS: Mapping[str, Lazy] = {tokens.TRAINING: Lazy("infra.component.construct")}
 
 
 class SlipwayProvider(protocol.Provider):
@@ -112,6 +118,18 @@ class SlipwayProvider(protocol.Provider):
     async def delete(self, request: protocol.DeleteRequest) -> None:
         state = plain_map(request.properties)
         await asyncio.to_thread(self._handler(request).delete, state, self._context(request.urn))
+
+    async def construct(self, request: protocol.ConstructRequest) -> protocol.ConstructResponse:
+        if request.resource_type not in _COMPONENTS:
+            raise LookupError(
+                f"no component {request.resource_type!r}; there is {', '.join(_COMPONENTS)}"
+            )
+        make = await asyncio.to_thread(_COMPONENTS[request.resource_type].load)
+        made: protocol.ConstructResponse = await make(request)
+        return made
+
+    async def get_schema(self, request: protocol.GetSchemaRequest) -> protocol.GetSchemaResponse:
+        return protocol.GetSchemaResponse(SCHEMA.read_text(encoding="utf-8"))
 
     async def cancel(self) -> None:
         self._cancelled.set()

@@ -24,6 +24,7 @@ from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2_grpc
 
 from core.process import printable
+from infra.provider.engine import complete
 
 # A message holds a complete resource; the engine sends up to this many bytes and so do we.
 _MESSAGE_LIMIT = 400 << 20
@@ -33,6 +34,19 @@ _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LOOKS = 3
 _ESTABLISHED = "01"
 """A socket that its process has closed has no owner, which these tables show as root's."""
+
+
+class Servicer(ProviderServicer):
+    """Constructs components side by side.
+
+    The SDK lets one component train before it begins with the next, because both set its globals.
+    Those are context variables, of which each request has its own.
+    """
+
+    async def Construct(self, request: Any, context: Any) -> Any:  # noqa: N802  # the protocol's
+        for value in request.inputs.fields.values():
+            complete(value)
+        return await self._construct(request, context)
 
 
 class Answers(grpc.aio.ServerInterceptor):
@@ -93,7 +107,7 @@ def connect(address: str) -> grpc.Channel:
 def serve(
     make: Callable[[engine_pb2_grpc.EngineStub], Provider],
     version: str,
-    servicer_class: type[ProviderServicer] = ProviderServicer,
+    servicer_class: type[ProviderServicer] = Servicer,
 ) -> None:
     """Serve what `make` makes for the engine, on a free port that is printed as it expects."""
     address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))

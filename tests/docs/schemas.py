@@ -37,15 +37,7 @@ _PULUMI = ("secretsprovider", "encryptedkey", "encryptionsalt", "environment")
 
 def stack() -> str:
     """Return the content of `STACK`: the JSON Schema of every `Pulumi.<stack>.yaml`."""
-    definitions: dict[str, Any] = {}
-    for kind, cluster in CLUSTERS.items():
-        settings = _define(kind, cluster.settings.load(), definitions)
-        settings["properties"]["kind"] = {"const": kind, "description": "The kind of cluster."}
-        # A cluster without a name is called after its stack.
-        settings["required"] = ["kind", *sorted({*settings.get("required", ())} - {"name"})]
-    job = _define("job", TrainingJob, definitions, _of_the_page())
-    name = job["properties"].pop("name")
-    del job["properties"]["module"], job["required"]
+    definitions, name = settings()
     jobs = {
         "description": "What to train: demos of the catalogue, and jobs of your own, by name.",
         "type": "object",
@@ -63,10 +55,6 @@ def stack() -> str:
             "oneOf": [{"required": each} for each in _PROGRAMS],
         },
     }
-    outputs = _define("outputs", KeptOutputs, definitions)
-    outputs["description"] = "Where jobs without `outputs` keep their files."
-    tracking = _define("tracking", Tracking, definitions)
-    tracking["description"] = "Where runs are tracked; nowhere without it."
     config = {
         "slipway:cluster": {
             "description": "Where training runs.",
@@ -100,10 +88,34 @@ def stack() -> str:
     return _document(schema, definitions)
 
 
-def results() -> str:
-    """Return the content of `RESULTS`: the JSON Schema of `pulumi stack output jobs`."""
+def settings(*, as_text: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the definitions of a stack's settings, and what a job's name is; see `_define`."""
+    definitions: dict[str, Any] = {}
+    for kind, cluster in CLUSTERS.items():
+        known = _define(kind, cluster.settings.load(), definitions, as_text=as_text)
+        known["properties"]["kind"] = {"const": kind, "description": "The kind of cluster."}
+        # A cluster without a name is called after its stack.
+        known["required"] = ["kind", *sorted({*known.get("required", ())} - {"name"})]
+    job = _define("job", TrainingJob, definitions, _of_the_page(), as_text=as_text)
+    name = job["properties"].pop("name")
+    del job["properties"]["module"], job["required"]
+    outputs = _define("outputs", KeptOutputs, definitions, as_text=as_text)
+    outputs["description"] = "Where jobs without `outputs` keep their files."
+    tracking = _define("tracking", Tracking, definitions, as_text=as_text)
+    tracking["description"] = "Where runs are tracked; nowhere without it."
+    return definitions, name
+
+
+def result_definitions() -> dict[str, Any]:
+    """Return the definitions of a job's result."""
     definitions: dict[str, Any] = {}
     _define("result", RunResult, definitions, as_text=False)
+    return definitions
+
+
+def results() -> str:
+    """Return the content of `RESULTS`: the JSON Schema of `pulumi stack output jobs`."""
+    definitions = result_definitions()
     result = {"$ref": "#/$defs/result"}
     schema = {"title": "Results by job", "type": "object", "additionalProperties": result}
     return _document(schema, definitions)

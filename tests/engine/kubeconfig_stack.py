@@ -111,7 +111,7 @@ class KubeconfigStack(Stack):
         file = directory / "Pulumi.test.yaml"
         config = {
             "slipway:cluster": {"kind": "kubeconfig", **cluster},
-            "slipway:jobs": {"say": _JOB},
+            "slipway:jobs": {"say": JOB},
         }
         file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "config": config}))
 
@@ -133,7 +133,7 @@ class KubeconfigStack(Stack):
         return found
 
 
-_JOB = {
+JOB = {
     "image": KUBECTL_IMAGE,
     "command": ["/kubectl", "version", "--client"],
     "workers": 0,

@@ -14,7 +14,10 @@ import pulumi
 import pytest
 import yaml
 from google.protobuf.json_format import MessageToDict
+from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.provider.experimental.provider import ConstructRequest
 from pulumi.runtime import mocks
+from pulumi.runtime.stack import wait_for_rpcs
 
 from infra.provider.engine import plain_map, wrap_map
 from jobs.model import pytorchjob
@@ -231,20 +234,50 @@ def executed(main: Callable[[], None], stack: str) -> Program:
     monitor = _Monitor()
 
     async def run() -> None:
-        # Not `set_mocks`: it makes a stack of its own, so that the program could not have one.
-        pulumi.runtime.configure(
-            mocks.MockSettings(  # type: ignore[no-untyped-call]
-                monitor=monitor,
-                engine=mocks.MockEngine(None),
-                project=PROJECT,
-                stack=stack,
-                dry_run=False,
-            )
-        )
+        _configure(monitor, stack, dry_run=False)
         await pulumi.runtime.run_in_stack(main)
 
     asyncio.run(run())
     return monitor.program
+
+
+def constructed(
+    name: str, inputs: Mapping[str, PropertyValue], stack: str, *, dry_run: bool = False
+) -> Program:
+    """Construct a component, as its provider does, and return it with its outputs.
+
+    Raises:
+        pulumi.RunError: what a person would see instead.
+    """
+    from infra.component import construct  # noqa: PLC0415
+
+    monitor = _Monitor()
+
+    async def run() -> None:
+        _configure(monitor, stack, dry_run=dry_run)
+        options = pulumi.ResourceOptions()
+        request = ConstructRequest("slipway:index:Training", name, {**inputs}, options)
+        made = await construct(request)
+        await wait_for_rpcs(await_all_outstanding_tasks=False)
+        found = PropertyValue.marshal_map(made.state)
+        monitor.program.outputs = MessageToDict(found)
+
+    asyncio.run(run())
+    return monitor.program
+
+
+def _configure(monitor: _Monitor, stack: str, *, dry_run: bool) -> None:
+    # Not `set_mocks`: it makes a stack of its own, so that the program could not have one.
+    pulumi.runtime.configure(
+        mocks.MockSettings(  # type: ignore[no-untyped-call]
+            monitor=monitor,
+            engine=mocks.MockEngine(None),
+            project=PROJECT,
+            stack=stack,
+            dry_run=dry_run,
+            outputs=set(),  # of this program alone
+        )
+    )
 
 
 def manifest(run: Declared) -> dict[str, Any]:

@@ -108,3 +108,9 @@ def test_the_engine_is_sent_what_the_sdks_classes_send(monkeypatch: pytest.Monke
     assert ours.keys() == theirs.keys()
     for urn, request in ours.items():
         assert request == theirs[urn], urn
+
+
+def test_what_a_component_cannot_go_on_without_is_raised_and_ends_no_process() -> None:
+    """The provider's process serves the rest of the program."""
+    with pytest.raises(pulumi.RunError, match="not ready"):
+        declare.end("the cluster is not ready")

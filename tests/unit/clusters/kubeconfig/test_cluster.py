@@ -3,6 +3,8 @@
 import base64
 import os
 import stat
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +120,20 @@ def test_several_files_are_one(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("KUBECONFIG", both)
     assert choose(None, "c").server == "https://c.example"
     assert choose(None, None).context == "a"
+
+
+@pytest.mark.parametrize("read", [str, yaml.safe_load], ids=["text", "map"])
+def test_a_content_stands_for_a_file_and_is_in_no_message(
+    folder: Path, read: Callable[[str], Any]
+) -> None:
+    content = read((folder / "more").read_text())
+    choice = choose(None, "c", content)
+    assert choice == replace(chosen(folder / "more", "c"), path=None, files=choice.files)
+    with pytest.raises(Unusable) as caught:
+        choose(None, "d", content)
+    assert str(caught.value) == (
+        'slipway:cluster.context: "d" is not in slipway:cluster.kubeconfig; allowed: c'
+    )
 
 
 def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

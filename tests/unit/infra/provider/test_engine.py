@@ -5,6 +5,8 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from google.protobuf.json_format import ParseDict
+from google.protobuf.struct_pb2 import Value
 from hypothesis import given, strategies
 from pulumi import FileAsset
 from pulumi.provider.experimental.property_value import PropertyValue
@@ -12,7 +14,7 @@ from pulumi.runtime import rpc
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 
 from core.handler import SECRET, UNKNOWN
-from infra.provider.engine import EngineContext, plain, plain_map, wrap, wrap_map
+from infra.provider.engine import EngineContext, complete, plain, plain_map, wrap, wrap_map
 from tests.unit.anything import TEXTS, VALUES
 
 # What JSON has, less integers that a 64-bit float cannot hold.
@@ -91,6 +93,18 @@ def test_a_secret_can_be_hidden_at_any_depth(value: object) -> None:
 def test_what_the_engine_does_not_know_yet_is_unknown() -> None:
     assert plain(PropertyValue(rpc.UNKNOWN)) is UNKNOWN
     assert plain_map({"a": PropertyValue([PropertyValue(rpc.UNKNOWN)])}) == {"a": [UNKNOWN]}
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("secret", [True, False])
+def test_an_output_in_a_components_input_is_read_as_it_is(*, known: bool, secret: bool) -> None:
+    """The engine sends of it only what is known and true, which the SDK takes for broken."""
+    mark = {rpc._special_sig_key: rpc._special_output_value_sig}
+    sent = {**mark, **({"value": "x"} if known else {}), **({"secret": True} if secret else {})}
+    message = ParseDict({"in": [sent]}, Value())
+    complete(message)
+    read = PropertyValue("x" if known else rpc.UNKNOWN, is_secret=secret)
+    assert PropertyValue.unmarshal(message) == PropertyValue({"in": PropertyValue([read])})
 
 
 def test_a_file_is_refused() -> None:

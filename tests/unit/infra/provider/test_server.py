@@ -1,5 +1,6 @@
 """A plugin ends with its engine, and serves this user and root alone."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -10,7 +11,15 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import grpc.aio
+import pulumi
 import pytest
+from pulumi.provider.experimental.provider import (
+    ConstructRequest,
+    ConstructResponse,
+    Provider,
+)
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from core.paths import CHECKOUT
 from infra.provider import server
@@ -155,3 +164,35 @@ def test_a_peer_is_looked_up_once_a_second(monkeypatch: pytest.MonkeyPatch) -> N
     asked = [(10, PEER), (10, PEER), (10, other), (11, PEER)]
     assert [server._is_trusted_in(*each) for each in asked] == [True, True, False, True]
     assert looked_up == [PEER, other, PEER]
+
+
+class _Meeting(Provider):
+    """Whose components are made once there are two of them."""
+
+    def __init__(self) -> None:
+        self.both = asyncio.Barrier(2)
+
+    async def construct(self, request: ConstructRequest) -> ConstructResponse:
+        before = pulumi.get_stack()
+        await self.both.wait()
+        return ConstructResponse(f"{before} {pulumi.get_stack()} {request.name}", {}, {})
+
+
+def test_two_components_of_a_program_train_side_by_side_each_with_its_own_settings() -> None:
+    async def constructed() -> list[str]:
+        plugin = grpc.aio.server()
+        servicer = server.Servicer([], "0", _Meeting(), engine_address="")
+        provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, plugin)
+        port = plugin.add_insecure_port("127.0.0.1:0")
+        await plugin.start()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            calls = provider_pb2_grpc.ResourceProviderStub(channel)
+            requests = [
+                provider_pb2.ConstructRequest(stack=each, name=each, type="a:b:C")
+                for each in ("one", "two")
+            ]
+            made = await asyncio.wait_for(asyncio.gather(*map(calls.Construct, requests)), LIMIT)
+        await plugin.stop(grace=None)
+        return [each.urn for each in made]
+
+    assert asyncio.run(constructed()) == ["one one one", "two two two"]

@@ -1,0 +1,132 @@
+"""`slipway:index:Training`: a stack's settings as the inputs of one component of any program."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pulumi
+from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.provider.experimental.provider import ConstructRequest, ConstructResponse
+from pulumi.runtime import rpc, settings
+
+from core import tokens
+from core.handler import UNKNOWN
+from core.problem import Path, Problem, located
+from infra.program import declare
+from infra.provider.engine import plain
+from infra.settings import SettingsError, StackSettings, parse
+
+OUTPUTS = ("jobs", "cluster", "kubeconfig", "skipped", "notRun")
+
+
+async def construct(request: ConstructRequest) -> ConstructResponse:
+    """Declare a component's resources, and return its outputs once its jobs have ended.
+
+    It raises `SettingsError` for wrong inputs, and what its resources raise.
+    """
+    component = pulumi.ComponentResource(tokens.TRAINING, request.name, None, request.options)
+    outputs: dict[str, Any] = dict.fromkeys(OUTPUTS, rpc.UNKNOWN)
+    if not (late := _late(request.inputs)):
+        settings.set_root_resource(component)
+        settings.SETTINGS.monitor = _Named(settings.get_monitor(), request.name)
+        # To clusters, archives and stores each component is a stack of its own.
+        settings.SETTINGS.stack = f"{pulumi.get_stack()}-{request.name}"
+        found = declare(_parsed(request.name, request.inputs))
+        outputs = {name: found[name] for name in OUTPUTS}
+    elif pulumi.runtime.is_dry_run():
+        pulumi.log.warn(
+            f"{', '.join(late)}: not known before `up` has made what it comes from, so this "
+            "preview checks and shows nothing of the component",
+            component,
+        )
+    component.register_outputs(outputs)
+    state = await rpc.serialize_properties(outputs, {})
+    urn = await component.urn.future()
+    return ConstructResponse(str(urn), PropertyValue.unmarshal_map(state), {})
+
+
+class _Named:
+    """A resource monitor for what is in a component.
+
+    It calls each resource after the component, since a URN has the types of its parents alone.
+    """
+
+    def __init__(self, monitor: Any, name: str) -> None:
+        self._monitor = monitor
+        self._name = name
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802  # the protocol's
+        if request.type != tokens.TRAINING:
+            request.name = f"{self._name}-{request.name}"
+        return self._monitor.RegisterResource(request)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._monitor, name)
+
+
+def _parsed(name: str, inputs: Mapping[str, PropertyValue]) -> StackSettings:
+    """Return the settings in a component's inputs, or raise `SettingsError`."""
+    values = {key: plain(value) for key, value in inputs.items()}
+    secrets = values.pop("secrets", {})
+    if secrets is UNKNOWN:  # those that jobs name, as far as a preview is concerned
+        named = (each for place, each in _leaves(inputs) if place[-1] == "config")
+        secrets = {str(plain(each)): UNKNOWN for each in named}
+    config = {f"slipway:{key}": _text(value) for key, value in {**values, **secrets}.items()}
+    hidden = [
+        Problem(
+            located("", place),
+            "is a secret, which would be stored unencrypted with the job; pass it in `secrets`, "
+            "by a key that a job's `env` names: TOKEN: {config: hfToken}",
+        )
+        for place, each in _leaves(inputs)
+        if each.is_secret and not _is_kept(place) and not _has_kubeconfig(each, place)
+    ]
+    known, source = [f"slipway:{key}" for key in secrets], f"the inputs of {tokens.TRAINING} {name}"
+    try:
+        return parse(config, pulumi.get_stack(), known, hidden, remedy="pass it in `secrets`")
+    except SettingsError as error:
+        keys = (each.key.removeprefix("slipway:") for each in error.problems)
+        problems = [replace(each, key=key) for key, each in zip(keys, error.problems, strict=True)]
+        raise SettingsError(problems, source) from None
+
+
+def _late(inputs: Mapping[str, PropertyValue]) -> list[str]:
+    """Return which inputs are not known yet, but for those that are needed only by `up`."""
+    return [
+        located("", place)
+        for place, each in _leaves(inputs)
+        if plain(each) is UNKNOWN and not _is_kept(place)
+    ]
+
+
+def _is_kept(place: Path) -> bool:
+    """Return whether what is there may be a secret, and known to `up` alone."""
+    return place[0] == "secrets" or place[:2] == ("cluster", "kubeconfig")
+
+
+def _has_kubeconfig(value: PropertyValue, place: Path) -> bool:
+    """Return whether these are a cluster's settings, which a secret kubeconfig makes one, too."""
+    if place != ("cluster",) or not isinstance(value.value, Mapping):
+        return False
+    return "kubeconfig" in value.value
+
+
+def _leaves(
+    values: Mapping[str, PropertyValue] | Sequence[PropertyValue], above: Path = ()
+) -> Iterator[tuple[Path, PropertyValue]]:
+    """Yield every value, those that are maps and lists before what is in them."""
+    for key, value in values.items() if isinstance(values, Mapping) else enumerate(values):
+        place = (*above, key)
+        yield place, value
+        if isinstance(value.value, Mapping) or (
+            isinstance(value.value, Sequence) and not isinstance(value.value, str)
+        ):
+            yield from _leaves(value.value, place)
+
+
+def _text(value: Any) -> str:
+    """Return a value as a stack's configuration has it; what is unknown as the engine's mark."""
+    if value is UNKNOWN:
+        return rpc.UNKNOWN
+    return value if isinstance(value, str) else json.dumps(value, default=lambda _: rpc.UNKNOWN)

@@ -1,0 +1,136 @@
+"""`slipway:index:Training` declares what this repository's program does, below itself."""
+
+import base64
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+
+from infra.provider.engine import wrap, wrap_map
+from tests.program.declared import Program, constructed, declare, manifest, secret
+
+RUN, TRAINING = "slipway:jobs:PyTorchJob", "slipway:index:Training"
+SETTINGS: Mapping[str, Any] = {
+    "cluster": {"kind": "embedded", "name": "here"},
+    "jobs": {
+        "mnist-gloo": {"cpu": "100m"},
+        "mine": {
+            "script": "tests/policy/scripts/plain.py",
+            "cpu": "100m",
+            "env": {"TOKEN": {"config": "token"}},
+        },
+    },
+}
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""The engine's mark of an unknown value."""
+
+
+def construct(settings: Mapping[str, Any], *, dry_run: bool = False, **more: Any) -> Program:
+    inputs = {**wrap_map(settings), **more}
+    return constructed("training", inputs, "dev", dry_run=dry_run)
+
+
+@pytest.fixture(scope="module")
+def component() -> Program:
+    return construct(SETTINGS, secrets=wrap({"token": "hidden"}, secret=True))
+
+
+def test_its_manifests_are_those_of_this_repositorys_program(
+    component: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "dev.yaml"
+    config = {f"slipway:{key}": value for key, value in SETTINGS.items()}
+    file.write_text(yaml.safe_dump({"config": config}))
+    program = declare(file, monkeypatch, {"slipway:token": "hidden"})
+    found = {run.name: manifest(run) for run in component.of(RUN)}
+    assert found == {f"training-{run.name}": manifest(run) for run in program.of(RUN)}
+    ours, theirs = (sorted(each.type for each in it.resources) for it in (component, program))
+    assert ours == sorted([TRAINING, *(each for each in theirs if each != "pulumi:pulumi:Stack")])
+
+
+def test_all_of_it_is_below_the_component_and_called_after_it(component: Program) -> None:
+    top = component.one(TRAINING)
+    assert top.name == "training"
+    by_urn = {each.urn: each for each in component.resources}
+    for each in component.resources:
+        above = each
+        while above.parent:
+            above = by_urn[above.parent]
+        assert above == top
+        assert each == top or each.name.startswith("training-")
+
+
+def test_its_outputs_are_those_of_a_stack_and_the_kubeconfig_is_a_secret(
+    component: Program,
+) -> None:
+    outputs = component.outputs
+    assert outputs.keys() == {"jobs", "cluster", "kubeconfig", "skipped", "notRun"}
+    assert outputs["jobs"]["mine"]["accuracy"] == 0.98
+    assert outputs["kubeconfig"] == secret("a kubeconfig")
+
+
+def test_a_secret_that_a_job_names_is_in_its_kubernetes_secret_alone(component: Program) -> None:
+    (own,) = [each for each in component.of("kubernetes:core/v1:Secret") if "mine" in each.name]
+    assert own.inputs["data"] == secret({"TOKEN": base64.b64encode(b"hidden").decode()})
+    others = [each.inputs for each in component.resources if each != own]
+    assert "hidden" not in json.dumps([*others, component.outputs])
+
+
+def test_all_that_is_wrong_is_reported_at_once_by_the_inputs_that_it_is_in() -> None:
+    jobs = {
+        "mine": {"script": "nowhere.py", "wrokers": 1},
+        "other": {"script": "tests/policy/scripts/plain.py", "env": {"T": {"config": "token"}}},
+    }
+    values = {"cluster": {"kind": "embeded"}, "jobs": jobs, "job": {}}
+    with pytest.raises(pulumi.RunError) as raised:
+        construct(values)
+    text = str(raised.value)
+    for line in (
+        'cluster.kind: "embeded" is not a kind of cluster',
+        'jobs.mine.wrokers: there is no such key; did you mean "workers"?',
+        'jobs.other.env.T.config: the configuration has no "token"; pass it in `secrets`',
+        "job: there is no such key",
+    ):
+        assert f"\n  {line}" in text
+    assert text.endswith(f"Correct the inputs of {TRAINING} training and run the command again.")
+
+
+def test_a_secret_where_it_would_be_stored_in_plain_text_is_refused_without_its_value() -> None:
+    job = wrap_map({"script": "tests/policy/scripts/plain.py"})
+    job["env"] = wrap({})
+    hidden = wrap("hidden", secret=True)
+    jobs = wrap({}).with_value(
+        {"mine": wrap({}).with_value({**job, "env": wrap({}).with_value({"T": hidden})})}
+    )
+    with pytest.raises(pulumi.RunError) as raised:
+        construct({"cluster": {"kind": "embedded"}}, jobs=jobs)
+    assert "jobs.mine.env.T: is a secret, which would be stored unencrypted" in str(raised.value)
+    assert "hidden" not in str(raised.value)
+
+
+@pytest.mark.parametrize("content", [UNKNOWN, {"clusters": UNKNOWN}])
+@pytest.mark.parametrize("secrets", [UNKNOWN, {"token": UNKNOWN}])
+def test_a_cluster_that_is_still_to_be_made_is_previewed_with_what_it_will_get(
+    content: Any, secrets: Any
+) -> None:
+    images = {name: f"example.org/{name}:1" for name in ("trainer", "trainingOperator", "tcpWait")}
+    cluster = {"kind": "kubeconfig", "kubeconfig": content, "images": images}
+    settings = {**SETTINGS, "cluster": cluster}
+    program = construct(settings, dry_run=True, secrets=wrap(secrets, secret=True))
+    assert {each.name for each in program.of(RUN)} == {"training-mnist-gloo", "training-mine"}
+    assert program.one(RUN, "training-mine").inputs["kubeconfig"] == secret(UNKNOWN)
+    assert program.one("slipway:infra:OperatorReady").inputs["deployment"] == "training-operator"
+
+
+def test_a_preview_of_what_is_not_known_yet_says_so_and_declares_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    jobs = {"mine": {"script": "tests/policy/scripts/plain.py", "args": ["--data", UNKNOWN]}}
+    program = construct({**SETTINGS, "jobs": jobs}, dry_run=True)
+    assert [each.type for each in program.resources] == [TRAINING]
+    assert program.outputs["jobs"] == UNKNOWN
+    assert "jobs.mine.args[1]: not known before" in caplog.text

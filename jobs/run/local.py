@@ -105,9 +105,10 @@ class LocalRun:
             reader.start()
 
     def _read(self, number: int, printed: IO[bytes]) -> None:
-        for raw in iter(partial(printed.readline, LONGEST), b""):
-            stamp = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}000Z"
-            self._lines.put((number, Line(stamp, raw.decode(errors="replace").rstrip("\n"))))
+        with printed:
+            for raw in iter(partial(printed.readline, LONGEST), b""):
+                stamp = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}000Z"
+                self._lines.put((number, Line(stamp, raw.decode(errors="replace").rstrip("\n"))))
 
     def _drain(self) -> None:
         """Take in what was printed, having waited a moment when that was nothing."""

@@ -1,0 +1,59 @@
+"""What of a run's result is the same wherever it ran, and what it is for each of the programs."""
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import yaml
+
+from core.paths import CHECKOUT, project_dir, state_dir
+from scripts.cli import local
+
+ENTRIES: Mapping[str, dict[str, Any]] = yaml.safe_load(
+    (CHECKOUT / "tests/portable/entries.yaml").read_text()
+)
+"""The programs' jobs, by name."""
+_FIELDS = (
+    *("state", "world_size", "samples_seen", "exit_codes", "restarts", "left_behind"),
+    *("accuracy", "loss", "epoch_accuracies", "metrics", "epoch_metrics"),
+)
+_OF_A_POD = re.compile(r'(?<=")/[^"]*(?=/work/src/)')
+_OF_A_FAILURE = ("rank", "exit_code", "error", "followers", "log")
+
+
+def lasting(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a result depends neither on the time nor on the place of its run."""
+    found = {name: result[name] for name in _FIELDS if name in result}
+    if "artifacts" in result:
+        files = result["artifacts"].items()
+        found["files"] = {name: each["sha256"] for name, each in files if name != "artifacts.json"}
+    if "failure" in result:
+        known = result["failure"].items()
+        found["failure"] = {name: each for name, each in known if name in _OF_A_FAILURE}
+        log = found["failure"].get("log", ())
+        found["failure"]["log"] = [_OF_A_POD.sub("", line) for line in log]
+        found["reason"] = result["reason"]
+    return found
+
+
+@contextmanager
+def answers_kept() -> Iterator[None]:
+    """Leave pytest's own answers to signals as they were."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def run_here(name: str, fields: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Run a job without a cluster, from a folder of stacks; return the exit code and the result."""
+    document = {"config": {"slipway:jobs": {name: dict(fields)}}}
+    (project_dir() / "Pulumi.mine.yaml").write_text(yaml.safe_dump(document))
+    with answers_kept():
+        code = local.run_job("mine", name, sys.executable)
+    [file] = (state_dir() / "local/runs" / name).glob("*/result.json")
+    return code, json.loads(file.read_text())

@@ -19,7 +19,7 @@ from core.manifests import KEPT_DIRECTORY
 from core.paths import CHECKOUT
 from core.problem import Problem, located
 from jobs.model.job import TrainingJob
-from jobs.model.names import CONTAINER, OUTPUT_DIR, RUN_LABEL, SCRIPT, WORK
+from jobs.model.names import CONTAINER, GPU, OUTPUT_DIR, RUN_LABEL, SCRIPT, WORK
 from jobs.model.parts import SecretKey
 from jobs.model.pytorchjob import INDEX_LABEL, TYPE_LABEL, Topology, host, templates
 from slipway.checkpoint_store import sha256_of
@@ -154,6 +154,8 @@ def processes(
             "SLIPWAY_ROOT": str(root),
             "TERMINATION_LOG": str(root / "termination-log"),
         }
+        if GPU in container["resources"]["limits"]:
+            variables.pop("ACCELERATE_USE_CPU")
         # The first word is python3, a module of which starts the program.
         words = [*container["command"], *container.get("args", ())][1:]
         filled = (hosts.sub(LOOPBACK, _filled(each, variables)) for each in words)

@@ -1,7 +1,7 @@
 """`make local JOB=…` and `run SCRIPT`: the ranks of a job as processes of this machine.
 
-<state>/local/runs/<job>/<run id>/   the last run: result.json, logs, and a folder of each rank
-<state>/local/kept/                  checkpoints, from which the next one goes on
+<state>/local/runs/<job>/<run id>/   of the last runs: result.json, logs, a folder of each rank
+<state>/local/kept/                  checkpoints, from which the next run goes on
 """
 
 import json
@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from core.files import locked, private_directory, write
+from core.files import private_directory, write
 from core.paths import CHECKOUT, state_dir
 from core.problem import raised
 from core.process import run as answer
@@ -36,7 +36,7 @@ from scripts.cli.config import require_job, settings_of
 from scripts.cli.runs.log_lines import Printer, names_of
 from scripts.cli.terminal import CommandError, echo
 
-_KEY = "slipway:jobs"
+_KEY, _KEPT = "slipway:jobs", 5
 _ABOUT = "import sys; print(sys.executable, *sys.version_info[:2], sep='\\n')"
 _DIFFERS = (
     "Without a cluster there are no limits of CPU and memory, no isolation, no restarts; packages, "
@@ -50,8 +50,7 @@ def run_job(stack: str, job: str, python: str = "") -> int:
     jobs = found if isinstance(found, dict) else {}
     if job not in jobs:
         require_job(stack, job, jobs)
-    declared = {key: each for key, each in (jobs[job] or {}).items() if key != "dependsOn"}
-    return _run(job, declared, python)
+    return _run(job, jobs, python)
 
 
 def run_script(
@@ -60,30 +59,31 @@ def run_script(
     """Run a script with its `args`, and with `settings` of a job such as workers=2; see above."""
     declared: dict[str, Any] = {"args": [*args], "script": str(Path(script).absolute())}
     for each in settings:
-        name, equals, value = each.partition("=")
-        if not equals:
-            raise CommandError(f"{each} is no setting; it takes NAME=VALUE, such as workers=2.")
-        declared[name] = yaml.safe_load(value)
-    name = re.sub("[^a-z0-9]+", "-", Path(script).absolute().stem.lower()).strip("-")
-    return _run(name, declared, python)
+        try:
+            name, value = each.split("=", 1)
+            declared[name] = yaml.safe_load(value)
+        except (ValueError, yaml.YAMLError) as error:
+            what = "NAME=VALUE with a value in YAML, such as 'require={loss: {max: 0.5}}'"
+            raise CommandError(f"{each} is no setting of a job; it takes {what}.") from error
+    name = re.sub("[^a-z0-9]+", "-", f"job-{Path(script).absolute().stem}".lower()).strip("-")
+    name = name.removeprefix("job-") if name[4:5].isalpha() else name
+    return _run(name, {name: declared}, python)
 
 
-def _run(name: str, declared: Mapping[str, Any], python: str) -> int:
-    found = config.read({name: declared}, _KEY, Surroundings())
-    wrong = [each for job in found.jobs for each in problems(job, f"{_KEY}.{name}")]
-    if wrong := [*found.problems, *wrong]:
+def _run(name: str, jobs: Mapping[str, Any], python: str) -> int:
+    place = f"{_KEY}.{name}"
+    found = config.read(jobs, _KEY, Surroundings())
+    wrong = [each for each in found.problems if f"{each.key}.".startswith(f"{place}.")]
+    own = [each for each in found.jobs if each.name == name]
+    if wrong := [*wrong, *(each for job in own for each in problems(job, place))]:
         raise CommandError("\n  ".join(["Nothing was run:", *map(str, wrong)]))
-    path = _python(python)
-    archive = Archive(state_dir() / "local/runs" / name)
+    archive, path = Archive(state_dir() / "local/runs" / name), _python(python)
+    archive.keep([each.id for each in archive.runs()[-_KEPT + 1 :]])
+    run_id = f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
-        with locked(archive.directory / ".lock", limit=0):
-            archive.keep(())
-            kept = archive.run(f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
-            return _train(found.jobs[0], found.scripts[name], path, kept)
-    except TimeoutError as error:
-        raise CommandError(f"Job {name} runs on this machine already: {error}.") from None
+        return _train(own[0], found.scripts[name], path, archive.run(run_id))
     except KeyboardInterrupt:
         echo("Interrupted; all ranks have ended.")
         return INTERRUPTED

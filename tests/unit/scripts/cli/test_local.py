@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from core.files import locked
 from core.paths import CHECKOUT, state_dir
+from jobs.model.job import TrainingJob
+from jobs.observe import verdict
+from jobs.observe.run_state import RunState
+from jobs.result import End
+from jobs.run import local as local_run
 from scripts.cli import local
 from scripts.cli.terminal import CommandError
 from tests.portable.results import ENTRIES, answers_kept, lasting, run_here
@@ -107,13 +112,19 @@ def test_a_failure_is_traced_back_to_the_rank_that_took_the_others_along(run: Ru
     assert result["exit_codes"] == {"0": 1, "1": 3}
 
 
-def test_a_run_ends_at_its_timeout_with_where_its_ranks_stood(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "hangs.py").write_text(
-        "import time\n\ndef wait():\n    time.sleep(600)\n\nwait()\n"
-    )
-    code, result = run("hangs", script="hangs.py", workers=0, timeout=2)
+def test_a_run_ends_at_its_timeout_with_where_its_ranks_stood(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end_of(state: RunState, _: float, job: TrainingJob) -> End | None:
+        """Judge as if its time were over as soon as it has begun, however busy the machine."""
+        return verdict.end_of(state, 60 if "begun" in str(state.progress) else 0, job)
+
+    monkeypatch.setattr(local_run, "end_of", end_of)
+    program = 'import time\n\ndef wait():\n    print("begun")\n    time.sleep(600)\n\nwait()\n'
+    (tmp_path / "hangs.py").write_text(program)
+    code, result = run("hangs", script="hangs.py", workers=0, timeout=30)
     assert (code, result["state"]) == (1, "TimedOut")
-    assert "hangs.py:4 in wait" in result["failure"]["stacks"]["rank 0"][0]
+    assert "hangs.py:5 in wait" in result["failure"]["stacks"]["rank 0"][0]
 
 
 _STUBBORN = """
@@ -126,6 +137,11 @@ time.sleep(600)
 _QUICKLY = """
 import sys
 from jobs.run import local as run
+from jobs.model.job import TrainingJob
+from jobs.observe import verdict
+from jobs.observe.run_state import RunState
+from jobs.result import End
+from jobs.run import local as local_run
 from scripts.cli import local
 run._STOP_SECONDS = 0.5
 sys.exit(local.run_script(sys.argv[1], settings=["workers=1"], python=sys.executable))
@@ -171,6 +187,26 @@ def test_what_needs_a_cluster_is_refused_all_at_once(run: Run) -> None:
     assert "set TOKEN in your environment" in said
 
 
+def test_only_what_is_wrong_with_the_job_itself_keeps_it_from_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other jobs of the stack's file are not run, also those that it follows in a cluster."""
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
+    (tmp_path / "script.py").write_text("print(1)")
+    jobs = {
+        "mine": {"script": "script.py", "workers": 0, "dependsOn": ["other"]},
+        "other": {"script": "nowhere.py"},
+        "others": [],
+    }
+    document = {"config": {"slipway:jobs": jobs}}
+    (tmp_path / "Pulumi.mine.yaml").write_text(yaml.safe_dump(document))
+    assert local.run_job("mine", "mine", sys.executable) == 0
+    with pytest.raises(CommandError, match=r"nowhere\.py"):
+        local.run_job("mine", "other", sys.executable)
+    with pytest.raises(CommandError, match=r"slipway:jobs\.others: .* it takes a map"):
+        local.run_job("mine", "others", sys.executable)
+
+
 def test_a_demo_of_the_catalogue_is_for_a_cluster(run: Run) -> None:
     with pytest.raises(CommandError, match=r"slipway:jobs\.mnist-gloo: is for a cluster alone"):
         run("mnist-gloo")
@@ -181,8 +217,9 @@ def test_a_script_alone_takes_settings_and_arguments(tmp_path: Path) -> None:
     script, settings = str(tmp_path / "My Script.py"), ["workers=0", "require={n: {min: 3}}"]
     assert local.run_script(script, ["--x", "1"], settings, sys.executable) == 0
     assert local.run_script(script, ["--x"], settings, sys.executable) == 1
-    with pytest.raises(CommandError, match="workers is no setting; it takes NAME=VALUE"):
-        local.run_script(script, settings=["workers"])
+    for wrong in ("workers", "require={n: {min"):
+        with pytest.raises(CommandError, match="is no setting of a job; it takes NAME=VALUE with"):
+            local.run_script(script, settings=[wrong])
     with pytest.raises(CommandError, match=r"slipway:jobs.my-script.workrs: there is no such key"):
         local.run_script(script, settings=["workrs=1"])
 
@@ -197,18 +234,14 @@ def test_a_python_that_is_not_there_or_too_old_is_named(tmp_path: Path) -> None:
         local._python("nowhere")
 
 
-def test_a_job_runs_once_at_a_time(run: Run) -> None:
-    """The next run takes the place of what the one before has left."""
+def test_the_files_of_the_last_five_runs_stay(run: Run) -> None:
     folder = state_dir() / "local/runs/counted"
+    for number in range(1, 7):
+        (folder / f"counted-20260101-10000{number}-ab12").mkdir(parents=True)
     run("counted")
-    [before] = folder.glob("counted-*")
-    run("counted")
-    [after] = folder.glob("counted-*")
-    assert before != after
-    held = locked(folder / ".lock")
-    with held, pytest.raises(CommandError, match="Job counted runs on this machine already"):
-        run("counted")
-    assert after.exists()
+    kept = sorted(each.name for each in folder.iterdir())
+    assert [each[:23] for each in kept[:4]] == [f"counted-20260101-10000{n}" for n in (3, 4, 5, 6)]
+    assert len(kept) == 5
 
 
 def test_the_environment_is_the_users_own_but_for_what_a_rank_is_told(

@@ -127,7 +127,9 @@ class LocalProcess:
             name: {"url": path.as_uri(), "sha256": sha256_of(path), "bytes": path.stat().st_size}
             for name, path in paths.items()
         }
-        return json.dumps({"rank": 0, **message, "artifacts": files} if files else message)
+        if files:
+            message = {"rank": 0, **message, "artifacts": files}
+        return json.dumps(message) if message else ""
 
 
 def processes(

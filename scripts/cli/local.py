@@ -81,7 +81,8 @@ def _run(name: str, jobs: Mapping[str, Any], python: str) -> int:
     archive.keep([each.id for each in archive.runs()[-_KEPT + 1 :]])
     run_id = f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+        if signal.getsignal(number) is signal.SIG_DFL:  # not with nohup
+            signal.signal(number, signal.default_int_handler)
     try:
         return _train(own[0], found.scripts[name], path, archive.run(run_id))
     except KeyboardInterrupt:

@@ -2,10 +2,8 @@
 
 import json
 import re
-import signal
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -40,20 +38,10 @@ def lasting(result: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-@contextmanager
-def answers_kept() -> Iterator[None]:
-    """Leave pytest's own answers to signals as they were."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
 def run_here(name: str, fields: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """Run a job without a cluster, from a folder of stacks; return the exit code and the result."""
     document = {"config": {"slipway:jobs": {name: dict(fields)}}}
     (project_dir() / "Pulumi.mine.yaml").write_text(yaml.safe_dump(document))
-    with answers_kept():
-        code = local.run_job("mine", name, sys.executable)
-    [file] = (state_dir() / "local/runs" / name).glob("*/result.json")
+    code = local.run_job("mine", name, sys.executable)
+    *_, file = sorted((state_dir() / "local/runs" / name).glob("*/result.json"))
     return code, json.loads(file.read_text())

@@ -46,7 +46,8 @@ class Local:
             *(sys.executable, "-m", "scripts.cli", "local", "mine", name),
             limit=_LIMIT_SECONDS,
         )
-        [file] = (self._directory / "state/slipway/local/runs").glob(f"{name}/*/result.json")
+        runs = self._directory / "state/slipway/local/runs"
+        *_, file = sorted(runs.glob(f"{name}/*/result.json"))
         return json.loads(file.read_text()), printed
 
 

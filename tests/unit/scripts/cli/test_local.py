@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,9 @@ from jobs.result import End
 from jobs.run import local as local_run
 from scripts.cli import local
 from scripts.cli.terminal import CommandError
-from tests.portable.results import ENTRIES, answers_kept, lasting, run_here
+from tests.portable.results import ENTRIES, lasting, run_here
 
 Run = Callable[..., tuple[int, dict[str, Any]]]
-
-
-@pytest.fixture(autouse=True)
-def _signals() -> Iterator[None]:
-    with answers_kept():
-        yield
 
 
 @pytest.fixture

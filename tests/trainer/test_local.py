@@ -15,7 +15,7 @@ from jobs.result import RunResult
 from jobs.run.gate import missed
 from tests.trainer.conftest import Opened
 
-_LIMIT_SECONDS = 300
+_LIMIT_SECONDS = 600
 
 
 @pytest.fixture
@@ -51,6 +51,7 @@ class Local:
         return json.loads(file.read_text()), printed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["names", "hosts", "spawn"])
 def test_a_published_program_passes_its_gates_without_a_cluster(local: Local, name: str) -> None:
     """Its entry is the one that `engine/test_published_programs.py` trains in a cluster."""
@@ -84,6 +85,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.long
 def test_ranks_train_together_and_their_first_step_comes_within_ten_seconds(
     local: Local, tmp_path: Path
 ) -> None:

@@ -1,7 +1,6 @@
 """What of a run's result is the same wherever it ran, and what it is for each of the programs."""
 
 import json
-import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -19,8 +18,7 @@ _FIELDS = (
     *("state", "world_size", "samples_seen", "exit_codes", "restarts", "left_behind"),
     *("accuracy", "loss", "epoch_accuracies", "metrics", "epoch_metrics"),
 )
-_OF_A_POD = re.compile(r'(?<=")/[^"]*(?=/work/src/)')
-_OF_A_FAILURE = ("rank", "exit_code", "error", "followers", "log")
+_OF_A_FAILURE = ("rank", "exit_code", "error")
 
 
 def lasting(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,8 +30,6 @@ def lasting(result: Mapping[str, Any]) -> dict[str, Any]:
     if "failure" in result:
         known = result["failure"].items()
         found["failure"] = {name: each for name, each in known if name in _OF_A_FAILURE}
-        log = found["failure"].get("log", ())
-        found["failure"]["log"] = [_OF_A_POD.sub("", line) for line in log]
         found["reason"] = result["reason"]
     return found
 

@@ -21,5 +21,8 @@ def test_a_job_has_the_same_result_here_and_in_a_cluster(
     monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
     (tmp_path / "tests").symlink_to(CHECKOUT / "tests")
     code, result = run_here(name, ENTRIES[name])
-    assert lasting(result) == there
+    here = lasting(result)
+    # The runs of this fixture have no volume that keeps their files.
+    here.pop("files", None)
+    assert here == there
     assert code == (result["state"] != "Succeeded")

@@ -41,7 +41,7 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python browser up preview down rerun logs results fetch report compare ui import kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
+.PHONY: help setup tools python test-python browser up preview down rerun logs results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -94,6 +94,9 @@ compare: python ## put a job's last run beside its baseline and earlier ones: JO
 
 import: python ## print a job's entry from a PyTorchJob, a TrainJob or a Job that runs torchrun: FILE=job.yaml
 	@$(IN_VENV) scripts.cli import -- "$$ARG_STACK" "$$ARG_FILE"
+
+local: python ## run a job's ranks as processes of this machine, in your own Python, without a cluster: JOB=…
+	@$(IN_VENV) scripts.cli local -- "$$ARG_STACK" "$$ARG_JOB"
 
 kubeconfig: tools ## merge the stack's cluster into your own kubeconfig, as context slipway-STACK
 	@$(IN_VENV) scripts.cli kubeconfig -- "$$ARG_STACK"

@@ -158,9 +158,16 @@ def _left(run: RunState) -> dict[str, dict[str, Any]] | None:
 
 
 def details(
-    end: End, run: RunState, logs: LogEnds, events: Iterable[Mapping[str, Any]]
+    end: End,
+    run: RunState,
+    logs: LogEnds,
+    events: Iterable[Mapping[str, Any]],
+    again: str = "run `make up` again",
 ) -> FailureDetails:
-    """Return what is known of a run that did not succeed, with what its logs and events show."""
+    """Return what is known of a run that did not succeed, with what its logs and events show.
+
+    `again` is the last step of what to do about it.
+    """
     disruption, cause, silent = run.cured_by_a_retry, run.cause, logs.silent()
     evicted = None if cause is None else cause.replica.evicted
     is_news = disruption is not None and (evicted is None or evicted not in disruption)
@@ -172,7 +179,7 @@ def details(
         previous_log=logs.before()[-_LOG_LINES:] or None,
         log=logs.relevant()[-_LOG_LINES:],
         events=warnings(events)[-_EVENTS:],
-        advice=_advice(end, run, silent),
+        advice=f"{_advice(end, run, silent)}, then {again}",
     )
 
 
@@ -239,4 +246,4 @@ def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
         texts = (error or "", f"{cause.exit}\n{message}" if is_read else "")
         signs = product(texts, SIGNS["remedies"].items())
         advice = next((what for text, (sign, what) in signs if re.search(sign, text)), advice)
-    return f"{advice}, then run `make up` again"
+    return advice

@@ -47,21 +47,32 @@ class GateHandler(Handler):
             # With PULUMI_CONTINUE_ON_ERROR the engine goes on after an error.
             raise RuntimeError(f"job {job} has no result: its run did not come to an end")
         result = RunResult.from_map(inputs["result"])
-        if not result.succeeded:
-            raise RuntimeError(explain(job, result))
-        kept = archive.of_urn(context.urn).run(result.run_id or "")
-        misses = [*missed(inputs, result, partial(likeness, kept))]
-        text = apart(inputs, result)
-        if text is not None and text not in (each.text for each in misses):
-            context.warn(f"job {job} misses {text}")
-        if misses:
-            listed = "".join(f"\n  {each.text}" for each in misses)
-            what = f": {misses[0].text}" if len(misses) == 1 else f" {len(misses)} limits:{listed}"
-            raise RuntimeError(
-                f"job {job} succeeded, but missed{what}\n"
-                f"Its result is kept and it is not trained again: {advice(misses)}"
-            )
+        judge(inputs, result, archive.of_urn(context.urn).run(result.run_id or ""), context.warn)
         return job, {}
+
+
+def judge(
+    inputs: Mapping[str, Any],
+    result: RunResult,
+    kept: archive.Run,
+    warn: Callable[[str], None],
+    then: str = "Its result is kept and it is not trained again:",
+) -> None:
+    """Let a run pass that succeeded and missed no limit; raises as `GateHandler.create`.
+
+    `kept` has its logs, and `then` begins what to do about a miss.
+    """
+    job = inputs["job"]
+    if not result.succeeded:
+        raise RuntimeError(explain(job, result))
+    misses = [*missed(inputs, result, partial(likeness, kept))]
+    text = apart(inputs, result)
+    if text is not None and text not in (each.text for each in misses):
+        warn(f"job {job} misses {text}")
+    if misses:
+        listed = "".join(f"\n  {each.text}" for each in misses)
+        what = f": {misses[0].text}" if len(misses) == 1 else f" {len(misses)} limits:{listed}"
+        raise RuntimeError(f"job {job} succeeded, but missed{what}\n{then} {advice(misses)}")
 
 
 def limits(job: TrainingJob) -> dict[str, Any]:

@@ -28,6 +28,7 @@ _COMMANDS = {
     "compare": ("runs.compare:compare", "job", "other"),
 }
 """Each command's function, imported only when it is called, and its arguments after the stack."""
+_LOCAL = {"local": "local:run_job", "run": "local:run_script"}
 _CHANGING = frozenset({"up", "preview", "rerun", "down"})
 
 
@@ -56,6 +57,9 @@ def _run(command: str, **arguments: object) -> int:
         prepare()
         print(shell(os.environ))
         return 0
+    if command in _LOCAL:
+        # In the user's own environment.
+        return int(resolve_name(f"scripts.cli.{_LOCAL[command]}")(**arguments))
     variables = applied(os.environ)
     os.environ.clear()
     stack = str(arguments["stack"])
@@ -74,6 +78,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m scripts.cli", description=__doc__)
     subcommands = parser.add_subparsers(dest="command", required=True)
     subcommands.add_parser("env", help="print the environment for a shell to evaluate")
+    for name, first in (("local", ("stack", "job")), ("run", ("script",))):
+        subcommand = subcommands.add_parser(name)
+        for argument in first:
+            subcommand.add_argument(argument)
+        subcommand.add_argument("--python", default="", help="which Python runs the ranks")
+    subcommand.add_argument("--set", action="append", default=[], dest="settings")
+    subcommand.add_argument("--workers", action="append", dest="settings", type="workers={}".format)
+    subcommand.add_argument("--args", nargs=argparse.REMAINDER, default=[])
     options: dict[str, dict[str, Any]] = {
         "format": {"choices": ("text", "json")},
         "to": {"nargs": "?", "default": ""},

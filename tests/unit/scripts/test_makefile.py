@@ -30,7 +30,7 @@ VARIABLES = (
 COMMANDS = {
     "up": 1, "preview": 1, "down": 2, "kubeconfig": 1, "rerun": 2, "logs": 4, "results": 3,
     "fetch": 4, "ui": 3, "report": 3, "compare": 3,
-    "import": 2,
+    "import": 2, "local": 2,
 }  # fmt: skip
 """How many values each target passes to its command."""
 HOSTILE = [

@@ -20,7 +20,9 @@ from glob import escape, glob
 from itertools import islice
 from pathlib import Path
 
-WORK, SCRIPT = Path("/work"), Path("/opt/script")
+_ROOT = os.environ.get("SLIPWAY_ROOT", "")
+"""Of a run without a cluster: the folder that has what is at / in a pod."""
+WORK, SCRIPT = Path(f"{_ROOT}/work"), Path(f"{_ROOT}/opt/script")
 _DEFAULT = ["outputs/**"]
 """Hydra's and others' own default. Scripts that began in /work had SLIPWAY_OUTPUT_DIR there."""
 _NOT_NAMED = {"__pycache__", "data", "dataset", "datasets"}
@@ -87,10 +89,13 @@ class Place:
         more = " and others" if len(left) > _MOST_NAMED else ""
         own = self._patterns or (_DEFAULT if self._kept else [])
         keep = json.dumps([*dict.fromkeys([*own, *map(_pattern, left)])], ensure_ascii=False)
+        lost, again = "lost with the pod in a cluster", ""
+        if not _ROOT:
+            lost = "lost with the pod"
+            again = f"; `make rerun JOB={os.environ.get('SLIPWAY_JOB', '…')}` trains again"
         return (
-            f"not kept, and lost with the pod: {', '.join(shown)}{more}. To keep such files add "
-            f"`keep: {keep}` to the job; `make rerun JOB={os.environ.get('SLIPWAY_JOB', '…')}` "
-            "trains again (docs/start.md#keep-what-it-writes)"
+            f"not kept, and {lost}: {', '.join(shown)}{more}. To keep such files add "
+            f"`keep: {keep}` to the job{again} (docs/start.md#keep-what-it-writes)"
         )
 
     def _files(self) -> Iterator[Path]:

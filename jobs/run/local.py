@@ -1,0 +1,190 @@
+"""Runs a job without a cluster: its replicas are processes of this machine, seen as pods are.
+
+So what ended a run, its result and its failure are found by the same code as in a cluster.
+"""
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from queue import Empty, Queue
+from typing import IO, Any
+
+from jobs.api.follower import Container
+from jobs.api.lines import LONGEST, Line
+from jobs.model.job import TrainingJob
+from jobs.model.manifest import manifest
+from jobs.model.names import RUN_LABEL
+from jobs.model.places import VOLUME_URL
+from jobs.model.submission import Submission
+from jobs.model.volumes import Script
+from jobs.observe.exits import remarks
+from jobs.observe.log_ends import LogEnds
+from jobs.observe.outcome import details, result
+from jobs.observe.run_state import RunState
+from jobs.observe.verdict import end_of, is_stuck
+from jobs.records.archive import Run
+from jobs.records.recording import Recording
+from jobs.result import End, RunResult
+from jobs.run.local_process import LOOPBACK, LocalProcess, now, processes
+
+_TICK_SECONDS = 0.05
+_SETTLE_SECONDS = 2.0
+"""How long after a failure those that it takes along may fail, too, or what it followed."""
+_STOP_SECONDS, _STOP_WITH_CHECKPOINT_SECONDS = 10.0, 30.0
+"""Between SIGTERM and SIGKILL, as in a cluster."""
+_KILL_SECONDS = 5.0
+_MOST_LINES = 10_000
+
+
+@dataclass
+class LocalRun:
+    """One run of a job, whose ranks run in a Python of the user's.
+
+    Args:
+        kept: Its folder, which gets all of it; the name is the run's id.
+        checkpoints: A folder that stays.
+        show: Takes each line, with its replica's number.
+        warn: Takes what is to be said besides.
+    """
+
+    job: TrainingJob
+    script: Script
+    python: str
+    kept: Run
+    checkpoints: Path
+    show: Callable[[int, str], None]
+    warn: Callable[[str], None]
+    _replicas: list[LocalProcess] = field(default_factory=list)
+    _readers: list[threading.Thread] = field(default_factory=list)
+    _lines: "Queue[tuple[int, Line]]" = field(default_factory=partial(Queue, _MOST_LINES))
+
+    def to_the_end(self) -> RunResult:
+        """Return the run's result, whatever it is; nothing that it started goes on.
+
+        Raises:
+            OSError: a process could not be started.
+            KeyboardInterrupt: the user pressed Ctrl-C; the ranks have ended.
+        """
+        files = self.script.mounted
+        submission = Submission(job=self.job, image="", script=files, place=VOLUME_URL)
+        document = manifest(submission, labels={RUN_LABEL: self.kept.id})
+        document["metadata"] |= {"uid": self.kept.id, "creationTimestamp": now()}
+        self._state, began = RunState(document), time.monotonic()
+        with Recording(self.kept, self._state.topology, self.warn) as self._recording:
+            try:
+                self._start()
+                while (end := self._end(time.monotonic() - began)) is None:
+                    self._drain()
+            finally:
+                self._stop()
+            self._recording.seal()
+        return self._conclude(end)
+
+    def _start(self) -> None:
+        script = self.kept.directory / "script"
+        for name, content in self.script.files.items():
+            (script / name).parent.mkdir(parents=True, exist_ok=True)
+            (script / name).write_bytes(content)
+        with socket.create_server((LOOPBACK, 0)) as free:
+            port = free.getsockname()[1]
+        place = self.kept.directory, self.python, port
+        for each in processes(self.job, self._state.job, *place):
+            printed = each.start(script, self.checkpoints).stdout
+            self._replicas.append(each)
+            reader = threading.Thread(target=self._read, args=(each.number, printed), daemon=True)
+            self._readers.append(reader)
+            reader.start()
+
+    def _read(self, number: int, printed: IO[bytes]) -> None:
+        with printed:
+            for raw in iter(partial(printed.readline, LONGEST), b""):
+                stamp = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}000Z"
+                self._lines.put((number, Line(stamp, raw.decode(errors="replace").rstrip("\n"))))
+
+    def _drain(self) -> None:
+        """Take in what was printed, having waited a moment when that was nothing."""
+        batches = defaultdict[int, list[Line]](list)
+        with suppress(Empty):
+            for count in range(_MOST_LINES):
+                number, line = self._lines.get(timeout=0 if count else _TICK_SECONDS)
+                self.show(number, line.text)
+                batches[number].append(line)
+        for number, lines in batches.items():
+            name = self._replicas[number].name
+            self._recording.take(Container(number, name, name, False, False), lines)
+            self._state.see_sign(lines)
+            for line in lines if number == 0 else ():
+                self._state.progress.see(line.text)
+
+    def _end(self, elapsed: float) -> End | None:
+        """See the processes, and judge them as the training operator does, but for restarts."""
+        state, codes = self._state, [each.code for each in self._replicas]
+        state.see_pods([each.pod for each in self._replicas])
+        lasted = state.lasted("a failure", elapsed, holds=any(codes))
+        status: dict[str, Any] = {}
+        if codes[0] == 0:
+            status = {"type": "Succeeded", "message": "every rank exited with 0"}
+        elif any(codes) and (None not in codes or lasted >= _SETTLE_SECONDS):
+            status = {"type": "Failed"}
+        if status:
+            conditions = [{**status, "status": "True"}]
+            state.job = {**state.job, "status": {"conditions": conditions}}
+        return end_of(state, elapsed, self.job)
+
+    def _stop(self) -> None:
+        """End what still runs: with SIGTERM, and what is left after a while, or at once, for sure.
+
+        What it prints meanwhile is taken in, as where it stood is in it.
+        """
+        resumes = self.job.checkpoint is not None
+        seconds = _STOP_WITH_CHECKPOINT_SECONDS if resumes else _STOP_SECONDS
+        deadline = time.monotonic() + seconds
+        try:
+            for each in self._replicas:
+                each.process.terminate()
+            while None in [each.code for each in self._replicas] and time.monotonic() < deadline:
+                self._drain()
+        finally:
+            _kill(f"SLIPWAY_RUN_ID={self.kept.id}")
+            deadline = time.monotonic() + _KILL_SECONDS
+            while any(each.is_alive() for each in self._readers) or not self._lines.empty():
+                self._drain()
+                if time.monotonic() > deadline:
+                    break
+
+    def _conclude(self, end: End) -> RunResult:
+        state, logs, failure = self._state, LogEnds(self._state, self.kept), None
+        if end.state != "Succeeded":
+            again = f"run it again (here its packages are those of {self.python})"
+            failure = details(end, state, logs, (), again)
+            if not is_stuck(state, end):  # what was stopped is no part of it
+                failure = replace(failure, stacks=None)
+        found = result(end, state, now(), failure, logs.summary)
+        ends = {str(each): each.ended for each in state.replicas.values()}
+        for text in remarks(ends, found) if found.succeeded else ():
+            self.warn(text)
+        return found
+
+
+def _kill(variable: str) -> None:
+    """Kill each process that has a variable in its environment, in whatever session it is."""
+    deadline = time.monotonic() + _KILL_SECONDS
+    while time.monotonic() < deadline:
+        found = []
+        for file in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                if variable.encode() in file.read_bytes().split(b"\0"):
+                    found.append(int(file.parent.name))
+                    os.kill(found[-1], signal.SIGKILL)
+        if not found:  # until then one may have started another
+            return
+        time.sleep(_TICK_SECONDS)

@@ -1,0 +1,217 @@
+"""A replica of a job as a process of this machine: what it runs, and how it is seen as a pod.
+
+It runs what the manifest has for its pod, with what the training operator adds, and has a folder,
+its root, for what is at / in a pod: `slipway_trainer.agent.place`.
+"""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from core.manifests import KEPT_DIRECTORY
+from core.paths import CHECKOUT
+from core.problem import Problem, located
+from jobs.model.job import TrainingJob
+from jobs.model.names import CONTAINER, GPU, OUTPUT_DIR, RUN_LABEL, SCRIPT, WORK
+from jobs.model.parts import SecretKey
+from jobs.model.pytorchjob import INDEX_LABEL, TYPE_LABEL, Topology, host, templates
+from slipway.checkpoint_store import sha256_of
+from slipway.termination import read
+from slipway_trainer.agent.artifacts import sort
+
+LOOPBACK = "127.0.0.1"
+_BLOCKED = ("elastic", "module", "build", "image", "volumes", "inputs", "data")
+_TRAINER = CHECKOUT / "images/trainer"
+_IMAGES = {
+    "ACCELERATE_USE_CPU": "true",
+    "MALLOC_MMAP_THRESHOLD_": "33554432",
+    "MALLOC_TRIM_THRESHOLD_": "1073741824",
+    "PYTHONFAULTHANDLER": "1",
+    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+    "USE_LIBUV": "0",
+}
+"""Of what images/trainer/Dockerfile sets that which is right for any torch."""
+_OF_A_RANK = re.compile("RANK|LOCAL_.*|WORLD_SIZE|MASTER_.*|(PET|SLIPWAY|TORCHELASTIC)_.*")
+_OF_A_CLUSTER = {"SLIPWAY_KEPT", "SLIPWAY_OUTPUTS", "SLIPWAY_OUTPUTS_EVERY"}
+_PLACES = re.compile(rf"(^|(?<=[=:,]))({OUTPUT_DIR}|{WORK}/src|{SCRIPT}|{KEPT_DIRECTORY})(?=/|$)")
+_REFERENCE = re.compile(r"\$(?:(\$)|\((\w+)\))")
+
+
+def problems(job: TrainingJob, key: str) -> Iterator[Problem]:
+    """Yield what keeps a job, declared at `key` of the configuration, from running here."""
+    for name in _BLOCKED:
+        if getattr(job, name):
+            place = key if name == "module" else f"{key}.{name}"
+            yield Problem(place, "is for a cluster alone: `make up` runs such a job")
+    for name, value in job.env.items():
+        if isinstance(value, SecretKey) and name not in os.environ:
+            text = f"is a Secret's value, and no cluster is used: set {name} in your environment"
+            yield Problem(located(key, ("env", name)), text)
+
+
+@dataclass
+class LocalProcess:
+    """A replica; `name` is that of its pod."""
+
+    number: int
+    name: str
+    root: Path
+    command: Sequence[str]
+    variables: Mapping[str, str]
+
+    def start(self, script: Path, checkpoints: Path) -> subprocess.Popen[bytes]:
+        """Start it with the files in `script`, and return it with its output; raises `OSError`."""
+        work = Path(f"{self.root}{WORK}")
+        work.mkdir(parents=True)
+        for inside, target in ((SCRIPT, script), (KEPT_DIRECTORY, checkpoints)):
+            Path(f"{self.root}{inside}").parent.mkdir(parents=True, exist_ok=True)
+            Path(f"{self.root}{inside}").symlink_to(target)
+        (self.root / "termination-log").touch()
+        self.process = subprocess.Popen(
+            self.command,
+            cwd=work,
+            env=self.variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for this process alone, which ends them
+        )
+        self._started, self._ended = now(), dict[str, Any]()
+        return self.process
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code as a shell has it; None while it runs."""
+        code = self.process.poll()
+        return 128 - code if code is not None and code < 0 else code
+
+    @property
+    def pod(self) -> dict[str, Any]:
+        """It as the API server shows a pod."""
+        code, identity = self.code, {"containerID": f"local://{self.name}"}
+        if code is not None and not self._ended:
+            times = {"startedAt": self._started, "finishedAt": now()}
+            self._ended = {"exitCode": code, "message": self._message(), **times, **identity}
+        state: dict[str, Any] = {"running": {"startedAt": self._started}}
+        if code is not None:
+            state = {"terminated": self._ended}
+        _, role, index = self.name.rsplit("-", 2)
+        phase = "Running" if code is None else "Failed" if code else "Succeeded"
+        return {
+            "metadata": {
+                "name": self.name,
+                "uid": self.name,
+                "creationTimestamp": self._started,
+                "ownerReferences": [{"uid": self.variables["SLIPWAY_RUN_ID"]}],
+                "labels": {TYPE_LABEL: role, INDEX_LABEL: index},
+            },
+            "spec": {"restartPolicy": "Never"},
+            "status": {
+                "phase": phase,
+                "containerStatuses": [{"name": CONTAINER, "state": state, **identity}],
+            },
+        }
+
+    def _message(self) -> str:
+        """Return its termination message; rank 0's with its files, which stay where they are."""
+        message = read(self.root / "termination-log")
+        paths = sort(Path(f"{self.root}{OUTPUT_DIR}"))[0] if self.number == 0 else {}
+        files = {
+            name: {"url": path.as_uri(), "sha256": sha256_of(path), "bytes": path.stat().st_size}
+            for name, path in paths.items()
+        }
+        if files:
+            message = {"rank": 0, **message, "artifacts": files}
+        return json.dumps(message) if message else ""
+
+
+def processes(
+    job: TrainingJob, document: Mapping[str, Any], folder: Path, python: str, port: int
+) -> Iterator[LocalProcess]:
+    """Yield the replicas of a job, by number; `document` is its manifest.
+
+    Their roots are in `folder`, a Python at the path `python` runs them, rank 0 listens at `port`.
+    """
+    topology, pods = Topology.of_object(document), templates(document)
+    places = [("master", 0), *(("worker", index) for index in range(topology.replicas - 1))]
+    names = [host(job.name, *each) for each in places]
+    hosts = re.compile("|".join(sorted(map(re.escape, names), key=len, reverse=True)))
+    for number, name in enumerate(names):
+        [container] = pods[places[number][0]]["spec"]["containers"]
+        root = folder / name
+        placed = partial(_PLACES.sub, lambda found, root=root: f"{root}{found[2]}")
+        declared = _declared(job, container["env"], document["metadata"]["labels"][RUN_LABEL])
+        variables = {
+            **_inherited(python),
+            **{each: placed(text) for each, text in declared.items()},
+            **_operators(topology, number, port),
+            "HOSTNAME": name,
+            "SLIPWAY_ROOT": str(root),
+            "TERMINATION_LOG": str(root / "termination-log"),
+        }
+        if GPU in container["resources"]["limits"]:
+            variables.pop("ACCELERATE_USE_CPU")
+        # The first word is python3, a module of which starts the program.
+        words = [*container["command"], *container.get("args", ())][1:]
+        filled = (hosts.sub(LOOPBACK, _filled(each, variables)) for each in words)
+        yield LocalProcess(number, name, root, [python, *map(placed, filled)], variables)
+
+
+def _inherited(python: str) -> dict[str, str]:
+    """Return the user's own variables, and the image's as far as any Python needs them."""
+    given = {name: text for name, text in os.environ.items() if not _OF_A_RANK.fullmatch(name)}
+    ours = {"PATH": [Path(python).parent], "PYTHONPATH": [_TRAINER / "python", _TRAINER]}
+    paths = {
+        name: os.pathsep.join([*map(str, first), *filter(None, [given.get(name)])])
+        for name, first in ours.items()
+    }
+    return {**_IMAGES, **given, **paths}
+
+
+def _declared(job: TrainingJob, env: Sequence[Mapping[str, Any]], run_id: str) -> dict[str, str]:
+    """Return a container's variables, but for a home of its own and a cluster's places."""
+    found: dict[str, str] = {}
+    for each in env:
+        name, source = each["name"], each.get("valueFrom")
+        if source is None:
+            found[name] = _filled(each["value"], found)
+        else:
+            found[name] = os.environ[name] if "secretKeyRef" in source else run_id
+    left_out = _OF_A_CLUSTER | ({"HOME"} - job.env.keys())
+    return {name: value for name, value in found.items() if name not in left_out}
+
+
+def _operators(topology: Topology, number: int, port: int) -> dict[str, str]:
+    """Return what the training operator adds, and that ranks meet on this machine alone.
+
+    https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/pytorch/envvar.go
+    """
+    master, rank = {"MASTER_ADDR": LOOPBACK, "MASTER_PORT": str(port)}, str(number)
+    sizes = {"NNODES": topology.replicas, "NPROC_PER_NODE": topology.processes}
+    pet = {**master, "NODE_RANK": rank, **sizes}
+    return {
+        **master,
+        **{f"PET_{name}": str(value) for name, value in pet.items()},
+        "PYTHONUNBUFFERED": "1",
+        "RANK": rank,
+        "WORLD_SIZE": str(topology.world_size),
+        "GLOO_SOCKET_IFNAME": "lo",
+        "NCCL_SOCKET_IFNAME": "lo",
+    }
+
+
+def _filled(word: str, variables: Mapping[str, str]) -> str:
+    """Return a word with $(NAME) filled in as Kubernetes does: of others it stays, $$ is $."""
+    return _REFERENCE.sub(lambda found: found[1] or variables.get(found[2], found[0]), word)
+
+
+def now() -> str:
+    """Return the time as Kubernetes has it, but for its milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

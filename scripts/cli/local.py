@@ -1,0 +1,129 @@
+"""`make local JOB=…` and `run SCRIPT`: the ranks of a job as processes of this machine.
+
+<state>/local/runs/<job>/<run id>/   of the last runs: result.json, logs, a folder of each rank
+<state>/local/kept/                  checkpoints, from which the next run goes on
+"""
+
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from core.files import private_directory, write
+from core.paths import CHECKOUT, state_dir
+from core.problem import raised
+from core.process import run as answer
+from jobs import config
+from jobs.model.job import TrainingJob
+from jobs.model.pytorchjob import Topology
+from jobs.model.volumes import Script
+from jobs.observe.run_state import counted
+from jobs.records.archive import Archive, Run
+from jobs.rules.rule import Surroundings
+from jobs.run.gate import judge, limits
+from jobs.run.local import LocalRun
+from jobs.run.local_process import problems
+from scripts.cli.backend import INTERRUPTED
+from scripts.cli.config import require_job, settings_of
+from scripts.cli.runs.log_lines import Printer, names_of
+from scripts.cli.terminal import CommandError, echo
+
+_KEY, _KEPT = "slipway:jobs", 5
+_ABOUT = "import sys; print(sys.executable, *sys.version_info[:2], sep='\\n')"
+_DIFFERS = (
+    "Without a cluster there are no limits of CPU and memory, no isolation, no restarts; packages, "
+    "variables, files and network are yours (docs/local.md)."
+)
+
+
+def run_job(stack: str, job: str, python: str = "") -> int:
+    """Run a job of a stack's file; return 0 if it succeeded and missed no limit."""
+    found = settings_of(stack).get(_KEY)
+    jobs = found if isinstance(found, dict) else {}
+    if job not in jobs:
+        require_job(stack, job, jobs)
+    return _run(job, jobs, python)
+
+
+def run_script(
+    script: str, args: Sequence[str] = (), settings: Sequence[str] = (), python: str = ""
+) -> int:
+    """Run a script with its `args`, and with `settings` of a job such as workers=2; see above."""
+    declared: dict[str, Any] = {"args": [*args], "script": str(Path(script).absolute())}
+    for each in settings:
+        try:
+            name, value = each.split("=", 1)
+            declared[name] = yaml.safe_load(value)
+        except (ValueError, yaml.YAMLError) as error:
+            what = "NAME=VALUE with a value in YAML, such as 'require={loss: {max: 0.5}}'"
+            raise CommandError(f"{each} is no setting of a job; it takes {what}.") from error
+    name = re.sub("[^a-z0-9]+", "-", f"job-{Path(script).absolute().stem}".lower()).strip("-")
+    name = name.removeprefix("job-") if name[4:5].isalpha() else name
+    return _run(name, {name: declared}, python)
+
+
+def _run(name: str, jobs: Mapping[str, Any], python: str) -> int:
+    place = f"{_KEY}.{name}"
+    found = config.read(jobs, _KEY, Surroundings())
+    wrong = [each for each in found.problems if f"{each.key}.".startswith(f"{place}.")]
+    own = [each for each in found.jobs if each.name == name]
+    if wrong := [*wrong, *(each for job in own for each in problems(job, place))]:
+        raise CommandError("\n  ".join(["Nothing was run:", *map(str, wrong)]))
+    archive, path = Archive(state_dir() / "local/runs" / name), _python(python)
+    archive.keep([each.id for each in archive.runs()[-_KEPT + 1 :]])
+    run_id = f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # not with nohup
+            signal.signal(number, signal.default_int_handler)
+    try:
+        return _train(own[0], found.scripts[name], path, archive.run(run_id))
+    except KeyboardInterrupt:
+        echo("Interrupted; all ranks have ended.")
+        return INTERRUPTED
+
+
+def _train(job: TrainingJob, script: Script, python: str, kept: Run) -> int:
+    """Train to the end, keep the result, and judge it."""
+    checkpoints = state_dir() / "local/kept"
+    for folder in (kept.directory, checkpoints):
+        private_directory(folder)
+    topology = Topology(job.workers + 1, job.processes_per_node)
+    printer = Printer(names_of(job.name, topology, None), raw=False)
+
+    def show(replica: int, text: str) -> None:
+        printer.print(text, replica, kept.id, str(replica))
+        printer.out.flush()
+
+    ranks = counted(topology.world_size, "rank")
+    echo(f"{job.name}: {ranks} on this machine, in {python}. {_DIFFERS}")
+    result = LocalRun(job, script, python, kept, checkpoints, show, echo).to_the_end()
+    write(kept.directory / "result.json", json.dumps(result.as_map(), indent=2), mode=0o600)
+    text = raised(
+        lambda: judge({"job": job.name, **limits(job)}, result, kept, echo, "What to do:"),
+        RuntimeError,
+    )
+    echo(f"job {job.name}: {result}" if text is None else text)
+    echo(f"Its result.json, logs and files: {kept.directory}")
+    return 0 if text is None else 1
+
+
+def _python(given: str) -> str:
+    """Return the path of the Python to run in: a given one, or the user's own on PATH."""
+    # `make env` puts Slipway's own first.
+    own = [each for each in os.get_exec_path() if each != str(CHECKOUT / ".venv/bin")]
+    os.environ["PATH"] = os.pathsep.join(own)
+    found = shutil.which(given or "python3")
+    if found is None:
+        raise CommandError(f"There is no {given or 'python3'} on PATH; name one with --python.")
+    path, *version = answer(found, "-c", _ABOUT).splitlines()
+    if tuple(map(int, version)) < (3, 10):
+        raise CommandError(f"{path} is Python {'.'.join(version)}; 3.10 or newer is needed.")
+    return path

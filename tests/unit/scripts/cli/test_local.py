@@ -1,0 +1,253 @@
+"""A job's ranks run as processes of this machine, and end as those of a cluster do."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from core.paths import CHECKOUT, state_dir
+from jobs.model.job import TrainingJob
+from jobs.observe import verdict
+from jobs.observe.run_state import RunState
+from jobs.result import End
+from jobs.run import local as local_run
+from scripts.cli import local
+from scripts.cli.terminal import CommandError
+from tests.portable.results import ENTRIES, lasting, run_here
+
+Run = Callable[..., tuple[int, dict[str, Any]]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a job of a stack's file; return the exit code and the result that is kept."""
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
+    (tmp_path / "tests").symlink_to(CHECKOUT / "tests")
+
+    def run(name: str, **fields: Any) -> tuple[int, dict[str, Any]]:
+        return run_here(name, {**ENTRIES.get(name, {}), **fields})
+
+    return run
+
+
+def test_numbers_files_and_arguments_are_a_pods(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Numbers that are logged are judged, what `keep` names is kept, and the rest is named."""
+    code, result = run("hello")
+    assert code == 0
+    found = lasting(result)
+    assert found.items() >= {
+        "state": "Succeeded", "world_size": 3, "samples_seen": 30, "accuracy": 0.9,
+        "epoch_accuracies": [0.65, 0.9], "metrics": {"val_loss": 0.3, "perplexity": 12.4},
+        "exit_codes": {"0": 0, "1": 0, "2": 0}, "left_behind": {"left.log": 8},
+    }.items()  # fmt: skip
+    assert found["files"].keys() == {"greeting.txt", "model.bin"}
+    printed, said = capsys.readouterr()
+    for rank in range(3):
+        hello = f"hello from rank {rank} of 3: --greeting costs $$5 --job hello"
+        assert f"[rank {rank}] {hello}\n" in printed
+    assert "no isolation" in said
+    assert "job hello: Succeeded in" in said
+
+
+def test_a_limit_that_is_missed_fails_the_command_and_says_by_how_much(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, result = run("hello", require={"val_loss": {"max": 0.2}}, minAccuracy=0.95)
+    assert code == 1
+    assert result["state"] == "Succeeded"
+    said = capsys.readouterr().err
+    assert "val_loss is 0.3, which is 0.1 more than its `max` 0.2" in said
+    assert "an accuracy of 0.9, which is 0.05 less than its `minAccuracy` 0.95" in said
+
+
+def test_printed_numbers_are_found_by_metrics_and_a_command_starts_in_its_folder(run: Run) -> None:
+    code, result = run("counted")
+    assert code == 0
+    assert (result["loss"], result["accuracy"]) == (0.1667, 0.75)
+    assert result["epoch_metrics"] == {"loss": [0.5, 0.25, 0.1667]}
+
+
+def test_ranks_meet_at_the_masters_address_and_know_their_hosts(run: Run) -> None:
+    code, result = run("exchange")
+    assert code == 0
+    assert result["metrics"] == {"total": 3, "hosts": 3}
+
+
+def test_the_exception_and_the_line_that_ended_a_run_are_named_and_the_others_end(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = time.monotonic()
+    code, result = run("fails")
+    assert code == 1
+    assert time.monotonic() - begun < 20
+    error = "ValueError: label 11 is out of range, fails.py:9"
+    assert result["reason"] == f"rank 1 (fails-worker-0) exited with code 1: {error}"
+    assert result["exit_codes"] == {"1": 1}
+    assert result["failure"].items() >= {"rank": 1, "exit_code": 1}.items()
+    assert "rank 1 is about to fail" in result["failure"]["log"]
+    said = capsys.readouterr().err
+    assert f"job fails ended Failed: {result['reason']}" in said
+    assert "what to do: fix the program, then run it again" in said
+
+
+def test_a_failure_is_traced_back_to_the_rank_that_took_the_others_along(run: Run) -> None:
+    code, result = run("follows")
+    assert code == 1
+    assert result["reason"] == "rank 1 (follows-worker-0) exited with code 3"
+    assert result["exit_codes"] == {"0": 1, "1": 3}
+
+
+def test_a_run_ends_at_its_timeout_with_where_its_ranks_stood(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end_of(state: RunState, _: float, job: TrainingJob) -> End | None:
+        """Judge as if its time were over as soon as it has begun, however busy the machine."""
+        return verdict.end_of(state, 60 if "begun" in str(state.progress) else 0, job)
+
+    monkeypatch.setattr(local_run, "end_of", end_of)
+    program = 'import time\n\ndef wait():\n    print("begun")\n    time.sleep(600)\n\nwait()\n'
+    (tmp_path / "hangs.py").write_text(program)
+    code, result = run("hangs", script="hangs.py", workers=0, timeout=30)
+    assert (code, result["state"]) == (1, "TimedOut")
+    assert "hangs.py:5 in wait" in result["failure"]["stacks"]["rank 0"][0]
+
+
+_STUBBORN = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+print("started", flush=True)
+time.sleep(600)
+"""
+_QUICKLY = """
+import sys
+from jobs.run import local as run
+from jobs.model.job import TrainingJob
+from jobs.observe import verdict
+from jobs.observe.run_state import RunState
+from jobs.result import End
+from jobs.run import local as local_run
+from scripts.cli import local
+run._STOP_SECONDS = 0.5
+sys.exit(local.run_script(sys.argv[1], settings=["workers=1"], python=sys.executable))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_ends_all_ranks_and_what_they_have_started(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """Also one that ignores SIGTERM, and a process in a session of its own."""
+    (tmp_path / "stubborn.py").write_text(_STUBBORN)
+    command = [sys.executable, "-c", _QUICKLY, str(tmp_path / "stubborn.py")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        seen = {process.stdout.readline() for _ in range(2)}
+        assert seen == {"[rank 0] started\n", "[rank 1] started\n"}
+        process.send_signal(number)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Interrupted; all ranks have ended." in said
+    mark = f"SLIPWAY_ROOT={state_dir()}".encode()
+    environments = (file for file in Path("/proc").glob("[0-9]*/environ"))
+    assert not any(mark in _content(file) for file in environments)
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def test_what_needs_a_cluster_is_refused_all_at_once(run: Run) -> None:
+    token = {"TOKEN": {"config": "hfToken"}}
+    with pytest.raises(CommandError) as caught:
+        run("hello", elastic={"minReplicas": 1}, env=token)
+    said = str(caught.value)
+    assert "slipway:jobs.hello.elastic: is for a cluster alone: `make up` runs such a job" in said
+    assert "slipway:jobs.hello.env.TOKEN: " in said
+    assert "set TOKEN in your environment" in said
+
+
+def test_only_what_is_wrong_with_the_job_itself_keeps_it_from_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other jobs of the stack's file are not run, also those that it follows in a cluster."""
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
+    (tmp_path / "script.py").write_text("print(1)")
+    jobs = {
+        "mine": {"script": "script.py", "workers": 0, "dependsOn": ["other"]},
+        "other": {"script": "nowhere.py"},
+        "others": [],
+    }
+    document = {"config": {"slipway:jobs": jobs}}
+    (tmp_path / "Pulumi.mine.yaml").write_text(yaml.safe_dump(document))
+    assert local.run_job("mine", "mine", sys.executable) == 0
+    with pytest.raises(CommandError, match=r"nowhere\.py"):
+        local.run_job("mine", "other", sys.executable)
+    with pytest.raises(CommandError, match=r"slipway:jobs\.others: .* it takes a map"):
+        local.run_job("mine", "others", sys.executable)
+
+
+def test_a_demo_of_the_catalogue_is_for_a_cluster(run: Run) -> None:
+    with pytest.raises(CommandError, match=r"slipway:jobs\.mnist-gloo: is for a cluster alone"):
+        run("mnist-gloo")
+
+
+def test_a_script_alone_takes_settings_and_arguments(tmp_path: Path) -> None:
+    (tmp_path / "My Script.py").write_text("import slipway, sys; slipway.finish(n=len(sys.argv))")
+    script, settings = str(tmp_path / "My Script.py"), ["workers=0", "require={n: {min: 3}}"]
+    assert local.run_script(script, ["--x", "1"], settings, sys.executable) == 0
+    assert local.run_script(script, ["--x"], settings, sys.executable) == 1
+    for wrong in ("workers", "require={n: {min"):
+        with pytest.raises(CommandError, match="is no setting of a job; it takes NAME=VALUE with"):
+            local.run_script(script, settings=[wrong])
+    with pytest.raises(CommandError, match=r"slipway:jobs.my-script.workrs: there is no such key"):
+        local.run_script(script, settings=["workrs=1"])
+
+
+def test_a_python_that_is_not_there_or_too_old_is_named(tmp_path: Path) -> None:
+    old = tmp_path / "python3"
+    old.write_text("#!/bin/sh\nprintf '/usr/bin/python3\\n3\\n9\\n'\n")
+    old.chmod(0o755)
+    with pytest.raises(CommandError, match=r"python3 is Python 3.9; 3.10 or newer is needed"):
+        local._python(str(old))
+    with pytest.raises(CommandError, match="There is no nowhere on PATH; name one with --python"):
+        local._python("nowhere")
+
+
+def test_the_files_of_the_last_five_runs_stay(run: Run) -> None:
+    folder = state_dir() / "local/runs/counted"
+    for number in range(1, 7):
+        (folder / f"counted-20260101-10000{number}-ab12").mkdir(parents=True)
+    run("counted")
+    kept = sorted(each.name for each in folder.iterdir())
+    assert [each[:23] for each in kept[:4]] == [f"counted-20260101-10000{n}" for n in (3, 4, 5, 6)]
+    assert len(kept) == 5
+
+
+def test_the_environment_is_the_users_own_but_for_what_a_rank_is_told(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "7")
+    monkeypatch.setenv("SLIPWAY_OUTPUTS", "s3://elsewhere")
+    monkeypatch.setenv("TOKEN", "secret")
+    names = ["RANK", "HOME", "TOKEN", "WORLD_SIZE", "SLIPWAY_OUTPUTS", "SLIPWAY_JOB", "HOSTNAME"]
+    program = f"import os; print('seen:', *[os.environ.get(each) for each in {names}])"
+    (tmp_path / "shows.py").write_text(program)
+    run("shows", script="shows.py", workers=0, env={"TOKEN": {"secret": "hub", "key": "token"}})
+    [log] = (state_dir() / "local/runs/shows").glob("*/0-*.log")
+    seen = log.read_text().partition("seen: ")[2].split("\n")[0]
+    assert seen == f"0 {os.environ['HOME']} secret 1 None shows shows-master-0"

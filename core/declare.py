@@ -14,6 +14,7 @@ import pulumi
 from pulumi import CustomResource, Output
 
 from core.manifests import Manifest
+from core.wording import as_typed
 
 # Only its Provider is imported: an object's class comes with all of its group's, and those
 # that a stack needs cost every start of the program a second of CPU time.
@@ -97,7 +98,7 @@ async def _has_id(resource: CustomResource) -> bool:
 
 def end(why: str) -> NoReturn:
     """Report why the program can't go on, and end it with everything that it has begun."""
-    pulumi.log.error(why)
+    pulumi.log.error(as_typed(why))
     # Python would warn of what Pulumi's SDK has begun and is never awaited.
     warnings.simplefilter("ignore", RuntimeWarning)
     raise SystemExit(_REPORTED)

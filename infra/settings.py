@@ -152,7 +152,7 @@ def _not_secret(
 ) -> Iterator[Problem]:
     """Yield where jobs name, by place, what the configuration has not or not as a secret."""
     for place, name in named.items():
-        command = f"`pulumi config set --stack {stack} --secret {name}`"
+        command = f"`pulumi config set --stack {stack} --secret slipway:{name}`"
         key = f"slipway:{name}"
         if name in _KEYS:
             text = f"{quote(name)} is a key of Slipway's own; give the secret another"

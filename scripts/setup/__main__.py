@@ -5,13 +5,13 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from clusters.cluster import Kind
 from clusters.kinds import CLUSTERS
 from core import files
 from core.paths import cache_dir, use_extra
+from core.wording import as_typed
 from scripts.cli.config import cluster_of
 from scripts.cli.terminal import CommandError
 from scripts.environment import prepare
@@ -23,30 +23,39 @@ def main() -> int:
     """Return 0 when all the tools of the stack's kind of cluster are ready."""
     parser = argparse.ArgumentParser(prog="make setup", description=__doc__)
     parser.add_argument("--stack", default="dev", help="the stack whose tools are needed")
-    flag = partial(parser.add_argument, action="store_true")
-    flag("--brief", help="print nothing when nothing was missing")
-    flag("--preview", help="leave out what only `up` takes on this machine")
-    arguments = parser.parse_args()
+    parser.add_argument(
+        "--brief", action="store_true", help="print nothing when nothing is missing"
+    )
+    return tools_of_stack(**vars(parser.parse_args()))
+
+
+def tools_of_stack(stack: str, *, brief: bool = False, preview: bool = False) -> int:
+    """Get a stack's tools; return 0 when all are ready, otherwise print what is missing.
+
+    With `brief` nothing is printed when nothing was missing; `preview` leaves out what only `up`
+    takes on this machine.
+    """
     source = os.environ.get("SOURCE") or "release"
     if source not in {"release", "build"}:
         print(f"SOURCE={source} is not allowed; it takes: build, release.", file=sys.stderr)
         return 1
     try:
-        settings = cluster_of(arguments.stack)
+        settings = cluster_of(stack)
         kind = CLUSTERS.get(str(settings.get("kind")))
         if kind is not None:
             more = [tool for name, tool in kind.tool_of_setting.items() if settings.get(name)]
             kind = replace(kind, tools=(*kind.tools, *more))
-            kind = replace(kind, more_tools=tuple) if arguments.preview else kind
-        return set_up(kind, brief=arguments.brief, build=source == "build")
+            kind = replace(kind, more_tools=tuple) if preview else kind
+        return set_up(kind, brief=brief, build=source == "build")
     except (CommandError, TimeoutError, subprocess.SubprocessError) as error:
-        print(error, file=sys.stderr)
+        print(as_typed(str(error)), file=sys.stderr)
     except OSError as error:
         if (text := files.unwritable(error)) is None:
             raise
         print(text, file=sys.stderr)
     except KeyboardInterrupt:
-        print("Stopped. What is done is kept: `make setup` goes on from there.", file=sys.stderr)
+        text = "Stopped. What is done is kept: `make setup` goes on from there."
+        print(as_typed(text), file=sys.stderr)
         return 130
     return 1
 

@@ -137,22 +137,28 @@ def link(venv: Path, name: str = ".venv") -> None:
     place.symlink_to(venv)
 
 
-def main() -> None:
-    """Exit with set-up's status, with `--python-only` once the environments are complete."""
-    arguments = [argument for argument in sys.argv[1:] if argument != "--tests"]
+def ready(*, tests: bool = False) -> Path:
+    """Return the runtime environment, or the tests', or exit with why it could not be made."""
     # A complete environment shows that nothing was missing.
     missing = None if (venv_dir() / ".complete").exists() else problem()
     if missing is not None:
         sys.exit(missing)
     try:
         venv = environment()
-        link(venv)
-        if "--tests" in sys.argv:
-            link(environment_for_tests(venv), ".venv-test")
+        return environment_for_tests(venv) if tests else venv
     except (subprocess.SubprocessError, OSError) as error:
         sys.exit(f"The Python environment could not be made: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def main() -> None:
+    """Exit with set-up's status, with `--python-only` once the environments are complete."""
+    arguments = [argument for argument in sys.argv[1:] if argument != "--tests"]
+    venv = ready()
+    link(venv)
+    if "--tests" in sys.argv:
+        link(ready(tests=True), ".venv-test")
     if "--python-only" in arguments:
         return
     python = str(venv / "bin" / "python")

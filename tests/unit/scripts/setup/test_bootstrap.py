@@ -204,12 +204,11 @@ def test_what_a_setting_takes_is_provided_where_it_is_true(
     internet: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provided: list[Kind] = []
-    monkeypatch.setattr("sys.argv", ["setup", "--preview"])
     monkeypatch.setattr(
         setup, "cluster_of", lambda _stack: {"kind": "embedded", "internet": internet}
     )
     monkeypatch.setattr(setup, "set_up", lambda kind, **_options: provided.append(kind))
-    setup.main()
+    setup.tools_of_stack("dev", preview=True)
     more = provided[0].tools[len(CLUSTERS["embedded"].tools) :]
     assert more == (("slirp4netns",) if internet else ())
 
@@ -273,7 +272,7 @@ def test_every_extra_that_a_kind_of_cluster_needs_can_be_added() -> None:
 @pytest.mark.parametrize("extra", [bootstrap.AZURE, bootstrap.REPORT])
 def test_the_lock_of_an_extra_has_what_pyproject_asks_for(extra: str, root: Path) -> None:
     with (root / "pyproject.toml").open("rb") as file:
-        asked = tomllib.load(file)["project"]["optional-dependencies"][extra]
+        asked = tomllib.load(file)["dependency-groups"][extra]
     pinned = locked(root / f"requirements-{extra}.lock")
     for need in map(Requirement, asked):
         assert str(need.specifier) == f"=={pinned[canonicalize_name(need.name)]}"

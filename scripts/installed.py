@@ -1,7 +1,7 @@
-"""The installed command, `slipway_command`, and how it reaches the folders of this repository.
+"""The command as a package has it, where this repository's folders lie in `slipway_command/tree`.
 
-They lie beside it in `tree`, which is on the path of its own processes alone. What help, completion
-and wrong options need is there at once; the first command makes the Python environment.
+That is on the path of the command's own processes alone. Help, completion and what is wrong with a
+command's options are there at once; the first command makes the Python environment.
 """
 
 import os
@@ -24,9 +24,8 @@ def main() -> None:
     """
     tree = folder = Path.cwd()
     if not (tree / "scripts/cli/calls.py").is_file():
-        tree = Path(__file__).resolve().parent / "tree"
+        tree = Path(__file__).resolve().parent.parent
         os.environ["SLIPWAY_PROJECT"] = str(folder)
-    # Not of the shell's own Python.
     sys.path.insert(0, str(tree))
     from scripts.cli.__main__ import slipway  # noqa: PLC0415 - only now it can be found
 

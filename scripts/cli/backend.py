@@ -63,8 +63,8 @@ class Cli:
             guard.sweep()
 
     def _command(self, arguments: tuple[str, ...]) -> list[str]:
-        place = ("--cwd", str(project.directory()), "--stack", self.stack)
-        return [*guard.command(toolchain.path("pulumi")), *arguments, *place]
+        where = (*project.arguments(), "--stack", self.stack)
+        return [*guard.command(toolchain.path("pulumi")), *arguments, *where]
 
 
 @dataclass(frozen=True)

@@ -77,5 +77,5 @@ def smoke(stack: str, junit: str) -> int:
     # An installed package can't be written to.
     options = ["-p", "no:cacheprovider", "tests/smoke", f"--stack={stack}"]
     options += [f"--junit-xml={Path(junit).absolute()}"] if junit else []
-    command = [tests / "bin" / "python", "-m", "pytest", *options]
+    command = [tests / "bin" / "python", "-B", "-m", "pytest", *options]
     return subprocess.run(command, cwd=CHECKOUT, check=False).returncode

@@ -67,7 +67,7 @@ def init(
     return 0
 
 
-def _answer(question: str, given: object, default: object, kind: click.ParamType) -> Any:
+def _answer(question: str, given: object, default: object, kind: Any) -> Any:
     if given is not None or not sys.stdin.isatty():
         return default if given is None else given
     return click.prompt(question, default=default, type=kind, err=True)

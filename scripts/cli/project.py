@@ -54,8 +54,8 @@ def _project(place: Path) -> dict[str, Any]:
     return document
 
 
-def arguments(folder: Path) -> list[str]:
-    """Return what makes a CLI that is started by hand in a project's `folder` find its project."""
+def arguments(folder: Path | None = None) -> list[str]:
+    """Return what the CLI finds its project by, if it is started by hand for that `folder` alone."""
     place = directory()
-    is_there = folder.resolve() == project_dir().resolve() != place
-    return ["--cwd", str(place)] if is_there else []
+    is_others = folder is not None and folder.resolve() != project_dir().resolve()
+    return [] if is_others or place == CHECKOUT else ["--cwd", str(place)]

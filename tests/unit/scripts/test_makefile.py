@@ -28,7 +28,7 @@ VARIABLES = (
     "JUNIT",
     "FILE",
 )
-COMMANDS = {
+COMMANDS: dict[str, list[str | None]] = {
     "up": [], "preview": [], "down": ["keep"], "kubeconfig": [], "rerun": [None],
     "logs": ["rank?", "follow", None], "results": ["format", None], "fetch": ["to", "run?", None],
     "ui": ["port", None], "report": ["to", None], "compare": ["with", None], "import": [None],

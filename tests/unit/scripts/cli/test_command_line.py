@@ -13,7 +13,12 @@ from scripts.cli.__main__ import slipway
 def called(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[str, str, dict[str, Any]]:
     """Return command, function and arguments that a line of words leads to."""
     found: list[Any] = []
-    monkeypatch.setattr("scripts.cli.calls.call", lambda *given: found.append(given) or 0)
+
+    def call(*given: Any) -> int:
+        found.append(given)
+        return 0
+
+    monkeypatch.setattr("scripts.cli.calls.call", call)
     outcome = CliRunner().invoke(slipway, words)
     assert outcome.exit_code == 0, outcome.output
     command, function, arguments = found[0]
@@ -26,7 +31,7 @@ def test_each_command_has_a_function_that_takes_what_it_gives(
 ) -> None:
     command, function, arguments = called(monkeypatch, name)
     assert command == name
-    assert inspect.signature(resolve_name(f"scripts.{function}")).bind(**arguments)
+    inspect.signature(resolve_name(f"scripts.{function}")).bind(**arguments)  # or it raises
 
 
 def test_what_is_given_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +60,12 @@ def test_an_installed_command_enters_its_environment_before_it_does_anything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr("scripts.cli.calls.call", lambda *_given: done.append("called") or 0)
+
+    def call(*_given: object) -> int:
+        done.append("called")
+        return 0
+
+    monkeypatch.setattr("scripts.cli.calls.call", call)
     runner = CliRunner()
     assert (
         runner.invoke(slipway, ["up", "--help"], obj=lambda: done.append("entered")).exit_code == 0

@@ -35,7 +35,7 @@ def test_a_checkout_is_the_project_that_it_has_always_been(monkeypatch: pytest.M
     monkeypatch.delenv("SLIPWAY_PROJECT", raising=False)
     assert project_name() == yaml.safe_load((CHECKOUT / "Pulumi.yaml").read_text())["name"]
     assert project.directory() == CHECKOUT
-    assert project.arguments(CHECKOUT) == []
+    assert project.arguments() == project.arguments(CHECKOUT) == []
     assert of_project("dev") == default_name("embedded", {}, "dev") == "dev"
     assert "SLIPWAY_PROJECT" not in exports({})
 
@@ -53,7 +53,8 @@ def test_pulumis_project_of_a_folder_leads_to_its_files_and_to_this_program(fold
 
 
 def test_the_cli_by_hand_finds_it_in_the_folder_alone(folder: Path, tmp_path: Path) -> None:
-    assert project.arguments(folder) == ["--cwd", str(project.directory())]
+    found = ["--cwd", str(project.directory())]
+    assert project.arguments() == project.arguments(folder) == found
     assert project.arguments(tmp_path) == []
     assert exports({})["SLIPWAY_PROJECT"] == str(folder.resolve())
 

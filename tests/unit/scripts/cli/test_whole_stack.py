@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from core import tokens
 from scripts.cli import commands, config, down
-from scripts.cli.backend import Cli, state_file
+from scripts.cli.backend import Cli, exported, state_file
 from scripts.cli.init import init
 from scripts.cli.runs import results
 from scripts.cli.terminal import CommandError
@@ -67,7 +67,7 @@ class Pulumi:
         return {*yaml.safe_load(self.file.read_text())["config"]["slipway:jobs"]}
 
     def jobs(self) -> set[str]:
-        return {*commands.run_urns(commands.exported("dev"))}
+        return {*commands.run_urns(exported("dev"))}
 
     def keep(self, jobs: set[str]) -> None:
         """Write the state that has these jobs' runs."""

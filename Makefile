@@ -48,17 +48,17 @@ COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
 
-setup: ## get every tool that the stack needs; SOURCE=build: none as a binary
-	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --stack="$$ARG_STACK"
+setup: python ## get every tool that the stack needs; SOURCE=build: none as a binary
+	@$(SLIPWAY) setup $(OF_STACK)
 
-tools: # `make setup` that says nothing when everything is there
-	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --stack="$$ARG_STACK" --brief
+tools: python # `make setup` that says nothing when everything is there
+	@$(SLIPWAY) setup --brief $(OF_STACK)
 
 python: ## only the Python environment
-	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --python-only
+	@"$$ARG_PYTHON" -m scripts.setup.bootstrap
 
 test-python: # the Python environment of the checks and tests
-	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --python-only --tests
+	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --tests
 
 browser: test-python # Chromium, for the tests that look at pages
 	@$(IN_TESTS) tests.browser.chromium

@@ -57,6 +57,7 @@ TO = _text(["--to"], help="Where to; by default outputs/JOB/RUN, and report.html
 RUN = click.Option(["--run"], type=click.Choice(["succeeded"]), help="Of the last success.")
 PORT = click.Option(["--port"], type=click.IntRange(1, 2**16 - 1), default=5000, show_default=True)
 WITH = _text(["--with", "other"], help="The id of another run.")
+BRIEF = click.Option(["--brief"], is_flag=True, help="Say nothing if nothing is missing.")
 JUNIT = _text(["--junit"], help="Write the outcome to this file, too.")
 
 _add("init", "cli.init:init", "Write a stack's file.", CLUSTER, SCRIPT, RANKS, BUILD, STACK)
@@ -73,7 +74,7 @@ _add("compare", "cli.runs.compare:compare", "Put a run beside others.", JOB, WIT
 _add("import", "cli.from_yaml:show", "Print the entry of a PyTorchJob in a file.", FILE, STACK)
 _add("kubeconfig", "cli.kubeconfig:merge", "Merge the cluster into your kubeconfig.", STACK)
 _add("env", "cli.calls:print_environment", "Print exports for working by hand.")
-_add("setup", "setup.__main__:tools_of_stack", "Get every tool that the stack needs.", STACK)
+_add("setup", "setup.provide:provide", "Get every tool that the stack needs.", BRIEF, STACK)
 _add("smoke", "cli.calls:smoke", "Check a stack that is up.", JUNIT, STACK)
 
 if __name__ == "__main__":

@@ -9,17 +9,18 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from core import files, toolchain
+from core import files
 from core.paths import CHECKOUT
 from core.process import CommandFailed
+from core.toolchain import ToolMissing, tool
 from core.wording import as_typed
 from scripts.cli.backend import INTERRUPTED
 from scripts.cli.terminal import CommandError, echo
 from scripts.environment import applied, prepare, shell
 
-_ANY_FOLDER = frozenset({"env", "init", "setup"})
-"""Commands that need no stack's file, or look for it themselves, and run in the shell's own
-environment."""
+_ANY_FOLDER = frozenset({"env", "init", "setup"})  # they look for a stack's file themselves
+_SHOWN = (CommandError, CommandFailed, ToolMissing, subprocess.SubprocessError, OSError)
+"""Errors of which the user reads the text alone."""
 _CHANGING = frozenset({"up", "preview", "rerun", "down"})
 _TOOLS = frozenset({"up", "preview", "rerun", "kubeconfig", "smoke"})
 
@@ -36,8 +37,10 @@ def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
         # Whoever read has enough, as `head` has. Python would complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (CommandError, CommandFailed, toolchain.ToolMissing, OSError) as error:
-        text = files.unwritable(error) if isinstance(error, OSError) else str(error)
+    except _SHOWN as error:
+        # A time-out is an OSError with a text of its own.
+        is_disk = isinstance(error, OSError) and not isinstance(error, TimeoutError)
+        text = files.unwritable(error) if is_disk else str(error)
         if text is None:
             raise
         echo(text)
@@ -51,7 +54,7 @@ def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
     if command != "down":  # which does without the stack's file
         resolve_name("scripts.cli.config:check")(stack)
     if command in _TOOLS:
-        tools = resolve_name("scripts.setup.__main__:tools_of_stack")
+        tools = resolve_name("scripts.setup.provide:provide")
         if code := tools(stack, brief=True, preview=command == "preview"):
             return int(code)
     variables = applied(os.environ)
@@ -65,7 +68,7 @@ def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
 
 def print_environment() -> int:
     """Print the environment for a shell to evaluate."""
-    toolchain.path("pulumi")  # raises before set-up has run
+    tool("pulumi")  # raises before set-up has run
     prepare()
     print(shell(os.environ))
     return 0

@@ -55,7 +55,7 @@ def _project(place: Path) -> dict[str, Any]:
 
 
 def arguments(folder: Path | None = None) -> list[str]:
-    """Return what the CLI finds its project by, if it is started by hand for that `folder` alone."""
+    """Return what the CLI finds its project by; if it is called in a `folder`, only in its own."""
     place = directory()
     is_others = folder is not None and folder.resolve() != project_dir().resolve()
     return [] if is_others or place == CHECKOUT else ["--cwd", str(place)]

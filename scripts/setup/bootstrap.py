@@ -1,10 +1,9 @@
-"""The first half of `make setup`, with nothing but the system's Python: the Python environments.
+"""The Python environments, which all else needs, made with nothing but the system's Python.
 
 Older Pythons have to be able to read this file, so that they can print what they lack.
 """
 
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -153,16 +152,10 @@ def ready(*, tests: bool = False) -> Path:
 
 
 def main() -> None:
-    """Exit with set-up's status, with `--python-only` once the environments are complete."""
-    arguments = [argument for argument in sys.argv[1:] if argument != "--tests"]
-    venv = ready()
-    link(venv)
+    """Make the environment, with `--tests` also that of the tests, and the links to them."""
+    link(ready())
     if "--tests" in sys.argv:
         link(ready(tests=True), ".venv-test")
-    if "--python-only" in arguments:
-        return
-    python = str(venv / "bin" / "python")
-    os.execv(python, [python, "-m", "scripts.setup", *arguments])  # noqa: S606 - same process
 
 
 if __name__ == "__main__":

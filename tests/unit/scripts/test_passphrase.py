@@ -15,7 +15,6 @@ from scripts.cli.__main__ import slipway
 from scripts.cli.recovery import alone
 from scripts.cli.terminal import CommandError
 from scripts.environment import backend, passphrase_file, prepare, pulumi_home
-from scripts.setup import __main__ as set_up
 from scripts.setup import bootstrap
 
 
@@ -104,7 +103,7 @@ def test_a_state_directory_that_takes_nothing_is_one_sentence_in_every_command(
         raise OSError(reason, os.strerror(reason), str(path))
 
     if name in calls._CHANGING:  # its lock
-        monkeypatch.setattr("scripts.setup.__main__.tools_of_stack", lambda *_, **_more: 0)
+        monkeypatch.setattr("scripts.setup.provide.provide", lambda *_, **_more: 0)
         monkeypatch.setattr(Path, "mkdir", closed)
     else:
         monkeypatch.setattr(calls, "resolve_name", lambda _: lambda *_, **_more: closed(state))
@@ -121,9 +120,8 @@ def test_a_state_directory_that_takes_nothing_is_one_sentence_in_set_up(
     def closed(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system", str(state))
 
-    monkeypatch.setattr("sys.argv", ["setup", "--stack", "dev"])
-    monkeypatch.setattr("scripts.setup.__main__.set_up", closed)
-    assert set_up.main() == 1
+    monkeypatch.setattr("scripts.setup.provide.set_up", closed)
+    assert calls.call("setup", "setup.provide:provide", {"stack": "dev"}) == 1
     monkeypatch.setattr(bootstrap, "environment", closed)
     with pytest.raises(SystemExit, match=rf"Read-only file system: '{state}'"):
         bootstrap.main()

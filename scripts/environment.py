@@ -90,11 +90,10 @@ def exports(given: Mapping[str, str]) -> dict[str, str]:
     # The CLI's guard, the environment and the built tools first.
     ours = [str(CHECKOUT / "scripts/bin"), str(environment_dir() / "bin"), str(cache_dir() / "bin")]
     others = [each for each in os.get_exec_path(given) if each not in ours]
-    folder, elsewhere = project_dir().resolve(), {}
-    if folder != CHECKOUT:
-        elsewhere = {"SLIPWAY_PROJECT": folder, "SLIPWAY_ENVIRONMENT": environment_dir()}
+    folder = str(project_dir().resolve())
     return {
-        **{name: str(place) for name, place in elsewhere.items()},
+        **({} if folder == str(CHECKOUT) else {"SLIPWAY_PROJECT": folder}),
+        "SLIPWAY_ENVIRONMENT": str(environment_dir()),
         "PATH": os.pathsep.join([*ours, *others]),
         "PULUMI_BACKEND_URL": f"file://{quote(str(backend()))}",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase_file()),

@@ -42,11 +42,7 @@ def check(stack: str) -> None:
     known = sorted({file.stem.removeprefix("Pulumi.") for file in files})
     if stack in known:
         return
-    if not _NAME.fullmatch(stack):
-        raise CommandError(
-            f"{stack!r} is not a valid name of a stack: use letters, digits, -, _ and . only. "
-            f"Stacks: {', '.join(known)}."
-        )
+    require_name(stack, f" Stacks: {', '.join(known)}.")
     if exists(stack):
         refresh = f'eval "$(make -s env)" && pulumi config refresh --stack {stack}'
         raise CommandError(
@@ -59,6 +55,13 @@ def check(stack: str) -> None:
         f"There is no stack {stack!r}.{meant(stack, known)} Stacks: {', '.join(known) or 'none'}. "
         f"To make a new one, {way if templates else f'slipway init --stack {stack}'}."
     )
+
+
+def require_name(stack: str, more: str = "") -> None:
+    """Raise `CommandError`, with `more`, unless Pulumi takes a stack of this name."""
+    if not _NAME.fullmatch(stack):
+        allowed = "use letters, digits, -, _ and . only."
+        raise CommandError(f"{stack!r} is not a valid name of a stack: {allowed}{more}")
 
 
 def ensure_own(stack: str) -> Path:

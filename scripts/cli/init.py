@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,11 @@ import click
 
 from clusters.kinds import CLUSTERS, settings_of_template
 from core.paths import CHECKOUT, project_dir
-from core.problem import choices, quote
+from core.problem import Problem, choices, quote
 from infra.settings import SettingsError
 from jobs.config import CATALOG
 from scripts.cli.backend import exists
-from scripts.cli.config import check, own, valid_settings
+from scripts.cli.config import check, own, require_name, valid_settings
 from scripts.cli.from_yaml import as_yaml
 from scripts.cli.terminal import CommandError, echo
 
@@ -29,6 +29,7 @@ def init(
     A program that is missing is written, too, with `build` beside a Dockerfile. Nothing that is
     there is changed; it raises `CommandError` where the stack has a file, or still exists.
     """
+    require_name(stack)
     file = own(stack)
     if file.exists():
         another = "Edit it, or begin another stack: slipway init --stack NAME"
@@ -37,21 +38,12 @@ def init(
         check(stack)  # raises, with how to get the file back
     kind = str(_answer("Cluster", cluster, "embedded", click.Choice([*CLUSTERS])))
     script = str(_answer("Script", script, "train/train.py" if build else "train.py", click.STRING))
-    if kind not in CLUSTERS:
-        text = f"{quote(kind)} is not a kind of cluster; {choices(kind, CLUSTERS.keys())}"
-        raise CommandError(f"--cluster: {text}")
+    processes: int = _answer("Ranks", ranks, 2, click.IntRange(min=1))
     program = Path(script)
-    if program.suffix != ".py" and (build or not (project_dir() / program).is_dir()):
-        raise CommandError(
-            f"--script: {quote(script)} is not allowed; it takes a Python file (.py)"
-        )
-    if build and program.parent == Path():
-        takes = "with --build it takes a path such as train/train.py: that folder is the image's"
-        raise CommandError(f"--script: {quote(script)} is not allowed; {takes}")
-    job: dict[str, Any] = (
-        {"build": {"context": str(program.parent)}} if build else {"script": script}
-    )
-    job["workers"] = _answer("Ranks", ranks, 2, click.IntRange(min=1)) - 1
+    if problems := [*_problems(kind, program, build=build)]:
+        raise CommandError("\n".join(["Nothing was written:", *map(str, problems)]))
+    own_image = {"build": {"context": str(program.parent)}}
+    job = {**(own_image if build else {"script": script}), "workers": processes - 1}
     image = {program.with_name("Dockerfile"): "Dockerfile"} if build else {}
     written = _start({program: "train.py", **image})
     settings = {"kind": kind, **settings_of_template(kind)}
@@ -65,6 +57,19 @@ def init(
     else:
         echo("Next: slipway up" + ("" if stack == "dev" else f" --stack {stack}"))
     return 0
+
+
+def _problems(kind: str, program: Path, *, build: bool) -> Iterator[Problem]:
+    if kind not in CLUSTERS:
+        text = f"{quote(kind)} is not a kind of cluster; {choices(kind, CLUSTERS.keys())}"
+        yield Problem("--cluster", text)
+    takes = None
+    if program.suffix != ".py" and (build or not (project_dir() / program).is_dir()):
+        takes = "a Python file (.py)"
+    elif build and program.parent == Path():
+        takes = "a file in a folder, such as train/train.py, with --build: all in it is the image's"
+    if takes is not None:
+        yield Problem("--script", f"{quote(str(program))} is not allowed; it takes {takes}")
 
 
 def _answer(question: str, given: object, default: object, kind: Any) -> Any:

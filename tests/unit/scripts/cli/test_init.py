@@ -87,18 +87,30 @@ def test_a_program_called_like_one_of_the_catalogue_is_a_job_of_ones_own() -> No
 @pytest.mark.parametrize(
     ("answers", "build", "said"),
     [
-        ({"cluster": "embeded"}, False, "--cluster: 'embeded' is not a kind of cluster; did you"),
-        ({"script": "train.sh"}, False, "--script: 'train.sh' is not allowed; it takes a Python"),
-        ({"script": "train.py"}, True, "--script: 'train.py' is not allowed; with --build it"),
+        ({"script": "train.sh"}, False, ["--script: 'train.sh' is not allowed; it takes a Python"]),
+        ({"script": "train.py"}, True, ["--script: 'train.py' is not allowed; it takes a file in"]),
+        (
+            {"cluster": "embeded", "script": "x"},
+            True,
+            ["--cluster: 'embeded' is not a kind of cluster; did you mean", "--script: 'x'"],
+        ),
     ],
 )  # fmt: skip
-def test_an_answer_that_is_not_allowed_is_named_and_nothing_is_written(
-    answers: dict[str, str], build: bool, said: str, folder: Path
+def test_all_answers_that_are_not_allowed_are_named_and_nothing_is_written(
+    answers: dict[str, str], build: bool, said: list[str], folder: Path
 ) -> None:
     with pytest.raises(CommandError) as refused:
         made(build=build, **answers)
-    assert str(refused.value).replace('"', "'").startswith(said)
+    first, *lines = str(refused.value).replace('"', "'").splitlines()
+    assert first == "Nothing was written:"
+    assert all(line.startswith(start) for line, start in zip(lines, said, strict=True)), lines
     assert [*folder.iterdir()] == []
+
+
+def test_a_name_that_is_no_stacks_leads_out_of_no_folder(folder: Path) -> None:
+    with pytest.raises(CommandError, match="not a valid name of a stack"):
+        made("../dev")
+    assert [*folder.parent.rglob("*.yaml")] == []
 
 
 def test_a_stack_that_has_a_file_keeps_it(folder: Path) -> None:

@@ -38,9 +38,9 @@ def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except _SHOWN as error:
-        # A time-out is an OSError with a text of its own.
-        is_disk = isinstance(error, OSError) and not isinstance(error, TimeoutError)
-        text = files.unwritable(error) if is_disk else str(error)
+        text: str | None = str(error)
+        if isinstance(error, OSError) and not isinstance(error, TimeoutError):
+            text = files.unwritable(error)
         if text is None:
             raise
         echo(text)

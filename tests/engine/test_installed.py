@@ -133,12 +133,12 @@ def test_in_a_checkout_it_is_the_checkouts_own(installed: Installed, root: Path)
 
 @pytest.mark.long
 def test_the_stacks_of_two_folders_live_and_end_apart(installed: Installed, tmp_path: Path) -> None:
-    """Both are called dev, and are on the same machine; an image of one's own is built, too."""
+    """Both are called dev, and are on the same machine."""
     one, two = tmp_path / "one" / "mine", tmp_path / "two" / "mine"
     for place in (one, two):
         place.mkdir(parents=True)
     try:
-        installed.succeed(one, "init", "--build")
+        installed.succeed(one, "init")
         installed.succeed(two, "init", "--ranks", "1")
         assert "train Succeeded" in installed.succeed(one, "up", limit=UP_SECONDS)
         assert "train Succeeded" in installed.succeed(two, "up", limit=UP_SECONDS)

@@ -27,7 +27,9 @@ export SOURCE
 
 IN_VENV     := .venv/bin/python -m
 IN_TESTS    := .venv-test/bin/python -m
-ENVIRONMENT := eval "$$($(IN_VENV) scripts.cli env)" &&
+SLIPWAY     := $(IN_VENV) scripts.cli
+OF_STACK    := --stack="$$ARG_STACK"
+ENVIRONMENT := eval "$$($(SLIPWAY) env)" &&
 
 # With it, every start would compile the program anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -46,63 +48,62 @@ COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
 
-setup: ## get every tool that the stack needs; SOURCE=build: none as a binary
-	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --stack="$$ARG_STACK"
+setup: python ## get every tool that the stack needs; SOURCE=build: none as a binary
+	@$(SLIPWAY) setup $(OF_STACK)
 
-tools: # `make setup` that says nothing when everything is there
-	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --stack="$$ARG_STACK" --brief
+tools: python # `make setup` that says nothing when everything is there
+	@$(SLIPWAY) setup --brief $(OF_STACK)
 
 python: ## only the Python environment
-	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --python-only
+	@"$$ARG_PYTHON" -m scripts.setup.bootstrap
 
 test-python: # the Python environment of the checks and tests
-	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --python-only --tests
+	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --tests
 
 browser: test-python # Chromium, for the tests that look at pages
 	@$(IN_TESTS) tests.browser.chromium
 
-up: tools ## bring the stack up: cluster, operator, image, jobs
-	@$(IN_VENV) scripts.cli up -- "$$ARG_STACK"
+up: python ## bring the stack up: cluster, operator, image, jobs
+	@$(SLIPWAY) up $(OF_STACK)
 
-preview: ## show what `up` would change
-	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --stack="$$ARG_STACK" --brief --preview
-	@$(IN_VENV) scripts.cli preview -- "$$ARG_STACK"
+preview: python ## show what `up` would change
+	@$(SLIPWAY) preview $(OF_STACK)
 
 down: python ## destroy the stack and leave nothing behind; KEEP=directory: copy the jobs' files first
-	@$(IN_VENV) scripts.cli down -- "$$ARG_STACK" "$$ARG_KEEP"
+	@$(SLIPWAY) down $(OF_STACK) --keep="$$ARG_KEEP"
 
-rerun: tools ## train a job again on purpose, though nothing about it has changed: JOB=…
-	@$(IN_VENV) scripts.cli rerun -- "$$ARG_STACK" "$$ARG_JOB"
+rerun: python ## train a job again on purpose, though nothing about it has changed: JOB=…
+	@$(SLIPWAY) rerun $(OF_STACK) -- "$$ARG_JOB"
 
 logs: python ## what a job prints and printed: JOB=… and, of one rank alone, RANK=…; FOLLOW=0
-	@$(IN_VENV) scripts.cli logs -- "$$ARG_STACK" "$$ARG_JOB" "$$ARG_RANK" "$$ARG_FOLLOW"
+	@$(SLIPWAY) logs $(OF_STACK) $${ARG_RANK:+"--rank=$$ARG_RANK"} --follow="$$ARG_FOLLOW" -- "$$ARG_JOB"
 
 results: python ## how each job has ended last; JOB=… for all of one, FORMAT=json for programs
-	@$(IN_VENV) scripts.cli results -- "$$ARG_STACK" "$$ARG_JOB" "$$ARG_FORMAT"
+	@$(SLIPWAY) results $(OF_STACK) --format="$$ARG_FORMAT" -- "$$ARG_JOB"
 
 fetch: python ## copy the files of a job's last run to your disk, and check them: JOB=… and TO=directory
-	@$(IN_VENV) scripts.cli fetch -- "$$ARG_STACK" "$$ARG_JOB" "$$ARG_TO" "$$ARG_RUN"
+	@$(SLIPWAY) fetch $(OF_STACK) --to="$$ARG_TO" $${ARG_RUN:+"--run=$$ARG_RUN"} -- "$$ARG_JOB"
 
 ui: python ## where the runs are tracked, and the way to the server in the cluster: JOB=… PORT=5000
-	@$(IN_VENV) scripts.cli ui -- "$$ARG_STACK" "$$ARG_JOB" "$$ARG_PORT"
+	@$(SLIPWAY) ui $(OF_STACK) --port="$$ARG_PORT" -- "$$ARG_JOB"
 
 report: python ## write a page about the jobs' runs, to look at: JOB=… for one, TO=report.html
-	@$(IN_VENV) scripts.cli report -- "$$ARG_STACK" "$$ARG_JOB" "$$ARG_TO"
+	@$(SLIPWAY) report $(OF_STACK) --to="$$ARG_TO" -- "$$ARG_JOB"
 
 compare: python ## put a job's last run beside its baseline and earlier ones: JOB=… and WITH=run id
-	@$(IN_VENV) scripts.cli compare -- "$$ARG_STACK" "$$ARG_JOB" "$$ARG_WITH"
+	@$(SLIPWAY) compare $(OF_STACK) --with="$$ARG_WITH" -- "$$ARG_JOB"
 
 import: python ## print a job's entry from a PyTorchJob, a TrainJob or a Job that runs torchrun: FILE=job.yaml
-	@$(IN_VENV) scripts.cli import -- "$$ARG_STACK" "$$ARG_FILE"
+	@$(SLIPWAY) import $(OF_STACK) -- "$$ARG_FILE"
 
 local: python ## run a job's ranks as processes of this machine, in your own Python, without a cluster: JOB=…
-	@$(IN_VENV) scripts.cli local -- "$$ARG_STACK" "$$ARG_JOB"
+	@$(SLIPWAY) local $(OF_STACK) -- "$$ARG_JOB"
 
-kubeconfig: tools ## merge the stack's cluster into your own kubeconfig, as context slipway-STACK
-	@$(IN_VENV) scripts.cli kubeconfig -- "$$ARG_STACK"
+kubeconfig: python ## merge the stack's cluster into your own kubeconfig, as context slipway-STACK
+	@$(SLIPWAY) kubeconfig $(OF_STACK)
 
 env: python ## exports for working by hand, to be evaluated: make -s env
-	@$(IN_VENV) scripts.cli env
+	@$(SLIPWAY) env
 
 check: test-python ## format, lint, types, unit and program tests (a minute or so)
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target lint types unit
@@ -129,8 +130,8 @@ test: tools check browser ## check, then the tests on a real engine, cluster and
 test-long: tools test-python browser ## the tests that take minutes, with their figures
 	$(ENVIRONMENT) $(IN_TESTS) pytest tests -m long --durations=0
 
-smoke: tools test-python ## check a stack that is up
-	$(ENVIRONMENT) $(IN_TESTS) pytest tests/smoke --stack="$$ARG_STACK" $${ARG_JUNIT:+--junit-xml="$$ARG_JUNIT"}
+smoke: test-python ## check a stack that is up
+	@$(SLIPWAY) smoke $(OF_STACK) --junit="$$ARG_JUNIT"
 
 bench-commands: tools ## measure the commands beside an earlier commit's: BASE=… (20 minutes)
 	@$(IN_VENV) tests.bench.commands $${ARG_BASE:+"$$ARG_BASE"}
@@ -138,9 +139,9 @@ bench-commands: tools ## measure the commands beside an earlier commit's: BASE=�
 bench-train: tools ## measure the training in its image (6 minutes; `make up` builds the image)
 	@$(IN_VENV) tests.bench.train
 
-wheel: python ## the package slipway, for images and programs of your own: dist/*.whl
-	@$(IN_VENV) pip wheel --quiet --no-deps --wheel-dir dist images/trainer
-	@ls dist/slipway_client-*.whl
+wheel: python ## the command for any folder, and the package slipway for images and programs: dist/*.whl
+	@$(IN_VENV) pip wheel --quiet --no-deps --wheel-dir dist . images/trainer
+	@ls dist/slipway_*.whl
 
 picture: tools # record README's picture again, in a stack of its own (2 minutes)
 	@$(IN_VENV) tests.docs.picture

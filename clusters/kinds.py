@@ -9,7 +9,7 @@ import yaml
 
 from clusters import aks, azure_stack, embedded, kind, kubeconfig, minikube
 from clusters.cluster import Kind
-from core.paths import CHECKOUT
+from core.paths import CHECKOUT, of_project
 from core.problem import Problem, choices, likeliest, quote
 
 CLUSTERS: Mapping[str, Kind] = {
@@ -35,11 +35,16 @@ class ClusterSettings:
 
 
 def default_name(kind: str, section: Mapping[str, Any], stack: str) -> str:
-    """Return the name of a cluster to which its stack's settings give none: the stack's."""
+    """Return the name of a cluster to which its stack's settings give none: the stack's.
+
+    One on this machine is called after the project, too, unless that is `slipway`.
+    """
     # What the kind's tool itself calls a cluster by default may be the user's own.
     own, tools = CLUSTERS[kind].own, CLUSTERS[kind].tools
-    if own is None or stack != kind or kind not in tools or section.get("adopt"):
+    if own is None or section.get("adopt"):
         return stack
+    if of_project(stack) != stack or stack != kind or kind not in tools:
+        return of_project(stack)
     return stack if own.directory(stack).exists() else f"slipway-{stack}"
 
 
@@ -66,14 +71,14 @@ def read_cluster(
         ]
     # The other settings are checked as those of the kind that was probably meant.
     shape, base = CLUSTERS[kind].settings.load(), {"name": default_name(kind, section, stack)}
-    options = check(shape, named, key, base=base, presumed=partial(_presumed, kind))
+    options = check(shape, named, key, base=base, presumed=partial(settings_of_template, kind))
     if isinstance(options, list):
         # The settings that a guessed kind requires are not reported as missing.
         problems += [p for p in options if given == kind or not p.text.startswith("is missing")]
     return problems or ClusterSettings(kind, options)
 
 
-def _presumed(kind: str) -> Mapping[str, Any]:
+def settings_of_template(kind: str) -> Mapping[str, Any]:
     """Return the cluster settings of the template with that kind; empty without one."""
     for file in sorted((CHECKOUT / "stacks").glob("*.yaml")):
         cluster = yaml.safe_load(file.read_text())["config"]["slipway:cluster"]

@@ -15,6 +15,7 @@ from pulumi import CustomResource, Output
 from pulumi.runtime.stack import Stack
 
 from core.manifests import Manifest
+from core.wording import as_typed
 
 # Only its Provider is imported: an object's class comes with all of its group's, and those
 # that a stack needs cost every start of the program a second of CPU time.
@@ -102,8 +103,8 @@ def end(why: str) -> NoReturn:
     Of a component's program it ends nothing: that shows what is raised.
     """
     if not isinstance(pulumi.runtime.get_root_resource(), Stack):
-        raise pulumi.RunError(why)
-    pulumi.log.error(why)
+        raise pulumi.RunError(as_typed(why))
+    pulumi.log.error(as_typed(why))
     # Python would warn of what Pulumi's SDK has begun and is never awaited.
     warnings.simplefilter("ignore", RuntimeWarning)
     raise SystemExit(_REPORTED)

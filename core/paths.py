@@ -5,6 +5,7 @@ It imports nothing but the standard library.
 
 import hashlib
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -18,6 +19,31 @@ def project_dir() -> Path:
     It is `$SLIPWAY_PROJECT`, or the checkout.
     """
     return Path(os.environ.get("SLIPWAY_PROJECT") or CHECKOUT)
+
+
+def project_name() -> str:
+    """Return what Pulumi calls the project: `slipway`, or a folder's own name and its digest."""
+    folder = project_dir().resolve()
+    if folder == CHECKOUT:
+        return "slipway"
+    readable = re.sub("[^a-z0-9]+", "-", folder.name.lower()).strip("-")[:24].strip("-")
+    digits = hashlib.sha256(os.fsencode(folder)).hexdigest()[:6]
+    return f"{readable or 'project'}-{digits}"
+
+
+def of_project(stack: str) -> str:
+    """Return a stack's name, in another project than `slipway` after that project's.
+
+    It names what all projects of this user share, so that no two stacks `dev` meet in it.
+    """
+    name = project_name()
+    return stack if name == "slipway" else f"{name}-{stack}"
+
+
+def environment_dir() -> Path:
+    """Return the runtime environment: by the checkout's link, which an installed package lacks."""
+    link = CHECKOUT / ".venv"
+    return link if link.exists() else venv_dir()
 
 
 def cache_dir() -> Path:
@@ -42,7 +68,7 @@ def venv_dir_for_tests() -> Path:
 
 
 def extra_dir(extra: str) -> Path:
-    """Return the directory with the packages of an extra of pyproject.toml, by its own lock."""
+    """Return the directory with the packages of an extra, a group in pyproject.toml."""
     return cache_dir() / f"python-{extra}-{_digest(f'requirements-{extra}.lock')}"
 
 

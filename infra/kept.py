@@ -9,6 +9,7 @@ from clusters.cluster import ONE_AT_A_TIME, Cluster
 from clusters.nodes import Capacity
 from core.fields import CONFIG, Memory
 from core.manifests import KEPT_CLAIM
+from core.wording import as_typed
 from jobs.model import volumes
 from jobs.model.fields import ObjectName
 from jobs.model.places import VOLUME_URL
@@ -81,8 +82,9 @@ def keep(
     namespace = cluster.namespace
     claim = volumes.claim(KEPT_CLAIM, namespace, settings.size, mode=mode, storage_class=chosen)
     if not removed_with_stack:
-        pulumi.log.info(
+        text = (
             f"files of jobs without `outputs` are kept on the claim {KEPT_CLAIM} ({settings.size} "
             f"of {chosen or 'the default StorageClass'}), which `make down` deletes with them"
         )
+        pulumi.log.info(as_typed(text))
     return VOLUME_URL, [Claim(claim, kubeconfig=cluster.kubeconfig, after=[after])]

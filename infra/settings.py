@@ -73,7 +73,7 @@ def parse(
     secrets: Collection[str] = (),
     altered: Sequence[Problem] = (),
     *,
-    remedy: str = "set it by `pulumi config set --stack {stack} --secret {name}`",
+    remedy: str = "set it by `pulumi config set --stack {stack} --secret slipway:{name}`",
 ) -> StackSettings:
     """Return the settings in a stack's configuration, each as text or JSON by its full key.
 

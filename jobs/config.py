@@ -105,7 +105,10 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
     """Add a job with the files of its program, and what the rules find in it."""
     config.jobs.append(job)
     if job.script is not None:
-        script = sources.read_script(job, key)
+        demo = CATALOG.get(job.name)
+        # The catalogue's own lies beside it, whatever folder the stack's file is in.
+        is_ours = demo is not None and demo.script == job.script
+        script = sources.read_script(job, key, CHECKOUT if is_ours else None)
         if isinstance(script, Script):
             config.scripts[job.name] = script
             python = (path for path in script.files if path.endswith(".py"))

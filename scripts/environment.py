@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from core import files
-from core.paths import CHECKOUT, cache_dir, state_dir
+from core.paths import CHECKOUT, cache_dir, environment_dir, project_dir, state_dir
 from scripts.cli.terminal import CommandError
 
 CLUSTER_ADDRESSES = (
@@ -88,9 +88,12 @@ def exports(given: Mapping[str, str]) -> dict[str, str]:
     own = (given.get("no_proxy") or given.get("NO_PROXY") or "").split(",")
     direct = ",".join(dict.fromkeys([*filter(None, own), *CLUSTER_ADDRESSES]))
     # The CLI's guard, the environment and the built tools first.
-    ours = [str(CHECKOUT / "scripts/bin"), str(CHECKOUT / ".venv/bin"), str(cache_dir() / "bin")]
+    ours = [str(CHECKOUT / "scripts/bin"), str(environment_dir() / "bin"), str(cache_dir() / "bin")]
     others = [each for each in os.get_exec_path(given) if each not in ours]
+    folder = str(project_dir().resolve())
     return {
+        **({} if folder == str(CHECKOUT) else {"SLIPWAY_PROJECT": folder}),
+        "SLIPWAY_ENVIRONMENT": str(environment_dir()),
         "PATH": os.pathsep.join([*ours, *others]),
         "PULUMI_BACKEND_URL": f"file://{quote(str(backend()))}",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase_file()),

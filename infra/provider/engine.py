@@ -13,6 +13,7 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 
 from core.handler import SECRET, UNKNOWN
 from core.process import printable, utf8
+from core.wording import as_typed
 
 _SIGNATURE = rpc._special_sig_key  # noqa: SLF001  # they have no public names
 _OUTPUT = rpc._special_output_value_sig  # noqa: SLF001
@@ -57,7 +58,10 @@ class EngineContext:
     ) -> None:
         self.engine.Log(
             engine_pb2.LogRequest(
-                severity=severity, message=printable(message), urn=self.urn, ephemeral=ephemeral
+                severity=severity,
+                message=printable(as_typed(message)),
+                urn=self.urn,
+                ephemeral=ephemeral,
             )
         )
 

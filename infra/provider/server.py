@@ -24,6 +24,7 @@ from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2_grpc
 
 from core.process import printable
+from core.wording import as_typed
 from infra.provider.engine import complete
 
 # A message holds a complete resource; the engine sends up to this many bytes and so do we.
@@ -73,7 +74,8 @@ class Answers(grpc.aio.ServerInterceptor):
                 # The engine asks what a plugin can do by trying; only this code means "no".
                 await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
             except Exception as error:  # noqa: BLE001  # the engine must get an answer
-                await context.abort(grpc.StatusCode.UNKNOWN, printable(str(error) or repr(error)))
+                text = printable(as_typed(str(error) or repr(error)))
+                await context.abort(grpc.StatusCode.UNKNOWN, text)
 
         return grpc.unary_unary_rpc_method_handler(
             answer, handler.request_deserializer, handler.response_serializer

@@ -13,6 +13,7 @@ from clusters.cluster import JOB_ACCOUNT, Cluster
 from core import tokens
 from core.declare import declare, declare_all
 from core.manifests import Manifest, digest, rendered
+from core.wording import as_typed
 from images.build.trainer import MLFLOW, POSTGRES
 from images.resource import declared
 from infra.tracking.settings import MLFLOW_REQUESTS, NAME, PORT, POSTGRES_REQUESTS, Tracking
@@ -41,10 +42,11 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
     if not settings.is_installed:
         return settings.place, []
     if not removed_with_stack:
-        pulumi.log.info(
+        text = (
             f"tracked runs are kept on the claim {_CLAIM} ({settings.size} of "
             f"{storage_class or 'the default StorageClass'}), which `make down` deletes with them"
         )
+        pulumi.log.info(as_typed(text))
     parent = pulumi.ComponentResource(tokens.TRACKING_SERVER, "tracking", None, opts)
     # Not the component itself: Pulumi can't skip one whose dependency has failed.
     child = ResourceOptions(parent=parent, depends_on=[*after])

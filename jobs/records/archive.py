@@ -23,7 +23,7 @@ from typing import BinaryIO, Literal
 
 from core.files import write
 from core.fitting import fitting
-from core.paths import state_dir
+from core.paths import of_project, state_dir
 from jobs.api.lines import LONGEST, NEVER, Cursor, Line, moment
 from jobs.model.pytorchjob import Topology
 from slipway.events import json_map
@@ -180,7 +180,7 @@ def jobs(stack: str) -> list[str]:
 
 def of_stack(stack: str) -> Path:
     """Return where the logs of a stack's jobs are kept."""
-    return state_dir() / "runs" / _folder(stack)
+    return state_dir() / "runs" / _folder(of_project(stack))
 
 
 def _folder(name: str) -> str:

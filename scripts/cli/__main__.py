@@ -1,122 +1,105 @@
-"""What the Makefile calls: python -m scripts.cli up dev."""
+"""The command `slipway`; the Makefile calls it as python -m scripts.cli up --stack=dev.
 
-import argparse
-import os
-import sys
-from contextlib import nullcontext
+It needs nothing but click: help and a shell's completion come before any environment is made.
+"""
+
+from collections.abc import Callable
+from functools import partial
 from pkgutil import resolve_name
 from typing import Any
 
-from core import files, toolchain
-from core.process import CommandFailed
-from scripts.cli.backend import INTERRUPTED
-from scripts.cli.terminal import CommandError, echo
-from scripts.environment import applied, prepare, shell
+import click
+from click.shell_completion import CompletionItem
 
-_COMMANDS = {
-    "up": ("commands:up",),
-    "preview": ("commands:preview",),
-    "rerun": ("commands:rerun", "job"),
-    "down": ("down:down", "keep"),
-    "import": ("from_yaml:show", "file"),
-    "kubeconfig": ("kubeconfig:merge",),
-    "results": ("runs.results:show", "job", "format"),
-    "logs": ("runs.logs:show", "job", "rank", "follow"),
-    "fetch": ("runs.fetch:fetch", "job", "to", "run"),
-    "ui": ("ui:show", "job", "port"),
-    "report": ("runs.report:report", "job", "to"),
-    "compare": ("runs.compare:compare", "job", "other"),
-}
-"""Each command's function, imported only when it is called, and its arguments after the stack."""
-_LOCAL = {"local": "local:run_job", "run": "local:run_script"}
-_CHANGING = frozenset({"up", "preview", "rerun", "down"})
+from core.paths import project_dir
 
 
-def main() -> int:
-    """Exits with Pulumi's or kubectl's status, or with 1 after a message."""
-    arguments = vars(_parser().parse_args())
-    try:
-        return _run(**arguments)
-    except BrokenPipeError:
-        # Whoever read has enough, as `head` has. Python would complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except (CommandError, CommandFailed, toolchain.ToolMissing, OSError) as error:
-        text = files.unwritable(error) if isinstance(error, OSError) else str(error)
-        if text is None:
-            raise
-        echo(text)
-        return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def slipway() -> None:
+    """Train PyTorch jobs on Kubernetes, as the stack's file in this folder declares them.
+
+    In an empty folder begin with `slipway init`, then `slipway up`; `slipway down` removes all.
+    """
 
 
-def _run(command: str, **arguments: object) -> int:
-    if command == "env":
-        toolchain.path("pulumi")  # raises before set-up has run
-        prepare()
-        print(shell(os.environ))
-        return 0
-    if command in _LOCAL:
-        # In the user's own environment.
-        return int(resolve_name(f"scripts.cli.{_LOCAL[command]}")(**arguments))
-    variables = applied(os.environ)
-    os.environ.clear()
-    stack = str(arguments["stack"])
-    os.environ.update({**variables, files.COMMAND_VARIABLE: f"make {command} STACK={stack}"})
-    if command != "down":  # which does without the stack's file
-        resolve_name("scripts.cli.config:check")(stack)
-    lock = nullcontext()
-    if command in _CHANGING:
-        lock = resolve_name("scripts.cli.recovery:alone")(stack)
-    with lock:
-        code: int = resolve_name(f"scripts.cli.{_COMMANDS[command][0]}")(**arguments)
-    return code
+def _perform(command: str, function: str, **arguments: Any) -> None:
+    """Run a command, in an installed package after going on in the environment that it needs."""
+    enter: Callable[[], None] | None = click.get_current_context().find_root().obj
+    if enter is not None:
+        enter()
+    raise SystemExit(resolve_name("scripts.cli.calls:call")(command, function, arguments))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m scripts.cli", description=__doc__)
-    subcommands = parser.add_subparsers(dest="command", required=True)
-    subcommands.add_parser("env", help="print the environment for a shell to evaluate")
-    for name, first in (("local", ("stack", "job")), ("run", ("script",))):
-        subcommand = subcommands.add_parser(name)
-        for argument in first:
-            subcommand.add_argument(argument)
-        subcommand.add_argument("--python", default="", help="which Python runs the ranks")
-    subcommand.add_argument("--set", action="append", default=[], dest="settings")
-    subcommand.add_argument("--workers", action="append", dest="settings", type="workers={}".format)
-    subcommand.add_argument("--args", nargs=argparse.REMAINDER, default=[])
-    options: dict[str, dict[str, Any]] = {
-        "format": {"choices": ("text", "json")},
-        "to": {"nargs": "?", "default": ""},
-        "keep": {"nargs": "?", "default": ""},
-        "run": {"nargs": "?", "default": "", "choices": ("", "succeeded")},
-        "port": {"type": _port},
-        "other": {"nargs": "?", "default": ""},
-        "rank": {"nargs": "?", "type": _rank},
-        "follow": {"nargs": "?", "default": "1", "choices": ("0", "1")},
-    }
-    for name, (_, *arguments) in _COMMANDS.items():
-        subcommand = subcommands.add_parser(name)
-        for argument in ("stack", *arguments):
-            subcommand.add_argument(argument, **options.get(argument, {}))
-    return parser
+class _Run(click.Command):
+    """What follows --args is for the program, whatever it looks like."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        cut = [*args, "--args"].index("--args")
+        context.params["args"] = args[cut + 1 :]
+        return super().parse_args(context, args[:cut])
 
 
-def _rank(text: str) -> int | None:
-    """A rank that is given and empty is none: `make logs` passes what it was given."""
-    if text == "":
-        return None
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"RANK is {text!r}; it is a number from 0 on")
-    return int(text)
+def _stacks(_context: object, _parameter: object, begun: str) -> list[CompletionItem]:
+    names = (file.stem.removeprefix("Pulumi.") for file in project_dir().glob("Pulumi.*.yaml"))
+    return [CompletionItem(name) for name in sorted(names) if name.startswith(begun)]
 
 
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 2**16:
-        raise argparse.ArgumentTypeError(f"PORT is {text!r}; it is a number from 1 to 65535")
-    return int(text)
+def _add(
+    name: str,
+    function: str,
+    text: str,
+    *params: click.Parameter,
+    kind: type[click.Command] = click.Command,
+) -> None:
+    """Add a command: what it calls below scripts, imported only then, and what it takes."""
+    call = partial(_perform, name, function)
+    slipway.add_command(kind(name, params=[*params], callback=call, help=text))
 
+
+_text, _argument = partial(click.Option, default=""), partial(click.Argument, default="")
+_stack = partial(click.Option, ["--stack"], default="dev", show_default=True)
+STACK = _stack(shell_complete=_stacks, help="Its settings are in Pulumi.STACK.yaml.")
+JOB, FILE = _argument(["job"]), _argument(["file"])
+CLUSTER = click.Option(["--cluster"], help="Its kind, such as embedded or kubeconfig.")
+SCRIPT = click.Option(["--script"], help="The program: a Python file, or a folder of them.")
+RANKS = click.Option(["--ranks"], type=click.IntRange(min=1), help="How many processes train.")
+BUILD = click.Option(["--build"], is_flag=True, help="In an image of its own, from a Dockerfile.")
+KEEP = _text(["--keep"], help="Copy the jobs' files into this directory first.")
+RANK = click.Option(["--rank"], type=click.IntRange(min=0), help="Of this rank alone.")
+FOLLOW = click.Option(["--follow"], type=click.Choice("01"), default="1", help="While it runs.")
+FORMAT = click.Option(["--format"], type=click.Choice(["text", "json"]), default="text")
+TO = _text(["--to"], help="Where to; by default outputs/JOB/RUN, and report.html.")
+RUN = click.Option(["--run"], type=click.Choice(["succeeded"]), help="Of the last success.")
+PORT = click.Option(["--port"], type=click.IntRange(1, 2**16 - 1), default=5000, show_default=True)
+WITH = _text(["--with", "other"], help="The id of another run.")
+BRIEF = click.Option(["--brief"], is_flag=True, help="Say nothing if nothing is missing.")
+WORKERS = click.Option(["--workers"], type=click.IntRange(min=0), help="How many beside rank 0.")
+SET = click.Option(["--set", "settings"], multiple=True, help="A job's setting: NAME=YAML.")
+PYTHON = _text(["--python"], help="Which Python runs the ranks; by default python3 on PATH.")
+JUNIT = _text(["--junit"], help="Write the outcome to this file, too.")
+
+_add("init", "cli.init:init", "Write a stack's file.", CLUSTER, SCRIPT, RANKS, BUILD, STACK)
+_add("up", "cli.commands:up", "Bring the stack up: cluster, operator, image, jobs.", STACK)
+_add("preview", "cli.commands:preview", "Show what `up` would change.", STACK)
+_add("down", "cli.down:down", "Destroy the stack and leave nothing behind.", KEEP, STACK)
+_add("rerun", "cli.commands:rerun", "Train a job again, though it has not changed.", JOB, STACK)
+_add("logs", "cli.runs.logs:show", "Show what a job prints.", JOB, RANK, FOLLOW, STACK)
+_add("results", "cli.runs.results:show", "Show how each job ended last.", JOB, FORMAT, STACK)
+_add("fetch", "cli.runs.fetch:fetch", "Copy a job's files to your disk.", JOB, TO, RUN, STACK)
+_add("ui", "cli.ui:show", "Lead to where the runs are tracked.", JOB, PORT, STACK)
+_add("report", "cli.runs.report:report", "Write a page about the jobs' runs.", JOB, TO, STACK)
+_add("compare", "cli.runs.compare:compare", "Put a run beside others.", JOB, WITH, STACK)
+_add("import", "cli.from_yaml:show", "Print the entry of a PyTorchJob in a file.", FILE, STACK)
+_add("local", "cli.local:run_job", "Run a job's ranks on this machine.", JOB, PYTHON, STACK)
+_add(
+    *("run", "cli.local:run_script", "Run a script's ranks on this machine: … --args WORD …"),
+    *(click.Argument(["script"]), WORKERS, SET, PYTHON),
+    kind=_Run,
+)
+_add("kubeconfig", "cli.kubeconfig:merge", "Merge the cluster into your kubeconfig.", STACK)
+_add("env", "cli.calls:print_environment", "Print exports for working by hand.")
+_add("setup", "setup.provide:provide", "Get every tool that the stack needs.", BRIEF, STACK)
+_add("smoke", "cli.calls:smoke", "Check a stack that is up.", JUNIT, STACK)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    slipway(prog_name="slipway")

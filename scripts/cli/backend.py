@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from core import toolchain
-from core.paths import CHECKOUT
+from core.paths import CHECKOUT, project_name
 from core.process import CommandFailed, run
 from scripts import guard
+from scripts.cli import project
 from scripts.cli.terminal import CommandError
 from scripts.environment import backend, passphrase_file
 
@@ -64,7 +63,8 @@ class Cli:
             guard.sweep()
 
     def _command(self, arguments: tuple[str, ...]) -> list[str]:
-        return [*guard.command(toolchain.path("pulumi")), *arguments, "--stack", self.stack]
+        where = (*project.arguments(), "--stack", self.stack)
+        return [*guard.command(toolchain.path("pulumi")), *arguments, *where]
 
 
 @dataclass(frozen=True)
@@ -119,18 +119,18 @@ def locks(stack: str) -> list[Lock]:
 
 def state_file(stack: str) -> Path:
     """Where a stack's state is."""
-    return bookkeeping("stacks", project(), f"{stack}.json")
+    return bookkeeping("stacks", project_name(), f"{stack}.json")
 
 
 def lock_directory(stack: str) -> Path:
     """Where a stack's locks are; Pulumi takes every file in it for one but `.attrs`."""
-    return bookkeeping("locks", "organization", project(), stack)
+    return bookkeeping("locks", "organization", project_name(), stack)
 
 
 def files(stack: str) -> list[Path]:
     """Every file that is kept for a stack: its state, locks, history and backups."""
     state = state_file(stack)
-    past = [bookkeeping(part, project(), stack) for part in ("backups", "history")]
+    past = [bookkeeping(part, project_name(), stack) for part in ("backups", "history")]
     found = [file for kept in (lock_directory(stack), *past) for file in kept.rglob("*")]
     return sorted([*filter(Path.is_file, found), *state.parent.glob(f"{state.name}*")])
 
@@ -138,8 +138,3 @@ def files(stack: str) -> list[Path]:
 def bookkeeping(*parts: str) -> Path:
     """A path in Pulumi's own directory of the backend."""
     return backend().joinpath(".pulumi", *parts)
-
-
-def project() -> str:
-    """Return what Pulumi.yaml calls the project."""
-    return str(yaml.safe_load((CHECKOUT / "Pulumi.yaml").read_text())["name"])

@@ -37,15 +37,12 @@ def own(stack: str) -> Path:
 
 def check(stack: str) -> None:
     """Raises `CommandError` unless a file for a stack of this name exists."""
-    files = (*project_dir().glob("stacks/*.yaml"), *project_dir().glob("Pulumi.*.yaml"))
+    templates = [*project_dir().glob("stacks/*.yaml")]
+    files = (*templates, *project_dir().glob("Pulumi.*.yaml"))
     known = sorted({file.stem.removeprefix("Pulumi.") for file in files})
     if stack in known:
         return
-    if not _NAME.fullmatch(stack):
-        raise CommandError(
-            f"{stack!r} is not a valid name of a stack: use letters, digits, -, _ and . only. "
-            f"Stacks: {', '.join(known)}."
-        )
+    require_name(stack, f" Stacks: {', '.join(known)}.")
     if exists(stack):
         refresh = f'eval "$(make -s env)" && pulumi config refresh --stack {stack}'
         raise CommandError(
@@ -53,10 +50,18 @@ def check(stack: str) -> None:
             f"Restore it as it was when the stack was last changed: {refresh}\n"
             f"Or take the stack down, which needs no file: make down STACK={stack}"
         )
+    way = f"copy a file of stacks/ to {own(stack).name}"
     raise CommandError(
-        f"There is no stack {stack!r}.{meant(stack, known)} Stacks: {', '.join(known)}. "
-        f"To make a new one, copy a file of stacks/ to {own(stack).name}."
+        f"There is no stack {stack!r}.{meant(stack, known)} Stacks: {', '.join(known) or 'none'}. "
+        f"To make a new one, {way if templates else f'slipway init --stack {stack}'}."
     )
+
+
+def require_name(stack: str, more: str = "") -> None:
+    """Raise `CommandError`, with `more`, unless Pulumi takes a stack of this name."""
+    if not _NAME.fullmatch(stack):
+        allowed = "use letters, digits, -, _ and . only."
+        raise CommandError(f"{stack!r} is not a valid name of a stack: {allowed}{more}")
 
 
 def ensure_own(stack: str) -> Path:
@@ -97,20 +102,23 @@ def require_job(stack: str, job: str, known: Collection[str], more: str = "") ->
 
 def load_settings(stack: str) -> "StackSettings | None":
     """Return the stack's settings; None when they are wrong, which `up` and `preview` explain."""
+    from infra.settings import SettingsError  # noqa: PLC0415 - it takes a second
+
+    with suppress(CommandError, SettingsError):
+        return valid_settings(stack)
+    return None
+
+
+def valid_settings(stack: str) -> "StackSettings":
+    """Return the stack's settings; raise `SettingsError` with all that is wrong with them."""
     from infra import settings  # noqa: PLC0415 - it takes a second
 
-    try:
-        config = settings_of(stack)
-        # As Pulumi hands them to the program; what it has encrypted stays so here.
-        others = {key: each for key, each in config.items() if not isinstance(each, str)}
-        texts = {key: json.dumps(each, default=str) for key, each in others.items()}
-        values = {**config, **texts}
-        secrets = [
-            key for key, each in others.items() if isinstance(each, dict) and "secure" in each
-        ]
-        return settings.parse(values, stack, secrets)
-    except (CommandError, settings.SettingsError):
-        return None
+    config = settings_of(stack)
+    # As Pulumi hands them to the program; what it has encrypted stays so here.
+    others = {key: each for key, each in config.items() if not isinstance(each, str)}
+    texts = {key: json.dumps(each, default=str) for key, each in others.items()}
+    secrets = [key for key, each in others.items() if isinstance(each, dict) and "secure" in each]
+    return settings.parse({**config, **texts}, stack, secrets)
 
 
 def settings_of(stack: str) -> Mapping[str, Any]:

@@ -12,12 +12,12 @@ from clusters import owner
 from clusters.cluster import OwnCluster
 from clusters.kinds import CLUSTERS, default_name
 from core.manifests import called
-from core.paths import CHECKOUT
+from core.paths import project_name
 from core.process import CommandFailed
 from core.toolchain import ToolMissing
 from infra import settings
 from jobs.records import archive
-from scripts.cli import backend
+from scripts.cli import backend, project
 from scripts.cli.config import check, cluster_of, own, template
 from scripts.cli.recovery import orphans, recover, repair_files
 from scripts.cli.runs import fetch, kept
@@ -128,9 +128,9 @@ def _cluster_directory(stack: str) -> Path | None:
     # One that is called after the stack is no other stack's, though its note was deleted with more.
     is_deleted = not (directory / owner.NOTE).exists() and "name" not in section
     is_unnoted = made_by is None and (backend.exists(stack) or is_deleted)
-    if made_by == called(backend.project(), stack) or is_unnoted:
+    if made_by == called(project_name(), stack) or is_unnoted:
         return directory
-    claiming = f"printf {called(backend.project(), stack)} >{directory}/{owner.NOTE}"
+    claiming = f"printf {called(project_name(), stack)} >{directory}/{owner.NOTE}"
     whose = made_by or f"an unknown stack. If it is {stack}'s, try again after this: {claiming}"
     echo(f"Cluster {name} is kept: it belongs to {whose}")
     return None
@@ -186,13 +186,15 @@ def _of_cluster(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
         parsed = settings.parse({"slipway:cluster": json.dumps(cluster)}, stack).cluster
     except settings.SettingsError:
         return {}  # `pulumi up` refuses such settings, so they never made a cluster.
-    remains = CLUSTERS[parsed.kind].remains(parsed.options, called(backend.project(), stack))
+    remains = CLUSTERS[parsed.kind].remains(parsed.options, called(project_name(), stack))
     return {kind: list(things) for kind, things in remains.items()}
 
 
 def _remains(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
     found = _of_cluster(stack, cluster)
     kept = [*backend.files(stack), *filter(Path.exists, [archive.of_stack(stack)])]
-    hosts = [f"process {pid}, without its pulumi: kill {pid}" for pid in orphans(CHECKOUT)]
+    hosts = [
+        f"process {pid}, without its pulumi: kill {pid}" for pid in orphans(project.directory())
+    ]
     ours = {"processes": hosts, "files": [f"{path}: rm -r {path}" for path in kept]}
     return {**found, **{kind: [*found.get(kind, []), *things] for kind, things in ours.items()}}

@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from core import files, process, toolchain
+from core.paths import of_project
 from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError
 
@@ -18,7 +19,8 @@ def merge(stack: str) -> int:
     kubeconfig = read_state(stack, secrets=True).kubeconfig
     if kubeconfig is None:
         raise CommandError(f"Stack {stack} has no cluster yet; `make up STACK={stack}` creates it.")
-    name, file = f"slipway-{stack}", own()
+    called = of_project(stack)
+    name, file = f"slipway-{stack}" if called == stack else called, own()
     with tempfile.TemporaryDirectory(prefix="slipway-kubeconfig-") as directory:
         added = Path(directory, "config")
         files.write(added, named(kubeconfig, name), mode=0o600)

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from core.files import private_directory, write
-from core.paths import CHECKOUT, state_dir
+from core.paths import environment_dir, state_dir
 from core.problem import raised
 from core.process import run as answer
 from jobs import config
@@ -54,10 +54,15 @@ def run_job(stack: str, job: str, python: str = "") -> int:
 
 
 def run_script(
-    script: str, args: Sequence[str] = (), settings: Sequence[str] = (), python: str = ""
+    script: str,
+    args: Sequence[str] = (),
+    settings: Sequence[str] = (),
+    python: str = "",
+    workers: int | None = None,
 ) -> int:
-    """Run a script with its `args`, and with `settings` of a job such as workers=2; see above."""
+    """Run a script with its `args`, and with `settings` of a job such as timeout=10m; see above."""
     declared: dict[str, Any] = {"args": [*args], "script": str(Path(script).absolute())}
+    declared |= {} if workers is None else {"workers": workers}
     for each in settings:
         try:
             name, value = each.split("=", 1)
@@ -118,7 +123,7 @@ def _train(job: TrainingJob, script: Script, python: str, kept: Run) -> int:
 def _python(given: str) -> str:
     """Return the path of the Python to run in: a given one, or the user's own on PATH."""
     # `make env` puts Slipway's own first.
-    own = [each for each in os.get_exec_path() if each != str(CHECKOUT / ".venv/bin")]
+    own = [each for each in os.get_exec_path() if each != str(environment_dir() / "bin")]
     os.environ["PATH"] = os.pathsep.join(own)
     found = shutil.which(given or "python3")
     if found is None:

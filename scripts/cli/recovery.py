@@ -19,9 +19,9 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from core import files
-from core.paths import CHECKOUT, state_dir
+from core.paths import of_project, state_dir
 from core.problem import raised
-from scripts.cli import backend
+from scripts.cli import backend, project
 from scripts.cli.config import own
 from scripts.cli.terminal import CommandError, echo
 
@@ -37,7 +37,8 @@ _WAYS = (
 
 def alone(stack: str) -> ExitStack:
     """Keep other commands of these away from a stack, until what this returns is closed."""
-    file, held = state_dir() / "locks" / f"{quote(stack, safe='')}.lock", ExitStack()
+    name, held = quote(of_project(stack), safe=""), ExitStack()
+    file = state_dir() / "locks" / f"{name}.lock"
     holders = list[str]()
     files.private_directory(file.parent)
     try:
@@ -59,7 +60,7 @@ def recover(cli: backend.Cli) -> None:
         # `pulumi cancel` would also remove one that another command has taken meanwhile.
         each.file.unlink(missing_ok=True)
         each.file.with_name(f"{each.file.name}.attrs").unlink(missing_ok=True)
-    end_orphans(CHECKOUT)  # a preview that was killed leaves no lock
+    end_orphans(project.directory())  # a preview that was killed leaves no lock
     pending = backend.rows(backend.exported(cli.stack), "pending_operations")
     if pending:
         begun = (f"{each['type']} {backend.name_of(each['resource'])}" for each in pending)

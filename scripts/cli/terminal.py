@@ -3,6 +3,8 @@
 import sys
 from typing import TYPE_CHECKING
 
+from core.wording import as_typed
+
 if TYPE_CHECKING:  # It is of no use to most commands.
     from rich.console import Console
 
@@ -15,7 +17,7 @@ class CommandError(Exception):
 
 def echo(line: str) -> None:
     """Print a line between those of Pulumi."""
-    print(line, file=sys.stderr, flush=True)
+    print(as_typed(line), file=sys.stderr, flush=True)
 
 
 def console() -> "Console":

@@ -9,6 +9,7 @@ from contextlib import suppress
 from tempfile import TemporaryFile
 
 from core.validation import check as validate
+from core.wording import as_typed
 from infra.tracking.settings import KEY, NAME, PORT, Tracking
 from scripts.cli.config import own, require_job, settings_of
 from scripts.cli.kubeconfig import kubectl
@@ -27,7 +28,7 @@ def show(stack: str, job: str, port: int) -> int:
     result = state.jobs[job].result if job else None
     page = (result and result.tracking) or ""
     if not settings.is_installed:
-        print(elsewhere(settings, stack, job, page))
+        print(as_typed(elsewhere(settings, stack, job, page)))
         return 0
     if state.kubeconfig is None or state.namespace is None:
         raise CommandError(f"Stack {stack} has no server yet; `make up STACK={stack}` installs it.")

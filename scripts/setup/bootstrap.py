@@ -1,10 +1,9 @@
-"""The first half of `make setup`, with nothing but the system's Python: the Python environments.
+"""The Python environments, which all else needs, made with nothing but the system's Python.
 
 Older Pythons have to be able to read this file, so that they can print what they lack.
 """
 
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -137,26 +136,26 @@ def link(venv: Path, name: str = ".venv") -> None:
     place.symlink_to(venv)
 
 
-def main() -> None:
-    """Exit with set-up's status, with `--python-only` once the environments are complete."""
-    arguments = [argument for argument in sys.argv[1:] if argument != "--tests"]
+def ready(*, tests: bool = False) -> Path:
+    """Return the runtime environment, or the tests', or exit with why it could not be made."""
     # A complete environment shows that nothing was missing.
     missing = None if (venv_dir() / ".complete").exists() else problem()
     if missing is not None:
         sys.exit(missing)
     try:
         venv = environment()
-        link(venv)
-        if "--tests" in sys.argv:
-            link(environment_for_tests(venv), ".venv-test")
+        return environment_for_tests(venv) if tests else venv
     except (subprocess.SubprocessError, OSError) as error:
         sys.exit(f"The Python environment could not be made: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
-    if "--python-only" in arguments:
-        return
-    python = str(venv / "bin" / "python")
-    os.execv(python, [python, "-m", "scripts.setup", *arguments])  # noqa: S606 - same process
+
+
+def main() -> None:
+    """Make the environment, with `--tests` also that of the tests, and the links to them."""
+    link(ready())
+    if "--tests" in sys.argv:
+        link(ready(tests=True), ".venv-test")
 
 
 if __name__ == "__main__":

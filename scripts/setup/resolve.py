@@ -14,6 +14,7 @@ from rich.text import Text
 
 from clusters.cluster import Kind
 from core.paths import cache_dir
+from core.wording import as_typed
 from scripts.setup import apt, golang, record, releases
 from scripts.setup.lookup import find
 from scripts.setup.record import Entries, Problem, Results
@@ -39,16 +40,16 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
     """
     console = Console(stderr=not sys.stdout.isatty(), soft_wrap=True)
     if kind is not None and kind.runs_on_host and sys.platform != "linux":
-        console.print(_ELSEWHERE)
+        console.print(as_typed(_ELSEWHERE))
         return 1
     started, before = time.monotonic(), record.load()
     entries, problems = resolve(tools_of(kind), console, build=build)
     if problems:
         console.print(f"[red]{len(problems)} of the tools can't be provided:[/red]")
         for problem in problems:
-            console.print(Text(f"- {problem}"))
+            console.print(Text(as_typed(f"- {problem}")))
         if kind is not None and kind.runs_on_host and os.geteuid() != 0:
-            console.print(_ELSEWHERE)
+            console.print(as_typed(_ELSEWHERE))
         return 1
     if brief and not changed(before, entries):
         return 0

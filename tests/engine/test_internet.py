@@ -20,7 +20,7 @@ from clusters.embedded.components import components
 from clusters.embedded.layout import Layout
 from core import toolchain
 from core.paths import CHECKOUT
-from scripts.setup.__main__ import set_up
+from scripts.setup.provide import set_up
 
 PUBLIC, RESOLVER, PORT = "9.9.9.9", "127.0.0.53", 8888
 CLOSED = {

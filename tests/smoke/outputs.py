@@ -1,16 +1,13 @@
-"""A live stack's outputs, read through the Pulumi CLI as a person would by hand."""
+"""A live stack's outputs, read through the Pulumi CLI."""
 
 import json
-import subprocess
-from pathlib import Path
+import os
 from typing import Any
 
-_ROOT = Path(__file__).resolve().parent.parent.parent
-_COMMAND = (
-    'eval "$(make --silent env STACK="$1")" && '
-    'exec pulumi stack output --stack "$1" --json --show-secrets'
-)
-_LIMIT_SECONDS = 60
+from core.process import CommandFailed
+from core.wording import as_typed
+from scripts.cli.backend import Cli
+from scripts.environment import applied
 
 
 class StackNotUpError(Exception):
@@ -23,23 +20,13 @@ def read(stack: str) -> dict[str, Any]:
     Raises:
         StackNotUpError: with what Pulumi said and what to do.
     """
-    finished = subprocess.run(
-        ["bash", "-c", _COMMAND, "bash", stack],
-        cwd=_ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_LIMIT_SECONDS,
-        check=False,
-    )
-    if finished.returncode != 0:
-        raise StackNotUpError(
-            f"stack {stack!r} can't be read: {finished.stderr.strip()}\n"
-            f"Bring it up first: make up STACK={stack}"
-        )
-    outputs: dict[str, Any] = json.loads(finished.stdout)
+    first = as_typed(f"bring it up first: make up STACK={stack}")
+    os.environ.update(applied(os.environ))
+    try:
+        printed = Cli(stack).query("stack", "output", "--json", "--show-secrets")
+    except CommandFailed as error:
+        raise StackNotUpError(f"stack {stack!r} can't be read: {error}\n{first}") from None
+    outputs: dict[str, Any] = json.loads(printed)
     if "cluster" not in outputs:
-        raise StackNotUpError(
-            f"stack {stack!r} is not up; bring it up first: make up STACK={stack}"
-        )
+        raise StackNotUpError(f"stack {stack!r} is not up; {first}")
     return outputs

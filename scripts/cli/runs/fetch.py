@@ -43,7 +43,7 @@ class Received:
     bytes: int
 
 
-def fetch(stack: str, job: str, to: str = "", run: str = "") -> int:
+def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
     """Copy the files of a job's last run into a directory, and check them; exits with 0.
 
     By default that is outputs/<job>/<run id>, so that none is overwritten. With `succeeded` as

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+from core.wording import as_typed
 from jobs.records import archive
 from scripts.cli.config import jobs_of
 from scripts.cli.runs.log_lines import Printer, Target, kept_topology, names_of, print_runs
@@ -27,7 +28,7 @@ def show(stack: str, job: str, rank: int | None, follow: str) -> int:
             cluster_logs.show(target, target.api, printer, stack, follow=follow == "1")
         if printer.run is None:
             results = f"make results JOB={job} STACK={stack}"
-            printer.note(f"there is no output; `{results}` shows how the job ended")
+            printer.note(as_typed(f"there is no output; `{results}` shows how the job ended"))
     return 0
 
 

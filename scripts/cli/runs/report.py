@@ -11,6 +11,7 @@ from typing import Any
 
 from core.files import write
 from core.paths import use_extra
+from core.wording import as_typed
 from jobs.config import KEYS
 from jobs.model.pytorchjob import Topology
 from jobs.observe.progress import duration
@@ -87,6 +88,7 @@ def page(stack: str, sections: Sequence[Section]) -> str:
     environment.filters |= {"json": json.dumps, "duration": duration}
     return environment.get_template("report.html.j2").render(
         stack=stack,
+        typed=as_typed,
         sections=sections,
         made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         # Nothing in it may end the element that it stands in.
@@ -151,7 +153,7 @@ def declared_yaml(job: str, settings: Mapping[str, Any], gate: Mapping[str, Any]
 
 def command(stack: str, job: str, record: Record | None) -> str:
     """Return the commands that repeat a run in its stack."""
-    again = f"make rerun JOB={job} STACK={stack}"
+    again = as_typed(f"make rerun JOB={job} STACK={stack}")
     revision = None if record is None else record.provenance.get("revision")
     if revision is None:
         return again

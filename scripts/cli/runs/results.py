@@ -1,7 +1,6 @@
 """`make results JOB=…`: how each job has ended last, whatever has become of its cluster."""
 
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -13,6 +12,7 @@ from rich import box
 from rich.table import Table
 
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
+from core.wording import as_typed
 from jobs.api.lines import moment
 from jobs.observe.progress import duration
 from jobs.records import archive
@@ -21,7 +21,7 @@ from jobs.run.gate import LIMITS, Miss, advice, limits, missed
 from scripts.cli.backend import exists, locks
 from scripts.cli.config import jobs_of, load_settings, require_job
 from scripts.cli.state import JobState, StackState, read_state
-from scripts.cli.terminal import CommandError, console
+from scripts.cli.terminal import CommandError, console, echo
 
 if TYPE_CHECKING:  # It takes a second to import.
     from jobs.model.job import TrainingJob
@@ -155,7 +155,7 @@ def summarize(stack: str) -> None:
         return
     _print_table(found)
     if not all(each.is_fine for each in found.values()):
-        print(f"All about one job: `make results JOB=… STACK={stack}`", file=sys.stderr)
+        echo(f"All about one job: `make results JOB=… STACK={stack}`")
 
 
 def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
@@ -191,15 +191,17 @@ def print_results(
     elif job:
         print(_document(found[job]))
         if left := _files(found[job]):
-            print(f"\n{left}; `make fetch JOB={job} STACK={stack}` copies and checks them")
+            print(
+                as_typed(f"\n{left}; `make fetch JOB={job} STACK={stack}` copies and checks them")
+            )
         if (result := found[job].result) is not None and result.tracking is not None:
-            print(f"\nits page on the tracking server: `make ui JOB={job} STACK={stack}`")
+            print(as_typed(f"\nits page on the tracking server: `make ui JOB={job} STACK={stack}`"))
     else:
         _print_table(found)
         if any(map(_files, found.values())):
-            print(f"\nfiles that a job left: `make fetch JOB=… STACK={stack}`")
+            print(as_typed(f"\nfiles that a job left: `make fetch JOB=… STACK={stack}`"))
         for text in filter(None, map(_story, found.values())):
-            print(f"\n{text}")
+            print(as_typed(f"\n{text}"))
         if skipped:
             lines = (f"\n  {name}: {reason}" for name, reason in skipped.items())
             print(f"\njobs of the catalogue that this cluster can't run:{''.join(lines)}")
@@ -218,7 +220,10 @@ def _print_table(found: Mapping[str, Outcome]) -> None:
         table.add_column(name, justify="right", overflow="fold")
     for outcome in found.values():
         gated = (outcome.gated.get(name) for name in shown)
-        cells = [*_cells(outcome), *("-" if each is None else f"{each:.6g}" for each in gated)]
+        cells = [
+            *map(as_typed, _cells(outcome)),
+            *("-" if each is None else f"{each:.6g}" for each in gated),
+        ]
         table.add_row(*cells, style=_style(outcome) if out.is_terminal else None)
     out.print(table)
 

@@ -280,8 +280,12 @@ def test_a_secret_that_no_job_names_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "others", "words"),
     [
-        ("hfToken", {}, ["has no", "`pulumi config set --stack dev --secret hfToken`"]),
-        ("hfToken", {"hfToken": "hidden"}, ["unencrypted", "--stack dev --secret hfToken`"]),
+        ("hfToken", {}, ["has no", "`pulumi config set --stack dev --secret slipway:hfToken`"]),
+        (
+            "hfToken",
+            {"hfToken": "hidden"},
+            ["unencrypted", "--stack dev --secret slipway:hfToken`"],
+        ),
         ("jobs", {}, ["Slipway's own"]),
     ],
 )

@@ -10,11 +10,11 @@ import pytest
 from clusters import owner
 from core.files import private_directory
 from jobs.records import archive
-from scripts.cli import __main__ as command
+from scripts.cli import calls
+from scripts.cli.__main__ import slipway
 from scripts.cli.recovery import alone
 from scripts.cli.terminal import CommandError
 from scripts.environment import backend, passphrase_file, prepare, pulumi_home
-from scripts.setup import __main__ as set_up
 from scripts.setup import bootstrap
 
 
@@ -91,7 +91,7 @@ def test_a_state_directory_that_others_could_enter_is_closed(state: Path) -> Non
 
 
 @pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EROFS, errno.EACCES])
-@pytest.mark.parametrize("name", [*command._COMMANDS, "env"])
+@pytest.mark.parametrize("name", slipway.commands)
 def test_a_state_directory_that_takes_nothing_is_one_sentence_in_every_command(
     state: Path,
     name: str,
@@ -102,15 +102,13 @@ def test_a_state_directory_that_takes_nothing_is_one_sentence_in_every_command(
     def closed(path: Path, *_: object, **__: object) -> None:
         raise OSError(reason, os.strerror(reason), str(path))
 
-    values = {"job": "a", "to": "", "run": "", "port": "1", "other": "", "rank": "0", "follow": "0"}
-    _, *arguments = command._COMMANDS.get(name, ("",))
-    words = ["dev", *(values.get(each, "text") for each in arguments)] if name != "env" else []
-    monkeypatch.setattr("sys.argv", ["cli", name, *words])
-    if name in command._CHANGING:  # its lock
+    if name in calls._CHANGING:  # its lock
+        monkeypatch.setattr("scripts.setup.provide.provide", lambda *_, **_more: 0)
         monkeypatch.setattr(Path, "mkdir", closed)
     else:
-        monkeypatch.setattr(command, "_run", lambda **_: closed(state))
-    assert command.main() == 1
+        monkeypatch.setattr(calls, "resolve_name", lambda _: lambda *_, **_more: closed(state))
+    with pytest.raises(SystemExit, match=r"^1$"):
+        slipway.main([name])
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"{state}")
     assert f": {os.strerror(reason)}. Slipway keeps its state in {state}" in line
@@ -122,9 +120,8 @@ def test_a_state_directory_that_takes_nothing_is_one_sentence_in_set_up(
     def closed(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system", str(state))
 
-    monkeypatch.setattr("sys.argv", ["setup", "--stack", "dev"])
-    monkeypatch.setattr("scripts.setup.__main__.set_up", closed)
-    assert set_up.main() == 1
+    monkeypatch.setattr("scripts.setup.provide.set_up", closed)
+    assert calls.call("setup", "setup.provide:provide", {"stack": "dev"}) == 1
     monkeypatch.setattr(bootstrap, "environment", closed)
     with pytest.raises(SystemExit, match=rf"Read-only file system: '{state}'"):
         bootstrap.main()

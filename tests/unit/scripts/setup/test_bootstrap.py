@@ -17,8 +17,9 @@ from clusters.cluster import Kind
 from clusters.kinds import CLUSTERS
 from core import files
 from core.paths import CHECKOUT
-from scripts.setup import __main__ as setup
+from scripts.cli.calls import call
 from scripts.setup import bootstrap, record, resolve
+from scripts.setup import provide as setup
 from scripts.setup.record import Entry
 from scripts.setup.tools import Tool
 
@@ -142,22 +143,25 @@ def test_a_second_set_up_goes_on_when_the_first_has_ended(
     assert "Waiting for another set-up" in capsys.readouterr().err
 
 
+def set_up(stack: str) -> int:
+    """Return the exit status of `make setup`."""
+    return call("setup", "setup.provide:provide", {"stack": stack})
+
+
 @pytest.mark.usefixtures("cache")
 def test_another_system_than_linux_is_pointed_to_the_other_clusters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("sys.platform", "darwin")
-    monkeypatch.setattr("sys.argv", ["setup", "--stack", "dev"])
-    assert setup.main() == 1
+    assert set_up("dev") == 1
     assert "make up STACK=kind" in "".join(capsys.readouterr())
 
 
 def test_a_stack_that_is_not_there_is_named_before_anything_is_made(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["setup", "--stack", "dve"])
-    assert setup.main() == 1
+    assert set_up("dve") == 1
     assert "Did you mean dev?" in "".join(capsys.readouterr())
     assert not cache.exists()
 
@@ -166,7 +170,7 @@ def test_nothing_heavy_is_loaded_before_it_is_known_that_there_is_something_to_d
     root: Path,
 ) -> None:
     code = (
-        "import sys, scripts.setup.__main__; "
+        "import sys, scripts.setup.provide; "
         "print(sorted({'rich', 'requests', 'pulumi', 'kubernetes', 'pydantic'} & {*sys.modules}))"
     )
     command = [sys.executable, "-c", code]
@@ -204,12 +208,11 @@ def test_what_a_setting_takes_is_provided_where_it_is_true(
     internet: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provided: list[Kind] = []
-    monkeypatch.setattr("sys.argv", ["setup", "--preview"])
     monkeypatch.setattr(
         setup, "cluster_of", lambda _stack: {"kind": "embedded", "internet": internet}
     )
     monkeypatch.setattr(setup, "set_up", lambda kind, **_options: provided.append(kind))
-    setup.main()
+    setup.provide("dev", preview=True)
     more = provided[0].tools[len(CLUSTERS["embedded"].tools) :]
     assert more == (("slirp4netns",) if internet else ())
 
@@ -217,9 +220,8 @@ def test_what_a_setting_takes_is_provided_where_it_is_true(
 def test_a_source_that_does_not_exist_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["setup"])
     monkeypatch.setenv("SOURCE", "biuld")
-    assert setup.main() == 1
+    assert set_up("dev") == 1
     assert capsys.readouterr().err == "SOURCE=biuld is not allowed; it takes: build, release.\n"
 
 
@@ -273,7 +275,7 @@ def test_every_extra_that_a_kind_of_cluster_needs_can_be_added() -> None:
 @pytest.mark.parametrize("extra", [bootstrap.AZURE, bootstrap.REPORT])
 def test_the_lock_of_an_extra_has_what_pyproject_asks_for(extra: str, root: Path) -> None:
     with (root / "pyproject.toml").open("rb") as file:
-        asked = tomllib.load(file)["project"]["optional-dependencies"][extra]
+        asked = tomllib.load(file)["dependency-groups"][extra]
     pinned = locked(root / f"requirements-{extra}.lock")
     for need in map(Requirement, asked):
         assert str(need.specifier) == f"=={pinned[canonicalize_name(need.name)]}"

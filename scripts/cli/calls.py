@@ -1,0 +1,84 @@
+"""What happens around each of the command line's functions: environment, tools, lock, errors."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+from core import files
+from core.paths import CHECKOUT
+from core.process import CommandFailed
+from core.toolchain import ToolMissing, tool
+from core.wording import as_typed
+from scripts.cli.backend import INTERRUPTED
+from scripts.cli.terminal import CommandError, echo
+from scripts.environment import applied, prepare, shell
+
+_ANY_FOLDER = frozenset({"env", "init", "local", "run", "setup"})  # they look for a stack's file themselves
+_SHOWN = (CommandError, CommandFailed, ToolMissing, subprocess.SubprocessError, OSError)
+"""Errors of which the user reads the text alone."""
+_CHANGING = frozenset({"up", "preview", "rerun", "down"})
+_TOOLS = frozenset({"up", "preview", "rerun", "kubeconfig", "smoke"})
+
+
+def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
+    """Return the exit status of a command: Pulumi's or kubectl's, or 1 after a message."""
+    try:
+        target = f"scripts.{function}"
+        if command in _ANY_FOLDER:
+            code: int = resolve_name(target)(**arguments)
+            return code
+        return _on_stack(command, target, arguments)
+    except BrokenPipeError:
+        # Whoever read has enough, as `head` has. Python would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except _SHOWN as error:
+        text: str | None = str(error)
+        if isinstance(error, OSError) and not isinstance(error, TimeoutError):
+            text = files.unwritable(error)
+        if text is None:
+            raise
+        echo(text)
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
+    stack = str(arguments["stack"])
+    if command != "down":  # which does without the stack's file
+        resolve_name("scripts.cli.config:check")(stack)
+    if command in _TOOLS:
+        tools = resolve_name("scripts.setup.provide:provide")
+        if code := tools(stack, brief=True, preview=command == "preview"):
+            return int(code)
+    variables = applied(os.environ)
+    os.environ.clear()
+    typed = as_typed(f"make {command} STACK={stack}")
+    os.environ.update({**variables, files.COMMAND_VARIABLE: typed})
+    changing = command in _CHANGING
+    with resolve_name("scripts.cli.recovery:alone")(stack) if changing else nullcontext():
+        return int(resolve_name(target)(**arguments))
+
+
+def print_environment() -> int:
+    """Print the environment for a shell to evaluate."""
+    tool("pulumi")  # raises before set-up has run
+    prepare()
+    print(shell(os.environ))
+    return 0
+
+
+def smoke(stack: str, junit: str) -> int:
+    """Run the checks of a live stack, in the environment of the tests."""
+    tests = resolve_name("scripts.setup.bootstrap:environment_for_tests")(Path(sys.prefix))
+    # An installed package can't be written to.
+    options = ["-p", "no:cacheprovider", "tests/smoke", f"--stack={stack}"]
+    options += [f"--junit-xml={Path(junit).absolute()}"] if junit else []
+    command = [tests / "bin" / "python", "-B", "-m", "pytest", *options]
+    return subprocess.run(command, cwd=CHECKOUT, check=False).returncode

@@ -1,0 +1,94 @@
+"""`slipway init`: writes a stack's file, and what it names where that is missing."""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clusters.kinds import CLUSTERS, settings_of_template
+from core.paths import CHECKOUT, project_dir
+from core.problem import Problem, choices, quote
+from infra.settings import SettingsError
+from jobs.config import CATALOG
+from scripts.cli.backend import exists
+from scripts.cli.config import check, own, require_name, valid_settings
+from scripts.cli.from_yaml import as_yaml
+from scripts.cli.terminal import CommandError, echo
+
+_STARTER = CHECKOUT / "examples" / "start"
+
+
+def init(
+    stack: str, cluster: str | None, script: str | None, ranks: int | None, *, build: bool
+) -> int:
+    """Write a stack's file by three answers, asked for on a terminal alone; exits with 0.
+
+    A program that is missing is written, too, with `build` beside a Dockerfile. Nothing that is
+    there is changed; it raises `CommandError` where the stack has a file, or still exists.
+    """
+    require_name(stack)
+    file = own(stack)
+    if file.exists():
+        another = "Edit it, or begin another stack: slipway init --stack NAME"
+        raise CommandError(f"{file.name} is there, and was not changed. {another}")
+    if exists(stack):
+        check(stack)  # raises, with how to get the file back
+    kind = str(_answer("Cluster", cluster, "embedded", click.Choice([*CLUSTERS])))
+    script = str(_answer("Script", script, "train/train.py" if build else "train.py", click.STRING))
+    processes: int = _answer("Ranks", ranks, 2, click.IntRange(min=1))
+    program = Path(script)
+    if problems := [*_problems(kind, program, build=build)]:
+        raise CommandError("\n".join(["Nothing was written:", *map(str, problems)]))
+    own_image = {"build": {"context": str(program.parent)}}
+    job = {**(own_image if build else {"script": script}), "workers": processes - 1}
+    image = {program.with_name("Dockerfile"): "Dockerfile"} if build else {}
+    written = _start({program: "train.py", **image})
+    settings = {"kind": kind, **settings_of_template(kind)}
+    document = {"slipway:cluster": settings, "slipway:jobs": {_name(program): job}}
+    file.write_text(as_yaml({"config": document}))
+    echo(f"Wrote {', '.join([*written, file.name])}.")
+    try:
+        valid_settings(stack)
+    except SettingsError as error:  # such as what only the user knows of an existing cluster
+        echo(str(error))
+    else:
+        echo("Next: slipway up" + ("" if stack == "dev" else f" --stack {stack}"))
+    return 0
+
+
+def _problems(kind: str, program: Path, *, build: bool) -> Iterator[Problem]:
+    if kind not in CLUSTERS:
+        text = f"{quote(kind)} is not a kind of cluster; {choices(kind, CLUSTERS.keys())}"
+        yield Problem("--cluster", text)
+    takes = None
+    if program.suffix != ".py" and (build or not (project_dir() / program).is_dir()):
+        takes = "a Python file (.py)"
+    elif build and program.parent == Path():
+        takes = "a file in a folder, such as train/train.py, with --build: all in it is the image's"
+    if takes is not None:
+        yield Problem("--script", f"{quote(str(program))} is not allowed; it takes {takes}")
+
+
+def _answer(question: str, given: object, default: object, kind: Any) -> Any:
+    if given is not None or not sys.stdin.isatty():
+        return default if given is None else given
+    return click.prompt(question, default=default, type=kind, err=True)
+
+
+def _name(program: Path) -> str:
+    """Return what a program's job is called: nothing that the catalogue has."""
+    name = re.sub("[^a-z0-9]+", "-", program.stem.lower()).strip("-") or "job"
+    return f"my-{name}" if name in CATALOG or not name[0].isalpha() else name
+
+
+def _start(files: Mapping[Path, str]) -> list[str]:
+    """Write what is missing of these, each after the name that it has here; return their paths."""
+    missing = [path for path in files if not (project_dir() / path).exists()]
+    for path in missing:
+        place, program = project_dir() / path, next(iter(files)).name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text((_STARTER / files[path]).read_text().replace("train.py", program))
+    return [str(path) for path in missing]

@@ -1,0 +1,45 @@
+"""The command as a package has it, where this repository's folders lie in `slipway_command/tree`.
+
+That is on the path of the command's own processes alone. Help, completion and what is wrong with a
+command's options are there at once; the first command makes the Python environment.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+_START = """\
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from scripts.cli.__main__ import slipway
+slipway(prog_name="slipway")
+"""
+
+
+def main() -> None:
+    """Run a command of this package on the folder that it is called in.
+
+    In a checkout of the repository it is the checkout's own, as for `make`.
+    """
+    tree = folder = Path.cwd()
+    if not (tree / "scripts/cli/calls.py").is_file():
+        tree = Path(__file__).resolve().parent.parent
+        os.environ["SLIPWAY_PROJECT"] = str(folder)
+    sys.path.insert(0, str(tree))
+    from scripts.cli.__main__ import slipway  # noqa: PLC0415 - only now it can be found
+
+    slipway(prog_name="slipway", obj=lambda: _enter(tree))
+
+
+def _enter(tree: Path) -> NoReturn:
+    """Begin again in the environment that has what the commands need."""
+    from scripts.environment import UNSET  # noqa: PLC0415 - see above
+    from scripts.setup import bootstrap  # noqa: PLC0415
+
+    python = str(bootstrap.ready() / "bin" / "python")
+    variables = {name: value for name, value in os.environ.items() if name not in UNSET}
+    # -P: a folder `jobs` of the user's, beside the stack's file, is none of ours.
+    command = [python, "-P", "-X", "utf8", "-c", _START, str(tree), *sys.argv[1:]]
+    sys.stdout.flush()
+    os.execve(python, command, {**variables, "PYTHONUTF8": "1"})  # noqa: S606

@@ -1,0 +1,54 @@
+"""`make setup`, inside the Python environment: the tools and the state."""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from clusters.cluster import Kind
+from clusters.kinds import CLUSTERS
+from core.paths import cache_dir, use_extra
+from scripts.cli.config import cluster_of
+from scripts.cli.terminal import CommandError, echo
+from scripts.environment import prepare
+from scripts.setup import bootstrap, record
+from scripts.setup.tools import tools_of
+
+
+def provide(stack: str, *, brief: bool = False, preview: bool = False) -> int:
+    """Get a stack's tools; return 0 when all are ready, otherwise print what is missing.
+
+    With `brief` nothing is printed when nothing was missing; `preview` leaves out what only `up`
+    takes on this machine. It raises `CommandError`, or `OSError` and `SubprocessError` of set-up.
+    """
+    source = os.environ.get("SOURCE") or "release"
+    if source not in {"release", "build"}:
+        raise CommandError(f"SOURCE={source} is not allowed; it takes: build, release.")
+    settings = cluster_of(stack)
+    kind = CLUSTERS.get(str(settings.get("kind")))
+    if kind is not None:
+        more = [tool for name, tool in kind.tool_of_setting.items() if settings.get(name)]
+        kind = replace(kind, tools=(*kind.tools, *more))
+        kind = replace(kind, more_tools=tuple) if preview else kind
+    try:
+        return set_up(kind, brief=brief, build=source == "build")
+    except KeyboardInterrupt:
+        echo("Stopped. What is done is kept: `make setup` goes on from there.")
+        raise
+
+
+def set_up(kind: Kind | None, *, brief: bool, build: bool) -> int:
+    """Create the state and resolve the tools; see `resolve.resolve_and_report`."""
+    if kind is not None and kind.extra is not None:
+        bootstrap.add_extra(kind.extra, Path(sys.prefix))
+        use_extra(kind.extra)
+    tools = tools_of(kind)
+    with bootstrap.exclusive(cache_dir() / "setup.lock"):
+        prepare()
+        ready = record.unchanged(record.load(), tools, build=build)
+        if brief and len(ready) == len(tools):
+            return 0
+        # Loaded only now: it takes longer than all of the above.
+        from scripts.setup.resolve import resolve_and_report  # noqa: PLC0415
+
+        return resolve_and_report(kind, brief=brief, build=build)

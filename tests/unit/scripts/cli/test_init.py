@@ -1,0 +1,156 @@
+"""`slipway init`: three answers become a stack, and nothing is overwritten."""
+
+import json
+import sys
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from unittest import mock
+
+import click
+import pytest
+import yaml
+
+from clusters.kinds import CLUSTERS
+from infra.settings import StackSettings
+from scripts.cli.backend import state_file
+from scripts.cli.config import load_settings
+from scripts.cli.init import init
+from scripts.cli.terminal import CommandError
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "folder"
+    place.mkdir()
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(place))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return place
+
+
+def made(stack: str = "dev", *, build: bool = False, **answers: object) -> StackSettings:
+    """Return the settings that the answers become, as the program reads them."""
+    given = {"cluster": None, "script": None, "ranks": None, **answers}
+    assert init(stack, **given, build=build) == 0  # type: ignore[arg-type]
+    settings = load_settings(stack)
+    assert settings is not None, "the program would refuse it"
+    return settings
+
+
+def test_an_empty_folder_gets_a_stack_and_a_program(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = made()
+    assert settings.cluster.kind == "embedded"
+    assert [(job.name, job.script, job.workers) for job in settings.jobs] == [
+        ("train", "train.py", 1)
+    ]
+    assert capsys.readouterr().err == "Wrote train.py, Pulumi.dev.yaml.\nNext: slipway up\n"
+    assert {each.name for each in folder.iterdir()} == {"train.py", "Pulumi.dev.yaml"}
+
+
+@pytest.mark.parametrize("cluster", sorted(CLUSTERS.keys() - {"kubeconfig"}))
+def test_a_stack_on_any_kind_of_cluster_is_one_that_the_program_takes(cluster: str) -> None:
+    assert made("other", cluster=cluster).cluster.kind == cluster
+
+
+def test_what_only_the_user_knows_of_a_cluster_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(AssertionError, match="the program would refuse it"):
+        made(cluster="kubeconfig")
+    said = capsys.readouterr().err
+    assert "slipway:cluster.images: is missing: say how images get into the cluster" in said
+    assert "Next:" not in said
+
+
+def test_a_program_that_is_there_stays_as_it_is(folder: Path) -> None:
+    (folder / "src").mkdir()
+    (folder / "src" / "My Net.py").write_text("print('mine')")
+    settings = made(script="src/My Net.py", ranks=1)
+    assert [(job.name, job.workers) for job in settings.jobs] == [("my-net", 0)]
+    assert (folder / "src" / "My Net.py").read_text() == "print('mine')"
+
+
+def test_an_image_of_its_own_starts_with_a_dockerfile_that_runs_the_program(folder: Path) -> None:
+    settings = made(build=True, script="net/main.py")
+    assert settings.jobs[0].build is not None
+    assert settings.jobs[0].build.context == "net"
+    dockerfile = (folder / "net" / "Dockerfile").read_text()
+    assert "COPY main.py" in dockerfile
+    assert dockerfile.rstrip().endswith('/opt/train/main.py"]')
+    assert (folder / "net" / "main.py").exists()
+
+
+def test_a_program_called_like_one_of_the_catalogue_is_a_job_of_ones_own() -> None:
+    assert [job.name for job in made(script="mnist-gloo.py").jobs] == ["my-mnist-gloo"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "build", "said"),
+    [
+        ({"script": "train.sh"}, False, ["--script: 'train.sh' is not allowed; it takes a Python"]),
+        ({"script": "train.py"}, True, ["--script: 'train.py' is not allowed; it takes a file in"]),
+        (
+            {"cluster": "embeded", "script": "x"},
+            True,
+            ["--cluster: 'embeded' is not a kind of cluster; did you mean", "--script: 'x'"],
+        ),
+    ],
+)  # fmt: skip
+def test_all_answers_that_are_not_allowed_are_named_and_nothing_is_written(
+    answers: dict[str, str], build: bool, said: list[str], folder: Path
+) -> None:
+    with pytest.raises(CommandError) as refused:
+        made(build=build, **answers)
+    first, *lines = str(refused.value).replace('"', "'").splitlines()
+    assert first == "Nothing was written:"
+    assert all(line.startswith(start) for line, start in zip(lines, said, strict=True)), lines
+    assert [*folder.iterdir()] == []
+
+
+def test_a_name_that_is_no_stacks_leads_out_of_no_folder(folder: Path) -> None:
+    with pytest.raises(CommandError, match="not a valid name of a stack"):
+        made("../dev")
+    assert [*folder.parent.rglob("*.yaml")] == []
+
+
+def test_a_stack_that_has_a_file_keeps_it(folder: Path) -> None:
+    (folder / "Pulumi.dev.yaml").write_text("config: {}\n")
+    with pytest.raises(CommandError, match=r"Pulumi\.dev\.yaml is there.*--stack NAME"):
+        made()
+    assert (folder / "Pulumi.dev.yaml").read_text() == "config: {}\n"
+    assert not (folder / "train.py").exists()
+
+
+def test_a_stack_that_still_exists_is_not_begun_anew(folder: Path) -> None:
+    """With another file its next `up` would delete what it has."""
+    state_file("dev").parent.mkdir(parents=True)
+    state_file("dev").write_text(json.dumps({"checkpoint": {"latest": {}}}))
+    with pytest.raises(CommandError, match=r"the stack dev still exists.*\n.*refresh"):
+        made()
+    assert [*folder.iterdir()] == []
+
+
+@pytest.fixture
+def answers() -> Iterator[list[tuple[str, object]]]:
+    """What was asked on a terminal, each with its default, which is the answer."""
+    asked: list[tuple[str, object]] = []
+
+    def prompt(question: str, default: object, **_options: object) -> object:
+        asked.append((question, default))
+        return default
+
+    with mock.patch.object(click, "prompt", prompt), mock.patch.object(sys, "stdin", StringIO()):
+        sys.stdin.isatty = lambda: True  # type: ignore[method-assign]
+        yield asked
+
+
+def test_three_questions_are_asked_but_for_what_is_given(
+    answers: list[tuple[str, object]], folder: Path
+) -> None:
+    made()
+    assert answers == [("Cluster", "embedded"), ("Script", "train.py"), ("Ranks", 2)]
+    answers.clear()
+    made("kind", cluster="kind", ranks=3)
+    assert answers == [("Script", "train.py")]
+    document = yaml.safe_load((folder / "Pulumi.kind.yaml").read_text())
+    assert document["config"]["slipway:jobs"] == {"train": {"script": "train.py", "workers": 2}}

@@ -93,7 +93,7 @@ _add("import", "cli.from_yaml:show", "Print the entry of a PyTorchJob in a file.
 _add("local", "cli.local:run_job", "Run a job's ranks on this machine.", JOB, PYTHON, STACK)
 _add(
     *("run", "cli.local:run_script", "Run a script's ranks on this machine: … --args WORD …"),
-    *(click.Argument(["script"]), WORKERS, SET, PYTHON),
+    *(click.Argument(["script"], default="."), WORKERS, SET, PYTHON),
     kind=_Run,
 )
 _add("kubeconfig", "cli.kubeconfig:merge", "Merge the cluster into your kubeconfig.", STACK)

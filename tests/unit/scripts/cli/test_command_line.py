@@ -40,6 +40,18 @@ def test_what_is_given_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
     assert arguments == {"job": "mine", "rank": 1, "follow": "0", "stack": "other"}
 
 
+def test_what_follows_args_is_the_programs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("run", "train.py", "--workers", "1", "--set", "cpu=1", "--args", "--workers", "9")
+    arguments = called(monkeypatch, *words)[2]
+    assert arguments == {
+        "script": "train.py",
+        "workers": 1,
+        "settings": ("cpu=1",),
+        "python": "",
+        "args": ["--workers", "9"],
+    }
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

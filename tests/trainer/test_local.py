@@ -43,7 +43,7 @@ class Local:
             *(f"--volume={each}" for each in mounts),
             *(f"--env={key}={value}" for key, value in environment.items()),
             *(self._image._container, "--", "sh", "-c", '"$@" 2>&1 || echo "ended with $?"', "sh"),
-            *(sys.executable, "-m", "scripts.cli", "local", "mine", name),
+            *(sys.executable, "-m", "scripts.cli", "local", name, "--stack=mine"),
             limit=_LIMIT_SECONDS,
         )
         runs = self._directory / "state/slipway/local/runs"

@@ -367,7 +367,7 @@ def test_what_is_allowed_is_told_in_sentences() -> None:
     found = problems("mine", own)
     assert found["command"] == "[] is not allowed; it takes a list of at least 1 item"
     assert 'such as "1.10", or a map of secret, key' in found["env.A"]
-    assert found["build.context"].endswith("a path, relative to the checkout, or absolute")
+    assert found["build.context"].endswith("a path, relative to the stack's file, or absolute")
 
 
 @pytest.mark.parametrize("image", ["a/b@", "a/b@sha256:12", "a/b:", "a b", "a/b:1@"])

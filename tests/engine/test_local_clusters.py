@@ -44,9 +44,9 @@ def inputs(name: str, *, adopt: bool = False) -> Properties:
     said = {**SAID[name], "adopt": adopt}
     if name == "minikube":
         profile = checked(minikube.MinikubeSettings, said)
-        return minikube.inputs(profile)
+        return {**minikube.inputs(profile), "owner": "slipway/test"}
     nodes = checked(kind.KindSettings, said)
-    return {"name": NAME, "config": kind.config(nodes), "adopt": adopt}
+    return {"name": NAME, "config": kind.config(nodes), "adopt": adopt, "owner": "slipway/test"}
 
 
 def checked(shape: type[T], said: dict[str, Any]) -> T:

@@ -32,14 +32,12 @@ Limit = float | tuple[float, float]
 _DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
 """The variable of pulumi-kubernetes itself."""
 IF_GONE = f"If it is gone for good, set {_DELETE_UNREACHABLE}=true"
+UNREACHABLE = (urllib3.exceptions.HTTPError, ApiException, OSError)
+"""The errors while an API server does not run, or not yet."""
 
 
 class AnotherServer(urllib3.exceptions.SSLError):
     """The TLS handshake failed: another server has the cluster's address now."""
-
-
-UNREACHABLE = (urllib3.exceptions.HTTPError, ApiException, OSError)
-"""The errors while an API server does not run, or not yet."""
 
 
 def may_be_gone() -> bool:

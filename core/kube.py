@@ -36,6 +36,10 @@ UNREACHABLE = (urllib3.exceptions.HTTPError, ApiException, OSError)
 """The errors while an API server does not run, or not yet."""
 
 
+class AnotherServer(urllib3.exceptions.SSLError):
+    """The TLS handshake failed: another server has the cluster's address now."""
+
+
 def may_be_gone() -> bool:
     """Return whether a cluster that does not answer is to be taken for gone."""
     return os.environ.get(_DELETE_UNREACHABLE, "").lower() == "true"
@@ -115,7 +119,7 @@ def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.Ba
 
     Raises:
         ApiException: the API server's refusal.
-        urllib3.exceptions.HTTPError: no answer came.
+        urllib3.exceptions.HTTPError: no answer came, or not the API server's, `AnotherServer`.
     """
     # Not by the client's classes: importing that of pods takes 0.8 s of CPU time.
     content = "application/json"
@@ -129,7 +133,13 @@ def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.Ba
         body=request.body,
         auth_settings=["BearerToken"],
     )
-    answer: Any = api.call_api(*serialized, _request_timeout=limit)
+    try:
+        answer: Any = api.call_api(*serialized, _request_timeout=limit)
+    except ApiException as error:
+        if error.status == 0:  # the client's own form of an SSLError
+            text = f"another server than the API server answers: {error.reason}"
+            raise AnotherServer(text) from error
+        raise
     if not 200 <= answer.status <= 299:
         answer.read()
         raise ApiException(http_resp=answer)

@@ -39,13 +39,12 @@ _EMPTY = ".gitkeep"
 """What keeps a folder that programs write to, such as results/, where only files are kept."""
 
 
-def read_script(job: TrainingJob, key: str, folder: Path | None = None) -> Script | Problem:
+def read_script(job: TrainingJob, key: str) -> Script | Problem:
     """Return the script of a job that has one, or what is wrong with it.
 
-    Its path is absolute, or relative to `folder`, by default the project's; the job is at `key`
-    of the configuration.
+    The job is at `key` of the configuration.
     """
-    path = (folder or project_dir()) / str(job.script)
+    path = project_dir() / str(job.script)
     try:
         if path.is_file():
             found = {path.name: path}

@@ -35,7 +35,7 @@ _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
 def _is_transient(error: BaseException) -> bool:
     is_busy = isinstance(error, ApiException) and error.status in _SERVER_BUSY
-    return is_busy or isinstance(error, Unreachable)
+    return is_busy or (isinstance(error, Unreachable) and not isinstance(error, kube.AnotherServer))
 
 
 @dataclass(frozen=True)
@@ -203,15 +203,7 @@ class JobApi:
             wait=tenacity.wait_exponential_jitter(multiplier=0.2, max=5),
             reraise=True,
         )
-        try:
-            return retrying(send, self.client, request, limit=LIMIT)
-        except ApiException as error:
-            if error.status == 0:
-                # A failed TLS handshake: another server has the cluster's address now.
-                raise Unreachable(
-                    f"another server than the API server answers: {error.reason}"
-                ) from error
-            raise
+        return retrying(send, self.client, request, limit=LIMIT)
 
 
 def _in(namespace: str) -> str:

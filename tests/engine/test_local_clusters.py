@@ -44,9 +44,9 @@ def inputs(name: str, *, adopt: bool = False) -> Properties:
     said = {**SAID[name], "adopt": adopt}
     if name == "minikube":
         profile = checked(minikube.MinikubeSettings, said)
-        return minikube.inputs(profile)
+        return {**minikube.inputs(profile), "owner": "slipway/test"}
     nodes = checked(kind.KindSettings, said)
-    return {"name": NAME, "config": kind.config(nodes), "adopt": adopt}
+    return {"name": NAME, "config": kind.config(nodes), "adopt": adopt, "owner": "slipway/test"}
 
 
 def checked(shape: type[T], said: dict[str, Any]) -> T:
@@ -87,11 +87,10 @@ def test_a_cluster_is_made_healed_given_an_image_and_removed(local: str, tmp_pat
     state = {**given, **handler.create(given, Listener())[1]}
     assert handler.diff(state, given, Listener()) == []
 
-    stopping = {
-        "kind": ["docker", "stop", f"{NAME}-control-plane"],
-        "minikube": ["minikube", "stop", f"--profile={NAME}"],
-    }
-    subprocess.run(stopping[local], check=True, capture_output=True)
+    if isinstance(made := tool(local), KindTool):
+        made._engine.run("stop", f"{NAME}-control-plane")
+    else:
+        subprocess.run(["minikube", "stop", f"--profile={NAME}"], check=True, capture_output=True)
     assert [each.path for each in handler.diff(state, given, Listener())] == ["nodes"]
     assert handler.update(state, given, Listener())["clusterId"] == state["clusterId"]
 

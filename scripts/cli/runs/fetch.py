@@ -176,9 +176,9 @@ def receive(fetched: IO[bytes], to: Path, known: Files) -> Received:
                 expected |= _listed(files[name], name)
         right = [name for name in files if expected.get(name, sums[name]) == sums[name]]
         yours = {name: _digest(to / name) for name in right if (to / name).exists()}
-        others = sorted(name for name in yours if yours[name] != sums[name])
-        # Only another run's list may differ: it stays, as what it says is checked by now.
-        if any(not _LISTS.fullmatch(name) for name in others):
+        # Another run's list stays: what this run's says is checked by now.
+        others = [each for each in sorted(yours) if yours[each] != sums[each]]
+        if others := [each for each in others if not _LISTS.fullmatch(each)]:
             listed = "".join(f"\n  {_printable(str(to / name))}" for name in others)
             raise CommandError(
                 f"These files are not those that the run left, and nothing was written:{listed}\n"

@@ -18,14 +18,20 @@ from jobs.sources import LIMIT, read_script
 KEY = "slipway:jobs.mine"
 
 
+def read(checkout: Path, path: str, **fields: Any) -> Script | Problem:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLIPWAY_PROJECT", str(checkout))
+        return read_script(TrainingJob(name="mine", script=path, **fields), KEY)
+
+
 def script(checkout: Path, path: str = "train.py", **fields: Any) -> Script:
-    found = read_script(TrainingJob(name="mine", script=path, **fields), KEY, checkout)
+    found = read(checkout, path, **fields)
     assert isinstance(found, Script), found
     return found
 
 
 def refusal(checkout: Path, path: str, **fields: Any) -> Problem:
-    found = read_script(TrainingJob(name="mine", script=path, **fields), KEY, checkout)
+    found = read(checkout, path, **fields)
     assert isinstance(found, Problem), found
     return found
 

@@ -59,7 +59,7 @@ def test_a_table_says_what_a_node_costs_who_says_so_and_when(file: Path) -> None
     assert table.price("azure", "westeurope", "Standard_D4s_v5", spot=True) is None
 
 
-def test_a_path_is_relative_to_the_checkout(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_relative_to_the_stacks_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLIPWAY_PROJECT", str(file.parent))
     assert isinstance(prices.read("prices.yaml"), PriceTable)
 

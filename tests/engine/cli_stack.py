@@ -125,6 +125,8 @@ class Stack:
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             # The CLI has selected it only where it has made it.
             "PULUMI_STACK": _STACK,
+            # Its logs and paths are the checkout's, as of the tests that read them.
+            "SLIPWAY_PROJECT": str(self._root),
         }
 
     def environment(self, **arguments: Any) -> dict[str, str]:

@@ -52,7 +52,15 @@ def provision(settings: AksSettings) -> Cluster:
     kubelet = cluster.identity_profile.apply(lambda found: found["kubeletidentity"].object_id)
     ready += [
         _grant(azure, "kubelet-pull", "AcrPull", registry.id, kubelet),
-        _trust(azure, jobs, cluster.oidc_issuer_profile.issuer_url),
+        # The pods of jobs, and no others, are that identity, by the issuer's tokens.
+        managedidentity.FederatedIdentityCredential(
+            f"{settings.name}-jobs",
+            **CONSTANTS["trust"],
+            resource_name_=f"{settings.name}-jobs",
+            issuer=cluster.oidc_issuer_profile.issuer_url,
+            subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
+            **azure.grouped(jobs),
+        ),
         *(
             _grant(azure, f"jobs-{name}", CONSTANTS["jobs"][name], container.id, jobs.principal_id)
             for name, container in containers.items()
@@ -100,21 +108,6 @@ def _identity(azure: AzureCluster, part: str) -> managedidentity.UserAssignedIde
     # AKS refuses a cluster while a role of an identity for nodes is not known everywhere yet.
     name = f"{azure.cluster_name}-{part}"
     return managedidentity.UserAssignedIdentity(name, resource_name_=name, **azure.placed())
-
-
-def _trust(
-    azure: AzureCluster, jobs: managedidentity.UserAssignedIdentity, issuer: pulumi.Input[str]
-) -> managedidentity.FederatedIdentityCredential:
-    """Declare that the pods of jobs, and no others, are that identity, by the issuer's tokens."""
-    name = f"{azure.cluster_name}-jobs"
-    return managedidentity.FederatedIdentityCredential(
-        name,
-        **CONSTANTS["trust"],
-        resource_name_=name,
-        issuer=issuer,
-        subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
-        **azure.grouped(jobs),
-    )
 
 
 def _grant(  # noqa: PLR0913  # who may do what where

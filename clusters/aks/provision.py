@@ -34,7 +34,12 @@ def provision(settings: AksSettings) -> Cluster:
 
     azure = AzureCluster(tokens.AKS, settings)
     subnet = nodes.subnet_of(azure, settings.network)
-    control, jobs = (_identity(azure, part) for part in ("control", "jobs"))
+    # AKS makes that of its nodes: it refuses a cluster while a role of an identity for nodes is not
+    # known everywhere yet.
+    control, jobs = (
+        managedidentity.UserAssignedIdentity(name, resource_name_=name, **azure.placed())
+        for name in (f"{settings.name}-control", f"{settings.name}-jobs")
+    )
     may_join = _grant(azure, "control-network", "Network Contributor", subnet, control.principal_id)
     cluster = nodes.managed_cluster(azure, settings, subnet, control.id, after=may_join)
     ready = [*nodes.agent_pools(azure, pools, cluster, subnet)]
@@ -101,13 +106,6 @@ def provision(settings: AksSettings) -> Cluster:
         ),
         refused_pulls=AZURE_LATE_ROLES,
     )
-
-
-def _identity(azure: AzureCluster, part: str) -> managedidentity.UserAssignedIdentity:
-    """Declare the identity of the `control` plane, or of `jobs`; AKS makes that of its nodes."""
-    # AKS refuses a cluster while a role of an identity for nodes is not known everywhere yet.
-    name = f"{azure.cluster_name}-{part}"
-    return managedidentity.UserAssignedIdentity(name, resource_name_=name, **azure.placed())
 
 
 def _grant(  # noqa: PLR0913  # who may do what where

@@ -34,7 +34,7 @@ def provision(settings: AksSettings) -> Cluster:
 
     azure = AzureCluster(tokens.AKS, settings)
     subnet = nodes.subnet_of(azure, settings.network)
-    # AKS makes that of its nodes: it refuses a cluster while a role of an identity for nodes is not
+    # AKS makes that of its nodes: it would refuse a cluster while a role of such an identity is not
     # known everywhere yet.
     control, jobs = (
         managedidentity.UserAssignedIdentity(name, resource_name_=name, **azure.placed())

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import yaml
-
 from clusters import aks, azure_stack, embedded, kind, kubeconfig, minikube
 from clusters.cluster import Kind
+from core.manifests import read
 from core.paths import CHECKOUT, of_project
 from core.problem import Problem, choices, likeliest, quote
 
@@ -81,7 +80,7 @@ def read_cluster(
 def settings_of_template(kind: str) -> Mapping[str, Any]:
     """Return the cluster settings of the template with that kind; empty without one."""
     for file in sorted((CHECKOUT / "stacks").glob("*.yaml")):
-        cluster = yaml.safe_load(file.read_text())["config"]["slipway:cluster"]
+        cluster = read(file)["config"]["slipway:cluster"]
         if cluster["kind"] == kind:
             return {name: value for name, value in cluster.items() if name != "kind"}
     return {}

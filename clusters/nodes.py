@@ -31,8 +31,8 @@ class Capacity:
 
     cpu: Decimal
     memory: int
-    gpus: int
-    nodes: int
+    gpus: int = 0
+    nodes: int = 1
 
     def __str__(self) -> str:
         nodes = "1 node" if self.nodes == 1 else f"{self.nodes} nodes, each"
@@ -48,16 +48,10 @@ class Capacity:
         )
 
 
-def left(
-    node_cores: int, node_memory: int, requests: Collection[Mapping[str, str]], *, nodes: int = 1
-) -> Capacity:
-    """Return what nodes without GPUs have for jobs beside what others on each of them request."""
-    return Capacity(Decimal(node_cores), node_memory, gpus=0, nodes=nodes).beside(requests)
-
-
-def of_machine() -> tuple[int, int]:
-    """Return how many cores this machine has, and how many bytes of memory."""
-    return os.cpu_count() or 1, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def of_machine(nodes: int = 1) -> Capacity:
+    """Return what each node on this machine has: all cores, which they share, a part of memory."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Capacity(Decimal(os.cpu_count() or 1), memory // nodes, nodes=nodes)
 
 
 @dataclasses.dataclass(frozen=True, config=CONFIG)

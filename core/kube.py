@@ -81,9 +81,10 @@ def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
 def connect(kubeconfig: str) -> client.ApiClient:
     """Return a client of a kubeconfig's current context, or raise `config.ConfigException`."""
     document = yaml.safe_load(kubeconfig)
-    program = _login(document)
-    if program is not None:
-        document["users"][0]["user"]["exec"] = _limited(program)
+    users = document.get("users") if isinstance(document, dict) else None
+    user = (users[0].get("user") or {}) if users else {}
+    if (program := user.get("exec")) is not None:
+        user["exec"] = _limited(program)
     if sys.platform == "linux":
         # TLS reads keys from files only. The client would leave them in the temporary
         # directory when this process is killed; a file in memory goes with the process.
@@ -174,13 +175,6 @@ def reason(error: Exception) -> str:
     if isinstance(error, ApiException):
         return f"the API server answers: {api_message(error)}"
     return f"the API server can't be reached: {error}"
-
-
-def _login(document: Any) -> dict[str, Any] | None:
-    """Return the command that the only user's credentials come from, None without one."""
-    users = document.get("users") if isinstance(document, dict) else None
-    user = (users[0].get("user") or {}) if users else {}
-    return user.get("exec")
 
 
 def _limited(program: dict[str, Any]) -> dict[str, Any]:

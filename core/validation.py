@@ -43,13 +43,14 @@ def check(
     defaults = {name: value for name, value in (base or {}).items() if name in schema.names}
     values = _merged(defaults, document)
     checked = _validated(adapter, values)
-    if not isinstance(checked, ValidationError):
+    if not isinstance(checked, list):
         return checked
-    placed = _problems(checked.errors(), values, schema, key)
+    placed = _problems(checked, values, schema, key)
     # Contradictions are reported beside invalid values, as if those had been valid.
     wrong = {path for path in placed if path}
     again, changed = _as_if_right(adapter, values, wrong, _merged(presumed(), defaults))
-    found = [*_contradictions(checked), *_contradictions(again)]
+    judged = (each for each in [*checked, *again] if each["type"] == _CONTRADICTORY)
+    found: Iterator[Contradiction] = (one for each in judged for one in each["ctx"]["found"])
     contradictions = [
         Problem(located(key, each.path), each.text)
         for each in dict.fromkeys(found)
@@ -66,13 +67,13 @@ def _shape(kind: type[Any]) -> tuple[TypeAdapter[Any], Schema]:
     return adapter, Schema(document, document.get("$defs", {}))
 
 
-def _validated(adapter: TypeAdapter[T], values: Mapping[str, Any]) -> T | ValidationError:
+def _validated(adapter: TypeAdapter[T], values: Mapping[str, Any]) -> T | list[ErrorDetails]:
     try:
         # As JSON, where a list may stand for a tuple; nothing else is converted.
         text = json.dumps(values)
         return adapter.validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        return error
+        return error.errors()
 
 
 def _as_if_right(
@@ -80,16 +81,17 @@ def _as_if_right(
     values: Mapping[str, Any],
     wrong: set[Path],
     instead: Mapping[str, Any],
-) -> tuple[object, set[str]]:
-    """Return what comes of `values` without what is wrong in them, and where they were changed."""
+) -> tuple[list[ErrorDetails], set[str]]:
+    """Return the errors of `values` without what is wrong in them, and where they were changed."""
     places = set(map(keys, wrong))
-    checked = _validated(adapter, _mended(values, places, instead))
-    errors = checked.errors() if isinstance(checked, ValidationError) else []
-    if lacking := {_path(each, values)[:1] for each in errors} - {()}:
+    errors = _validated(adapter, _mended(values, places, instead))
+    if isinstance(errors, list) and (
+        lacking := {_path(each, values)[:1] for each in errors} - {()}
+    ):
         # A nested required value has no default.
         places |= lacking
-        checked = _validated(adapter, _mended(values, places, instead))
-    return checked, set(map(dotted, places))
+        errors = _validated(adapter, _mended(values, places, instead))
+    return errors if isinstance(errors, list) else [], set(map(dotted, places))
 
 
 def _mended(
@@ -140,13 +142,6 @@ def contradictory(found: Sequence[Contradiction]) -> PydanticCustomError:
     # What stands in braces would be taken for the name of a value.
     escaped = text.replace("{", "(").replace("}", ")")
     return PydanticCustomError(_CONTRADICTORY, escaped, {"found": list(found)})
-
-
-def _contradictions(checked: object) -> Iterator[Contradiction]:
-    if isinstance(checked, ValidationError):
-        for each in checked.errors():
-            if each["type"] == _CONTRADICTORY:
-                yield from each["ctx"]["found"]
 
 
 def _problems(

@@ -76,8 +76,7 @@ class Image(pulumi.CustomResource):
 
     def __init__(self, spec: Spec, *, target: Mapping[str, Any], **more: Input[Any]) -> None:
         outputs = dict.fromkeys(("reference", "imageDigest", "built"))
-        way = way_in(target, spec.repository)
-        properties = {**spec.inputs, "target": way, **outputs, **more}
+        properties = {**spec.inputs, "target": way_in(target, spec.repository), **outputs, **more}
         super().__init__(spec.type, spec.name, properties)
 
 

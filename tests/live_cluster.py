@@ -36,7 +36,7 @@ def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestCluste
         made.heal()
         yield made
     finally:
-        lifecycle.remove(made.layout)
+        lifecycle.remove(made.layout.directory)
 
 
 @pytest.fixture(scope="session")

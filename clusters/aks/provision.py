@@ -34,7 +34,12 @@ def provision(settings: AksSettings) -> Cluster:
 
     azure = AzureCluster(tokens.AKS, settings)
     subnet = nodes.subnet_of(azure, settings.network)
-    control, jobs = (_identity(azure, part) for part in ("control", "jobs"))
+    # AKS makes that of its nodes: it would refuse a cluster while a role of such an identity is not
+    # known everywhere yet.
+    control, jobs = (
+        managedidentity.UserAssignedIdentity(name, resource_name_=name, **azure.placed())
+        for name in (f"{settings.name}-control", f"{settings.name}-jobs")
+    )
     may_join = _grant(azure, "control-network", "Network Contributor", subnet, control.principal_id)
     cluster = nodes.managed_cluster(azure, settings, subnet, control.id, after=may_join)
     ready = [*nodes.agent_pools(azure, pools, cluster, subnet)]
@@ -52,7 +57,15 @@ def provision(settings: AksSettings) -> Cluster:
     kubelet = cluster.identity_profile.apply(lambda found: found["kubeletidentity"].object_id)
     ready += [
         _grant(azure, "kubelet-pull", "AcrPull", registry.id, kubelet),
-        _trust(azure, jobs, cluster.oidc_issuer_profile.issuer_url),
+        # The pods of jobs, and no others, are that identity, by the issuer's tokens.
+        managedidentity.FederatedIdentityCredential(
+            f"{settings.name}-jobs",
+            **CONSTANTS["trust"],
+            resource_name_=f"{settings.name}-jobs",
+            issuer=cluster.oidc_issuer_profile.issuer_url,
+            subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
+            **azure.grouped(jobs),
+        ),
         *(
             _grant(azure, f"jobs-{name}", CONSTANTS["jobs"][name], container.id, jobs.principal_id)
             for name, container in containers.items()
@@ -92,28 +105,6 @@ def provision(settings: AksSettings) -> Cluster:
             labels={"azure.workload.identity/use": "true"},
         ),
         refused_pulls=AZURE_LATE_ROLES,
-    )
-
-
-def _identity(azure: AzureCluster, part: str) -> managedidentity.UserAssignedIdentity:
-    """Declare the identity of the `control` plane, or of `jobs`; AKS makes that of its nodes."""
-    # AKS refuses a cluster while a role of an identity for nodes is not known everywhere yet.
-    name = f"{azure.cluster_name}-{part}"
-    return managedidentity.UserAssignedIdentity(name, resource_name_=name, **azure.placed())
-
-
-def _trust(
-    azure: AzureCluster, jobs: managedidentity.UserAssignedIdentity, issuer: pulumi.Input[str]
-) -> managedidentity.FederatedIdentityCredential:
-    """Declare that the pods of jobs, and no others, are that identity, by the issuer's tokens."""
-    name = f"{azure.cluster_name}-jobs"
-    return managedidentity.FederatedIdentityCredential(
-        name,
-        **CONSTANTS["trust"],
-        resource_name_=name,
-        issuer=issuer,
-        subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
-        **azure.grouped(jobs),
     )
 
 

@@ -18,9 +18,6 @@ from core.problem import Contradiction, contradiction
 
 CONSTANTS = read(Path(__file__).with_name("constants.yaml"))
 """What is the same for every AKS cluster."""
-Version = Annotated[str, text_field("version")]
-RegistryName = Annotated[str, text_field("registry")]
-StorageName = Annotated[str, text_field("storage")]
 Email = Annotated[str, text_field("email")]
 Amount = Annotated[
     float, Field(gt=0, allow_inf_nan=False, description="a number above 0"), BeforeValidator(number)
@@ -36,7 +33,7 @@ class Registry:
         sku: What it has room for, and costs.
     """
 
-    name: RegistryName | None = None
+    name: Annotated[str, text_field("registry")] | None = None
     sku: Literal["Basic", "Standard", "Premium"] = "Standard"
 
 
@@ -50,7 +47,7 @@ class Storage:
         retention_days: For how long what was deleted can be restored.
     """
 
-    name: StorageName | None = None
+    name: Annotated[str, text_field("storage")] | None = None
     redundancy: Literal["Standard_LRS", "Standard_ZRS", "Standard_GRS", "Standard_GZRS"] = (
         "Standard_LRS"
     )
@@ -107,7 +104,7 @@ class AksSettings(AzureSettings):
         production: Whether everything is protected from deletion.
     """
 
-    kubernetes_version: Version | None = None
+    kubernetes_version: Annotated[str, text_field("version")] | None = None
     tier: Literal["Free", "Standard"] = "Free"
     api: Api
     admins: Admins = Admins()

@@ -43,10 +43,7 @@ def resource_id(kind: str, takes: str) -> Any:
 
 DISTINCT = AfterValidator(lambda values: tuple(dict.fromkeys(values)))
 """Leaves out what is in a list before."""
-ClusterName = Annotated[str, text_field("cluster")]
-ResourceGroupName = Annotated[str, text_field("group")]
 Guid = Annotated[str, text_field("guid")]
-Location = Annotated[str, text_field("location")]
 Size = Annotated[str, text_field("size")]
 Reference = Annotated[str, text_field("image")]
 TagKey = Annotated[str, text_field("tag")]
@@ -165,11 +162,11 @@ class AzureSettings(Consistent):
         admin_kubeconfig: Use the cluster's own administrator, who is not in Entra.
     """
 
-    name: ClusterName
+    name: Annotated[str, text_field("cluster")]
     subscription: Guid
     tenant: Guid | None = None
-    location: Location
-    resource_group: ResourceGroupName | None = None
+    location: Annotated[str, text_field("location")]
+    resource_group: Annotated[str, text_field("group")] | None = None
     images: Images = Images()
     tags: Tags = Field(default_factory=dict)
     production: bool = False

@@ -26,9 +26,6 @@ _PRINTED = "the ID that `az customlocation show --query id` prints"
 CustomLocation = Annotated[str, resource_id("Microsoft.ExtendedLocation/customLocations", _PRINTED)]
 _EXISTING = "the ID of an existing logical network"
 LogicalNetworkId = Annotated[str, resource_id("Microsoft.AzureStackHCI/logicalNetworks", _EXISTING)]
-PublicKey = Annotated[str, text_field("publicKey")]
-Host = Annotated[str, text_field("host")]
-Version = Annotated[str, text_field("localVersion")]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -54,7 +51,7 @@ class Disconnected:
         control_plane: The host name of its resource manager.
     """
 
-    control_plane: Host
+    control_plane: Annotated[str, text_field("host")]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -84,8 +81,8 @@ class AzureStackSettings(AzureSettings):
 
     custom_location: CustomLocation
     logical_network: LogicalNetworkId | LogicalNetwork
-    kubernetes_version: Version | None = None
-    ssh_key: PublicKey
+    kubernetes_version: Annotated[str, text_field("localVersion")] | None = None
+    ssh_key: Annotated[str, text_field("publicKey")]
     ssh_from: tuple[Prefix, ...] = ()
     control_plane: ControlPlane = ControlPlane()
     system: SystemPool = SystemPool()

@@ -18,7 +18,7 @@ OWN = OwnCluster(
     type=tokens.EMBEDDED,
     handler=Lazy("clusters.embedded.embedded_cluster.EmbeddedHandler"),
     notes="clusters",
-    remove=Lazy("clusters.embedded.embedded_cluster.remove"),
+    remove=Lazy("clusters.embedded.lifecycle.remove"),
 )
 KIND = Kind(
     settings=Lazy("clusters.embedded.cluster.EmbeddedSettings"),

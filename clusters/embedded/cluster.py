@@ -16,10 +16,10 @@ from clusters.cluster import Cluster, Remains
 from clusters.embedded import OWN, isolation
 from clusters.embedded.host import COREDNS_REQUESTS, KEPT_FREE, SYSTEM_RESERVED, image_reference
 from clusters.embedded.layout import Layout
-from clusters.nodes import Capacity, left, of_machine
+from clusters.nodes import Capacity, of_machine
 from clusters.operator import releases
 from core import manifests, tokens
-from core.fields import CONFIG, size
+from core.fields import CONFIG
 
 _INTERFACES = Path("/sys/class/net")
 _PROC = Path("/proc")
@@ -54,9 +54,8 @@ class Embedded(pulumi.CustomResource):
 
 def capacity(settings: EmbeddedSettings) -> Capacity:  # noqa: ARG001 (every kind's shape)
     """Return this machine's cores and memory, less what the kubelet and other pods have of it."""
-    cores, memory = of_machine()
-    memory -= size(SYSTEM_RESERVED) + size(KEPT_FREE)
-    return left(cores, memory, (COREDNS_REQUESTS, releases.REQUESTS))
+    kept = [{"cpu": "0", "memory": each} for each in (SYSTEM_RESERVED, KEPT_FREE)]
+    return of_machine().beside([*kept, COREDNS_REQUESTS, releases.REQUESTS])
 
 
 def provision(settings: EmbeddedSettings) -> Cluster:

@@ -55,12 +55,7 @@ class EmbeddedHandler(Handler):
             raise RuntimeError(f"{layout.directory} is no cluster's directory: nothing is removed")
         owner.require(layout.directory, state.get("owner"))
         context.status("ends processes, removes network and data")
-        lifecycle.remove(layout)
-
-
-def remove(directory: Path) -> None:
-    """Remove the cluster of that directory. Raises `RuntimeError` when something of it remains."""
-    lifecycle.remove(Layout(directory))
+        lifecycle.remove(layout.directory)
 
 
 def _layout(properties: Properties) -> Layout:

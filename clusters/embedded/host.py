@@ -48,12 +48,10 @@ def snapshotter(layout: Layout) -> str:
 
 def filesystem(path: Path, mountinfo: bytes | None = None) -> str:
     """The type of the file system that holds a path, such as ext4 (proc_pid_mountinfo(5))."""
-    best, found = -1, ""
-    for point, kind, _ in isolation.mounts(mountinfo):
-        # Each is mounted over the ones before it.
-        if path.is_relative_to(point) and len(point.parts) >= best:
-            best, found = len(point.parts), kind
-    return found
+    over = [each for each in isolation.mounts(mountinfo) if path.is_relative_to(each.point)]
+    # Each is mounted over the ones before it. In a chroot there may be none.
+    holding = max(reversed(over), key=lambda each: len(each.point.parts), default=None)
+    return "" if holding is None else holding.kind
 
 
 def require(layout: Layout) -> None:

@@ -58,6 +58,8 @@ class Layout:
         # Survives a reboot
         self.directory = directory
         self.pki = directory / "pki"
+        self.encryption = self.pki / "encryption.yaml"
+        """How the API server encrypts secrets at rest; holds the key."""
         self.config = directory / "config"
         self.cni = self.config / "cni"
         """Where containerd looks for the pods' network."""

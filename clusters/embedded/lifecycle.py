@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
@@ -29,17 +29,13 @@ from core.wait import until_well
 _until_well = partial(until_well, limit=180)
 """Waits for a step: of its seconds, a machine that is busy with other things takes some."""
 _LOCK_LIMIT = 120
+"""Seconds for others: a program that was left behind may still be at work on the cluster."""
 _APPLY_LIMIT = 20
 # What coredns does with names that are not of the cluster; slirp4netns asks the host's resolver.
 _RESOLVED = "forward . 10.0.2.3"
 _NO_SUCH_NAME = "template ANY ANY {\n            rcode NXDOMAIN\n        }"
 _KILL_LIMIT = 20
 """Seconds for the kernel to end processes that have been killed."""
-
-
-def _alone(layout: Layout) -> AbstractContextManager[None]:
-    """Keep others away: a program that was left behind may still be at work on the cluster."""
-    return files.locked(layout.directory / "lock", limit=_LOCK_LIMIT)
 
 
 def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
@@ -50,7 +46,7 @@ def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
     def reached(what: str) -> None:
         report(f"{what} ({time.monotonic() - started:.1f} s)")
 
-    with _alone(layout):
+    with files.locked(layout.directory / "lock", limit=_LOCK_LIMIT):
         is_running = network.is_there(layout) and supervisor.problem(layout) is None
         if not is_running:
             # Nothing can go on: what is left of the last time must not get in the way.
@@ -82,13 +78,13 @@ def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
         )
 
 
-def remove(layout: Layout) -> None:
-    """Remove the cluster and its data, if any; `RuntimeError` or `OSError` names what stays."""
-    exists = layout.directory.exists()
-    with _alone(layout) if exists else nullcontext():
-        halt(layout)
+def remove(directory: Path) -> None:
+    """Remove the cluster of a directory, if any; `RuntimeError` or `OSError` names what stays."""
+    exists = directory.exists()
+    with files.locked(directory / "lock", limit=_LOCK_LIMIT) if exists else nullcontext():
+        halt(Layout(directory))
         if exists:
-            shutil.rmtree(layout.directory)
+            shutil.rmtree(directory)
 
 
 def halt(layout: Layout) -> None:

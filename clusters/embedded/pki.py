@@ -66,10 +66,10 @@ def ensure(layout: Layout) -> None:
     signing = layout.key("service-account")
     if _load_key(signing) is None:
         _write_new_key(signing)
-    if not encryption_config(layout).exists():
+    if not layout.encryption.exists():
         secret = base64.b64encode(secrets.token_bytes(32)).decode()
         config = Template(Path(__file__).with_name("encryption.yaml").read_text())
-        files.write(encryption_config(layout), config.substitute(secret=secret), mode=0o600)
+        files.write(layout.encryption, config.substitute(secret=secret), mode=0o600)
 
 
 def problems(layout: Layout) -> list[str]:
@@ -99,11 +99,6 @@ def problem(layout: Layout, request: Request) -> str | None:
     except (InvalidSignature, ValueError):
         return "signed by an authority that has been replaced"
     return None
-
-
-def encryption_config(layout: Layout) -> Path:
-    """How the API server encrypts secrets at rest; holds the key."""
-    return layout.pki / "encryption.yaml"
 
 
 def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
@@ -142,9 +137,9 @@ def _issue(layout: Layout, request: Request) -> None:
     if request.hosts:
         names = [_general_name(host) for host in request.hosts]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    signer = layout.key(request.name if signs else request.authority)
-    signed = builder.sign(_load_key(signer), SHA256()).public_bytes(serialization.Encoding.PEM)
-    files.write(layout.certificate(request.name), signed.decode(), mode=0o644)
+    signed = builder.sign(_load_key(layout.key(request.authority)), SHA256())
+    pem = signed.public_bytes(serialization.Encoding.PEM).decode()
+    files.write(layout.certificate(request.name), pem, mode=0o644)
 
 
 def _write_new_key(path: Path) -> ec.EllipticCurvePrivateKey:

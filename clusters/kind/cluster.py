@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass
 from clusters.cli_clusters import cluster as machine
 from clusters.cli_clusters.cluster import ClusterName, Mount, PortMapping
 from clusters.cluster import Cluster
-from clusters.nodes import Capacity, left, of_machine
+from clusters.nodes import Capacity, of_machine
 from clusters.operator import releases
 from core import tokens
 from core.fields import CONFIG, Cpu, Image, Memory
@@ -67,14 +67,12 @@ class KindSettings:
 
 
 def capacity(settings: KindSettings) -> Capacity:
-    """Return what the nodes have for jobs: all cores, which they share, and a part of memory."""
+    """Return what each node for jobs has beside what is kept free, and what others request."""
     kept = {"cpu": "0", "memory": "0Mi"} | _kept(settings)
     requests = [_REQUESTS["every_node"], releases.REQUESTS, kept]
     if not settings.workers:
         requests += [_REQUESTS["control_plane"], _REQUESTS["dns"]]
-    nodes = settings.workers or settings.control_planes
-    cores, memory = of_machine()
-    return left(cores, memory // nodes, requests, nodes=nodes)
+    return of_machine(settings.workers or settings.control_planes).beside(requests)
 
 
 def config(settings: KindSettings) -> dict[str, Any]:

@@ -76,7 +76,16 @@ def decide(
     if requested == "install":
         return None
     if found.serves:
-        return _unseen(requested, found)
+        if found.deployed is None and found.judged is None:
+            # It may exist unseen; the gate finds out whether it answers.
+            return ExistingOperator()
+        raise _unfit(
+            requested,
+            "there are PyTorchJobs, but no operator that runs them: neither a Deployment with its "
+            "label, as far as this account may look, nor a webhook that judges them. Say install "
+            "to have it installed; or let the account get Deployments in the operator's "
+            "namespace, if it is older than 1.8 and has no webhook",
+        )
     if found.trainer:
         raise _unfit(
             requested,
@@ -91,20 +100,6 @@ def decide(
             "installed; say install or auto, or have whoever looks after the cluster install it",
         )
     return None
-
-
-def _unseen(requested: Requested, found: Found) -> ExistingOperator:
-    """Decide for a cluster with PyTorchJobs, and no operator that was seen."""
-    if found.deployed is None and found.judged is None:
-        # It may exist unseen; the gate finds out whether it answers.
-        return ExistingOperator()
-    raise _unfit(
-        requested,
-        "there are PyTorchJobs, but no operator that runs them: neither a Deployment with its "
-        "label, as far as this account may look, nor a webhook that judges them. Say install to "
-        "have it installed; or let the account get Deployments in the operator's namespace, if "
-        "it is older than 1.8 and has no webhook",
-    )
 
 
 def _others(requested: Requested, found: Found, namespace: str) -> ExistingOperator:

@@ -1,6 +1,7 @@
 """A cluster in machines or containers here, made by minikube (https://minikube.sigs.k8s.io)."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -11,7 +12,7 @@ from clusters.cli_clusters import cluster as machine
 from clusters.cli_clusters.cluster import ClusterName, Mount, PortMapping
 from clusters.cluster import Cluster
 from clusters.minikube.tool import CONTAINER_DRIVERS
-from clusters.nodes import Capacity, left
+from clusters.nodes import Capacity
 from clusters.operator import releases
 from core import tokens
 from core.fields import CONFIG, Memory, size
@@ -75,8 +76,8 @@ class MinikubeSettings(Consistent):
 
 def capacity(settings: MinikubeSettings) -> Capacity:
     """What each node has for jobs; of several, the first one's share is taken for all."""
-    requests = (_SYSTEM, releases.REQUESTS)
-    return left(settings.cpus, size(settings.memory), requests, nodes=settings.nodes)
+    whole = Capacity(Decimal(settings.cpus), size(settings.memory), nodes=settings.nodes)
+    return whole.beside((_SYSTEM, releases.REQUESTS))
 
 
 def inputs(settings: MinikubeSettings) -> dict[str, Any]:

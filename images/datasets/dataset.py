@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from core import files
 from core.context import Context
+from core.manifests import read
 from core.paths import cache_dir
 
 DESCRIPTION = "DATASET"
@@ -68,8 +67,7 @@ class Dataset:
     @classmethod
     def from_catalog(cls, name: str, sources: Sequence[Source], **more: Any) -> "Dataset":
         """Return the data set of that name in datasets.yaml, with where to get it."""
-        file = Path(__file__).with_name("datasets.yaml")
-        listed = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
+        listed = read(Path(__file__).with_name("datasets.yaml"))
         return cls(name, sources=sources, **listed[name], **more)
 
     @property

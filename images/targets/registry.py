@@ -158,14 +158,12 @@ class Registry(Target):
     def _authorization(self, challenge: str, path: str) -> dict[str, str]:
         """Return the header that a challenge requires; empty when no credentials match."""
         scheme, _, rest = challenge.partition(" ")
+        basic = {} if self._login is None else {"Authorization": f"Basic {self._login.auth}"}
         if scheme.lower() == "bearer":
-            return {"Authorization": f"Bearer {self._token(parse_dict_header(rest), path)}"}
-        return self._basic() if scheme.lower() == "basic" else {}
+            return {"Authorization": f"Bearer {self._token(parse_dict_header(rest), path, basic)}"}
+        return basic if scheme.lower() == "basic" else {}
 
-    def _basic(self) -> dict[str, str]:
-        return {} if self._login is None else {"Authorization": f"Basic {self._login.auth}"}
-
-    def _token(self, challenge: dict[str, str | None], path: str) -> str:
+    def _token(self, challenge: dict[str, str | None], path: str, basic: dict[str, str]) -> str:
         realm = str(challenge.get("realm"))
         if http.is_readable(realm):
             raise TargetError(
@@ -176,7 +174,7 @@ class Registry(Target):
             grant = {"grant_type": "refresh_token", "refresh_token": self._login.identity_token}
             response = http.ask("POST", realm, data={**scope, **grant, "client_id": "slipway"})
         else:
-            response = http.ask("GET", realm, params=scope, headers=self._basic())
+            response = http.ask("GET", realm, params=scope, headers=basic)
         if not response.ok:
             raise TargetError(
                 f"{self.server} gives no token ({response.status_code}); {self._remedy}"

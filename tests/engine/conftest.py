@@ -101,7 +101,7 @@ def cluster(
         made.heal()
         yield made
     finally:
-        lifecycle.remove(made.layout)
+        lifecycle.remove(made.layout.directory)
 
 
 @pytest.fixture(scope="session")

@@ -158,7 +158,7 @@ def test_secrets_are_encrypted_where_they_are_stored(cluster: TestCluster) -> No
     )
     assert f"{CANARY}-configmap".encode() in stored, "the test looks in the wrong place"
     assert f"{CANARY}-secret".encode() not in stored
-    assert pki.encryption_config(cluster.layout).stat().st_mode & 0o077 == 0
+    assert cluster.layout.encryption.stat().st_mode & 0o077 == 0
 
 
 def test_the_machines_kernel_parameters_are_left_alone(
@@ -343,7 +343,7 @@ def test_delete_leaves_nothing(cluster: TestCluster, kernel_before: list[str]) -
     assert len(running) > 10
     assert len(namespaces) == 2, "the node's and coredns's"
 
-    lifecycle.remove(layout)
+    lifecycle.remove(layout.directory)
 
     assert [process for process in running if process.runs_still()] == []
     assert [process for process in everyone() if process.namespace in namespaces] == []
@@ -364,4 +364,4 @@ def test_delete_leaves_nothing(cluster: TestCluster, kernel_before: list[str]) -
 
 
 def test_delete_of_what_is_not_there_succeeds(cluster: TestCluster) -> None:
-    lifecycle.remove(cluster.layout)
+    lifecycle.remove(cluster.layout.directory)

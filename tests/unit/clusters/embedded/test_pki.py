@@ -36,7 +36,7 @@ def test_every_certificate_is_signed_by_its_authority(layout: Layout) -> None:
 
 
 def test_keys_are_their_owners_alone(layout: Layout) -> None:
-    secret = [*layout.pki.glob("*.key"), pki.encryption_config(layout)]
+    secret = [*layout.pki.glob("*.key"), layout.encryption]
     assert len(secret) == len(requests(layout)) + 2
     assert {stat.S_IMODE(path.stat().st_mode) for path in secret} == {0o600}
     assert stat.S_IMODE(layout.pki.stat().st_mode) == 0o700
@@ -133,7 +133,7 @@ def test_a_new_authority_has_everything_under_it_made_anew(layout: Layout) -> No
 
 
 def test_keys_that_data_depends_on_are_never_made_anew(layout: Layout) -> None:
-    kept = [pki.encryption_config(layout), layout.key("service-account")]
+    kept = [layout.encryption, layout.key("service-account")]
     before = [path.read_bytes() for path in kept]
     for path in layout.pki.iterdir():
         if path not in kept:

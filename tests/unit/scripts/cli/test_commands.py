@@ -357,7 +357,7 @@ def test_down_removes_a_cluster_that_the_state_does_not_know(
 ) -> None:
     directory = state / "clusters" / "dev"
     owner.claim(directory, "slipway/dev")
-    monkeypatch.setattr("clusters.embedded.embedded_cluster.remove", shutil.rmtree)
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", shutil.rmtree)
     assert down.down("dev") == 0
     assert not directory.exists()
 
@@ -368,7 +368,7 @@ def test_down_removes_a_cluster_that_is_called_after_the_stack_though_its_note_w
     """Its programs write new files into a directory that is deleted under them."""
     directory = state / "clusters" / "dev"
     (directory / "config").mkdir(parents=True)
-    monkeypatch.setattr("clusters.embedded.embedded_cluster.remove", shutil.rmtree)
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", shutil.rmtree)
     assert down.down("dev") == 0
     assert not directory.exists()
 
@@ -384,7 +384,7 @@ def test_down_removes_what_runs_of_a_cluster_whose_directory_was_deleted(
     """All that it has on the machine is named after that directory."""
     gone: list[Path] = []
     monkeypatch.setattr("clusters.embedded.cluster.remains", lambda *_: {} if gone else left)
-    monkeypatch.setattr("clusters.embedded.embedded_cluster.remove", gone.append)
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", gone.append)
     assert down.down("dev") == 0
     assert gone == [state / "clusters" / "dev"] * removed
     said = f"Removing what is left of the cluster of the deleted {state}/clusters/dev."
@@ -398,7 +398,7 @@ def test_down_fails_with_the_reason_why_a_cluster_could_not_be_removed(
         raise RuntimeError(f"{directory.name} is not wholly gone")
 
     owner.claim(state / "clusters" / "dev", "slipway/dev")
-    monkeypatch.setattr("clusters.embedded.embedded_cluster.remove", remove)
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", remove)
     assert down.down("dev") == 1
     assert "dev is not wholly gone" in capsys.readouterr().err
 
@@ -409,7 +409,7 @@ def test_down_leaves_what_is_not_the_stacks_own(
 ) -> None:
     """A cluster of another stack, one that no stack is known to have made, or no cluster at all."""
     removed: list[object] = []
-    monkeypatch.setattr("clusters.embedded.embedded_cluster.remove", removed.append)
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", removed.append)
     monkeypatch.setattr(down, "cluster_of", lambda _: {"kind": "embedded", "name": name})
     owner.claim(state / "clusters" / "shared", "slipway/other")
     (state / "clusters" / "nobodys").mkdir()

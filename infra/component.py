@@ -14,7 +14,7 @@ from core import tokens
 from core.handler import UNKNOWN
 from core.problem import Path, Problem, located
 from infra.program import declare
-from infra.provider.engine import plain
+from infra.provider.engine import plain, plain_map
 from infra.settings import SettingsError, StackSettings, parse
 
 OUTPUTS = ("jobs", "cluster", "kubeconfig", "skipped", "notRun")
@@ -27,7 +27,12 @@ async def construct(request: ConstructRequest) -> ConstructResponse:
     """
     component = pulumi.ComponentResource(tokens.TRAINING, request.name, None, request.options)
     outputs: dict[str, Any] = dict.fromkeys(OUTPUTS, rpc.UNKNOWN)
-    if not (late := _late(request.inputs)):
+    late = [
+        located("", place)
+        for place, each in _leaves(request.inputs)
+        if plain(each) is UNKNOWN and not _is_kept(place, each)
+    ]
+    if not late:
         settings.set_root_resource(component)
         settings.SETTINGS.monitor = _Named(settings.get_monitor(), request.name)
         # To clusters, archives and stores each component is a stack of its own.
@@ -47,10 +52,7 @@ async def construct(request: ConstructRequest) -> ConstructResponse:
 
 
 class _Named:
-    """A resource monitor for what is in a component.
-
-    It calls each resource after the component, since a URN has the types of its parents alone.
-    """
+    """A resource monitor that names each after its component: a URN has only its parents' types."""
 
     def __init__(self, monitor: Any, name: str) -> None:
         self._monitor = monitor
@@ -67,7 +69,7 @@ class _Named:
 
 def _parsed(name: str, inputs: Mapping[str, PropertyValue]) -> StackSettings:
     """Return the settings in a component's inputs, or raise `SettingsError`."""
-    values = {key: plain(value) for key, value in inputs.items()}
+    values = plain_map(inputs)
     secrets = values.pop("secrets", {})
     if secrets is UNKNOWN:  # those that jobs name, as far as a preview is concerned
         named = (each for place, each in _leaves(inputs) if place[-1] == "config")
@@ -80,7 +82,7 @@ def _parsed(name: str, inputs: Mapping[str, PropertyValue]) -> StackSettings:
             "by a key that a job's `env` names: TOKEN: {config: hfToken}",
         )
         for place, each in _leaves(inputs)
-        if each.is_secret and not _is_kept(place) and not _has_kubeconfig(each, place)
+        if each.is_secret and not _is_kept(place, each)
     ]
     known, source = [f"slipway:{key}" for key in secrets], f"the inputs of {tokens.TRAINING} {name}"
     try:
@@ -91,25 +93,11 @@ def _parsed(name: str, inputs: Mapping[str, PropertyValue]) -> StackSettings:
         raise SettingsError(problems, source) from None
 
 
-def _late(inputs: Mapping[str, PropertyValue]) -> list[str]:
-    """Return which inputs are not known yet, but for those that are needed only by `up`."""
-    return [
-        located("", place)
-        for place, each in _leaves(inputs)
-        if plain(each) is UNKNOWN and not _is_kept(place)
-    ]
-
-
-def _is_kept(place: Path) -> bool:
+def _is_kept(place: Path, value: PropertyValue) -> bool:
     """Return whether what is there may be a secret, and known to `up` alone."""
+    if place == ("cluster",):  # which a secret kubeconfig makes one, too
+        return isinstance(value.value, Mapping) and "kubeconfig" in value.value
     return place[0] == "secrets" or place[:2] == ("cluster", "kubeconfig")
-
-
-def _has_kubeconfig(value: PropertyValue, place: Path) -> bool:
-    """Return whether these are a cluster's settings, which a secret kubeconfig makes one, too."""
-    if place != ("cluster",) or not isinstance(value.value, Mapping):
-        return False
-    return "kubeconfig" in value.value
 
 
 def _leaves(
@@ -119,9 +107,7 @@ def _leaves(
     for key, value in values.items() if isinstance(values, Mapping) else enumerate(values):
         place = (*above, key)
         yield place, value
-        if isinstance(value.value, Mapping) or (
-            isinstance(value.value, Sequence) and not isinstance(value.value, str)
-        ):
+        if isinstance(value.value, Mapping | Sequence) and not isinstance(value.value, str):
             yield from _leaves(value.value, place)
 
 

@@ -32,8 +32,7 @@ def declare(configured: StackSettings) -> dict[str, pulumi.Input[Any]]:
     provider = cluster.provider
     ready = required(provider, "nothing is created in the cluster, because it is not ready")
     on_cluster = pulumi.ResourceOptions(providers=[provider], depends_on=ready)
-    inside = pulumi.ResourceOptions(provider=provider, depends_on=ready)
-    own = declare_all(cluster.objects, inside)
+    own = declare_all(cluster.objects, pulumi.ResourceOptions(provider=provider, depends_on=ready))
 
     images = TrainerImages(cluster.image_target, configured.torch)
     namespace = job_namespace(cluster, on_cluster)

@@ -1,9 +1,8 @@
 """The stack's configuration as values, or one error with all problems. Nothing else reads it."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, TypeVar
 
 import pulumi
@@ -99,7 +98,7 @@ def parse(
         problems += lost_inputs(configured.jobs, "slipway:jobs")
     named = _named_secrets(configured.jobs)
     problems += _misplaced(config, secrets, named.values())
-    problems += _not_secret(named, config, secrets, partial(remedy.format, stack=stack))
+    problems += _not_secret(named, config, secrets, remedy.replace("{stack}", stack))
     table = None
     if prices.KEY in config:
         table = _valid(prices.read(_decoded(config[prices.KEY])), problems)
@@ -152,20 +151,17 @@ def _misplaced(
 
 
 def _not_secret(
-    named: Mapping[str, str],
-    config: Mapping[str, str],
-    secrets: Collection[str],
-    remedy: Callable[..., str],
+    named: Mapping[str, str], config: Mapping[str, str], secrets: Collection[str], remedy: str
 ) -> Iterator[Problem]:
     """Yield where jobs name, by place, what the configuration has not or not as a secret."""
     for place, name in named.items():
-        key = f"slipway:{name}"
+        key, advice = f"slipway:{name}", remedy.format(name=name)
         if name in _KEYS:
             text = f"{quote(name)} is a key of Slipway's own; give the secret another"
         elif key not in config:
-            text = f"the configuration has no {quote(name)}; {remedy(name=name)}"
+            text = f"the configuration has no {quote(name)}; {advice}"
         elif key not in secrets:
-            text = f"{quote(name)} is in the configuration unencrypted; {remedy(name=name)} again"
+            text = f"{quote(name)} is in the configuration unencrypted; {advice} again"
         else:
             continue
         yield Problem(place, text)
@@ -211,9 +207,7 @@ def _cluster(
         text = f"is missing; {source} has one, to be copied from there"
         if not any(name.startswith("slipway:") for name in config):
             # Pulumi itself created the stack, without any settings.
-            text = (
-                f"is missing; take the settings of {source}: `cp {source} Pulumi.{template.name}`"
-            )
+            text = f"is missing; take the settings of {source}: `cp {source} Pulumi.{stack}.yaml`"
         problems.append(Problem(key, text))
         return None
     section = _section(config, key, problems)

@@ -131,8 +131,7 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke
     spent = cap.hourly * sum(step.seconds for step in summary.steps) / 3600
     costs = {"currency": cap.currency, "max": f"{cap.most:g}", "hourly": f"{cap.hourly:.3f}"}
     costs["nodes"] = f"{spent:.3f}"
-    document = {**summary.document, "cost": costs, "requests": calls}
-    return summary, json.dumps(document, indent=1)
+    return summary, json.dumps({**summary.document, "cost": costs, "requests": calls}, indent=1)
 
 
 def main() -> int:

@@ -38,12 +38,10 @@ def requests(lines: Iterable[str], step: str) -> Iterator[dict[str, Any]]:
     the program), the `request`, the `answer`, `errors` and `seconds`.
     """
     # Half a line may be at the end.
-    entries = [
-        each for each in map(json_map, lines) if each.get("progress") == "response_completed"
-    ]
+    ended = [each for each in map(json_map, lines) if each.get("progress") == "response_completed"]
     # A plugin may repeat in an error, or in another answer, what it marked as a secret once.
-    secrets = sorted({text for each in entries for text in _secrets(each)}, key=len, reverse=True)
-    for entry in entries:
+    secrets = sorted({text for each in ended for text in _secrets(each)}, key=len, reverse=True)
+    for entry in ended:
         called, asked = _METHOD.fullmatch(str(entry.get("method"))), entry.get("request") or {}
         # In a URN a resource's type follows those of its parents. A function has a token instead.
         *_, types, name = str(asked.get("urn", f"::{asked.get('tok')}::")).split("::", 3)

@@ -55,7 +55,13 @@ def passphrase_file() -> Path:
 
 def prepare() -> None:
     """Create what is missing, readable by no other user; raise where a passphrase has gone."""
-    _decline_logs(pulumi_home() / "logs")
+    # Pulumi logs every command at its highest level: up to 500 MB, not all encrypted. It has no
+    # setting against that, but goes on without the directory (docs/architecture.md).
+    logs = pulumi_home() / "logs"
+    if logs.is_dir():
+        shutil.rmtree(logs)
+    logs.parent.mkdir(parents=True, exist_ok=True)
+    logs.touch()
     files.private_directory(state_dir())
     files.private_directory(backend())
     file = passphrase_file()
@@ -70,17 +76,6 @@ def prepare() -> None:
             f"Put it back, or give them up: end their clusters and delete {backend()}."
         )
     files.write(file, secrets.token_urlsafe(32) + "\n", mode=0o600)
-
-
-def _decline_logs(directory: Path) -> None:
-    """Keep Pulumi from logging every command at its highest level: up to 500 MB, not all encrypted.
-
-    It has no setting for that, but goes on without the directory (docs/architecture.md).
-    """
-    if directory.is_dir():
-        shutil.rmtree(directory)
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    directory.touch()
 
 
 def exports(given: Mapping[str, str]) -> dict[str, str]:

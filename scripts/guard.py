@@ -42,8 +42,7 @@ def start(arguments: list[str]) -> None:
             _enter()
             _prove()
         except (OSError, ValueError, CommandFailed) as error:
-            sys.stderr.write(_UNGUARDED.format(error))
-            sys.stderr.flush()
+            print(_UNGUARDED.format(error), end="", file=sys.stderr, flush=True)
     os.execv(arguments[0], arguments)  # noqa: S606  # a shell would be one more process
 
 

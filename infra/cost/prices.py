@@ -78,8 +78,7 @@ class PriceTable(Consistent):
                 yield contradiction(("prices", index, "source"), text, "sources")
             for kind, amounts in (("hourly", tariff.hourly), ("spot", tariff.spot)):
                 for size in amounts:
-                    node = (kind, tariff.provider, tariff.region, size)
-                    first = seen.setdefault(node, index)
+                    first = seen.setdefault((kind, tariff.provider, tariff.region, size), index)
                     if first != index:
                         text = f"has a price in prices[{first}] already; remove one of them"
                         yield contradiction(("prices", index, kind, size), text, "sources")

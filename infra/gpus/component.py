@@ -28,7 +28,12 @@ def provide_gpus(
 ) -> GpuReady:
     """Declare NVIDIA's device plugin, unless installed otherwise, and the wait for the GPUs."""
     parent = pulumi.ComponentResource(tokens.GPUS, "gpus", None, opts)
-    manifests = _plugin(pool, cluster) if pool.device_plugin else []
+    manifests: list[Manifest] = []
+    if pool.device_plugin:
+        image = cluster.images.get(PLUGIN, DEVICE_PLUGIN)
+        # Out of a private registry where that has it.
+        pull = cluster.pull_secret if image in cluster.mirrors else None
+        manifests = device_plugin(pool, cluster.mirrors.get(image, image), pull)
     made = [*after]
     for manifest in manifests:
         made.append(declare(manifest, ResourceOptions(parent=parent, depends_on=[*made])))
@@ -39,8 +44,7 @@ def provide_gpus(
         "rollout": digest([each for each in manifests if each["kind"] != "Secret"]),
         "cuda": None,
     }
-    hidden = ["kubeconfig"]
-    own = ResourceOptions(parent=parent, depends_on=made, additional_secret_outputs=hidden)
+    own = ResourceOptions(parent=parent, depends_on=made, additional_secret_outputs=["kubeconfig"])
     ready = GpuReady(tokens.GPU_READY, "gpus", properties, own)
     parent.register_outputs({})
     return ready
@@ -77,10 +81,3 @@ def judge_cuda(
             "image has no CUDA, or it was started with --no-cuda"
         )
     return before
-
-
-def _plugin(pool: GpuPool, cluster: Cluster) -> list[Manifest]:
-    """Return the device plugin, out of a private registry where that has it."""
-    image = cluster.images.get(PLUGIN, DEVICE_PLUGIN)
-    pull = cluster.pull_secret if image in cluster.mirrors else None
-    return device_plugin(pool, cluster.mirrors.get(image, image), pull)

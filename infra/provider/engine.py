@@ -39,7 +39,7 @@ class EngineContext:
     def status(self, message: str) -> None:
         if self._shown != message:
             self._shown = message
-            self._log(message, engine_pb2.INFO, ephemeral=True)
+            self._log(message, severity=engine_pb2.INFO, ephemeral=True)
 
     def info(self, message: str) -> None:
         self._once(message, engine_pb2.INFO)
@@ -51,19 +51,11 @@ class EngineContext:
         if (self.urn, message) not in self.printed:
             self.printed.add((self.urn, message))
             self._shown = None
-            self._log(message, severity)
+            self._log(message, severity=severity)
 
-    def _log(
-        self, message: str, severity: engine_pb2.LogSeverity.ValueType, *, ephemeral: bool = False
-    ) -> None:
-        self.engine.Log(
-            engine_pb2.LogRequest(
-                severity=severity,
-                message=printable(as_typed(message)),
-                urn=self.urn,
-                ephemeral=ephemeral,
-            )
-        )
+    def _log(self, message: str, **how: Any) -> None:
+        text = printable(as_typed(message))
+        self.engine.Log(engine_pb2.LogRequest(message=text, urn=self.urn, **how))
 
 
 def complete(value: struct_pb2.Value) -> None:

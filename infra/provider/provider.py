@@ -18,7 +18,7 @@ from infra.provider.engine import EngineContext, plain_map, wrap_map
 
 SCHEMA = CHECKOUT / "sdk/schema.json"
 """What other people's programs may use; `python -m tests.docs.schemas` writes it."""
-_COMPONENTS: Mapping[str, Lazy] = {tokens.TRAINING: Lazy("infra.component.construct")}
+_CONSTRUCT = Lazy("infra.component.construct")
 
 
 class SlipwayProvider(protocol.Provider):
@@ -79,7 +79,7 @@ class SlipwayProvider(protocol.Provider):
     async def create(self, request: protocol.CreateRequest) -> protocol.CreateResponse:
         handler, inputs, made = self._handler(request), request.properties, ""
         if request.preview:
-            outputs = await self._preview(handler, request.urn, None, inputs)
+            outputs = await self._preview(request, None, inputs)
         else:
             made, outputs = await asyncio.to_thread(
                 handler.create, self._whole(request.urn, inputs), self._context(request.urn)
@@ -89,7 +89,7 @@ class SlipwayProvider(protocol.Provider):
     async def update(self, request: protocol.UpdateRequest) -> protocol.UpdateResponse:
         handler, state = self._handler(request), plain_map(request.olds)
         if request.preview:
-            outputs = await self._preview(handler, request.urn, state, request.news)
+            outputs = await self._preview(request, state, request.news)
         else:
             inputs = self._whole(request.urn, request.news)
             context = self._context(request.urn)
@@ -97,14 +97,11 @@ class SlipwayProvider(protocol.Provider):
         return protocol.UpdateResponse(_properties(handler, request.news, outputs))
 
     async def _preview(
-        self,
-        handler: Handler,
-        urn: str,
-        state: Properties | None,
-        inputs: Mapping[str, PropertyValue],
+        self, request: Any, state: Properties | None, inputs: Mapping[str, PropertyValue]
     ) -> Properties:
-        plain, shown = self._whole(urn, inputs), plain_map(inputs, hide_secrets=True)
-        return await asyncio.to_thread(handler.preview, state, plain, shown, self._context(urn))
+        preview, context = self._handler(request).preview, self._context(request.urn)
+        plain, shown = self._whole(request.urn, inputs), plain_map(inputs, hide_secrets=True)
+        return await asyncio.to_thread(preview, state, plain, shown, context)
 
     async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:
         handler, state = self._handler(request), plain_map(request.properties)
@@ -120,11 +117,9 @@ class SlipwayProvider(protocol.Provider):
         await asyncio.to_thread(self._handler(request).delete, state, self._context(request.urn))
 
     async def construct(self, request: protocol.ConstructRequest) -> protocol.ConstructResponse:
-        if request.resource_type not in _COMPONENTS:
-            raise LookupError(
-                f"no component {request.resource_type!r}; there is {', '.join(_COMPONENTS)}"
-            )
-        make = await asyncio.to_thread(_COMPONENTS[request.resource_type].load)
+        if request.resource_type != tokens.TRAINING:
+            raise LookupError(f"no component {request.resource_type!r}; there is {tokens.TRAINING}")
+        make = await asyncio.to_thread(_CONSTRUCT.load)
         made: protocol.ConstructResponse = await make(request)
         return made
 
@@ -155,7 +150,6 @@ def response(changes: list[Change]) -> protocol.DiffResponse:
 
 
 def _difference(change: Change) -> protocol.PropertyDiff:
-    kind = f"{change.kind}_replace" if change.replace else change.kind
-    return protocol.PropertyDiff(
-        protocol.PropertyDiffKind[kind.upper()], input_diff=not change.drift
-    )
+    name = f"{change.kind}_replace" if change.replace else change.kind
+    kind = protocol.PropertyDiffKind[name.upper()]
+    return protocol.PropertyDiff(kind, input_diff=not change.drift)

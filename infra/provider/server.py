@@ -118,8 +118,7 @@ def serve(
     provider = make(engine_pb2_grpc.EngineStub(channel))
 
     async def run() -> None:
-        executor = ThreadPoolExecutor(_PARALLEL_RESOURCES)
-        asyncio.get_running_loop().set_default_executor(executor)
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_PARALLEL_RESOURCES))
         server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", _MESSAGE_LIMIT),
@@ -164,8 +163,7 @@ def is_trusted(peer: str) -> bool:
 def _owners(address: str, port: int) -> Iterator[int]:
     """Yield the user IDs of the sockets with this address."""
     # proc(5), /proc/net/tcp: the address is a number in the machine's order of bytes.
-    number = int.from_bytes(socket.inet_aton(address), sys.byteorder)
-    local = f"{number:08X}:{port:04X}"
+    local = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}:{port:04X}"
     for table in _TABLES:
         for line in table.read_text().splitlines()[1:]:
             fields = line.split()

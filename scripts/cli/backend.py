@@ -67,16 +67,6 @@ class Cli:
         return [*guard.command(toolchain.path("pulumi")), *arguments, *where]
 
 
-@dataclass(frozen=True)
-class Lock:
-    """A lock on a stack: its file, and which process holds it, where, since when."""
-
-    file: Path
-    pid: int
-    hostname: str
-    timestamp: str
-
-
 def exists(stack: str) -> bool:
     """Whether a stack exists, empty or not."""
     return state_file(stack).exists()
@@ -107,13 +97,15 @@ def name_of(resource: Mapping[str, Any]) -> str:
     return str(resource["urn"]).rsplit("::", 1)[-1]
 
 
-def locks(stack: str) -> list[Lock]:
-    """The locks on a stack; more than one only while processes race for it."""
-    found = []
+def locks(stack: str) -> dict[Path, dict[str, Any]]:
+    """The locks on a stack, by their files; more than one only while processes race for it.
+
+    Each has the `pid` of the process that holds it, its `hostname`, and the `timestamp`.
+    """
+    found = {}
     for file in sorted(lock_directory(stack).glob("*.json")):
         with suppress(FileNotFoundError):  # its holder has released it meanwhile
-            lock = json.loads(file.read_text())
-            found.append(Lock(file, lock["pid"], lock["hostname"], lock["timestamp"]))
+            found[file] = json.loads(file.read_text())
     return found
 
 

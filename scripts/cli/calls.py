@@ -31,8 +31,7 @@ def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
     try:
         target = f"scripts.{function}"
         if command in _ANY_FOLDER:
-            code: int = resolve_name(target)(**arguments)
-            return code
+            return int(resolve_name(target)(**arguments))
         return _on_stack(command, target, arguments)
     except BrokenPipeError:
         # Whoever read has enough, as `head` has. Python would complain at its end.

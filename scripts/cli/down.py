@@ -3,8 +3,10 @@
 import json
 import shutil
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from clusters.cluster import OwnCluster
 from clusters.kinds import CLUSTERS, default_name
 from core.manifests import called
 from core.paths import project_name
+from core.problem import raised
 from core.process import CommandFailed
 from core.toolchain import ToolMissing
 from infra import settings
@@ -96,10 +99,9 @@ def _remove_cluster(stack: str, what: str) -> int:
         # All that a cluster has on this machine is named after its directory.
         what = what if directory.exists() else "what is left of the cluster of the deleted"
         echo(f"Removing {what} {directory}.")
-        try:
-            own.remove(directory)
-        except (RuntimeError, OSError, ToolMissing) as error:
-            echo(str(error))
+        why = raised(partial(own.remove, directory), RuntimeError, OSError, ToolMissing)
+        if why is not None:
+            echo(why)
             return 1
     return 0
 
@@ -122,8 +124,7 @@ def _cluster_directory(stack: str) -> Path | None:
     directory = own.directory(name)
     if not directory.exists():
         runs_here = CLUSTERS[str(section["kind"])].runs_on_host
-        is_left = runs_here and any(_of_cluster(stack, section).values())
-        return directory if is_left else None
+        return directory if runs_here and any(_of_cluster(stack, section).values()) else None
     made_by = owner.stack_of(directory)
     # One that is called after the stack is no other stack's, though its note was deleted with more.
     is_deleted = not (directory / owner.NOTE).exists() and "name" not in section
@@ -150,17 +151,17 @@ def temporary_config(stack: str) -> Iterator[None]:
         return
     repair_files(stack)
     try:
-        try:
-            backend.Cli(stack).query("config", "refresh")
+        why = raised(partial(backend.Cli(stack).query, "config", "refresh"), CommandFailed)
+        if why is None:
             echo(f"{file.name} is missing; using the settings of the stack's last update.")
-        except CommandFailed as error:
-            if not template(stack).exists():
-                raise CommandError(
-                    f"{file.name} is missing, and can't be restored: {error}\nCopy one of "
-                    f"{template(stack).parent.name}/ to it, write into it which cluster the stack "
-                    "had, and run the command again."
-                ) from error
+        elif template(stack).exists():
             shutil.copyfile(template(stack), file)
+        else:
+            raise CommandError(
+                f"{file.name} is missing, and can't be restored: {why}\nCopy one of "
+                f"{template(stack).parent.name}/ to it, write into it which cluster the stack "
+                "had, and run the command again."
+            )
         yield
     finally:
         file.unlink(missing_ok=True)
@@ -176,8 +177,7 @@ def prove(stack: str, cluster: Mapping[str, Any]) -> bool:
         listed = "".join(f"\n  {thing}" for thing in left)
         echo(f"Left of {stack}, each with the command that removes it:{listed}")
         return False
-    kinds = ", ".join(f"0 {kind}" for kind in found)
-    echo(f"Nothing of {stack} is left: {kinds}.")
+    echo(f"Nothing of {stack} is left: {', '.join(f'0 {kind}' for kind in found)}.")
     return True
 
 
@@ -191,10 +191,9 @@ def _of_cluster(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _remains(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
-    found = _of_cluster(stack, cluster)
+    found = defaultdict(list, _of_cluster(stack, cluster))
+    hosts = orphans(project.directory())
+    found["processes"] += [f"process {pid}, without its pulumi: kill {pid}" for pid in hosts]
     kept = [*backend.files(stack), *filter(Path.exists, [archive.of_stack(stack)])]
-    hosts = [
-        f"process {pid}, without its pulumi: kill {pid}" for pid in orphans(project.directory())
-    ]
-    ours = {"processes": hosts, "files": [f"{path}: rm -r {path}" for path in kept]}
-    return {**found, **{kind: [*found.get(kind, []), *things] for kind, things in ours.items()}}
+    found["files"] += [f"{path}: rm -r {path}" for path in kept]
+    return found

@@ -10,7 +10,7 @@ import click
 
 from clusters.kinds import CLUSTERS, settings_of_template
 from core.paths import CHECKOUT, project_dir
-from core.problem import Problem, choices, quote
+from core.problem import choices, quote
 from infra.settings import SettingsError
 from jobs.config import CATALOG
 from scripts.cli.backend import exists
@@ -41,7 +41,7 @@ def init(
     processes: int = _answer("Ranks", ranks, 2, click.IntRange(min=1))
     program = Path(script)
     if problems := [*_problems(kind, program, build=build)]:
-        raise CommandError("\n".join(["Nothing was written:", *map(str, problems)]))
+        raise CommandError("\n".join(["Nothing was written:", *problems]))
     own_image = {"build": {"context": str(program.parent)}}
     job = {**(own_image if build else {"script": script}), "workers": processes - 1}
     image = {program.with_name("Dockerfile"): "Dockerfile"} if build else {}
@@ -59,17 +59,16 @@ def init(
     return 0
 
 
-def _problems(kind: str, program: Path, *, build: bool) -> Iterator[Problem]:
+def _problems(kind: str, program: Path, *, build: bool) -> Iterator[str]:
     if kind not in CLUSTERS:
-        text = f"{quote(kind)} is not a kind of cluster; {choices(kind, CLUSTERS.keys())}"
-        yield Problem("--cluster", text)
+        yield f"--cluster: {quote(kind)} is not a kind of cluster; {choices(kind, CLUSTERS.keys())}"
     takes = None
     if program.suffix != ".py" and (build or not (project_dir() / program).is_dir()):
         takes = "a Python file (.py)"
     elif build and program.parent == Path():
         takes = "a file in a folder, such as train/train.py, with --build: all in it is the image's"
     if takes is not None:
-        yield Problem("--script", f"{quote(str(program))} is not allowed; it takes {takes}")
+        yield f"--script: {quote(str(program))} is not allowed; it takes {takes}"
 
 
 def _answer(question: str, given: object, default: object, kind: Any) -> Any:

@@ -16,6 +16,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.parse import quote
 
 from core import files
@@ -52,14 +53,14 @@ def recover(cli: backend.Cli) -> None:
     """Makes a stack ready for the next command; one that does not exist yet is."""
     repair_files(cli.stack)
     found = backend.locks(cli.stack)
-    for each in found:
-        require_stale(each, cli.stack)
+    for lock in found.values():
+        require_stale(lock, cli.stack)
     if found:
         echo(f"Removed the lock on stack {cli.stack}, left by a pulumi process that was killed.")
-    for each in found:
+    for file in found:
         # `pulumi cancel` would also remove one that another command has taken meanwhile.
-        each.file.unlink(missing_ok=True)
-        each.file.with_name(f"{each.file.name}.attrs").unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
+        file.with_name(f"{file.name}.attrs").unlink(missing_ok=True)
     end_orphans(project.directory())  # a preview that was killed leaves no lock
     pending = backend.rows(backend.exported(cli.stack), "pending_operations")
     if pending:
@@ -81,20 +82,21 @@ def _require_passphrase(cli: backend.Cli) -> None:
             cli.query("config", "set", "--secret", "--config-file", copy, "probe", "x")
 
 
-def require_stale(lock: backend.Lock, stack: str) -> None:
+def require_stale(lock: Mapping[str, Any], stack: str) -> None:
     """Raises `CommandError` unless the lock's holder ran on this machine and is gone."""
-    if lock.hostname != socket.gethostname():
+    pid, host, since = (lock[key] for key in ("pid", "hostname", "timestamp"))
+    if host != socket.gethostname():
         raise CommandError(
-            f"Stack {stack} is locked by process {lock.pid} on {lock.hostname} since "
-            f"{lock.timestamp}. If that has ended: pulumi cancel --stack {stack}"
+            f"Stack {stack} is locked by process {pid} on {host} since {since}. "
+            f"If that has ended: pulumi cancel --stack {stack}"
         )
     # After a reboot the number may be another program's.
-    if "pulumi" in _process(lock.pid).get("Name", ""):
+    if "pulumi" in _process(pid).get("Name", ""):
         # Its first word: more may have a secret in it, as `pulumi config set` has.
-        word = Path(f"/proc/{lock.pid}/cmdline").read_text(errors="replace").split("\0")[1:2]
+        word = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")[1:2]
         raise CommandError(
-            f"Stack {stack} is in use by process {lock.pid} ({' '.join(['pulumi', *word])}) since "
-            f"{lock.timestamp}. {_WAYS}"
+            f"Stack {stack} is in use by process {pid} ({' '.join(['pulumi', *word])}) since "
+            f"{since}. {_WAYS}"
         )
 
 

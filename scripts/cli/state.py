@@ -62,9 +62,7 @@ class StackState:
         """Return what `pulumi stack export` printed."""
         resources, pending = rows(export, "resources"), rows(export, "pending_operations")
         found = {each.name: each for each in _jobs(resources, pending)}
-        outputs = next(
-            (_outputs(each) for each in resources if each["type"] == "pulumi:pulumi:Stack"), {}
-        )
+        stacks = [_outputs(each) for each in resources if each["type"] == "pulumi:pulumi:Stack"]
         # The cluster's own: the stack's outputs appear only when `up` has ended.
         kubeconfigs = (_plain(_outputs(each).get("kubeconfig")) for each in resources)
         namespaces = [name_of(each) for each in resources if _NAMESPACE in each["urn"]]
@@ -81,7 +79,7 @@ class StackState:
             next((each for each in kubeconfigs if isinstance(each, str)), None),
             namespaces[0] if namespaces else None,
             found,
-            skipped=outputs.get("skipped") or {},
+            skipped=(stacks[0].get("skipped") or {}) if stacks else {},
             # The smallest of those that the stack has.
             trainer=trainers[min(trainers, key=len)] if trainers else None,
         )

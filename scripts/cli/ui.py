@@ -126,10 +126,9 @@ def _forwarded(line: Sequence[str], text: str) -> str | None:
                 assert process.stdout is not None  # noqa: S101 - a pipe
                 for printed in process.stdout:
                     if printed.startswith("Forwarding"):
-                        is_ready = True
-                        if text:
+                        if text and not is_ready:
                             print(text, flush=True)
-                        text = ""
+                        is_ready = True
             finally:
                 process.terminate()
         complaints.seek(0)

@@ -116,8 +116,7 @@ def site_packages(venv: Path) -> Path:
 
 
 def _pip(venv: Path, *arguments: "str | Path") -> None:
-    python = venv / "bin" / "python"
-    _run(python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments)
+    _run(venv / "bin/python", "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments)
 
 
 def _run(*command: "str | Path") -> None:

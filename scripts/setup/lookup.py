@@ -91,8 +91,7 @@ def _find_directory(tool: Tool) -> Entry | Problem:
 def _find_beside(tool: Tool, leader: Entry | None) -> Entry | Problem:
     """A part of another tool's distribution is taken only from beside that tool."""
     if leader is None or leader.origin != "on PATH":
-        why = f"no {tool.beside} on PATH that it could belong to"
-        return Problem(tool.name, why, tool.hint)
+        return Problem(tool.name, f"no {tool.beside} on PATH that it could belong to", tool.hint)
     program = Path(os.path.realpath(leader.path)).parent / tool.name
     if not os.access(program, os.X_OK):
         return Problem(tool.name, f"not beside {leader.path}", tool.hint)

@@ -45,8 +45,7 @@ def set_up(kind: Kind | None, *, brief: bool, build: bool) -> int:
     tools = tools_of(kind)
     with bootstrap.exclusive(cache_dir() / "setup.lock"):
         prepare()
-        ready = record.unchanged(record.load(), tools, build=build)
-        if brief and len(ready) == len(tools):
+        if brief and len(record.unchanged(record.load(), tools, build=build)) == len(tools):
             return 0
         # Loaded only now: it takes longer than all of the above.
         from scripts.setup.resolve import resolve_and_report  # noqa: PLC0415

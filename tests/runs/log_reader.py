@@ -84,7 +84,7 @@ def results(export: Export, *wanted: TrainingJob, is_busy: bool = False) -> str:
     """Return what `make results` prints, given the jobs that the stack's file asks for."""
     found = outcomes(StackState.from_export(export), wanted, is_busy=is_busy)
     with redirect_stdout(io.StringIO()) as out:
-        print_results("test", found, {})
+        print_results("test", found, {}, "", "text")
     return out.getvalue()
 
 

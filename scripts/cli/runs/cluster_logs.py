@@ -75,8 +75,7 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
                     why = f": {follower.last_error}" if follower.last_error else ""
                     printer.note(f"not all could be read within {_FETCH_SECONDS:g} s{why}")
             # What is older than the newest line of the round before has been read of every rank.
-            is_ordered = is_last or len(target.names) == 1
-            until = None if is_ordered else newest
+            until = None if is_last or len(target.names) == 1 else newest
             # What a pod has printed last before it was deleted is kept where `up` waits for it.
             rest = [mine] if is_last and newest is not None else []
             print_runs(printer, [*runs, *rest, fetched], cursors, until)

@@ -77,8 +77,7 @@ def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
     others = {name: known[name] for name in ([other] if other else chosen)}
     found = compared(mine, others, (job.gate or {}).get("require") or {})
     whose = f"Baseline: {job.name}'s, taken on {machine}"
-    notes = [whose, *found.notes] if BASELINE in others else found.notes
-    return replace(found, notes=notes)
+    return replace(found, notes=[whose, *found.notes]) if BASELINE in others else found
 
 
 def with_limits(state: JobState, declared: Sequence[TrainingJob]) -> JobState:

@@ -167,8 +167,7 @@ def _figures(result: RunResult) -> Iterator[tuple[str, str]]:
     for name, value in sorted(result.as_map().items()):
         if name in _SHOWN_ELSEWHERE:
             continue
-        inner = value.items() if isinstance(value, Mapping) else [("", value)]
-        for key, each in inner:
+        for key, each in value.items() if isinstance(value, Mapping) else [("", value)]:
             if isinstance(each, str | int | float):
                 shown = f"{each:.6g}" if isinstance(each, float) else str(each)
                 yield f"{name} {key}".rstrip(), shown

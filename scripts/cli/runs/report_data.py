@@ -168,16 +168,11 @@ def newest_lines(runs: Sequence[Run], topology: Topology) -> list[Line]:
 
 def _lines(log: Log, topology: Topology) -> Iterator[Line]:
     span, first = topology.span(log.replica), topology.first_rank(log.replica)
+    own = range(first, first + topology.processes)
     for line in log.lines(_TAIL):
-        rank = _rank_of(line.text)
-        ranks = str(rank) if rank in range(first, first + topology.processes) else span
+        # It may name its rank itself: as an event, or before it as torch does.
+        found = _BY_TORCH.match(line.text)
+        rank = event_in(line.text).get("rank") if found is None else int(found[1])
+        ranks = str(rank) if isinstance(rank, int) and rank in own else span
         text = line.text if len(line.text) <= _LONGEST else f"{line.text[:_LONGEST]}…"
         yield Line(line.stamp, ranks, text)
-
-
-def _rank_of(text: str) -> int | None:
-    """Return the rank that a line names itself: as an event, or before it as torch does."""
-    if (found := _BY_TORCH.match(text)) is not None:
-        return int(found[1])
-    rank = event_in(text).get("rank")
-    return rank if isinstance(rank, int) else None

@@ -144,7 +144,7 @@ def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the co
             "creates it and trains its jobs."
         )
     found, skipped = _read(stack)
-    print_results(stack, found, skipped, job=job, form=format)
+    print_results(stack, found, skipped, job, format)
     return 0
 
 
@@ -170,12 +170,7 @@ def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
 
 
 def print_results(
-    stack: str,
-    found: Mapping[str, Outcome],
-    skipped: Mapping[str, str],
-    *,
-    job: str = "",
-    form: Format = "text",
+    stack: str, found: Mapping[str, Outcome], skipped: Mapping[str, str], job: str, form: Format
 ) -> None:
     """See `show`; of outcomes that are known."""
     if job:
@@ -186,8 +181,7 @@ def print_results(
         )
     if form == "json":
         jobs = {name: each.document for name, each in found.items()}
-        document = jobs[job] if job else {"jobs": jobs, "skipped": dict(skipped)}
-        print(json.dumps(document, indent=2))
+        print(json.dumps(jobs[job] if job else {"jobs": jobs, "skipped": dict(skipped)}, indent=2))
     elif job:
         print(_document(found[job]))
         if left := _files(found[job]):
@@ -211,13 +205,12 @@ def _print_table(found: Mapping[str, Outcome]) -> None:
     out = console()
     style = box.SIMPLE_HEAD if out.is_terminal else None
     table = Table(box=style, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    # Narrow terminals break a cell into lines; nothing is cut off.
-    for name in _COLUMNS:
-        table.add_column(name, justify="right" if name in _FIGURES else "left", overflow="fold")
     names = dict.fromkeys(name for each in found.values() for name in each.gated)
     shown = [name for name in names if name not in _FIGURES]
-    for name in shown:
-        table.add_column(name, justify="right", overflow="fold")
+    numbers = {*_FIGURES, *shown}
+    # Narrow terminals break a cell into lines; nothing is cut off.
+    for name in (*_COLUMNS, *shown):
+        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
     for outcome in found.values():
         gated = (outcome.gated.get(name) for name in shown)
         cells = [

@@ -176,5 +176,5 @@ def test_a_stored_run_that_cannot_be_read_ends_no_command(
     assert "epoch" in capsys.readouterr().out
     found = made_page.job()
     assert "epoch" in page("dev", [found])
-    results.print_results("dev", {"mine": found["outcome"]}, {}, job="mine")
+    results.print_results("dev", {"mine": found["outcome"]}, {}, "mine", "text")
     assert [each for each in warned if "The run goes on" not in each] == []

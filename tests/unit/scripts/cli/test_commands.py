@@ -16,7 +16,7 @@ from clusters import owner
 from core import files
 from core.process import CommandFailed
 from scripts.cli import commands, config, down, recovery
-from scripts.cli.backend import INTERRUPTED, Cli, Lock, bookkeeping, exists, locks, rows, state_file
+from scripts.cli.backend import INTERRUPTED, Cli, bookkeeping, exists, locks, rows, state_file
 from scripts.cli.config import cluster_of, ensure_own, jobs_of
 from scripts.cli.recovery import recover, require_stale
 from scripts.cli.terminal import CommandError
@@ -194,7 +194,7 @@ def test_the_lock_of_a_dead_process_is_removed() -> None:
     cli = FakeCli()
     (line,) = recovered(cli)
     assert "killed" in line
-    assert locks("dev") == []
+    assert locks("dev") == {}
     assert cli.asked == []
 
 
@@ -203,7 +203,7 @@ def test_the_lock_of_another_program_with_the_same_number_is_removed() -> None:
     hold(os.getpid())
     cli = FakeCli()
     recovered(cli)
-    assert locks("dev") == []
+    assert locks("dev") == {}
 
 
 def test_a_lock_that_is_taken_meanwhile_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +212,7 @@ def test_a_lock_that_is_taken_meanwhile_is_left_alone(monkeypatch: pytest.Monkey
     monkeypatch.setattr("scripts.cli.backend.locks", lambda _stack: found)
     hold(1, hostname="elsewhere")
     recovered(FakeCli())
-    assert [lock.hostname for lock in locks("dev")] == ["elsewhere"]
+    assert [lock["hostname"] for lock in locks("dev").values()] == ["elsewhere"]
 
 
 def test_a_file_that_another_passphrase_has_encrypted_is_told_with_the_ways_on(
@@ -298,20 +298,22 @@ def test_an_empty_state_has_nothing_pending(deployment: Any) -> None:
 
 
 def test_a_stale_lock_is_that_of_a_process_that_has_gone() -> None:
-    require_stale(Lock(Path(), dead(), socket.gethostname(), "now"), "dev")
+    lock = {"pid": dead(), "hostname": socket.gethostname(), "timestamp": "now"}
+    require_stale(lock, "dev")
 
 
 def test_the_backends_files_tell_whether_a_stack_is_there_and_who_holds_it() -> None:
     assert not exists("dev")
-    assert locks("dev") == []
+    assert locks("dev") == {}
     file = backend() / ".pulumi" / "stacks" / "slipway" / "dev.json"
     file.parent.mkdir(parents=True)
     file.touch()
     hold(7, "elsewhere")
     assert exists("dev")
     assert not exists("de")
-    [lock] = locks("dev")
-    assert (lock.pid, lock.hostname, lock.timestamp) == (7, "elsewhere", "2026-11-21T11:55:01Z")
+    [lock] = locks("dev").values()
+    known = [lock[key] for key in ("pid", "hostname", "timestamp")]
+    assert known == [7, "elsewhere", "2026-11-21T11:55:01Z"]
 
 
 def test_a_damaged_state_is_named() -> None:

@@ -35,7 +35,7 @@ def test_what_is_whole_is_left_alone() -> None:
     before = files("dev")
     assert repair_files("dev") == []
     assert files("dev") == before
-    assert [lock.pid for lock in locks("dev")] == [1]
+    assert [lock["pid"] for lock in locks("dev").values()] == [1]
 
 
 @pytest.mark.parametrize("text", ["", '{"pid": 12'])
@@ -44,7 +44,7 @@ def test_a_lock_that_never_became_whole_is_removed(text: str) -> None:
     half = write(lock_directory("dev") / "b.json.18c0ffee.tmp", text)
     empty = write(lock_directory("dev") / "c.json", text)
     assert sorted(repair_files("dev")) == [half, empty]
-    assert [lock.pid for lock in locks("dev")] == [1]
+    assert [lock["pid"] for lock in locks("dev").values()] == [1]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from jobs.records import archive
 from jobs.records.archive import entry
 from scripts.cli.config import load_settings
 from scripts.cli.runs import results
-from scripts.cli.runs.results import Outcome, outcomes, print_results
+from scripts.cli.runs.results import Format, Outcome, outcomes, print_results
 from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import line, made
@@ -139,9 +139,9 @@ def test_a_job_that_is_no_longer_declared_is_listed_as_such() -> None:
     assert "job b ended Failed" in text
 
 
-def printed(listed: Mapping[str, Outcome], **options: Any) -> str:
+def printed(listed: Mapping[str, Outcome], job: str = "", form: Format = "text") -> str:
     with redirect_stdout(io.StringIO()) as out:
-        print_results("dev", listed, {"big": "it needs GPUs"}, **options)
+        print_results("dev", listed, {"big": "it needs GPUs"}, job, form)
     return out.getvalue()
 
 

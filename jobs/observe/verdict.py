@@ -80,8 +80,9 @@ def _failed(run: RunState, message: str, declared: TrainingJob) -> End:
 def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJob) -> End | None:
     """Judge every replica by itself: the operator judges by the Master, or by any Worker."""
     elastic, replicas = run.topology.elastic, run.replicas.values()
-    # The others may begin only now, and be at work: their time is from their last sign on.
-    all_begun = elastic or not any(replica.to_come for replica in replicas)
+    # The others may begin only now, and be at work: their time is from their last sign on. A pod
+    # that takes the place of one that had started waits for a rank 0 that has gone.
+    all_begun = elastic or run.all_started or not any(replica.to_come for replica in replicas)
     may_straggle = run.lasted("silence", elapsed, holds=all_begun) < _STRAGGLERS_SECONDS
     if elastic:
         # What replicas would do that were replaced at the end has been done.

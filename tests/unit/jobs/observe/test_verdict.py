@@ -97,6 +97,17 @@ def test_late_ranks_have_the_limits_of_any_run(
     assert words in end.reason
 
 
+def test_a_rank_that_broke_is_named_though_its_new_pod_waits_for_a_rank_0_that_is_done() -> None:
+    tracked = tracker(pod(0, state=RUNNING), pod(1, state=ended(3), phase="Failed"))
+    waits = pod(1, init=RUNNING, phase="Pending", created="2026-01-01T01:00:00Z")
+    tracked.see_jobs([job("Succeeded")])
+    tracked.see_pods([done(0), waits])
+    assert [end_of(tracked, at, DECLARED) for at in (1, 30)] == [None] * 2
+    end = end_of(tracked, 32, DECLARED)
+    reason = "rank 1 (mine-worker-0) exited with code 3, although rank 0 succeeded"
+    assert end == End("Failed", reason)
+
+
 def test_a_rank_whose_pod_never_came_is_not_waited_for() -> None:
     """The operator makes none once rank 0 is done."""
     tracked = tracker(done(0), of=job("Succeeded"))

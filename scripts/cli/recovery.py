@@ -91,7 +91,7 @@ def require_stale(lock: Mapping[str, Any], stack: str) -> None:
             f"If that has ended: pulumi cancel --stack {stack}"
         )
     # After a reboot the number may be another program's.
-    if "pulumi" in _process(pid).get("Name", ""):
+    if "pulumi" in (_program(pid) or _process(pid).get("Name", "")):
         # Its first word: more may have a secret in it, as `pulumi config set` has.
         word = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")[1:2]
         raise CommandError(

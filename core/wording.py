@@ -11,6 +11,7 @@ _COMMAND = re.compile(
     r"\bmake (?:-s )?(setup|up|preview|down|rerun|logs|results|fetch|ui|report|compare|import|smoke"
     r"|kubeconfig|env)\b((?: [A-Z]+=[^\s`<]*[^\s`<.,;:)])*)"
 )
+_PAGE = re.compile(r"\bdocs/[\w-]+\.md")
 _HINT = re.compile(r"\b(?:JOB=NAME|TO=…|RUN=succeeded)")
 _ARGUMENTS = ("JOB", "FILE")
 """What the command takes without an option of that name."""
@@ -23,6 +24,7 @@ def as_typed(text: str) -> str:
 
 def translated(text: str) -> str:
     """Return a message with each command of make's as the command `slipway` takes it."""
+    text = _PAGE.sub(lambda found: str(CHECKOUT / found[0]), text)
     text = _COMMAND.sub(lambda found: f"slipway {found[1]}{_options(found[2])}", text)
     return _HINT.sub(lambda found: _options(found[0]).lstrip(), text)
 

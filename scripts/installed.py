@@ -38,8 +38,11 @@ def _enter(tree: Path) -> NoReturn:
     from scripts.setup import bootstrap  # noqa: PLC0415
 
     python = str(bootstrap.ready() / "bin" / "python")
-    variables = {name: value for name, value in os.environ.items() if name not in UNSET}
-    # -P: a folder `jobs` of the user's, beside the stack's file, is none of ours.
-    command = [python, "-P", "-X", "utf8", "-c", _START, str(tree), *sys.argv[1:]]
+    # A program that runs here gets its user's own environment.
+    unset = () if sys.argv[1:2] in (["run"], ["local"]) else UNSET
+    variables = {name: value for name, value in os.environ.items() if name not in unset}
+    # -P: a folder `jobs` of the user's, beside the stack's file, is none of ours; -E: nor is theirs
+    # on PYTHONPATH.
+    command = [python, "-E", "-P", "-X", "utf8", "-c", _START, str(tree), *sys.argv[1:]]
     sys.stdout.flush()
     os.execve(python, command, {**variables, "PYTHONUTF8": "1"})  # noqa: S606

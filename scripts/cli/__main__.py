@@ -73,7 +73,9 @@ RUN = click.Option(["--run"], type=click.Choice(["succeeded"]), help="Of the las
 PORT = click.Option(["--port"], type=click.IntRange(1, 2**16 - 1), default=5000, show_default=True)
 WITH = _text(["--with", "other"], help="The id of another run.")
 BRIEF = click.Option(["--brief"], is_flag=True, help="Say nothing if nothing is missing.")
-WORKERS = click.Option(["--workers"], type=click.IntRange(min=0), help="How many beside rank 0.")
+WORKERS = click.Option(
+    ["--workers"], type=click.IntRange(min=0), help="How many beside rank 0; 1 by default."
+)
 SET = click.Option(["--set", "settings"], multiple=True, help="A job's setting: NAME=YAML.")
 PYTHON = _text(["--python"], help="Which Python runs the ranks; by default python3 on PATH.")
 JUNIT = _text(["--junit"], help="Write the outcome to this file, too.")

@@ -35,12 +35,21 @@ class Cli:
         # The terminal sends Ctrl-C to pulumi, too, which ends in good order: the first time it
         # cancels what it is at, the second time it ends immediately.
         pressed: list[int] = []
-        before = signal.signal(signal.SIGINT, lambda number, _frame: pressed.append(number))
+        process: subprocess.Popen[bytes] | None = None
+
+        def interrupt(number: int, _frame: object) -> None:
+            pressed.append(number)
+            if number == signal.SIGTERM and process is not None:  # sent to this process alone
+                process.send_signal(signal.SIGINT)
+
+        before = {each: signal.signal(each, interrupt) for each in (signal.SIGINT, signal.SIGTERM)}
         try:
             command, env = self._command(arguments), {**os.environ, **variables}
-            code = subprocess.run(command, cwd=CHECKOUT, env=env, check=False).returncode
+            process = subprocess.Popen(command, cwd=CHECKOUT, env=env)
+            code = process.wait()
         finally:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
             guard.sweep()
         return INTERRUPTED if pressed and code != 0 else code
 

@@ -18,7 +18,7 @@ from scripts.cli.backend import INTERRUPTED
 from scripts.cli.terminal import CommandError, echo
 from scripts.environment import applied, prepare, shell
 
-_ANY_FOLDER = frozenset({"env", "init", "local", "run", "setup"})
+_ANY_FOLDER = frozenset({"env", "import", "init", "local", "run", "setup"})
 """They look for a stack's file themselves, and in the user's own environment."""
 _SHOWN = (CommandError, CommandFailed, ToolMissing, subprocess.SubprocessError, OSError)
 """Errors of which the user reads the text alone."""

@@ -21,6 +21,8 @@ from scripts.cli.terminal import CommandError
 if TYPE_CHECKING:
     from infra.settings import StackSettings
 
+_TOP = {"config", "encryptedkey", "encryptionsalt", "environment", "secretsprovider"}
+"""All that a stack's file has at its top; Pulumi, which writes to it, drops anything else."""
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 """https://www.pulumi.com/docs/iac/concepts/stacks/#create-stack"""
 
@@ -132,6 +134,8 @@ def settings_of(stack: str) -> Mapping[str, Any]:
         raise _unreadable(file, " ".join(str(error).split())) from error
     if not isinstance(document, dict | None):
         raise _unreadable(file, "it takes a map, with the settings under `config:`")
+    if others := ", ".join(map(quote, {**(document or {})}.keys() - _TOP)):
+        raise _unreadable(file, f"{others} at its top is not allowed; settings are under `config:`")
     settings = (document or {}).get("config")
     if not isinstance(settings, dict | None):
         raise _unreadable(file, f"{quote(settings)} under `config:` is not allowed; it takes a map")

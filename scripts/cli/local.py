@@ -1,7 +1,7 @@
 """`make local JOB=…` and `run SCRIPT`: the ranks of a job as processes of this machine.
 
-<state>/local/runs/<job>/<run id>/   of the last runs: result.json, logs, a folder of each rank
-<state>/local/kept/                  checkpoints, from which the next run goes on
+<state>/local/<folder>/runs/<job>/<run id>/   of the last runs: result.json, logs, files
+<state>/local/<folder>/kept/                  checkpoints, from which the next run goes on
 """
 
 import json
@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from core.files import private_directory, write
-from core.paths import environment_dir, state_dir
+from core.paths import environment_dir, project_name, state_dir
 from core.problem import raised
 from core.process import run as answer
 from jobs import config
@@ -61,15 +61,17 @@ def run_script(
     workers: int | None = None,
 ) -> int:
     """Run a script with its `args`, and with `settings` of a job such as timeout=10m; see above."""
-    declared: dict[str, Any] = {"args": [*args], "script": str(Path(script).absolute())}
-    declared |= {} if workers is None else {"workers": workers}
+    declared: dict[str, Any] = {}
     for each in settings:
         try:
             name, value = each.split("=", 1)
             declared[name] = yaml.safe_load(value)
         except (ValueError, yaml.YAMLError) as error:
             what = "NAME=VALUE with a value in YAML, such as 'require={loss: {max: 0.5}}'"
-            raise CommandError(f"{each} is no setting of a job; it takes {what}.") from error
+            why = f": {' '.join(str(error).split())}" if isinstance(error, yaml.YAMLError) else ""
+            raise CommandError(f"--set {each} is not allowed{why}; it takes {what}.") from error
+    given = {"args": [*args] or None, "workers": workers, "script": str(Path(script).absolute())}
+    declared |= {name: value for name, value in given.items() if value is not None}
     name = re.sub("[^a-z0-9]+", "-", f"job-{Path(script).absolute().stem}".lower()).strip("-")
     name = name.removeprefix("job-") if name[4:5].isalpha() else name
     return _run(name, {name: declared}, python)
@@ -82,7 +84,7 @@ def _run(name: str, jobs: Mapping[str, Any], python: str) -> int:
     own = [each for each in found.jobs if each.name == name]
     if wrong := [*wrong, *(each for job in own for each in problems(job, place))]:
         raise CommandError("\n  ".join(["Nothing was run:", *map(str, wrong)]))
-    archive, path = Archive(state_dir() / "local/runs" / name), _python(python)
+    archive, path = Archive(_place() / "runs" / name), _python(python)
     archive.keep([each.id for each in archive.runs()[-_KEPT + 1 :]])
     run_id = f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -97,7 +99,7 @@ def _run(name: str, jobs: Mapping[str, Any], python: str) -> int:
 
 def _train(job: TrainingJob, script: Script, python: str, kept: Run) -> int:
     """Train to the end, keep the result, and judge it."""
-    checkpoints = state_dir() / "local/kept"
+    checkpoints = _place() / "kept"
     for folder in (kept.directory, checkpoints):
         private_directory(folder)
     topology = Topology(job.workers + 1, job.processes_per_node)
@@ -118,6 +120,11 @@ def _train(job: TrainingJob, script: Script, python: str, kept: Run) -> int:
     echo(f"job {job.name}: {result}" if text is None else text)
     echo(f"Its result.json, logs and files: {kept.directory}")
     return 0 if text is None else 1
+
+
+def _place() -> Path:
+    """Return the folder of all that this project's jobs have written here."""
+    return state_dir() / "local" / project_name()
 
 
 def _python(given: str) -> str:

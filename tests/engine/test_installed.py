@@ -113,6 +113,19 @@ def test_a_folder_gets_a_stack_that_can_be_previewed_and_nothing_else_is_written
     assert installed.files() == before
 
 
+def test_a_script_runs_in_its_users_own_environment(installed: Installed, folder: Path) -> None:
+    """Its path is theirs, and holds nothing of the command up."""
+    (folder / "src").mkdir()
+    for name in ("helpers", "yaml"):
+        (folder / "src" / f"{name}.py").write_text("NUMBER = 7")
+    (folder / "one.py").write_text("import helpers, slipway\nslipway.finish(n=helpers.NUMBER)")
+    words = ("run", "one.py", "--workers", "0", "--python", sys.executable)
+    ended = installed.run(folder, *words, PYTHONPATH=str(folder / "src"))
+    assert ended.returncode == 0, ended.stderr
+    assert "job one: Succeeded in" in ended.stderr
+    assert "n 7" in ended.stderr
+
+
 def test_what_is_missing_is_told_in_the_words_of_the_command(
     installed: Installed, folder: Path
 ) -> None:

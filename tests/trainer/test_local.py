@@ -46,8 +46,8 @@ class Local:
             *(sys.executable, "-m", "scripts.cli", "local", name, "--stack=mine"),
             limit=_LIMIT_SECONDS,
         )
-        runs = self._directory / "state/slipway/local/runs"
-        *_, file = sorted(runs.glob(f"{name}/*/result.json"))
+        runs = self._directory / "state/slipway/local"
+        *_, file = sorted(runs.glob(f"*/runs/{name}/*/result.json"))
         return json.loads(file.read_text()), printed
 
 

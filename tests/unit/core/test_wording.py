@@ -21,6 +21,7 @@ from scripts.cli.__main__ import slipway
         ("Say which: JOB=NAME. Name another: TO=…", "Say which: NAME. Name another: --to …"),
         ('eval "$(make -s env)" && pulumi up', 'eval "$(slipway env)" && pulumi up'),
         ("make room there, or make it", "make room there, or make it"),
+        ("(docs/start.md#keep-what-it-writes)", "({tree}/docs/start.md#keep-what-it-writes)"),
     ],
 )  # fmt: skip
 def test_a_message_names_the_command_that_is_there(
@@ -28,7 +29,7 @@ def test_a_message_names_the_command_that_is_there(
 ) -> None:
     assert as_typed(text) == text
     monkeypatch.setattr(wording, "CHECKOUT", tmp_path)
-    assert as_typed(text) == typed
+    assert as_typed(text) == typed.replace("{tree}", str(tmp_path))
 
 
 def test_every_command_that_a_message_names_is_one_of_the_command_line() -> None:

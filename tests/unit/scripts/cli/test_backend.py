@@ -35,3 +35,13 @@ def test_ctrl_c_is_left_to_the_cli_which_is_waited_for_however_often_it_comes(
     assert pulumi(tmp_path, monkeypatch, script).run("up") == INTERRUPTED == 130
     assert done.exists()
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_sigterm_to_the_command_alone_is_ctrl_c_to_the_cli(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a pipeline or a supervisor ends a command, which knows its own process only."""
+    script = "trap 'exit 5' INT; kill -TERM $PPID; while :; do sleep 0.1; done"
+    before = signal.getsignal(signal.SIGTERM)
+    assert pulumi(tmp_path, monkeypatch, script).run("up") == INTERRUPTED
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -45,8 +45,8 @@ def test_a_stacks_file_starts_as_a_copy_and_is_then_the_persons(checkout: Path) 
     file = ensure_own("dev")
     assert file == checkout / "Pulumi.dev.yaml"
     assert file.read_text() == (checkout / "stacks" / "dev.yaml").read_text()
-    file.write_text("changed: true")
-    assert ensure_own("dev").read_text() == "changed: true"
+    file.write_text("config: {changed: true}")
+    assert ensure_own("dev").read_text() == "config: {changed: true}"
 
 
 @pytest.mark.usefixtures("checkout")
@@ -57,7 +57,9 @@ def test_the_persons_file_says_what_the_cluster_is() -> None:
     assert cluster_of("dev") == {"kind": "other", "name": "n"}
 
 
-@pytest.mark.parametrize("text", ["", "config:", "config: {}", "a: 1", "config: {x: 1}"])
+@pytest.mark.parametrize(
+    "text", ["", "config:", "config: {}", "environment: [x]", "config: {x: 1}"]
+)
 def test_a_file_that_names_no_cluster_is_left_for_the_program_to_judge(
     text: str, checkout: Path
 ) -> None:
@@ -96,6 +98,10 @@ def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: 
         ("a: \x01", "special characters are not allowed"),
         ("[]", "it takes a map, with the settings under `config:`"),
         ("config: 7", "7 under `config:` is not allowed; it takes a map"),
+        (
+            "slipway:jobs: {}\nconfig: {}\n",
+            '"slipway:jobs" at its top is not allowed; settings are',
+        ),
     ],
 )
 def test_a_file_that_nobody_can_read_is_named_with_the_place(

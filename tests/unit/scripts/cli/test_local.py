@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from core.paths import CHECKOUT, state_dir
+from core.paths import CHECKOUT, project_name, state_dir
 from jobs.model.job import TrainingJob
 from jobs.observe import verdict
 from jobs.observe.run_state import RunState
@@ -211,9 +211,12 @@ def test_a_script_alone_takes_settings_and_arguments(tmp_path: Path) -> None:
     script, settings = str(tmp_path / "My Script.py"), ["workers=0", "require={n: {min: 3}}"]
     assert local.run_script(script, ["--x", "1"], settings, sys.executable) == 0
     assert local.run_script(script, ["--x"], settings, sys.executable) == 1
-    for wrong in ("workers", "require={n: {min"):
-        with pytest.raises(CommandError, match="is no setting of a job; it takes NAME=VALUE with"):
-            local.run_script(script, settings=[wrong])
+    settings += ["args=[--x, 1]", "workers=1"]  # what has an option of its own goes before
+    assert local.run_script(script, [], settings, sys.executable, workers=0) == 0
+    with pytest.raises(CommandError, match="--set workers is not allowed; it takes NAME=VALUE"):
+        local.run_script(script, settings=["workers"])
+    with pytest.raises(CommandError, match=r"while scanning a double-quoted scalar .* unknown"):
+        local.run_script(script, settings=[r'metrics={n: "\(([0-9]+)"}'])
     with pytest.raises(CommandError, match=r"slipway:jobs.my-script.workrs: there is no such key"):
         local.run_script(script, settings=["workrs=1"])
 
@@ -229,7 +232,7 @@ def test_a_python_that_is_not_there_or_too_old_is_named(tmp_path: Path) -> None:
 
 
 def test_the_files_of_the_last_five_runs_stay(run: Run) -> None:
-    folder = state_dir() / "local/runs/counted"
+    folder = state_dir() / "local" / project_name() / "runs/counted"
     for number in range(1, 7):
         (folder / f"counted-20260101-10000{number}-ab12").mkdir(parents=True)
     run("counted")
@@ -248,6 +251,6 @@ def test_the_environment_is_the_users_own_but_for_what_a_rank_is_told(
     program = f"import os; print('seen:', *[os.environ.get(each) for each in {names}])"
     (tmp_path / "shows.py").write_text(program)
     run("shows", script="shows.py", workers=0, env={"TOKEN": {"secret": "hub", "key": "token"}})
-    [log] = (state_dir() / "local/runs/shows").glob("*/0-*.log")
+    [log] = (state_dir() / "local").glob("*/runs/shows/*/0-*.log")
     seen = log.read_text().partition("seen: ")[2].split("\n")[0]
     assert seen == f"0 {os.environ['HOME']} secret 1 None shows shows-master-0"

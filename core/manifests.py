@@ -45,6 +45,12 @@ def restricted_namespace(name: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
+def owned(kind: str, name: str, namespace: str) -> Manifest:
+    """Return the beginning of an object that Slipway makes, of a kind of Kubernetes' own API."""
+    metadata = {"name": name, "namespace": namespace, "labels": dict(MANAGED_BY)}
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata}
+
+
 def stack() -> str:
     """Return what the running stack is called in `MADE_BY`."""
     import pulumi  # noqa: PLC0415 - only a program has a stack, and this takes a while to load

@@ -77,14 +77,13 @@ def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem
     fields = {} if declared is None else declared
     if not isinstance(fields, Mapping):
         return [Problem(key, f"{quote(declared)} is not allowed; it takes a map, {{}} for none")]
-    known = {field: value for field, value in fields.items() if field in KEYS}
+    written = {field: value for field, value in fields.items() if field in KEYS} | {"name": name}
     problems = [
         Problem(f"{key}.{field}", f"there is no such key; {choices(field, KEYS)}")
         for field in fields
         if field not in KEYS
     ]
-    written, base = {**known, "name": name}, _DEMOS.get(name)
-    job = check(TrainingJob, written, key, base=base, presumed=lambda: {"name": "job"})
+    job = check(TrainingJob, written, key, base=_DEMOS.get(name), presumed=lambda: {"name": "job"})
     if isinstance(job, TrainingJob):
         return problems or job
     return [*(_placed(each, name, key) for each in job), *problems]
@@ -116,17 +115,15 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
             around = replace(around, files=texts)
         else:
             config.problems.append(script)
-    has_gpus = around.pool is not None and wants_gpus(job)
-    base = trainer(job.torch or around.torch, gpus=has_gpus)
+    base = trainer(job.torch or around.torch, gpus=around.pool is not None and wants_gpus(job))
     if (image := sources.image_spec(job, base.name)) is not None:
         wrong = image.problems()
         place = key if job.build is None else f"{key}.build"
         config.problems.extend(Problem(f"{place}.{name}", text) for name, text in wrong.items())
-        if not wrong and not image.wants_trainer and job.build is not None:
-            around = replace(around, has_trainer=False)
-        # Only the rules for elastic jobs look into a build, and a context may be large.
-        if not wrong and job.elastic is not None and job.build is not None:
-            around = replace(around, files=sources.read_build(image))
+        if not wrong and job.build is not None:
+            # Only the rules for elastic jobs look into a build, and a context may be large.
+            files = around.files if job.elastic is None else sources.read_build(image)
+            around = replace(around, files=files, has_trainer=image.wants_trainer)
     for rule, finding in mistakes(job, around):
         config.problems.append(rule.problem(finding, key))
 

@@ -23,7 +23,7 @@ _TABLES = manifests.read(Path(__file__).with_name("imported.yaml"))
 _OWN_KIND = "kubeflow.org/PyTorchJob"
 _WORLD = re.compile(rf"(?:\s|\0)*--({_TABLES['world']})[=\s\0]+(\"[^\"]*\"|'[^']*'|[^\s\0]+)")
 _UNSAID = re.compile("|".join(_TABLES["unsaid"]))
-_LIMITS = ("cpu", "memory", "timeout")
+_SHOWN = ("cpu", "memory", "timeout")
 Entry = dict[str, Any]
 Field = tuple[str, ...]
 """The keys that lead to a value in an entry."""
@@ -56,8 +56,8 @@ def imported(document: Mapping[str, Any]) -> tuple[str, Entry, list[str]]:
         raise ValueError(_TABLES["no image"])
     _complete(entry, leaves)
     reasons = _allow(name, entry)
-    job = _shorten(name, entry)
     sent = _sent(name, entry)
+    job = _shorten(name, entry, sent)
     known = "|".join([r"PET_\w+", *TAKEN, *(key.split()[-2] for key in leaves if " env " in key)])
     for key, leaf in leaves.items():
         field = fields.get(key, ())
@@ -66,8 +66,7 @@ def imported(document: Mapping[str, Any]) -> tuple[str, Entry, list[str]]:
         value = str(_value(field, leaf.value, known))
         if not (is_unsaid or is_other or value == sent.get(key)):
             notes.append(_note(key, leaf, reasons.get(field)))
-    unset = {key: getattr(job, key) for key in _LIMITS if key not in entry}
-    notes += (f"by default it has {key}: {value}" for key, value in unset.items())
+    notes += (f"by default it has {key}: {getattr(job, key)}" for key in _SHOWN if key not in entry)
     return name, {key: entry[key] for key in KEYS if key in entry}, [*dict.fromkeys(notes)]
 
 
@@ -159,9 +158,8 @@ def _allow(name: str, entry: Entry) -> dict[Field, str]:
     return reasons
 
 
-def _shorten(name: str, entry: Entry) -> TrainingJob:
-    """Take out of an entry what its manifest has also without; return its job."""
-    sent = _sent(name, entry)
+def _shorten(name: str, entry: Entry, sent: Mapping[str, str]) -> TrainingJob:
+    """Take out of an entry what its manifest has also without, as `sent`; return its job."""
     for field in _fields(entry):
         less = copy.deepcopy(entry)
         _put(less, field)

@@ -28,16 +28,13 @@ def not_run(
     `states` has how each ended, None for one that did not run; `passed` whether it passed its gate.
     """
     found = {}
+    words = {None: "did not run", "Succeeded": "missed what its gate asks for"}
     for job in jobs:
-        blamed = []
-        for other in prerequisites(job):
-            state = states[other]
-            if state is None:
-                blamed.append(f"{other}, which did not run")
-            elif not passed[other]:
-                missed = "missed what its gate asks for"
-                ended = missed if state == "Succeeded" else f"ended {state}"
-                blamed.append(f"{other}, which {ended}")
+        blamed = [
+            f"{other}, which {words.get(states[other], f'ended {states[other]}')}"
+            for other in prerequisites(job)
+            if states[other] is None or not passed[other]
+        ]
         if states[job.name] is None and blamed:
             found[job.name] = f"it needs {' and '.join(blamed)}"
     return found
@@ -52,23 +49,14 @@ def fits(requests: Iterable[Share], capacity: Capacity) -> bool:
     """Return whether pods with these shares find room at the same time."""
     # The largest are placed first, each on the first node that has room: with nodes of one kind
     # that finds a place in all but contrived cases.
-    ordered = sorted(requests, key=lambda each: (each.gpus, each.cores, each.bytes), reverse=True)
-    empty = (Decimal(capacity.gpus), capacity.cpu, Decimal(capacity.memory))
-    rooms = [empty] * capacity.nodes
-    for each in ordered:
-        needed = (Decimal(each.gpus), each.cores, Decimal(each.bytes))
+    needs = ([Decimal(each.gpus), each.cores, Decimal(each.bytes)] for each in requests)
+    rooms = [[Decimal(capacity.gpus), capacity.cpu, Decimal(capacity.memory)]] * capacity.nodes
+    for needed in sorted(needs, reverse=True):
         places = (i for i, room in enumerate(rooms) if all(map(operator.le, needed, room)))
-        place = next(places, None)
-        if place is None:
+        if (place := next(places, None)) is None:
             return False
-        gpus, cores, memory = map(operator.sub, rooms[place], needed)
-        rooms[place] = (gpus, cores, memory)
+        rooms[place] = [*map(operator.sub, rooms[place], needed)]
     return True
-
-
-def _and_before(names: Iterable[str], ended: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Return the jobs of these names, and all that end before one of them starts."""
-    return frozenset().union(*({name} | ended[name] for name in names))
 
 
 def described(requests: Sequence[Share]) -> str:
@@ -114,10 +102,10 @@ class Schedule:
         waited for, also such as need no training; none where that room is not known.
         """
         found: dict[str, tuple[str, ...]] = {}
-        ended: dict[str, frozenset[str]] = {}
-        """By job, all that have surely ended when it starts."""
+        ended: dict[str, set[str]] = {}
+        """By job, itself and all that have surely ended when it starts."""
         for number, job in enumerate(self.ordered):
-            before = over = _and_before(prerequisites(job), ended)
+            over = set().union(*(ended[name] for name in prerequisites(job)))
             waited = []
             while self.capacity is not None:
                 beside = [other for other in self.ordered[:number] if other.name not in over]
@@ -125,10 +113,10 @@ class Schedule:
                 if not beside or fits(together, self.capacity):
                     break
                 waited.append(beside[0].name)
-                over |= _and_before([beside[0].name], ended)
-            implied = before.union(*(ended[name] for name in waited))
+                over |= ended[beside[0].name]
+            implied = set().union(*(ended[name] - {name} for name in waited))
             found[job.name] = tuple(name for name in waited if name not in implied)
-            ended[job.name] = over
+            ended[job.name] = over | {job.name}
         return found
 
     def __str__(self) -> str:
@@ -175,7 +163,6 @@ class TrainingCost:
         return f"at most {self.currency} {self.most(seconds):,.2f} ({self._nodes})"
 
     def of_nodes(self, nodes: float, seconds: float) -> str:
-        """Describe what so many nodes cost in some time."""
         return f"{self.currency} {nodes * seconds * self.hourly / 3600:,.2f}"
 
     @property

@@ -10,7 +10,7 @@ from clusters.aks.settings import AksSettings
 from clusters.azure.facts import cards, cores_for_pods, network
 from clusters.cloud_reports import NAMESPACE
 from clusters.nodes import GpuPool, NodePool
-from core.manifests import MANAGED_BY, Manifest
+from core.manifests import Manifest, owned
 
 GPU, GPU_FALLBACK = "gpu", "gpufallback"
 """Names of the pools with GPUs: AKS takes at most 12 of a-z and 0-9
@@ -85,6 +85,5 @@ def priorities(names: Collection[str]) -> tuple[Manifest, ...]:
     # AKS calls a pool's scale set aks-<pool>-<8 digits>-vmss; one without a pattern would not grow.
     patterns = {20: [f"^aks-{first}-"], 10: [".*"]}
     name = "cluster-autoscaler-priority-expander"
-    metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(MANAGED_BY)}
     data = {"priorities": yaml.safe_dump(patterns, sort_keys=False)}
-    return ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data},)
+    return ({**owned("ConfigMap", name, NAMESPACE), "data": data},)

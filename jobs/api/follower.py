@@ -102,9 +102,8 @@ class Follower:
         started = set()
         for container in containers:
             id_, lasting = container.id, live and not container.ended
-            if id_ in self._done or id_ in self._busy or self._again_at.get(id_, 0) > now:
-                continue
-            if free[lasting] > 0:
+            waits = id_ in self._done or id_ in self._busy or self._again_at.get(id_, 0) > now
+            if free[lasting] > 0 and not waits:
                 free[lasting] -= 1
                 self._busy[id_] = lasting
                 started.add(id_)

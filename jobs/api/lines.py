@@ -60,15 +60,13 @@ class Cursor:
         return f"{since:%Y-%m-%dT%H:%M:%SZ}"
 
     def see(self, lines: Iterable[Line]) -> None:
-        """Take in lines that were read."""
         for line in lines:
             self.repeats = self.repeats + 1 if line.stamp == self.stamp else 1
             self.stamp = line.stamp
 
     def fresh(self, batches: Iterable[list[Line]]) -> Iterator[list[Line]]:
         """Yield what comes after the cursor in a log read from `since` on, and move it along."""
-        left = self.repeats
-        begun = False
+        left, begun = self.repeats, False
         for batch in batches:
             # Kubelets keep a part of a long log, which then begins after what was read.
             if left > 0 and not begun and batch and batch[0].stamp > str(self.stamp):

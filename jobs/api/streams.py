@@ -45,8 +45,7 @@ def watch(client: ApiClient, path: str, query: Mapping[str, str]) -> Iterator[li
 
     Callers call again: what a watch may have missed, the next listing shows.
     """
-    request = kube.Request("GET", path, query)
-    listing = kube.ask(client, request, limit=LIMIT)
+    listing = kube.ask(client, kube.Request("GET", path, query), limit=LIMIT)
     objects = {item["metadata"]["uid"]: item for item in listing["items"]}
     yield list(objects.values())
     since = {

@@ -13,12 +13,11 @@ from pydantic.alias_generators import to_camel
 
 from core.problem import Contradiction, Path, choices, contradiction, quote
 from jobs.model import names
-from jobs.model.parts import HYPERPARAMETERS, MODULES
+from jobs.model.parts import HYPERPARAMETERS, MODULES, SecretKey, Volume
 from jobs.model.program import roles, share
 
 if TYPE_CHECKING:
     from jobs.model.job import TrainingJob
-    from jobs.model.parts import Volume
 
 NO_PROGRAM = "has nothing to run; a job has a `script`, a `build` or an `image`"
 _PROGRAMS = ("script", "build", "image")
@@ -106,20 +105,18 @@ def _env(job: TrainingJob) -> Iterator[Contradiction]:
         text = f"{shown} is not allowed; it takes a whole number of at least 1"
         yield _of(("env", names.THREADS), text)
     for name, value in job.env.items():
-        if isinstance(value, str):
-            if name.lower().endswith("_proxy"):
-                url = value if "://" in value else f"http://{value}"
-                yield from _secret_in(url, ("env", name), _PROXY)
-            continue
-        of_secret = {"secret": value.secret, "key": value.key}
-        if value.config is None:
+        if isinstance(value, SecretKey) and value.config is None:
             # Of this key alone: one that is misspelt beside it does not hide it.
             text = "is missing; it takes `secret` and `key`, or `config` alone"
-            for field, given in of_secret.items():
-                if given is None:
+            for field in ("secret", "key"):
+                if getattr(value, field) is None:
                     yield contradiction(("env", name, field), text)
-        elif any(given is not None for given in of_secret.values()):
-            yield _of(("env", name), "has `config`, which goes with neither `secret` nor `key`")
+        elif isinstance(value, SecretKey):
+            if (value.secret, value.key) != (None, None):
+                yield _of(("env", name), "has `config`, which goes with neither `secret` nor `key`")
+        elif name.lower().endswith("_proxy"):
+            url = value if "://" in value else f"http://{value}"
+            yield from _secret_in(url, ("env", name), _PROXY)
 
 
 def _gpus(job: TrainingJob) -> Iterator[Contradiction]:
@@ -140,10 +137,8 @@ def _volumes(job: TrainingJob) -> Iterator[Contradiction]:
     counted = Counter(volume.mount_path for volume in job.volumes.values())
     for name, volume in job.volumes.items():
         place = volume.mount_path
-        reason = _hidden(place, job)
-        if reason is None and counted[place] > 1:
-            reason = "is taken by another volume"
-        if reason is not None:
+        taken = "is taken by another volume" if counted[place] > 1 else None
+        if reason := _hidden(place, job) or taken:
             text = f'"{place}" {reason}; mount it elsewhere, such as /mnt/{name}'
             yield _of(("volumes", name, "mountPath"), text)
         yield from _volume_kind(name, volume)
@@ -151,18 +146,16 @@ def _volumes(job: TrainingJob) -> Iterator[Contradiction]:
 
 def _hidden(place: str, job: TrainingJob) -> str | None:
     """Return what a volume at `place` would take from the pod; None when nothing."""
-    needed = {path: f"`{name}`, which every pod has" for name, path in names.OWN_VOLUMES.items()}
-    if job.image is None:
-        needed[names.PACKAGES] = "slipway_trainer, which starts the program"
-    if job.module is not None:
-        needed[names.DATA] = "the data sets that the program reads"
-    if job.inputs:
-        needed[names.INPUT_DIR] = "the job's inputs"
-        needed[names.OTHER_VOLUMES] = "the volumes that its inputs come from"
-    if job.data is not None and job.data.volume is None:
-        needed[names.CACHED_DATA] = "the job's data"
-    for path, what in needed.items():
-        if PurePosixPath(path).is_relative_to(place):
+    own = names.OWN_VOLUMES
+    for path, what, is_needed in (
+        *((path, f"`{name}`, which every pod has", True) for name, path in own.items()),
+        (names.PACKAGES, "slipway_trainer, which starts the program", job.image is None),
+        (names.DATA, "the data sets that the program reads", job.module is not None),
+        (names.INPUT_DIR, "the job's inputs", job.inputs),
+        (names.OTHER_VOLUMES, "the volumes that its inputs come from", job.inputs),
+        (names.CACHED_DATA, "the job's data", job.data is not None and job.data.volume is None),
+    ):
+        if is_needed and PurePosixPath(path).is_relative_to(place):
             return f"would hide {path}: {what}"
     return None
 

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY, Manifest
 from jobs.model.names import CACHED_DATA, DATA_CACHE, INPUT_DIR, OTHER_VOLUMES, literal
+from jobs.model.parts import Data
 from jobs.model.volumes import claim, claim_name, of_claim
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 InputVolumes = Mapping[str, Mapping[str, str]]
 """The volumes of other jobs in which a job's inputs lie, by the input's name: the `claim` of each,
 and the `mountPath` that the other job has it at."""
-FETCH = ("python3", "-m", "slipway_trainer.inputs")
 CACHE_MOUNT = {"name": DATA_CACHE, "mountPath": CACHED_DATA}
 """Where a container finds the cache."""
 _CACHE_SIZE = "20Gi"
@@ -36,7 +36,7 @@ def environment(job: TrainingJob) -> dict[str, str]:
     }
     if job.data is not None:
         folder = "" if job.data.url is None else f"/{job.data.sha256}"
-        found["SLIPWAY_DATA_DIR"] = f"{_cache(job)}{folder}"
+        found["SLIPWAY_DATA_DIR"] = f"{_cache(job, job.data)}{folder}"
     return found
 
 
@@ -58,22 +58,18 @@ def arguments(job: TrainingJob, others: InputVolumes, artifacts: object) -> list
         if name in others:
             fetch["mounted"] = [others[name]["mountPath"], f"{OTHER_VOLUMES}/{name}"]
         fetched.append({**fetch, **left.get(name, {})})
-    if job.data is not None and job.data.url is not None:
-        fetched.append({"url": job.data.url, "sha256": job.data.sha256, "cache": _cache(job)})
+    if (data := job.data) is not None and data.url is not None:
+        fetched.append({"url": data.url, "sha256": data.sha256, "cache": _cache(job, data)})
     return [literal(json.dumps(each)) for each in fetched]
 
 
 def volumes(job: TrainingJob, others: InputVolumes, *, keeps_data: bool) -> list[dict[str, Any]]:
     """Return the volumes that a pod has for these files alone, each claim once."""
-    listed: list[dict[str, Any]] = [
-        {"name": name, **of_claim(claim)}
-        for claim, name in _volume_names(job, others).items()
-        if name not in job.volumes
-    ]
+    names = _volume_names(job, others)
+    sources = {name: of_claim(each) for each, name in names.items() if name not in job.volumes}
     if needs_cache(job):
-        source = of_claim(DATA_CACHE) if keeps_data else {"emptyDir": {}}
-        listed.append({"name": DATA_CACHE, **source})
-    return listed
+        sources[DATA_CACHE] = of_claim(DATA_CACHE) if keeps_data else {"emptyDir": {}}
+    return [{"name": name, **source} for name, source in sources.items()]
 
 
 def mounts(job: TrainingJob, others: InputVolumes) -> list[dict[str, Any]]:
@@ -154,10 +150,9 @@ def _path(name: str, artifact: str) -> str:
     return f"{INPUT_DIR}/{name}/{PurePosixPath(artifact).name}"
 
 
-def _cache(job: TrainingJob) -> str:
+def _cache(job: TrainingJob, data: Data) -> str:
     """Return where a container finds what holds the job's data."""
-    volume = None if job.data is None else job.data.volume
-    return CACHED_DATA if volume is None else job.volumes[volume].mount_path
+    return CACHED_DATA if data.volume is None else job.volumes[data.volume].mount_path
 
 
 def _volume_names(job: TrainingJob, others: InputVolumes) -> dict[str, str]:

@@ -3,8 +3,6 @@
 Preview, admission and submission share it: nothing is added to what it returns.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
@@ -23,7 +21,6 @@ from jobs.model.program import Role, Share, environment, program, roles, share
 from jobs.model.submission import Submission
 from jobs.model.volumes import mounts, pod_volumes
 
-_DIGITS = 16
 _RESTRICTED = read(Path(__file__).with_name("restricted.yaml"))
 _TOLERATIONS = TypeAdapter(tuple[Toleration, ...])
 OF_THE_PROGRAM = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
@@ -93,11 +90,10 @@ def checkpoint_key(submission: Submission) -> str:
         text = json.dumps(program_of, sort_keys=True)
     except TypeError:
         return "<known later>"
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _pod(submission: Submission, share: Share) -> dict[str, Any]:
-    """Return what the pods of any role have."""
     job = submission.job
     optional = {
         "nodeSelector": job.node_selector,
@@ -146,12 +142,11 @@ def _fetching(submission: Submission, share: Share) -> list[dict[str, Any]]:
     job, others = submission.job, submission.input_volumes
     if not job.fetches:
         return []
-    fetcher = submission.image if submission.fetch_image is None else submission.fetch_image
     container = {
         "name": INPUTS_CONTAINER,
-        "image": fetcher,
+        "image": submission.image if submission.fetch_image is None else submission.fetch_image,
         "imagePullPolicy": "IfNotPresent",
-        "command": list(inputs.FETCH),
+        "command": ["python3", "-m", "slipway_trainer.inputs"],
         "args": inputs.arguments(job, others, submission.artifacts),
         "env": [each for each in environment(job, share) if each["name"] not in OF_THE_PROGRAM],
         # A pod requests the most that its containers need one after the other, so this one adds

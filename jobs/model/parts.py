@@ -3,8 +3,6 @@
 In the stack's configuration keys are camelCase.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple

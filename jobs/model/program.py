@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from core.fields import cores, size
-from core.manifests import MANAGED_BY, Manifest
+from core.manifests import Manifest, owned
 from jobs.model import inputs
 from jobs.model.fields import TAKEN
 from jobs.model.names import GPU, OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP, literal, secret_name
@@ -57,7 +57,6 @@ class Share:
         return max(1, int(self.cores / processes))
 
     def manifest(self) -> dict[str, Any]:
-        """Return it as a container's resources."""
         gpus = str(self.gpus) if self.gpus else None
         resources = {
             "requests": (self.cpu, self.memory, self.ephemeral_storage, gpus),
@@ -164,10 +163,8 @@ def secrets(job: TrainingJob, namespace: str, values: Mapping[str, str]) -> list
         for name, each in job.env.items()
         if isinstance(each, SecretKey) and each.config is not None
     }
-    metadata = {"name": secret_name(job.origin), "namespace": namespace, "labels": {**MANAGED_BY}}
     # Its name is not one of its content: even a hash of a secret is not for publication.
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
-    return [secret] if data else []
+    return [{**owned("Secret", secret_name(job.origin), namespace), "data": data}] if data else []
 
 
 def _variable(job: str, name: str, value: str | SecretKey) -> dict[str, Any]:

@@ -58,7 +58,6 @@ class Topology:
 
     @classmethod
     def of_object(cls, job: Mapping[str, Any]) -> Topology:
-        """Return the topology of a PyTorchJob, as the API server has it."""
         spec = job["spec"]
         roles = spec["pytorchReplicaSpecs"].values()
         replicas = sum(int(role.get("replicas", 1)) for role in roles)
@@ -66,7 +65,6 @@ class Topology:
 
     @property
     def world_size(self) -> int:
-        """The number of processes, each of them a rank."""
         return self.replicas * self.processes
 
     def first_rank(self, replica: int) -> int:
@@ -126,8 +124,7 @@ def templates(job: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def run_of(thing: Mapping[str, Any]) -> str | None:
     """Return which submission a PyTorchJob is, or a pod belongs to; None without that label."""
-    run_id: str | None = (thing["metadata"].get("labels") or {}).get(RUN_LABEL)
-    return run_id
+    return (thing["metadata"].get("labels") or {}).get(RUN_LABEL)
 
 
 def conditions(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -188,5 +185,4 @@ def replica_number(pod: Mapping[str, Any], topology: Topology) -> int:
 
 def is_of(pod: Mapping[str, Any], uid: str) -> bool:
     """Return whether a pod belongs to the job of that uid, and to no other of its name."""
-    owners = pod["metadata"].get("ownerReferences") or []
-    return any(owner["uid"] == uid for owner in owners)
+    return any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences") or ())

@@ -3,13 +3,11 @@
 The inputs of the resource `slipway:jobs:PyTorchJob` are its fields, in camelCase.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Self
 
 from pydantic.alias_generators import to_camel
 
@@ -54,13 +52,13 @@ class Submission:
         return {name: value for name, value in known.items() if value is not None}
 
     @classmethod
-    def from_inputs(cls, inputs: Mapping[str, Any]) -> Submission:
+    def from_inputs(cls, inputs: Mapping[str, Any]) -> Self:
         """Return what the inputs of a run submit; raise `RuntimeError` with all that is wrong."""
         job = check(TrainingJob, inputs["job"], "job")
         if isinstance(job, list):
             raise RuntimeError("\n".join(map(str, job)))  # noqa: TRY004  # these are problems
-        names = {to_camel(each.name): each.name for each in fields(cls)}
-        known = {names[key]: value for key, value in inputs.items() if key in names}
+        names = {each.name: to_camel(each.name) for each in fields(cls)}
+        known = {name: inputs[key] for name, key in names.items() if key in inputs}
         return cls(**{**known, "job": job})
 
     def decisive(self) -> dict[str, Any]:

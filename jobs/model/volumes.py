@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from core import manifests
 from core.fields import size
-from core.manifests import KEPT, MANAGED_BY, Manifest
+from core.manifests import KEPT, Manifest, owned
 from jobs.model.names import OWN_VOLUMES
 from jobs.model.parts import Volume
 
@@ -64,7 +64,6 @@ class Script:
 
     @property
     def mounted(self) -> MountedScript:
-        """What pods mount of it."""
         return {"name": self.name, "entry": self.entry, "items": self.items}
 
     def config_map(self, namespace: str) -> Manifest:
@@ -77,13 +76,7 @@ class Script:
                 contents["data"][key] = text
             else:
                 contents["binaryData"][key] = base64.b64encode(content).decode()
-        return {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": self.name, "namespace": namespace, "labels": dict(MANAGED_BY)},
-            "immutable": True,
-            **contents,
-        }
+        return {**owned("ConfigMap", self.name, namespace), "immutable": True, **contents}
 
 
 def claim_name(job: str, name: str, volume: Volume) -> str:
@@ -171,17 +164,10 @@ def claim(  # noqa: PLR0913  # what it is called, and what a claim may ask for
     `mode` is an access mode of Kubernetes; None is the cluster's default storage class.
     """
     chosen = {} if storage_class is None else {"storageClassName": storage_class}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "labels": dict(MANAGED_BY),
-            "annotations": {KEPT: str(keep).lower()},
-        },
-        "spec": {"accessModes": [mode], "resources": {"requests": {"storage": size}}, **chosen},
-    }
+    spec = {"accessModes": [mode], "resources": {"requests": {"storage": size}}, **chosen}
+    found = {**owned("PersistentVolumeClaim", name, namespace), "spec": spec}
+    found["metadata"]["annotations"] = {KEPT: str(keep).lower()}
+    return found
 
 
 def of_claim(name: str) -> dict[str, Any]:

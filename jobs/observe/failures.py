@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
+from itertools import pairwise
 from typing import Any
 
 from core.manifests import condition, holds
@@ -43,19 +44,15 @@ class Failure:
             ready = condition(self.replica.pod, "Ready")
             if ready.get("status", "True") != "True":
                 self.finished = moment(ready.get("lastTransitionTime", ""))
-        self.origin = self._origin()
+        is_stopped = self.exit.code == _TERMINATED or self.replica.was_deleted(self.finished)
+        is_own = self.replica.evicted is not None or not is_stopped
+        self.origin = Origin.OWN if is_own else Origin.STOPPED
+        if self.exit.lost_peer:
+            self.origin = Origin.PEER
         # The rank that failed; of several in one replica the first, unless one reported it.
         reported, topology = self.exit.report.get("rank"), self.replica.topology
         is_known = isinstance(reported, int) and not topology.elastic
         self.rank = reported if is_known else topology.first_rank(self.replica.number)
-
-    def _origin(self) -> Origin:
-        if self.exit.lost_peer:
-            return Origin.PEER
-        if self.replica.evicted is not None:
-            return Origin.OWN
-        stopped = self.exit.code == _TERMINATED or self.replica.was_deleted(self.finished)
-        return Origin.STOPPED if stopped else Origin.OWN
 
     def __str__(self) -> str:
         who = f"rank {self.rank} ({self.replica.name})"
@@ -94,12 +91,9 @@ def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Fa
 
 def _burst(failures: Sequence[Failure]) -> list[Failure]:
     """Return the last of `failures`, which are in order, and those that came shortly before it."""
-    near = [failures[-1]]
-    for each in reversed(failures[:-1]):
-        if near[0].finished - each.finished > _BURST:
-            break
-        near.insert(0, each)
-    return near
+    gaps = (after.finished - before.finished for before, after in pairwise(failures))
+    begin = max((number for number, gap in enumerate(gaps, 1) if gap > _BURST), default=0)
+    return list(failures[begin:])
 
 
 def _ran_when(failed: Failure, other: Failure) -> bool:
@@ -122,9 +116,8 @@ class Disruption:
             return True
         if cause.exit.out_of_memory:
             return False
-        if cause.replica.uid == self.pod or cause.origin is Origin.PEER:
-            return True
-        return timedelta(0) <= cause.finished - self.at <= _SOON
+        follows = cause.replica.uid == self.pod or cause.origin is Origin.PEER
+        return follows or timedelta(0) <= cause.finished - self.at <= _SOON
 
 
 def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruption | None:

@@ -74,7 +74,6 @@ class Streak:
 
     @property
     def seconds(self) -> float:
-        """How long it has lasted, as far as that was measured."""
         return self.latest - self.since
 
 
@@ -96,7 +95,6 @@ class GpuUse:
 
     @property
     def idle(self) -> dict[Gpu, Streak]:
-        """The GPUs that have been idle for too long."""
         return {gpu: each for gpu, each in self._streaks.items() if each.seconds >= IDLE_SECONDS}
 
 
@@ -163,7 +161,7 @@ class GpuMeter:
             if pod["spec"].get("nodeName") in pods.values() and pod["status"]["phase"] == "Running"
         }
         measured: dict[Gpu, float] = {}
-        silent: dict[str, str] = {}
+        silent = dict.fromkeys({*pods.values()} - exporters.keys(), "has no pod that runs")
         for node, exporter in sorted(exporters.items()):
             if time.monotonic() - at > _MOST_SECONDS:
                 silent[node] = f"did not answer within {_MOST_SECONDS:g} s"
@@ -177,7 +175,6 @@ class GpuMeter:
         for pod, node in sorted(pods.items()):
             if pod not in seen:
                 lacks = silent.get(node, f"reports no {METRIC} of pod {pod}")
-                lacks = lacks if node in exporters else "has no pod that runs"
                 return at, measured, f"NVIDIA's DCGM exporter {lacks} on node {node}"
         return at, measured, None
 

@@ -145,13 +145,11 @@ def see_events(run: RunState, events: Sequence[Object]) -> None:
     waiting = {each.uid for each in run.replicas.values() if each.unschedulable is not None}
     about = [event for event in events if event["involvedObject"].get("uid") in waiting]
     run.growth = cloud_reports.growth(about)
-    for event in events:
-        if event.get("reason") == "FailedCreatePod":
-            message = str(event.get("message", ""))
-            refused = any(word in message for word in _REFUSED)
-            pods = [each.pod for each in run.replicas.values() if each.active]
-            if refused and not may_fit_quota(message, pods):
-                run.refusal = message
+    pods = [each.pod for each in run.replicas.values() if each.active]
+    failed = (event for event in events if event.get("reason") == "FailedCreatePod")
+    for message in (str(event.get("message", "")) for event in failed):
+        if any(word in message for word in _REFUSED) and not may_fit_quota(message, pods):
+            run.refusal = message
 
 
 def queued(workloads: Sequence[Mapping[str, Any]]) -> str | None:

@@ -94,9 +94,8 @@ class Progress:
 
     def __str__(self) -> str:
         """Describe it in one line; empty when nothing was reported."""
-        point, begun = self._latest, ""
-        if self.resumed is not None:
-            begun = f"resumed from step {self.resumed}"
+        point = self._latest
+        begun = "" if self.resumed is None else f"resumed from step {self.resumed}"
         if point is None:
             last = f"last line: {_cut(self._line)}" if self._line else ""
             return ", ".join(filter(None, (begun, last)))

@@ -65,9 +65,8 @@ class Replica:
             str(each["name"]) for each in left if "terminated" not in each.get("state", {})
         ]
 
-        limits: dict[str, Mapping[str, Any]] = {}
-        for each in spec.get("containers") or []:
-            limits[each["name"]] = each.get("resources", {}).get("limits") or {}
+        listed = spec.get("containers") or []
+        limits = {each["name"]: each.get("resources", {}).get("limits") or {} for each in listed}
         self.gpus = sum(int(each.get(GPU, 0)) for each in limits.values())
         self.memory_limit: str | None = limits.get(CONTAINER, {}).get("memory")
 
@@ -118,13 +117,11 @@ class Replica:
         return moment(metadata["deletionTimestamp"]) - grace < at
 
     def has_done(self, init_container: str) -> bool:
-        """Return whether an init container has succeeded."""
         state = self._status_of(init_container).get("state", {})
         return bool(state.get("terminated", {}).get("exitCode") == 0)
 
     @property
     def stage(self) -> str:
-        """Where it is on its way, in a few words."""
         if self.ended is not None:
             return "done" if self.ended.code == 0 else "failed"
         if self.running:

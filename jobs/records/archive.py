@@ -93,7 +93,6 @@ class Run:
 
     @property
     def id(self) -> str:
-        """The run's id, as the label of its pods has it."""
         return self.directory.name
 
     @property
@@ -107,7 +106,6 @@ class Run:
 
     @property
     def timeline(self) -> Path:
-        """Where its timeline is, or would be."""
         return self.directory / "timeline.jsonl"
 
     @property
@@ -116,11 +114,9 @@ class Run:
         return (self.directory / COMPLETE).exists()
 
     def describe(self, topology: Topology) -> None:
-        """Write down what the run consists of."""
         write(self.directory / ABOUT, json.dumps(asdict(topology)), mode=0o600)
 
     def log(self, replica: int, container: str) -> Log:
-        """Return where the log of a container is, or would be."""
         return Log(self.directory / f"{replica}-{container}.log")
 
     def logs(self) -> list[Log]:

@@ -38,14 +38,13 @@ def event_in(line: str) -> dict[str, Any]:
     return {key: value for key, value in found if type(value) in _TYPES.get(key, (type(value),))}
 
 
-def events_of(log: Log, kinds: Sequence[str] = (), tail: int | None = None) -> Iterator[Event]:
-    """Yield the events in a container's log, or those of some kinds, or those at its end."""
+def events_of(log: Log, kinds: Sequence[str], tail: int | None = None) -> Iterator[Event]:
+    """Yield the events of some kinds in a container's log, or in `tail` bytes at its end."""
     names = [f'"event":{space}"{kind}"' for kind in kinds for space in ("", " ")]
     for line in log.lines(tail):
-        if not names or any(name in line.text for name in names):
-            event = event_in(line.text)
-            if "event" in event and (not kinds or event["event"] in kinds):
-                yield event
+        is_likely = any(name in line.text for name in names)
+        if is_likely and (event := event_in(line.text)).get("event") in kinds:
+            yield event
 
 
 def numbers(found: object) -> dict[str, float]:

@@ -68,7 +68,6 @@ class History:
                     old.unlink(missing_ok=True)
 
     def end(self, run_id: str, result: Mapping[str, Any]) -> None:
-        """Add what came of a run."""
         if (record := self.find(run_id)) is not None:
             curve: list[dict[str, Any]] = []
             with suppress(Exception):  # whatever its programs printed, the run has ended

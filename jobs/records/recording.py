@@ -112,8 +112,6 @@ class Recording:
 def _repair(path: Path) -> None:
     """Cut off a last line that a kill or a full disk left half-written: it is read again."""
     with open_private(path) as file:
-        size = file.seek(0, os.SEEK_END)
-        begin = max(0, size - LONGEST * 4)
+        begin = max(0, file.seek(0, os.SEEK_END) - LONGEST * 4)
         file.seek(begin)
-        end = file.read().rfind(b"\n")
-        file.truncate(begin + end + 1)
+        file.truncate(begin + file.read().rfind(b"\n") + 1)

@@ -7,10 +7,8 @@ from jobs.model.inputs import output_directory
 from jobs.model.job import TrainingJob
 from jobs.rules.rule import Finding, Findings, Surroundings, rule
 
-_CONCEPTS = "https://kubernetes.io/docs/concepts"
 
-
-@rule(f"{_CONCEPTS}/containers/images/#image-names")
+@rule("https://kubernetes.io/docs/concepts/containers/images/#image-names")
 def _unpinned_image(job: TrainingJob, _: Surroundings) -> Findings:
     if job.image is None or "@" in job.image:
         return

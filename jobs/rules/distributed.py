@@ -9,7 +9,6 @@ from jobs.model.program import RANK_PLACEHOLDER
 from jobs.rules.rule import NO_GPUS_REMEDY, Finding, Findings, Surroundings, rule
 
 _TORCH = "https://docs.pytorch.org/docs/2.14/distributed.html"
-_TORCHRUN = "https://docs.pytorch.org/docs/2.14/elastic/run.html"
 _GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"
 _SIGNS = re.compile(
     r"torchrun|torch\.distributed\.(run|launch)"
@@ -42,7 +41,7 @@ def _gloo_interface(job: TrainingJob, _: Surroundings) -> Findings:
         )
 
 
-@rule(_TORCHRUN)
+@rule("https://docs.pytorch.org/docs/2.14/elastic/run.html")
 def _elastic_without_rendezvous(job: TrainingJob, around: Surroundings) -> Findings:
     if job.elastic is None:
         return

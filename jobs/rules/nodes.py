@@ -13,10 +13,9 @@ from jobs.plan import fits, shares
 from jobs.rules.rule import NO_GPUS_REMEDY, Finding, Findings, Surroundings, place, rule
 
 _RESOURCES = "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/"
-_GPUS = "https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/"
 
 
-@rule(_GPUS)
+@rule("https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/")
 def _gpus_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
     most = around.gpus_per_node
     # Of nccl on a cluster without GPUs another rule reports it.

@@ -17,9 +17,8 @@ class Surroundings:
     gpus_per_node: int | None = None
     capacity: Capacity | None = None
     pool: GpuPool | None = None  # the cluster's nodes with GPUs; None also without any
-    reach: Registry | None = (
-        None  # the only one that nodes get images from; None where they get any
-    )
+    # The only one that nodes get images from; None where they get any.
+    reach: Registry | None = None
     pools: tuple[NodePool, ...] = ()  # all whose nodes are paid for; empty where that is not known
     # Texts of the program, by path: a script's Python files, an elastic build's and its Dockerfile.
     files: Mapping[str, str] = field(default_factory=dict)

@@ -20,18 +20,14 @@ from jobs.api.client import Unreachable
 
 _LIMIT = (5.0, 20.0)
 _SECONDS = 60
+_FIXED = ("metadata.namespace", "spec.accessModes", "spec.storageClassName")
+"""The places of a claim that Kubernetes never changes."""
 
 
 class ClaimHandler(Handler):
     """Its life. Where it is kept, the engine never calls `delete`: it is declared as retained."""
 
-    replaced_by: ClassVar[frozenset[str]] = frozenset(
-        {
-            "manifest.metadata.namespace",
-            "manifest.spec.accessModes",
-            "manifest.spec.storageClassName",
-        }
-    )
+    replaced_by: ClassVar[frozenset[str]] = frozenset(f"manifest.{place}" for place in _FIXED)
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Return that it is gone: without it no pod that mounts it starts."""
@@ -110,15 +106,13 @@ def _ask(
     body: dict[str, Any] | None = None,
 ) -> Any | None:
     """Return the answer to a request about the claim; None where it does not exist."""
-    metadata = properties["manifest"]["metadata"]
+    metadata, settled = properties["manifest"]["metadata"], None
     path = f"/api/v1/namespaces/{metadata['namespace']}/persistentvolumeclaims"
     if method != "POST":
-        path += f"/{metadata['name']}"
+        path, settled = f"{path}/{metadata['name']}", HTTPStatus.NOT_FOUND
     try:
-        return kube.ask(api, Request(method, path, body=body), limit=_LIMIT)
+        return kube.ask(api, Request(method, path, body=body), limit=_LIMIT, settled=settled)
     except ApiException as error:
-        if error.status == HTTPStatus.NOT_FOUND and method != "POST":
-            return None
         if error.status == HTTPStatus.CONFLICT or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise NotYet(kube.api_message(error)) from error
         raise RuntimeError(f"{_name(properties)} is refused: {kube.api_message(error)}") from error

@@ -25,9 +25,7 @@ Attempt = dict[str, Any]
 
 def earlier(job: Mapping[str, Any]) -> list[Attempt]:
     """Return the attempts before a PyTorchJob's, oldest first; of one that was lost itself, too."""
-    noted = job["metadata"].get("annotations") or {}
-    attempts: list[Attempt] = json.loads(noted.get(ANNOTATION, "[]"))
-    return attempts
+    return list(json.loads((job["metadata"].get("annotations") or {}).get(ANNOTATION, "[]")))
 
 
 def last_succeeded(job: Mapping[str, Any]) -> str | None:

@@ -51,8 +51,7 @@ def submit(
     # Before anything is removed: it raises where files are missing.
     digest, plain = submission.digest(), manifest(submission)
     # Readable, and short enough for a label.
-    now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    run_id = f"{api.name}-{now}-{secrets.token_hex(2)}"
+    run_id = f"{api.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     for _ in range(3):
         existing = api.get()
         if existing is None:
@@ -136,7 +135,7 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
 
 def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
     """Wait until the pods of a job are gone, and unless said otherwise the job itself."""
-    name = f"PyTorchJob {api.namespace}/{api.name}"
+    what = f"the end of PyTorchJob {api.namespace}/{api.name}"
 
     def look() -> None:
         job = api.get() if of_job else None
@@ -145,11 +144,9 @@ def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
         if left:
             raise NotYet("; ".join(held(kind, of) or f"{kind} {of['name']}" for kind, of in left))
 
-    def advise() -> str:
-        see = f"kubectl --namespace {api.namespace} describe"
-        return f". See why with `{see}`; then run the same command again"
-
-    until(look, _GONE_SECONDS, f"the end of {name}", context, every=_POLL_SECONDS, explain=advise)
+    see = f"kubectl --namespace {api.namespace} describe"
+    advice = f". See why with `{see}`; then run the same command again"
+    until(look, _GONE_SECONDS, what, context, every=_POLL_SECONDS, explain=lambda: advice)
 
 
 def _pods_left(api: JobApi) -> list[Object]:
@@ -164,8 +161,7 @@ def _pods_left(api: JobApi) -> list[Object]:
 
 
 def _refuse_foreign(api: JobApi, job: Object) -> None:
-    labels = job["metadata"].get("labels") or {}
-    if not MANAGED_BY.items() <= labels.items():
+    if not MANAGED_BY.items() <= (job["metadata"].get("labels") or {}).items():
         raise RuntimeError(
             f"there is a PyTorchJob {api.namespace}/{api.name} that Slipway did not make. "
             f"Delete it (`kubectl --namespace {api.namespace} delete pytorchjob {api.name}`), "

@@ -52,17 +52,16 @@ class Usage:
         }
 
     def _cpu_seconds(self) -> float:
-        nanoseconds = _number(self._root / "cpuacct/cpuacct.usage") / 1e9
-        return _number(self._root / "cpu.stat", "usage_usec", 1e6 * nanoseconds) / 1e6
+        nanoseconds = _number(self._root / "cpuacct/cpuacct.usage")
+        return _number(self._root / "cpu.stat", "usage_usec", nanoseconds / 1e3) / 1e6
 
     def _memory(self) -> float:
         """Return the bytes in use, without files that the kernel would drop for others."""
-        if (self._root / "memory.current").exists():
-            folder, name, cached = self._root, "memory.current", "inactive_file"
-        else:
-            folder, name = self._root / "memory", "memory.usage_in_bytes"
-            cached = "total_inactive_file"
-        return _number(folder / name) - _number(folder / "memory.stat", cached, 0)
+        if not math.isnan(used := _number(self._root / "memory.current")):
+            return used - _number(self._root / "memory.stat", "inactive_file", 0)
+        folder = self._root / "memory"
+        cached = _number(folder / "memory.stat", "total_inactive_file", 0)
+        return _number(folder / "memory.usage_in_bytes") - cached
 
     def _gpus(self) -> dict[str, float]:
         if self._nvidia_smi is None:

@@ -19,11 +19,11 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import click
 import yaml
 
 from clusters.kinds import CLUSTERS
@@ -134,27 +134,26 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke
     return summary, json.dumps({**summary.document, "cost": costs, "requests": calls}, indent=1)
 
 
-def main() -> int:
-    """Run the command and return its exit status."""
-    parser = ci_smoke.parser_of("scripts/azure-acceptance", __doc__)
-    option, own = partial(parser.add_argument, metavar="FILE"), CHECKOUT / "Pulumi.azure.yaml"
-    what = "a stack of the kind aks with your own values; by default Pulumi.azure.yaml"
-    option("--settings", type=ci_smoke.input_file, default=own, help=what)
-    what = "what its nodes may cost, in the price table's currency; by default 5"
-    option("--max-cost", type=float, default=5.0, metavar="AMOUNT", help=what)
-    option("--report", type=ci_smoke.output_file, required=True, help="write the report there")
-    arguments = parser.parse_args()
+_OWN = CHECKOUT / "Pulumi.azure.yaml"
+_SETTINGS = "a stack of the kind aks with your own values; by default Pulumi.azure.yaml"
+_MOST = "what its nodes may cost, in the price table's currency; by default 5"
+
+
+@click.command(help=__doc__)
+@click.option("--settings", "own", type=ci_smoke.input_file, default=_OWN, help=_SETTINGS)
+@click.option("--max-cost", type=float, default=5.0, help=_MOST)
+@click.option("--report", type=ci_smoke.output_file, required=True, help="write the report there")
+def main(own: Path, max_cost: float, report: Path) -> None:
+    """Run the command and exit with its status."""
     try:
-        document = yaml.safe_load(arguments.settings.read_text())
-        config = stack_config((document or {}).get("config") or {})
-        cap = cap_of(config, arguments.max_cost)
+        config = stack_config((yaml.safe_load(own.read_text()) or {}).get("config") or {})
+        cap = cap_of(config, max_cost)
     except FileNotFoundError:
-        parser.error(
-            f"there is no {arguments.settings}; `make preview STACK=azure` makes one, and marks "
-            "what to fill in"
-        )
+        raise click.UsageError(
+            f"there is no {own}; `make preview STACK=azure` makes one, and marks what to fill in"
+        ) from None
     except (CommandError, settings.SettingsError, yaml.YAMLError) as error:
-        parser.error(f"{arguments.settings}: {error}")
+        raise click.UsageError(f"{own}: {error}") from None
     print(
         f"At most {cap.currency} {cap.most:g} at {cap.hourly:.3f} an hour: the stack is taken down "
         f"after {cap.seconds / 60:.0f} minutes at the latest.",
@@ -163,11 +162,11 @@ def main() -> int:
 
     def run_and_report(scratch: Scratch) -> ci_smoke.Summary:
         summary, text = run(scratch, config, cap)
-        arguments.report.write_text(text)
+        report.write_text(text)
         return summary
 
-    return ci_smoke.run_in_copy(run_and_report)
+    sys.exit(ci_smoke.run_in_copy(run_and_report))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(prog_name="scripts/azure-acceptance")

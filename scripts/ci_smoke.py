@@ -7,7 +7,6 @@ that the user has. It is always destroyed: also after a failure, Ctrl-C, SIGTERM
 124: a time limit passed. 125: a job failed or missed a gate. 128 and the signal's number: stopped.
 """
 
-import argparse
 import json
 import math
 import os
@@ -23,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import click
 from rich.console import Console
 from rich.table import Table
 
@@ -33,6 +33,7 @@ FAILED, TIMED_OUT, JOB_FAILED, _BY_SIGNAL = 1, 124, 125, 128  # exit statuses
 _LIMITS = {"up": 45 * 60.0, "smoke": 10 * 60.0, "down": 10 * 60.0}
 """Seconds that a step may take; a first `up` on a bare machine builds the trainer's image."""
 _ENDED_BADLY = frozenset({"Failed", "TimedOut", "CannotStart", "missed"})
+_STACKS = sorted(file.stem for file in (CHECKOUT / "stacks").glob("*.yaml"))
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -172,12 +173,6 @@ def _with_jobs(scratch: Scratch, stack: str, step: Step) -> tuple[Step, dict[str
     return step, jobs
 
 
-def parser_of(program: str, description: str) -> argparse.ArgumentParser:
-    """Return a command line's parser, which shows the description as it is written."""
-    form = argparse.RawDescriptionHelpFormatter
-    return argparse.ArgumentParser(prog=program, description=description, formatter_class=form)
-
-
 def input_file(text: str) -> Path:
     """Return the path of an option, which begins at the caller's directory."""
     return Path(os.environ.get("CI_SMOKE_CALLED_FROM", "."), text)
@@ -187,14 +182,15 @@ def output_file(text: str) -> Path:
     """Return the path of an option whose directory has to exist."""
     file = input_file(text)
     if not file.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"there is no directory {file.parent}; make it first")
+        raise click.BadParameter(f"there is no directory {file.parent}; make it first")
     return file
 
 
-def _seconds(text: str) -> float:
+def duration(text: str) -> float:
+    """Return the seconds that a time such as 20m has."""
     found = re.fullmatch(r"(\d+)([smh]?)", text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 90s, 20m or 1h")
+        raise click.BadParameter(f"{text!r} is no time such as 90s, 20m or 1h")
     return int(found[1]) * {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}[found[2]]
 
 
@@ -221,26 +217,24 @@ def run_in_copy(run: Callable[[Scratch], Summary]) -> int:
     return summary.status
 
 
-def main() -> int:
-    """Run the command and return its exit status."""
-    parser = parser_of("scripts/ci-smoke", __doc__)
-    stacks = sorted(file.stem for file in (CHECKOUT / "stacks").glob("*.yaml"))
-    parser.add_argument("stack", choices=stacks, help="a stack with a file in stacks/")
-    parser.add_argument("--timeout", type=_seconds, default=math.inf, help="such as 20m")
-    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the summary there")
-    parser.add_argument("--junit", type=output_file, metavar="FILE", help="write JUnit's XML there")
-    arguments = parser.parse_args()
+@click.command(help=__doc__)
+@click.argument("stack", type=click.Choice(_STACKS))
+@click.option("--timeout", type=duration, help="such as 20m")
+@click.option("--json", "document", type=output_file, help="write the summary there")
+@click.option("--junit", type=output_file, help="write JUnit's XML there")
+def main(stack: str, timeout: float | None, document: Path | None, junit: Path | None) -> None:
+    """Run the command and exit with its status."""
 
     def run(scratch: Scratch) -> Summary:
-        summary = run_steps(scratch, arguments.stack, arguments.timeout)
-        if arguments.json is not None:
-            arguments.json.write_text(json.dumps(summary.document))
-        if arguments.junit is not None:
-            summary.junit().write(arguments.junit, encoding="utf-8", xml_declaration=True)
+        summary = run_steps(scratch, stack, math.inf if timeout is None else timeout)
+        if document is not None:
+            document.write_text(json.dumps(summary.document))
+        if junit is not None:
+            summary.junit().write(junit, encoding="utf-8", xml_declaration=True)
         return summary
 
-    return run_in_copy(run)
+    sys.exit(run_in_copy(run))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(prog_name="scripts/ci-smoke")

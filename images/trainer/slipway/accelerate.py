@@ -26,11 +26,7 @@ class SlipwayTracker(GeneralTracker):  # type: ignore[misc]  # it is in the prog
 
     name = "slipway"
     requires_logging_directory = False
-
-    @property
-    def tracker(self) -> Any:
-        """What it passes numbers on to."""
-        return slipway
+    tracker = slipway
 
     @on_main_process  # type: ignore[untyped-decorator]
     def log(self, values: dict[str, Any], step: int | None = None, **kwargs: Any) -> None:

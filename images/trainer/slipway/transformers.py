@@ -39,13 +39,8 @@ class SlipwayCallback(TrainerCallback):  # type: ignore[misc]  # it is in the pr
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._trains = False
-        self._finish(state)
+        self.on_evaluate(args, state, control)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if not self._trains:
-            self._finish(state)
-
-    @staticmethod
-    def _finish(state: Any) -> None:
-        if state.is_world_process_zero:
+        if state.is_world_process_zero and not self._trains:
             slipway.finish()

@@ -147,10 +147,10 @@ def test_junit_shows_the_step_that_failed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nosuch"], "argument stack: invalid choice: 'nosuch' (choose from"),
+        (["nosuch"], "'nosuch' is not one of"),
         (["dev", "--timeout", "soon"], "'soon' is no time such as 90s, 20m or 1h"),
         (["dev", "--json", "no/such/file"], "there is no directory no/such; make it first"),
-        ([], "the following arguments are required: stack"),
+        ([], "Missing argument"),
     ],
 )
 def test_wrong_usage_makes_nothing(

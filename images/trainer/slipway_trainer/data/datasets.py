@@ -4,15 +4,14 @@ torchvision's own classes read the files, which are in the trainer's image.
 """
 
 import signal
-from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import tee
 from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 from torchvision import datasets
 from torchvision.datasets import MNIST
 
@@ -29,21 +28,16 @@ MNIST_SHA256 = {
 """Of the files in the archives whose md5 torchvision publishes; those, unpacked, have none."""
 
 
-class Data(ABC):
-    """A training or test set: pictures and their classes, by their index."""
+class Data(Dataset):  # type: ignore[misc]  # torch is inside the image alone
+    """A training or test set: `len` is the number of samples.
+
+    `data[indices]` are pictures (n, colors, height, width) and labels (n,), still to be `placed`.
+    """
 
     name: str
     """The data set's true name."""
     classes: tuple[str, ...]
     """What the labels mean."""
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """Return the number of samples."""
-
-    @abstractmethod
-    def __getitem__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """Return pictures (n, colors, height, width) and labels (n,), still to be `placed`."""
 
     def placed(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return a batch as it is trained on, of one that was read by another process."""
@@ -53,16 +47,10 @@ class Data(ABC):
         self, shares: Iterable[tuple[Tensor, float]], workers: int
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
         """Yield pictures, labels, weight of each of `shares`; `workers` processes read ahead."""
-        weights = deque[float]()
-
-        def indices() -> Iterator[Tensor]:
-            for share, weight in shares:
-                weights.append(weight)
-                yield share
-
+        ahead, shares = tee(shares)
         loader = DataLoader(
             self,
-            sampler=indices(),
+            sampler=(share for share, _ in ahead),
             batch_size=None,
             num_workers=workers,
             pin_memory=workers > 0 and torch.cuda.is_available(),
@@ -70,8 +58,8 @@ class Data(ABC):
             # Of its own: the model's random numbers are the same with any number of processes.
             generator=torch.Generator(),
         )
-        for batch in loader:
-            yield *self.placed(*batch), weights.popleft()
+        for batch, (_, weight) in zip(loader, shares, strict=False):
+            yield *self.placed(*batch), weight
 
     def batches(
         self, indices: Tensor, size: int, workers: int = 0

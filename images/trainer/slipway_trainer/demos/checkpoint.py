@@ -35,11 +35,34 @@ class Checkpoints:
     """Whether a rank got SIGTERM, and ends with the next one."""
 
     def begin(self, training: "Training", state: Mapping[str, Any] | None) -> None:
-        """Count time from now on, and go on from `state` where there is one."""
+        """Count time from now on, and go on from `state` where there is one.
+
+        With another number of ranks, learning rate and random numbers are those it began with.
+        """
         self.store.written = time.monotonic()
         report.saves.set()
-        if state is not None:
-            self._resume(training, state)
+        if state is None:
+            return
+        # After two steps DistributedDataParallel puts gradients together in another way, which of
+        # three ranks and more adds them up in another order: that decides on a sum's last bit.
+        for _ in range(min(2, state["step"])):
+            images, labels = training.first(1)
+            F.cross_entropy(training.forward(images), labels).backward()
+        rates = [group["lr"] for group in training.optimizer.param_groups]
+        training.net.load_state_dict(state["model"])
+        training.optimizer.load_state_dict(state["optimizer"])
+        self.store.events.emit("resumed", step=state["step"])
+        ranks, rank = state["ranks"], self.world.rank
+        if len(ranks) == self.world.size:
+            _restore_random(ranks[rank]["random"], self.world.device)
+            progress = ranks[rank]["progress"]
+        else:
+            for group, rate in zip(training.optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate
+            tracked = regrouped([each["progress"]["tracker"] for each in ranks], rank)
+            progress = {**ranks[0]["progress"], "tracker": tracked}
+        training.steps, training.position = progress["steps"], progress["position"]
+        training.tracker.restore(progress["tracker"])
 
     def due(self, step: int) -> bool:
         """Return whether all ranks are to save after `step` steps: also once one got SIGTERM."""
@@ -78,32 +101,6 @@ class Checkpoints:
         read = [self.store.newest() if self.world.rank == 0 else None]
         dist.broadcast_object_list(read)
         return read[0]
-
-    def _resume(self, training: "Training", state: Mapping[str, Any]) -> None:
-        """Bring the model, the optimizer, random numbers and this rank's progress to `state`.
-
-        With another number of ranks, learning rate and random numbers are those it began with.
-        """
-        # After two steps DistributedDataParallel puts gradients together in another way, which of
-        # three ranks and more adds them up in another order: that decides on a sum's last bit.
-        for _ in range(min(2, state["step"])):
-            images, labels = training.first(1)
-            F.cross_entropy(training.forward(images), labels).backward()
-        rates = [group["lr"] for group in training.optimizer.param_groups]
-        training.net.load_state_dict(state["model"])
-        training.optimizer.load_state_dict(state["optimizer"])
-        self.store.events.emit("resumed", step=state["step"])
-        ranks, rank = state["ranks"], self.world.rank
-        if len(ranks) == self.world.size:
-            _restore_random(ranks[rank]["random"], self.world.device)
-            progress = ranks[rank]["progress"]
-        else:
-            for group, rate in zip(training.optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate
-            tracked = regrouped([each["progress"]["tracker"] for each in ranks], rank)
-            progress = {**ranks[0]["progress"], "tracker": tracked}
-        training.steps, training.position = progress["steps"], progress["position"]
-        training.tracker.restore(progress["tracker"])
 
 
 def _random_state(device: torch.device) -> dict[str, Any]:

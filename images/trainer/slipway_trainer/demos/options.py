@@ -8,19 +8,14 @@ from typing import Any
 
 from slipway_trainer.training import goals
 
+# Without garbage collection the imports take two thirds of the time.
+gc.disable()
+# Every torch.optim imports _dynamo, then with the collector on.
+import torch._dynamo  # noqa: E402, F401
+import torchvision.datasets  # noqa: E402, F401
 
-def _import_torch() -> None:
-    """Import torch and torchvision without garbage collection, in two thirds of the time."""
-    gc.disable()
-    # Every torch.optim imports _dynamo, then with the collector on.
-    import torch._dynamo  # noqa: F401, PLC0415
-    import torchvision.datasets  # noqa: F401, PLC0415
-
-    gc.freeze()
-    gc.enable()
-
-
-_import_torch()
+gc.freeze()
+gc.enable()
 
 
 def parser(program: str, documentation: str | None, **defaults: Any) -> argparse.ArgumentParser:

@@ -95,17 +95,13 @@ class Predictions:
         self.matrix: list[list[int]] = []
         """How many pictures of each class (row) were taken for which (column), over all ranks."""
         self._seen: list[Tensor] = []
-        self._has_matrix = len(classes) <= _MOST_CLASSES
-
-    @property
-    def size(self) -> int:
-        return len(self.classes) ** 2 if self._has_matrix else 0
+        self.size = len(classes) ** 2 if len(classes) <= _MOST_CLASSES else 0
 
     def counts(self, output: Tensor, target: Tensor) -> Tensor:
         share, predicted = output.softmax(dim=1).max(dim=1)
         self._seen.append(torch.stack([share.double(), predicted.double(), target.double()]))
         counts = torch.zeros(self.size, dtype=torch.int64, device=target.device)
-        if not self._has_matrix:
+        if self.size == 0:
             return counts
         cells = target * len(self.classes) + predicted
         return counts.index_add(0, cells, torch.ones_like(target))
@@ -118,7 +114,7 @@ class Predictions:
 
     def save(self, path: Path, data: Data) -> None:
         """Write the page; `data` is the test set."""
-        table = self._table() if self._has_matrix else ""
+        table = self._table() if self.matrix else ""
         samples = self._samples(data) if self._seen else ""
         path.write_text(f"{_HEAD}{table}{samples}")
 
@@ -126,10 +122,10 @@ class Predictions:
         head = "".join(f"<th scope=col>{escape(name)}" for name in self.classes)
         rows = [f"<tr><th>class \\ predicted{head}"]
         for name, counts in zip(self.classes, self.matrix, strict=True):
-            shades = (f"rgba(42, 111, 187, {count / max(1, *counts) / 2:.2f})" for count in counts)
+            most = max(1, *counts)
             cells = (
-                f'<td style="background: {shade}">{count}'
-                for shade, count in zip(shades, counts, strict=True)
+                f'<td style="background: rgba(42, 111, 187, {count / most / 2:.2f})">{count}'
+                for count in counts
             )
             rows.append(f"<tr><th scope=row>{escape(name)}{''.join(cells)}")
         return f"<table><caption>Confusion matrix</caption>{''.join(rows)}</table>\n"

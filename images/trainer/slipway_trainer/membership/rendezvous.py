@@ -35,12 +35,11 @@ RIVAL_SECONDS = 3.0
 """How often the host of a world that lacks workers looks for another world of the same job."""
 
 
+@dataclass(eq=False)
 class JobDone(Exception):
     """The others have completed the job; `outcome` is what it came to."""
 
-    def __init__(self, outcome: dict[str, Any]) -> None:
-        super().__init__("the job is done")
-        self.outcome = outcome
+    outcome: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ class Rendezvous:
             world = self._world
             if world is None or self.me != world.members[0]:
                 continue
-            if len(world.members) < self.settings.maximum:
+            if len(world.members) < len(self.settings.peers):
                 has_rival = any(each.claim > world.claim for each in _records(self.look()))
                 self._has_rival = has_rival and self._world is world
 
@@ -186,7 +185,7 @@ class Rendezvous:
         """Return which workers the next world needs, or None where it is not up to this one."""
         if self._world is None and self.settings.index == 0:
             is_late = time.monotonic() > self._began + GRACE_SECONDS
-            return () if is_late else tuple(range(self.settings.maximum))
+            return () if is_late else tuple(range(len(self.settings.peers)))
         if self._world is None or self.me not in self._world.members:
             return None
         answering = (index_of(each) for each in self._world.members if each in sights)

@@ -48,10 +48,6 @@ class ElasticSettings:
     losses: int
     """How often the world may form again after it lost workers."""
 
-    @property
-    def maximum(self) -> int:
-        return len(self.peers)
-
 
 def read(
     environment: Mapping[str, str] = os.environ, resolver: Path = Path("/etc/resolv.conf")

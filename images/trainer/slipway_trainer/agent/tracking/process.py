@@ -81,7 +81,7 @@ def main() -> None:
     from slipway_trainer.agent.tracking.sinks import Run, sink_of  # noqa: PLC0415
 
     os.nice(19)  # the program comes first
-    spool, run = Path(os.environ.pop("SLIPWAY_EVENTS")), Run.from_environment(os.environ)
+    spool, run = Path(os.environ.pop("SLIPWAY_EVENTS")), Run.from_environment()
     try:
         sender = Sender(run, sink_of(run), spool)
     except Exception as error:  # noqa: BLE001 - whatever a package raises that is imported

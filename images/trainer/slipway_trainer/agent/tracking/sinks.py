@@ -51,13 +51,13 @@ class Run:
         return self.rank == 0
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> "Run":
-        known = environment.get
+    def from_environment(cls) -> "Run":
+        known = os.environ.get
         url = known("SLIPWAY_TRACKING_URL", "").rstrip("/")
         return cls(
             id=known("SLIPWAY_RUN_ID", "run"),
             experiment=known("SLIPWAY_TRACKING_EXPERIMENT", "slipway"),
-            rank=own_rank(environment),
+            rank=own_rank(),
             url=url,
             address=known("SLIPWAY_TRACKING_ADDRESS", url).rstrip("/"),
             facts=json_map(known("SLIPWAY_TRACKING_FACTS", "")),

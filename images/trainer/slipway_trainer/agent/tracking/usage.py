@@ -4,6 +4,7 @@ The names are MLflow's for several nodes, which its page of system metrics shows
 https://mlflow.org/docs/latest/ml/tracking/system-metrics/
 """
 
+import math
 import shutil
 import subprocess
 import time
@@ -37,34 +38,30 @@ class Usage:
 
     def metrics(self) -> dict[str, float]:
         """Return what is known: percent of one core, MiB, and percent of each GPU."""
-        now, before = (time.monotonic(), self._cpu_seconds()), self._before
-        self._before = now
-        found = {}
-        if now[1] is not None and before[1] is not None and now[0] > before[0]:
-            cores = (now[1] - before[1]) / (now[0] - before[0])
-            found["cpu_utilization_percentage"] = 100 * cores
-        if (used := self._memory()) is not None:
-            found["system_memory_usage_megabytes"] = used / _MIB
+        before, used = self._before
+        self._before = now, seconds = time.monotonic(), self._cpu_seconds()
+        found = {
+            "cpu_utilization_percentage": 100 * (seconds - used) / ((now - before) or math.nan),
+            "system_memory_usage_megabytes": self._memory() / _MIB,
+            **self._gpus(),
+        }
         return {
             f"{self._prefix}/{name}": round(each, 1)
-            for name, each in (found | self._gpus()).items()
+            for name, each in found.items()
+            if not math.isnan(each)
         }
 
-    def _cpu_seconds(self) -> float | None:
-        if (used := _number(self._root / "cpu.stat", "usage_usec")) is not None:
-            return used / 1e6
+    def _cpu_seconds(self) -> float:
         nanoseconds = _number(self._root / "cpuacct/cpuacct.usage")
-        return None if nanoseconds is None else nanoseconds / 1e9
+        return _number(self._root / "cpu.stat", "usage_usec", nanoseconds / 1e3) / 1e6
 
-    def _memory(self) -> float | None:
+    def _memory(self) -> float:
         """Return the bytes in use, without files that the kernel would drop for others."""
-        for folder, name, cached in (
-            (self._root, "memory.current", "inactive_file"),
-            (self._root / "memory", "memory.usage_in_bytes", "total_inactive_file"),
-        ):
-            if (used := _number(folder / name)) is not None:
-                return used - (_number(folder / "memory.stat", cached) or 0)
-        return None
+        if not math.isnan(used := _number(self._root / "memory.current")):
+            return used - _number(self._root / "memory.stat", "inactive_file", 0)
+        folder = self._root / "memory"
+        cached = _number(folder / "memory.stat", "total_inactive_file", 0)
+        return _number(folder / "memory.usage_in_bytes") - cached
 
     def _gpus(self) -> dict[str, float]:
         if self._nvidia_smi is None:
@@ -91,10 +88,10 @@ def gpus(table: str) -> dict[str, float]:
     return found
 
 
-def _number(path: Path, name: str | None = None) -> int | None:
-    """Return the number in a file, or that behind a name in it; None where there is none."""
+def _number(path: Path, name: str | None = None, default: float = math.nan) -> float:
+    """Return the number in a file, or that behind a name in it; `default` where there is none."""
     try:
         words = path.read_text().split()
         return int(words[0 if name is None else words.index(name) + 1])
     except (OSError, ValueError, IndexError):
-        return None
+        return default

@@ -34,7 +34,7 @@ def test_a_pod_finds_its_peers_by_the_jobs_name_in_its_own_namespace(tmp_path: P
     assert found.peers == tuple(
         (f"digits-worker-{number}.team.svc.cluster.local.", 23456) for number in range(3)
     )
-    assert found.maximum == 3
+    assert len(found.peers) == 3
 
 
 def test_without_a_clusters_search_domain_names_stay_as_they_are(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_an_ipv6_address_stands_in_brackets() -> None:
 
 def test_with_neither_a_worker_is_alone() -> None:
     found = settings.read({})
-    assert (found.index, found.minimum, found.maximum, found.losses) == (0, 1, 1, 0)
+    assert (found.index, found.minimum, len(found.peers), found.losses) == (0, 1, 1, 0)
 
 
 def test_a_single_number_of_nodes_is_both_least_and_most() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from core import tokens
 from core.context import SUMMARY_VARIABLE
 from core.problem import meant
+from core.process import CommandFailed
 from scripts.cli.backend import INTERRUPTED, QUIET, Cli, exists, exported, name_of, rows
 from scripts.cli.config import ensure_own
 from scripts.cli.recovery import recover
@@ -59,7 +60,11 @@ def prepared(stack: str) -> Cli:
     cli = Cli(stack)
     recover(cli)
     if not exists(stack):
-        cli.query("stack", "init", "--no-select")
+        try:
+            cli.query("stack", "init", "--no-select")
+        except CommandFailed:
+            if not exists(stack):  # the pulumi of a command that was killed may have made it
+                raise
     return cli
 
 

@@ -60,8 +60,10 @@ class Program(Stack):
     def environment(self, **arguments: Any) -> dict[str, str]:
         """Return the environment of the CLI, in which Python finds the SDK."""
         paths = os.pathsep.join([str(self.packages), str(CHECKOUT)])
-        home = str(self.directory / "home")
-        return super().environment(**arguments) | {"PYTHONPATH": paths, "XDG_STATE_HOME": home}
+        own = {"PYTHONPATH": paths, "XDG_STATE_HOME": str(self.directory / "home")}
+        found = super().environment(**arguments) | own
+        del found["SLIPWAY_PROJECT"]  # by default it is the program's own folder
+        return found
 
     def previewed(self, main: str, **variables: str) -> Outcome:
         """Preview a program."""

@@ -344,6 +344,24 @@ def test_only_a_stack_that_is_not_there_is_made_and_none_is_selected(
     assert len(asked) == 1
 
 
+@pytest.mark.usefixtures("checkout")
+@pytest.mark.parametrize("is_made", [True, False])
+def test_a_stack_that_the_pulumi_of_a_killed_command_makes_meanwhile_is_taken(
+    monkeypatch: pytest.MonkeyPatch, *, is_made: bool
+) -> None:
+    def query(_self: Cli, *_command: str) -> str:
+        if is_made:
+            keep_state()
+        raise CommandFailed("error: stack 'organization/slipway/dev' already exists")
+
+    monkeypatch.setattr(Cli, "query", query)
+    if is_made:
+        assert commands.prepared("dev").stack == "dev"
+    else:
+        with pytest.raises(CommandFailed):
+            commands.prepared("dev")
+
+
 def test_a_job_of_the_stacks_file_that_was_not_trained_is_no_unknown_job(checkout: Path) -> None:
     (checkout / "Pulumi.dev.yaml").write_text("config: {'slipway:jobs': {mine: {}}}")
     with pytest.raises(CommandError, match=r"mine was not trained yet; `make up STACK=dev`"):

@@ -66,6 +66,14 @@ def require_name(stack: str, more: str = "") -> None:
         raise CommandError(f"{stack!r} is not a valid name of a stack: {allowed}{more}")
 
 
+def job_name(program: Path) -> str:
+    """Return what a program's job is called: nothing that the catalogue has."""
+    from jobs.config import CATALOG  # noqa: PLC0415 - it takes a second
+
+    name = re.sub("[^a-z0-9]+", "-", program.stem.lower()).strip("-") or "job"
+    return f"my-{name}" if name in CATALOG or not name[0].isalpha() else name
+
+
 def ensure_own(stack: str) -> Path:
     """The user's file, copied from the committed one unless it exists; Pulumi can read it."""
     settings_of(stack)

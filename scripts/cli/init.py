@@ -1,6 +1,5 @@
 """`slipway init`: writes a stack's file, and what it names where that is missing."""
 
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,9 +11,8 @@ from clusters.kinds import CLUSTERS, settings_of_template
 from core.paths import CHECKOUT, project_dir
 from core.problem import choices, quote
 from infra.settings import SettingsError
-from jobs.config import CATALOG
 from scripts.cli.backend import exists
-from scripts.cli.config import check, own, require_name, valid_settings
+from scripts.cli.config import check, job_name, own, require_name, valid_settings
 from scripts.cli.from_yaml import as_yaml
 from scripts.cli.terminal import CommandError, echo
 
@@ -47,7 +45,7 @@ def init(
     image = {program.with_name("Dockerfile"): "Dockerfile"} if build else {}
     written = _start({program: "train.py", **image})
     settings = {"kind": kind, **settings_of_template(kind)}
-    document = {"slipway:cluster": settings, "slipway:jobs": {_name(program): job}}
+    document = {"slipway:cluster": settings, "slipway:jobs": {job_name(program): job}}
     file.write_text(as_yaml({"config": document}))
     echo(f"Wrote {', '.join([*written, file.name])}.")
     try:
@@ -75,12 +73,6 @@ def _answer(question: str, given: object, default: object, kind: Any) -> Any:
     if given is not None or not sys.stdin.isatty():
         return default if given is None else given
     return click.prompt(question, default=default, type=kind, err=True)
-
-
-def _name(program: Path) -> str:
-    """Return what a program's job is called: nothing that the catalogue has."""
-    name = re.sub("[^a-z0-9]+", "-", program.stem.lower()).strip("-") or "job"
-    return f"my-{name}" if name in CATALOG or not name[0].isalpha() else name
 
 
 def _start(files: Mapping[Path, str]) -> list[str]:

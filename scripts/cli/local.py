@@ -6,7 +6,6 @@
 
 import json
 import os
-import re
 import secrets
 import shutil
 import signal
@@ -32,7 +31,7 @@ from jobs.run.gate import judge, limits
 from jobs.run.local import LocalRun
 from jobs.run.local_process import problems
 from scripts.cli.backend import INTERRUPTED
-from scripts.cli.config import require_job, settings_of
+from scripts.cli.config import job_name, require_job, settings_of
 from scripts.cli.runs.log_lines import Printer, names_of
 from scripts.cli.terminal import CommandError, echo
 
@@ -72,8 +71,7 @@ def run_script(
             raise CommandError(f"--set {each} is not allowed{why}; it takes {what}.") from error
     given = {"args": [*args] or None, "workers": workers, "script": str(Path(script).absolute())}
     declared |= {name: value for name, value in given.items() if value is not None}
-    name = re.sub("[^a-z0-9]+", "-", f"job-{Path(script).absolute().stem}".lower()).strip("-")
-    name = name.removeprefix("job-") if name[4:5].isalpha() else name
+    name = job_name(Path(script).absolute())
     return _run(name, {name: declared}, python)
 
 
@@ -84,22 +82,22 @@ def _run(name: str, jobs: Mapping[str, Any], python: str) -> int:
     own = [each for each in found.jobs if each.name == name]
     if wrong := [*wrong, *(each for job in own for each in problems(job, place))]:
         raise CommandError("\n  ".join(["Nothing was run:", *map(str, wrong)]))
-    archive, path = Archive(_place() / "runs" / name), _python(python)
+    folder = state_dir() / "local" / project_name()
+    archive, path = Archive(folder / "runs" / name), _python(python)
     archive.keep([each.id for each in archive.runs()[-_KEPT + 1 :]])
     run_id = f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # not with nohup
             signal.signal(number, signal.default_int_handler)
     try:
-        return _train(own[0], found.scripts[name], path, archive.run(run_id))
+        return _train(own[0], found.scripts[name], path, archive.run(run_id), folder / "kept")
     except KeyboardInterrupt:
         echo("Interrupted; all ranks have ended.")
         return INTERRUPTED
 
 
-def _train(job: TrainingJob, script: Script, python: str, kept: Run) -> int:
+def _train(job: TrainingJob, script: Script, python: str, kept: Run, checkpoints: Path) -> int:
     """Train to the end, keep the result, and judge it."""
-    checkpoints = _place() / "kept"
     for folder in (kept.directory, checkpoints):
         private_directory(folder)
     topology = Topology(job.workers + 1, job.processes_per_node)
@@ -120,11 +118,6 @@ def _train(job: TrainingJob, script: Script, python: str, kept: Run) -> int:
     echo(f"job {job.name}: {result}" if text is None else text)
     echo(f"Its result.json, logs and files: {kept.directory}")
     return 0 if text is None else 1
-
-
-def _place() -> Path:
-    """Return the folder of all that this project's jobs have written here."""
-    return state_dir() / "local" / project_name()
 
 
 def _python(given: str) -> str:

@@ -39,12 +39,13 @@ _EMPTY = ".gitkeep"
 """What keeps a folder that programs write to, such as results/, where only files are kept."""
 
 
-def read_script(job: TrainingJob, key: str) -> Script | Problem:
+def read_script(job: TrainingJob, key: str, folder: Path | None = None) -> Script | Problem:
     """Return the script of a job that has one, or what is wrong with it.
 
-    The job is at `key` of the configuration.
+    Its path is absolute, or relative to `folder`, by default the project's; the job is at `key`
+    of the configuration.
     """
-    path = project_dir() / str(job.script)
+    path = (folder or project_dir()) / str(job.script)
     try:
         if path.is_file():
             found = {path.name: path}

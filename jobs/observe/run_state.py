@@ -3,17 +3,22 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from clusters.cloud_reports import Growth, RefusedPulls
 from core.manifests import holds
-from jobs.api.lines import moment
+from jobs.api.lines import Line, moment
 from jobs.model.pytorchjob import Topology, has_ended, is_of, is_replica, is_suspended
 from jobs.observe import failures
 from jobs.observe.failures import Disruption, Failure, Origin, disruption
 from jobs.observe.gpus import Gpu, GpuUse
 from jobs.observe.progress import Progress
 from jobs.observe.replica import Replica
+
+_STILLNESS = "stillness of {}"
+_FIRST = timedelta(seconds=1)  # nodes' clocks differ by less
+_TRAINING = tuple(f'"event": "{name}"' for name in ("step", "epoch", "metrics"))
 
 
 @dataclass
@@ -34,7 +39,10 @@ class RunState:
     gpu_use: GpuUse = field(default_factory=GpuUse)
     refused_until: float = 0.0  # seconds from its start to a pull's last refusal that is waited for
     replicas: dict[int, Replica] = field(default_factory=dict)  # as seen last, also when they went
+    stalled: Sequence[Replica] | None = None  # those that stood still first; None while none does
     _since: dict[str, float] = field(default_factory=dict)  # when conditions of `lasted` began
+    _last_signs: dict[int, str] = field(default_factory=dict)  # when each replica printed last
+    _trained: Counter[int] = field(default_factory=Counter)  # how many such events each has printed
     _seen: dict[str, Replica] = field(default_factory=dict)  # the same of all pods, by uid
     _stopped: set[str] = field(default_factory=set)  # uids of pods that a suspension ends
     _started: set[int] = field(default_factory=set)
@@ -85,8 +93,8 @@ class RunState:
     @property
     def hanging(self) -> list[Replica]:
         """Of a run that got nowhere, those that still run; all of them, where none is suspected."""
-        suspected = self.silent or self.idle or self.replicas.values()
-        return [each for each in suspected if each.active]
+        suspected = self.silent or self.idle or [*(self.stalled or ()), *self.replicas.values()]
+        return [each for each in {each.uid: each for each in suspected}.values() if each.active]
 
     @property
     def idle(self) -> list[Replica]:
@@ -198,9 +206,38 @@ class RunState:
         found = {(uids[pod], gpu): each for (pod, gpu), each in measured.items() if pod in uids}
         self.gpu_use.see(at, found, least)
 
-    def see_sign(self, _lines: object) -> None:
-        """Take in that a rank printed something, which may be at work though rank 0 is done."""
-        self._since.pop("silence", None)
+    def see_sign(self, printed: tuple[int, Sequence[Line]]) -> None:
+        """Take in what a replica printed: its ranks may be at work, also when rank 0 is done."""
+        number, lines = printed
+        for what in ("silence", _STILLNESS.format(number)):
+            self._since.pop(what, None)
+        for line in lines:
+            self._last_signs[number] = line.stamp
+            self._trained[number] += any(event in line.text for event in _TRAINING)
+
+    def see_stillness(self, elapsed: float, limit: float) -> bool:
+        """Return whether a rank stood still for `limit` seconds; `stalled` has who did so first.
+
+        Whoever prints nothing may be at work, so those that have reported none of their training
+        count only while no rank prints anything. Of all that have, one may be the first.
+        """
+        quiet = []
+        for each in self.replicas.values():
+            what = _STILLNESS.format(each.number)
+            if self.lasted(what, elapsed, holds=each.running) >= limit:
+                quiet.append(each)
+            elif not each.running:
+                del self._trained[each.number]
+        known = [each for each in quiet if self._trained[each.number] > 1]
+        known.sort(key=lambda each: self._last_signs[each.number])
+        if len(quiet) < sum(each.running for each in self.replicas.values()):
+            quiet = known
+        elif len(known) == len(quiet) > 1:
+            first, second = (moment(self._last_signs[each.number]) for each in known[:2])
+            known = known[:1] if second - first > _FIRST else []
+        if quiet:  # one that never printed anything is not known to have begun before the others
+            self.stalled = known if len(quiet) > 1 else quiet
+        return len(quiet) > 0
 
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
         """Return for how long a condition has held, by the seconds since the submission; or 0."""

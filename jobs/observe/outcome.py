@@ -101,6 +101,7 @@ def result(
         # By now the others have ended, too.
         failure=None if failure is None else replace(failure, artifacts=_left(run)),
         tracking=next((each for each in addresses if isinstance(each, str)), None),
+        stragglers={f"rank {rank}": text for rank, text in run.paces.slow.items()} or None,
         apart=apart(trained) if topology.world_size > 1 else None,
     )
 

@@ -13,6 +13,7 @@ from jobs.model.pytorchjob import Topology, has_ended, is_of, is_replica, is_sus
 from jobs.observe import failures
 from jobs.observe.failures import Disruption, Failure, Origin, disruption
 from jobs.observe.gpus import Gpu, GpuUse
+from jobs.observe.paces import Paces
 from jobs.observe.progress import Progress
 from jobs.observe.replica import Replica
 
@@ -54,6 +55,7 @@ class RunState:
         self.uid = str(self.job["metadata"]["uid"])  # another job of that name is not this run
         self.topology = Topology.of_object(self.job)
         self.progress = Progress(self.topology.world_size)
+        self.paces = Paces(self.topology.world_size)
 
     @property
     def cause(self) -> Failure | None:
@@ -213,6 +215,7 @@ class RunState:
             self._since.pop(what, None)
         for line in lines:
             self._last_signs[number] = line.stamp
+            self.paces.see(line.text)
             self._trained[number] += any(event in line.text for event in _TRAINING)
 
     def see_stillness(self, elapsed: float, limit: float) -> bool:

@@ -1,0 +1,59 @@
+"""Which ranks are slower than the others, by what a step costs each of them itself. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+
+from jobs.records.events import event_in, numbers
+from slipway.pace import BACKWARD
+
+_EVENT = '"event": "pace"'
+_TIMES = 1.5
+_SHARE = 0.1
+"""Of a step: for so long at least the others wait. Other differences are of no account."""
+
+
+@dataclass
+class Paces:
+    """What the ranks of a run have reported of their latest steps."""
+
+    world_size: int
+    slow: dict[int, str] = field(default_factory=dict)
+    """Of each rank that was slow, by how much, and where its time went; as it was first."""
+    now: set[int] = field(default_factory=set)  # the ranks that are slow
+    _latest: dict[int, Mapping[str, float]] = field(default_factory=dict)
+
+    def see(self, line: str) -> None:
+        """Take in a line of any rank's log; it may report its pace."""
+        if _EVENT not in line:
+            return
+        event = event_in(line)
+        rank, parts = event.get("rank"), numbers(event.get("seconds_in"))
+        if isinstance(rank, int) and parts:
+            was_known = len(self._latest) >= self.world_size
+            self._latest[rank] = parts
+            if len(self._latest) >= self.world_size > 1:
+                for each in (rank,) if was_known else [*self._latest]:
+                    self._judge(each)
+
+    def _judge(self, rank: int) -> None:
+        parts = self._latest[rank]
+        own = {each: _own(self._latest[each]) for each in self._latest}
+        others = median(own[each] for each in own if each != rank)
+        waited_for = own[rank] - others
+        self.now.discard(rank)
+        if own[rank] >= _TIMES * others and waited_for >= _SHARE * sum(parts.values()):
+            self.now.add(rank)
+            where = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in parts.items())
+            times = f"{own[rank] / others:.1f} times slower" if others > 0 else "slower"
+            text = f"{times} than the others, which wait {waited_for:.3g} s in each step: {where}"
+            self.slow.setdefault(rank, text)
+
+    def __str__(self) -> str:
+        """Name the ranks that are slow, as a part of a row; empty without any."""
+        listed = ", ".join(f"rank {rank}" for rank in sorted(self.now))
+        return f"slower than the others: {listed}" if listed else ""
+
+
+def _own(parts: Mapping[str, float]) -> float:
+    return sum(seconds for name, seconds in parts.items() if name != BACKWARD)

@@ -29,8 +29,9 @@ def job_namespace(
         made = declare(marked(namespace), inside)
         inside = pulumi.ResourceOptions(parent=parent, depends_on=[made])
     known = {} if cluster.identity is None else cluster.identity.annotations
-    own_namespace = cluster.own_namespace
-    manifests = contents(cluster.namespace, own=own_namespace, known=known, may_exec=may_exec)
+    manifests = contents(
+        cluster.namespace, own=cluster.own_namespace, known=known, may_exec=may_exec
+    )
     # So another stack sees whose it is, even one that may not see the namespace itself.
     own = [marked(each) for each in manifests]
     declare_all(with_pull_secret(own, cluster.namespace, cluster.pull_secret), inside)
@@ -39,11 +40,7 @@ def job_namespace(
 
 
 def contents(
-    namespace: str,
-    *,
-    own: bool,
-    known: Mapping[str, pulumi.Input[str]],
-    may_exec: bool = False,
+    namespace: str, *, own: bool, known: Mapping[str, pulumi.Input[str]], may_exec: bool = False
 ) -> list[Manifest]:
     """Return what is created in the namespace; `known` annotates the jobs' account for a cloud.
 

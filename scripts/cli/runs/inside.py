@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from core import process
 from jobs.model.names import CONTAINER, PACKAGES
 from jobs.model.pytorchjob import JOB_NAME_LABEL, Topology, is_replica, replica_number
 from scripts.cli.config import own, require_job, settings_of
@@ -26,11 +27,11 @@ fi
 cd "$(readlink /proc/1/cwd)"; exec "$(command -v bash || echo sh)"
 """
 """For any image with a shell: where there is no launcher, process 1 is the program."""
-_ANSWER_SECONDS = 30
 _AT_ONCE = 8
 _NO_LAUNCHER = (
-    "Its image has no launcher of Slipway's, or an earlier one. Start the image from the trainer's "
-    "(docs/own-job.md#build), or put py-spy into it, and run `py-spy dump --pid 1` in `make shell`."
+    "An image without Slipway's launcher, or with an earlier one, can't: start it from the "
+    "trainer's (docs/own-job.md#build), or put py-spy into it, and run `py-spy dump --pid 1` in "
+    "`make shell`."
 )
 
 
@@ -51,21 +52,10 @@ class _Pods:
         """Return whether a replica shows where it stands, and that, or why not."""
         if replica not in self.running:
             return False, "It does not run."
-        line = self.line(replica, *_STACKS)
         try:
-            ended = subprocess.run(
-                line,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=_ANSWER_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return False, f"No answer within {_ANSWER_SECONDS} s."
-        if ended.returncode == 0:
-            return True, ended.stdout.rstrip()
-        return False, f"It can't show its stack: {ended.stderr.strip()}\n{_NO_LAUNCHER}"
+            return True, process.run(*self.line(replica, *_STACKS)).rstrip()
+        except process.CommandFailed as error:
+            return False, f"It can't show its stack: {error}\n{_NO_LAUNCHER}"
 
 
 def stacks(stack: str, job: str, rank: int | None) -> int:
@@ -110,21 +100,11 @@ def _pods(stack: str, job: str, rank: int | None) -> Iterator[_Pods]:
     names = names_of(job, topology, rank)
     with kubectl(state.kubeconfig) as command:
         line = [*command, f"--namespace={state.jobs[job].namespace}"]
-        found = [each for each in _listed(line, job) if is_replica(each) and _runs(each)]
+        selector = f"--selector={JOB_NAME_LABEL}={job}"
+        listed = json.loads(process.run(*line, "get", "pods", selector, "--output=json"))["items"]
+        found = [each for each in listed if is_replica(each) and _runs(each)]
         pods = {replica_number(each, topology): str(each["metadata"]["name"]) for each in found}
         yield _Pods(names, {each: pods[each] for each in names if each in pods}, line)
-
-
-def _listed(line: Sequence[str], job: str) -> list[dict[str, Any]]:
-    selector = f"--selector={JOB_NAME_LABEL}={job}"
-    command = [*line, "get", "pods", selector, "--output=json"]
-    ended = subprocess.run(
-        command, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False
-    )
-    if ended.returncode != 0:
-        raise CommandError(f"The pods of {job} can't be listed: {ended.stderr.strip()}")
-    found: list[dict[str, Any]] = json.loads(ended.stdout)["items"]
-    return found
 
 
 def _runs(pod: Mapping[str, Any]) -> bool:

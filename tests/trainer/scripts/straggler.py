@@ -14,7 +14,7 @@ dist.init_process_group("gloo")
 is_slow = dist.get_rank() == SLOW
 
 
-class Noise(Dataset[tuple[torch.Tensor, torch.Tensor]]):
+class Noise(Dataset[tuple[torch.Tensor, torch.Tensor]]):  # type: ignore[misc]
     """Samples without end, which take a rank longer that is slow in that."""
 
     def __len__(self) -> int:

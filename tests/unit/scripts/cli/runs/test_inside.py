@@ -1,6 +1,7 @@
 """A look into a job's pods is refused unless the stack allows it, and names what it can't show."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,7 +72,7 @@ def test_each_rank_shows_where_it_stands_or_why_it_does_not(
     shown = capsys.readouterr().out
     assert "--- rank 0 (mine-master-0)\nstands in train\n" in shown
     assert "--- rank 1 (mine-worker-0)\nstands in train\n" in shown
-    assert "--- rank 2 (mine-worker-1)\nIt can't show its stack: No module named" in shown
+    assert re.search(r"--- rank 2 \(mine-worker-1\)\nIt can't show its stack: .*No module", shown)
     assert "put py-spy into it" in shown
     assert "--- rank 3\nIt does not run.\n" in shown
     assert inside.stacks("mine", "mine", 1) == 0

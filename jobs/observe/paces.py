@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from jobs.records.events import event_in, numbers
-from slipway.pace import BACKWARD
+from slipway.pace import OWN
 
 _EVENT = '"event": "pace"'
 _TIMES = 1.5
@@ -56,4 +56,4 @@ class Paces:
 
 
 def _own(parts: Mapping[str, float]) -> float:
-    return sum(seconds for name, seconds in parts.items() if name != BACKWARD)
+    return sum(seconds for name, seconds in parts.items() if name in OWN)

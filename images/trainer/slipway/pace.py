@@ -16,15 +16,21 @@ from slipway.events import Events
 
 STEPS = 50
 _PAUSE_SECONDS = 20.0
-_DATA, _COMPUTE, BACKWARD = "data", "compute", "backward"
+OWN = frozenset({"data", "compute"})
+"""The parts of a step in which a rank does not wait for others."""
 
 
 class Pace:
     """The latest steps of this rank."""
 
-    def __init__(self, events: Events, loader: Any, clock: Any = time.perf_counter) -> None:
-        """Begin to watch; `loader` is the module torch.utils.data.dataloader."""
-        self._events, self._clock = events, clock
+    def __init__(
+        self, events: Events, loader: Any, on_gpu: bool, clock: Any = time.perf_counter
+    ) -> None:
+        """Begin to watch; `loader` is the module torch.utils.data.dataloader.
+
+        Of a GPU's work it is not known when that is done.
+        """
+        self._events, self._on_gpu, self._clock = events, on_gpu, clock
         self._latest: deque[dict[str, float]] = deque(maxlen=STEPS)
         self._since = self._reported = clock()
         self._count, self._depth, self._data, self._backward = 0, 0, 0.0, 0.0
@@ -52,12 +58,13 @@ class Pace:
     def step(self) -> None:
         """A step ends here; with enough of them, the middle one of each part is reported."""
         now, self._count = self._clock(), self._count + 1
-        compute = now - self._since - self._data - self._backward
-        self._latest.append({_DATA: self._data, _COMPUTE: compute, BACKWARD: self._backward})
+        rest, more = now - self._since - self._data, self._backward
+        others = {"rest": rest} if self._on_gpu else {"compute": rest - more, "backward": more}
+        self._latest.append({"data": self._data, **others})
         self._since, self._data, self._backward = now, 0.0, 0.0
         if self._count >= STEPS and now - self._reported >= _PAUSE_SECONDS:
             middle = {}
-            for part in (_DATA, _COMPUTE, BACKWARD):
+            for part in self._latest[0]:
                 middle[part] = round(sorted(each[part] for each in self._latest)[STEPS // 2], 6)
             self._events.emit("pace", steps=STEPS, seconds_in=middle)
             self._count, self._reported = 0, now

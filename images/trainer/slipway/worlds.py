@@ -107,13 +107,13 @@ class _Watch:
 
 
 def _pace(distributed: Any) -> Pace | None:
-    """Return what follows this rank's steps; None on a GPU, whose work the host only launches."""
-    cuda = sys.modules["torch"].cuda
-    is_one = distributed.is_available() and distributed.is_initialized()
-    if cuda.is_initialized() or not is_one or distributed.get_world_size() < 2:
-        return None
+    """Return what follows this rank's steps; None unless it trains with others."""
     loader = sys.modules.get("torch.utils.data.dataloader")
-    return None if loader is None else Pace(Events(distributed.get_rank()), loader)
+    is_one = distributed.is_available() and distributed.is_initialized()
+    if loader is None or not is_one or distributed.get_world_size() < 2:
+        return None
+    on_gpu = sys.modules["torch"].cuda.is_initialized()
+    return Pace(Events(distributed.get_rank()), loader, on_gpu)
 
 
 def noted(directory: Path) -> list[list[int]]:

@@ -30,8 +30,8 @@ cd "$(readlink /proc/1/cwd)"; exec "$(command -v bash || echo sh)"
 _AT_ONCE = 8
 _NO_LAUNCHER = (
     "An image without Slipway's launcher, or with an earlier one, can't: start it from the "
-    "trainer's (docs/own-job.md#build), or put py-spy into it, and run `py-spy dump --pid 1` in "
-    "`make shell`."
+    "trainer's (docs/own-job.md#build), or put py-spy into it, and run `py-spy dump --pid 1` in a "
+    "shell beside it."
 )
 
 

@@ -33,6 +33,17 @@ def test_once_all_ranks_have_reported_each_of_them_is_judged() -> None:
     assert paces.now == {1}
 
 
+def test_of_gpus_the_time_for_batches_counts() -> None:
+    parts = {0: 0.01, 1: 0.2, 2: 0.01}
+    lines = [
+        json.dumps(
+            {"event": "pace", "rank": rank, "seconds_in": {"data": data, "rest": 0.3 - data}}
+        )
+        for rank, data in parts.items()
+    ]
+    assert seen(*lines).now == {1}
+
+
 def test_two_ranks_are_compared_with_each_other() -> None:
     paces = seen(pace(0, 0.0, 0.1, 0.1), pace(1, 0.0, 0.16, 0.04), ranks=2)
     assert paces.now == {1}

@@ -25,7 +25,7 @@ class Clock:
 class Training:
     """A training whose steps take 0.5 s: 0.1 to fetch a batch, 0.2 forward, 0.2 backward."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, on_gpu: bool = False) -> None:
         self.clock, self.reported = Clock(), list[dict[str, Any]]()
         clock = self.clock
 
@@ -35,7 +35,7 @@ class Training:
 
         self.batches = Batches()
         monkeypatch.setattr(Events, "emit", lambda _, name, **values: self._take(name, values))
-        self.pace = Pace(Events(3), SimpleNamespace(_BaseDataLoaderIter=Batches), clock)
+        self.pace = Pace(Events(3), SimpleNamespace(_BaseDataLoaderIter=Batches), on_gpu, clock)
 
     def _take(self, name: str, values: dict[str, Any]) -> None:
         assert name == "pace"
@@ -58,6 +58,13 @@ def test_the_middle_of_fifty_steps_is_reported_by_its_parts(
     (found,) = training.reported
     assert found["steps"] == STEPS
     assert found["seconds_in"] == pytest.approx({"data": 0.1, "compute": 0.2, "backward": 0.2})
+
+
+def test_on_a_gpu_only_what_the_host_waits_for_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = Training(monkeypatch, on_gpu=True)
+    for _ in range(STEPS):
+        training.step()
+    assert training.reported[0]["seconds_in"] == pytest.approx({"data": 0.1, "rest": 0.4})
 
 
 def test_quick_steps_fill_no_log(monkeypatch: pytest.MonkeyPatch) -> None:

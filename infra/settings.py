@@ -93,8 +93,7 @@ def parse(
         torch = None
     may_exec = _decoded(config.get(_EXEC, "false"))
     if not isinstance(may_exec, bool):
-        text = f"{quote(may_exec)} is not allowed; it takes true or false"
-        problems.append(Problem(_EXEC, text))
+        problems.append(Problem(_EXEC, f"{quote(may_exec)} is not allowed; it takes true or false"))
     around = _surroundings(cluster, () if tracking is None else tracking.requests)
     around = replace(around, torch=torch)
     configured = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)

@@ -38,7 +38,10 @@ class Paces:
 
     def _judge(self, rank: int) -> None:
         parts = self._latest[rank]
-        own = {each: _own(self._latest[each]) for each in self._latest}
+        own = {
+            each: sum(parts[name] for name in OWN & parts.keys())
+            for each, parts in self._latest.items()
+        }
         others = median(own[each] for each in own if each != rank)
         waited_for = own[rank] - others
         self.now.discard(rank)
@@ -53,7 +56,3 @@ class Paces:
         """Name the ranks that are slow, as a part of a row; empty without any."""
         listed = ", ".join(f"rank {rank}" for rank in sorted(self.now))
         return f"slower than the others: {listed}" if listed else ""
-
-
-def _own(parts: Mapping[str, float]) -> float:
-    return sum(seconds for name, seconds in parts.items() if name in OWN)

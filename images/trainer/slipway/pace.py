@@ -23,16 +23,13 @@ OWN = frozenset({"data", "compute"})
 class Pace:
     """The latest steps of this rank."""
 
-    def __init__(
-        self, events: Events, loader: Any, on_gpu: bool, clock: Any = time.perf_counter
-    ) -> None:
-        """Begin to watch; `loader` is the module torch.utils.data.dataloader.
+    _clock = staticmethod(time.perf_counter)
 
-        Of a GPU's work it is not known when that is done.
-        """
-        self._events, self._on_gpu, self._clock = events, on_gpu, clock
+    def __init__(self, events: Events, loader: Any, on_gpu: bool) -> None:
+        """Begin to watch; `loader` is the module torch.utils.data.dataloader."""
+        self._events, self._on_gpu = events, on_gpu  # on a GPU no work is done when it is launched
         self._latest: deque[dict[str, float]] = deque(maxlen=STEPS)
-        self._since = self._reported = clock()
+        self._since = self._reported = self._clock()
         self._count, self._depth, self._data, self._backward = 0, 0, 0.0, 0.0
         self._fetch = loader._BaseDataLoaderIter.__next__
 

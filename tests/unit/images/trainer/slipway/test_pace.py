@@ -34,8 +34,9 @@ class Training:
                 clock.passes(0.1)
 
         self.batches = Batches()
+        monkeypatch.setattr(Pace, "_clock", self.clock)
         monkeypatch.setattr(Events, "emit", lambda _, name, **values: self._take(name, values))
-        self.pace = Pace(Events(3), SimpleNamespace(_BaseDataLoaderIter=Batches), on_gpu, clock)
+        self.pace = Pace(Events(3), SimpleNamespace(_BaseDataLoaderIter=Batches), on_gpu)
 
     def _take(self, name: str, values: dict[str, Any]) -> None:
         assert name == "pace"

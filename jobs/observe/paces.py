@@ -30,10 +30,10 @@ class Paces:
         event = event_in(line)
         rank, parts = event.get("rank"), numbers(event.get("seconds_in"))
         if isinstance(rank, int) and parts:
-            was_known = len(self._latest) >= self.world_size
+            was_complete = len(self._latest) >= self.world_size
             self._latest[rank] = parts
             if len(self._latest) >= self.world_size > 1:
-                for each in (rank,) if was_known else [*self._latest]:
+                for each in (rank,) if was_complete else [*self._latest]:
                     self._judge(each)
 
     def _judge(self, rank: int) -> None:

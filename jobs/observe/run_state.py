@@ -224,23 +224,28 @@ class RunState:
         Whoever prints nothing may be at work, so those that have reported none of their training
         count only while no rank prints anything. Of all that have, one may be the first.
         """
-        quiet = []
+        quiet, others = list[Replica](), list[float]()
         for each in self.replicas.values():
             what = _STILLNESS.format(each.number)
-            if self.lasted(what, elapsed, holds=each.running) >= limit:
+            if (lasted := self.lasted(what, elapsed, holds=each.running)) >= limit:
                 quiet.append(each)
-            elif not each.running:
+            elif each.running:
+                others.append(lasted)
+            else:
                 del self._trained[each.number]
-        known = [each for each in quiet if self._trained[each.number] > 1]
-        known.sort(key=lambda each: self._last_signs[each.number])
-        if len(quiet) < sum(each.running for each in self.replicas.values()):
-            quiet = known
-        elif len(known) == len(quiet) > 1:
-            first, second = (moment(self._last_signs[each.number]) for each in known[:2])
-            known = known[:1] if second - first > _FIRST else []
-        if quiet:  # one that never printed anything is not known to have begun before the others
-            self.stalled = known if len(quiet) > 1 else quiet
-        return len(quiet) > 0
+        if not quiet or max(others, default=0) > limit / 2:  # the others may fall silent, too
+            return False
+        trained = [each for each in quiet if self._trained[each.number] > 1]
+        trained.sort(key=lambda each: self._last_signs[each.number])
+        if others:
+            self.stalled = trained or None
+        elif len(quiet) == 1:
+            self.stalled = quiet
+        else:
+            times = [moment(self._last_signs[each.number]) for each in trained[:2]]
+            is_first = len(trained) == len(quiet) and times[1] - times[0] > _FIRST
+            self.stalled = trained[:1] if is_first else []
+        return self.stalled is not None
 
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
         """Return for how long a condition has held, by the seconds since the submission; or 0."""

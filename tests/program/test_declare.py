@@ -53,8 +53,8 @@ _ARGUMENTS = {
 
 def test_only_a_stack_that_allows_it_lets_a_submitter_run_commands_in_pods() -> None:
     def rights(*, may_exec: bool) -> list[str]:
-        found = namespace.contents("jobs", own=True, known={}, may_exec=may_exec)
-        roles = [each for each in found if each["kind"] == "Role"]
+        contents = namespace.contents("jobs", own=True, known={}, may_exec=may_exec)
+        roles = [each for each in contents if each["kind"] == "Role"]
         return [name for role in roles for rule in role["rules"] for name in rule["resources"]]
 
     assert "pods/exec" not in rights(may_exec=False)

@@ -79,21 +79,21 @@ def processes() -> Iterator[Process]:
                 yield Process(pid, words, dict(variables))
 
 
-def show() -> int:
-    """Print where each process stands; return 1 if none shows it."""
-    count = 0
+def show() -> None:
+    """Print where each process stands; exit with 1 if none shows it."""
+    shown = 0
     for each in processes():
-        with suppress(OSError):  # it ended meanwhile
-            try:
-                stack = each.stack()
-            except TimeoutError as error:
-                stack = str(error)
-            if stack is not None:
-                count += 1
-                print(each, *(f"  {line}" for line in stack.splitlines()), sep="\n")
-    if count == 0:
-        print("no process of the program is a Python of Slipway's image", file=sys.stderr)
-    return 0 if count else 1
+        try:
+            stack = each.stack()
+        except TimeoutError as error:
+            stack = str(error)
+        except OSError:  # it has ended meanwhile
+            continue
+        if stack is not None:
+            shown += 1
+            print(each, *(f"  {line}" for line in stack.splitlines()), sep="\n")
+    if not shown:
+        sys.exit("no process of the program is a Python of Slipway's image")
 
 
 def shell(rank: str) -> NoReturn:
@@ -111,4 +111,4 @@ def shell(rank: str) -> NoReturn:
 if __name__ == "__main__":
     if sys.argv[1] == "shell":
         shell(sys.argv[2])
-    sys.exit(show())
+    show()

@@ -12,7 +12,7 @@ def pace(rank: int, data: float, compute: float, backward: float) -> str:
     return json.dumps({"event": "pace", "rank": rank, "steps": 50, "seconds_in": parts})
 
 
-def seen(*lines: str, ranks: int = 3) -> Paces:
+def paces_of(*lines: str, ranks: int = 3) -> Paces:
     paces = Paces(ranks)
     for line in lines:
         paces.see(line)
@@ -20,7 +20,7 @@ def seen(*lines: str, ranks: int = 3) -> Paces:
 
 
 def test_the_rank_that_the_others_wait_for_is_named_with_where_its_time_goes() -> None:
-    paces = seen(pace(0, 0.01, 0.09, 0.3), pace(2, 0.01, 0.09, 0.3), pace(1, 0.2, 0.1, 0.1))
+    paces = paces_of(pace(0, 0.01, 0.09, 0.3), pace(2, 0.01, 0.09, 0.3), pace(1, 0.2, 0.1, 0.1))
     assert str(paces) == "slower than the others: rank 1"
     assert paces.slow == {
         1: "3.0 times slower than the others, which wait 0.2 s in each step: "
@@ -29,7 +29,7 @@ def test_the_rank_that_the_others_wait_for_is_named_with_where_its_time_goes() -
 
 
 def test_once_all_ranks_have_reported_each_of_them_is_judged() -> None:
-    paces = seen(pace(1, 0.2, 0.1, 0.1), pace(0, 0.01, 0.09, 0.3), pace(2, 0.01, 0.09, 0.3))
+    paces = paces_of(pace(1, 0.2, 0.1, 0.1), pace(0, 0.01, 0.09, 0.3), pace(2, 0.01, 0.09, 0.3))
     assert paces.now == {1}
 
 
@@ -41,11 +41,11 @@ def test_of_gpus_the_time_for_batches_counts() -> None:
         )
         for rank, data in parts.items()
     ]
-    assert seen(*lines).now == {1}
+    assert paces_of(*lines).now == {1}
 
 
 def test_two_ranks_are_compared_with_each_other() -> None:
-    paces = seen(pace(0, 0.0, 0.1, 0.1), pace(1, 0.0, 0.16, 0.04), ranks=2)
+    paces = paces_of(pace(0, 0.0, 0.1, 0.1), pace(1, 0.0, 0.16, 0.04), ranks=2)
     assert paces.now == {1}
 
 
@@ -62,12 +62,12 @@ def test_two_ranks_are_compared_with_each_other() -> None:
     ],
 )
 def test_what_is_no_straggler_is_not_named(lines: list[str]) -> None:
-    paces = seen(*lines)
+    paces = paces_of(*lines)
     assert (str(paces), paces.slow) == ("", {})
 
 
 def test_a_rank_that_keeps_up_again_leaves_the_row_and_stays_in_the_result() -> None:
-    paces = seen(pace(0, 0.0, 0.1, 0.3), pace(2, 0.0, 0.1, 0.3), pace(1, 0.2, 0.1, 0.1))
+    paces = paces_of(pace(0, 0.0, 0.1, 0.3), pace(2, 0.0, 0.1, 0.3), pace(1, 0.2, 0.1, 0.1))
     before = dict(paces.slow)
     paces.see(pace(1, 0.0, 0.1, 0.3))
     assert (str(paces), paces.slow) == ("", before)

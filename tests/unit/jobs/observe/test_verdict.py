@@ -869,7 +869,11 @@ def test_a_run_of_which_no_rank_prints_anything_stands_still() -> None:
     assert reason == "every rank stood still: nothing was printed for 60 s"
     assert end_of(run, 112, STALLING) is not None
     assert is_stuck(run, End("TimedOut", reason))
-    assert run.stalled == [], "a rank that printed nothing at all may have begun last"
+    assert run.stalled == []
+    quiet = two_ranks()
+    assert stalls_after(quiet, 1) == [None]
+    prints(quiet, 0, 1, _STEP, _STEP)
+    assert stalls_after(quiet, 2, 62) == [None, reason], "rank 1 may as well be the one"
 
 
 def test_a_rank_that_prints_nothing_while_others_do_may_be_at_work() -> None:
@@ -906,6 +910,18 @@ def test_of_ranks_that_all_stand_still_one_is_the_first_by_more_than_a_second(
     assert stalls_after(run, 31, 90) == [None, None]
     assert stalls_after(run, 92) != [None]
     assert [each.number for each in run.stalled or ()] == first
+
+
+def test_a_rank_that_falls_silent_a_moment_later_is_waited_for() -> None:
+    """They may all wait for one, which printed its last line just before or after them."""
+    run = two_ranks()
+    assert stalls_after(run, 1) == [None]
+    prints(run, 0, 10, _STEP, _STEP)
+    assert stalls_after(run, 10) == [None]
+    prints(run, 1, 10, _STEP, _STEP)
+    assert stalls_after(run, 10.5, 70, 70.2) == [None, None, None]
+    (reason,) = stalls_after(run, 70.5)
+    assert reason == "every rank stood still: nothing was printed for 60 s"
 
 
 def test_neither_a_start_nor_a_rank_that_has_ended_is_a_stall() -> None:

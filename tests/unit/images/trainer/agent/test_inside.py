@@ -76,9 +76,9 @@ time.sleep(600)
         assert process.stdout is not None
         child = int(process.stdout.readline())
         try:
-            found = Process(child, ["python3"], {}).stack()
-            assert found is not None
-            assert "in loads_data" in found
+            stack = Process(child, ["python3"], {}).stack()
+            assert stack is not None
+            assert "in loads_data" in stack
         finally:
             os.kill(child, signal.SIGKILL)
 

@@ -56,9 +56,9 @@ def test_the_middle_of_fifty_steps_is_reported_by_its_parts(
     training = Training(monkeypatch)
     for number in range(STEPS):
         training.step(odd=60 if number == 7 else 0)  # an evaluation, or a checkpoint
-    (found,) = training.reported
-    assert found["steps"] == STEPS
-    assert found["seconds_in"] == pytest.approx({"data": 0.1, "compute": 0.2, "backward": 0.2})
+    (report,) = training.reported
+    assert report["steps"] == STEPS
+    assert report["seconds_in"] == pytest.approx({"data": 0.1, "compute": 0.2, "backward": 0.2})
 
 
 def test_on_a_gpu_only_what_the_host_waits_for_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

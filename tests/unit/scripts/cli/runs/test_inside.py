@@ -35,8 +35,8 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     states: list[dict[str, Any]] = [RUNNING, RUNNING, RUNNING, ended(0)]
     pods = [pod(rank, state=each) for rank, each in enumerate(states)]
     (tmp_path / "pods.json").write_text(json.dumps({"items": pods}))
-    program, made = tmp_path / "kubectl", tmp_path / "calls"
-    program.write_text(_KUBECTL.format(pods=tmp_path / "pods.json", calls=made))
+    program, called = tmp_path / "kubectl", tmp_path / "calls"
+    program.write_text(_KUBECTL.format(pods=tmp_path / "pods.json", calls=called))
     program.chmod(0o755)
 
     @contextmanager
@@ -44,7 +44,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         yield [str(program)]
 
     monkeypatch.setattr(inside, "kubectl", kubectl)
-    return made
+    return called
 
 
 def allow(project: Path, **settings: object) -> None:

@@ -42,15 +42,12 @@ def job_namespace(
 def contents(
     namespace: str, *, own: bool, known: Mapping[str, pulumi.Input[str]], may_exec: bool = False
 ) -> list[Manifest]:
-    """Return what is created in the namespace; `known` annotates the jobs' account for a cloud.
-
-    With `may_exec`, who may submit jobs in a namespace of its own may run commands in its pods.
-    """
+    """Return what is created in the namespace; `known` annotates the jobs' account for a cloud."""
     file = Path(__file__).with_suffix(".yaml")
     account, *submitter, policy = rendered(file, namespace=namespace, account=JOB_ACCOUNT)
     if known:
         account["metadata"]["annotations"] = dict(known)
-    if may_exec:
+    if may_exec:  # who may submit jobs may run commands in their pods
         for role in (each for each in submitter if each["kind"] == "Role"):
             role["rules"].append(_EXEC)
     if own:

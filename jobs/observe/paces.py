@@ -48,9 +48,8 @@ class Paces:
         if own[rank] >= _TIMES * others and waited_for >= _SHARE * sum(parts.values()):
             self.now.add(rank)
             where = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in parts.items())
-            times = f"{own[rank] / others:.1f} times slower" if others > 0 else "slower"
-            text = f"{times} than the others, which wait {waited_for:.3g} s in each step: {where}"
-            self.slow.setdefault(rank, text)
+            text = f"slower than the others, which wait {waited_for:.3g} s in each step: {where}"
+            self.slow.setdefault(rank, f"{own[rank] / max(others, 1e-6):.1f} times {text}")
 
     def __str__(self) -> str:
         """Name the ranks that are slow, as a part of a row; empty without any."""

@@ -19,7 +19,6 @@ from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError
 
 KEY = "slipway:exec"
-_STACKS = ("python3", "-m", "slipway_trainer.inside", "stacks")
 _SHELL = f"""
 if [ -e {PACKAGES}/slipway_trainer/agent/inside.py ]; then
     exec python3 -m slipway_trainer.inside shell "$0"
@@ -29,9 +28,8 @@ cd "$(readlink /proc/1/cwd)"; exec "$(command -v bash || echo sh)"
 """For any image with a shell: where there is no launcher, process 1 is the program."""
 _AT_ONCE = 8
 _NO_LAUNCHER = (
-    "An image without Slipway's launcher, or with an earlier one, can't: start it from the "
-    "trainer's (docs/own-job.md#build), or put py-spy into it, and run `py-spy dump --pid 1` in a "
-    "shell beside it."
+    "An image without Slipway's launcher can't: start it from the trainer's (docs/own-job.md#build)"
+    ", or put py-spy into it, and run `py-spy dump --pid 1` in a shell beside it."
 )
 
 
@@ -52,8 +50,9 @@ class _Pods:
         """Return whether a replica shows where it stands, and that, or why not."""
         if replica not in self.running:
             return False, "It does not run."
+        words = ("python3", "-m", "slipway_trainer.inside", "stacks")
         try:
-            return True, process.run(*self.line(replica, *_STACKS)).rstrip()
+            return True, process.run(*self.line(replica, *words)).rstrip()
         except process.CommandFailed as error:
             return False, f"It can't show its stack: {error}\n{_NO_LAUNCHER}"
 
@@ -75,8 +74,8 @@ def shell(stack: str, job: str, rank: int | None) -> int:
         (replica,) = pods.names
         if replica not in pods.running:
             raise CommandError(
-                f"Rank {rank} of {job} does not run, so there is nothing to open a shell beside; "
-                f"`make results JOB={job} STACK={stack}` shows how the job ended."
+                f"Rank {rank} of {job} does not run; `make results JOB={job} STACK={stack}` shows "
+                "how the job ended."
             )
         options = ["--stdin", *(["--tty"] if sys.stdin.isatty() else [])]
         line = pods.line(replica, "sh", "-c", _SHELL, str(rank), options=options)

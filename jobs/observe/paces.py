@@ -52,6 +52,6 @@ class Paces:
             self.slow.setdefault(rank, f"{own[rank] / max(others, 1e-6):.1f} times {text}")
 
     def __str__(self) -> str:
-        """Name the ranks that are slow, as a part of a row; empty without any."""
+        """Name the ranks that are slow, as the end of a row; empty without any."""
         listed = ", ".join(f"rank {rank}" for rank in sorted(self.now))
-        return f"slower than the others: {listed}" if listed else ""
+        return f"; slower than the others: {listed}" if listed else ""

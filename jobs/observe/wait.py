@@ -96,8 +96,7 @@ class Wait:
     def _process(self, feed: Feed) -> None:
         feed.process(_TICK_SECONDS)
         self._report()
-        stages = "; ".join(filter(None, (self._run.status, str(self._run.paces))))
-        self._row.show(stages, self._run.progress)
+        self._row.show(f"{self._run.status}{self._run.paces}", self._run.progress)
         self._obstacles.look()
         if self._gpus is not None:
             self._gpus.look()

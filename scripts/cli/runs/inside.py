@@ -101,11 +101,8 @@ def _pods(stack: str, job: str, rank: int | None) -> Iterator[_Pods]:
         line = [*command, f"--namespace={state.jobs[job].namespace}"]
         selector = f"--selector={JOB_NAME_LABEL}={job}"
         listed = json.loads(process.run(*line, "get", "pods", selector, "--output=json"))["items"]
-        pods = {
-            replica_number(each, topology): str(each["metadata"]["name"])
-            for each in listed
-            if is_replica(each) and _runs(each)
-        }
+        running = filter(_runs, filter(is_replica, listed))
+        pods = {replica_number(each, topology): str(each["metadata"]["name"]) for each in running}
         yield _Pods(names, {each: pods[each] for each in names if each in pods}, line)
 
 

@@ -21,7 +21,6 @@ from typing import NoReturn
 SHOW_STACK = signal.SIGRTMIN + 7
 _FILE = "/memfd:slipway-stacks"
 _ANSWER_SECONDS, _PAUSE_SECONDS = 2.0, 0.05
-_LONGEST = 100
 _AGENTS = ("slipway_trainer.launch", "slipway_trainer.inside", "slipway_trainer.agent.")
 
 
@@ -35,7 +34,7 @@ class Process:
 
     def __str__(self) -> str:
         rank = f"rank {self.environment['RANK']}, " if "RANK" in self.environment else ""
-        return f"{rank}process {self.pid}: {' '.join(self.words):.{_LONGEST}}"
+        return f"{rank}process {self.pid}: {' '.join(self.words):.100}"
 
     def stack(self) -> str | None:
         """Return where its threads stand, innermost frame first; None unless it is such a Python.

@@ -21,7 +21,7 @@ def paces_of(*lines: str, ranks: int = 3) -> Paces:
 
 def test_the_rank_that_the_others_wait_for_is_named_with_where_its_time_goes() -> None:
     paces = paces_of(pace(0, 0.01, 0.09, 0.3), pace(2, 0.01, 0.09, 0.3), pace(1, 0.2, 0.1, 0.1))
-    assert str(paces) == "slower than the others: rank 1"
+    assert str(paces) == "; slower than the others: rank 1"
     assert paces.slow == {
         1: "3.0 times slower than the others, which wait 0.2 s in each step: "
         "data 0.2 s, compute 0.1 s, backward 0.1 s"

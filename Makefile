@@ -43,7 +43,7 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python browser up preview down rerun logs results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
+.PHONY: help setup tools python test-python browser up preview down rerun logs stacks shell results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -77,6 +77,12 @@ rerun: python ## train a job again on purpose, though nothing about it has chang
 
 logs: python ## what a job prints and printed: JOB=… and, of one rank alone, RANK=…; FOLLOW=0
 	@$(SLIPWAY) logs $(OF_STACK) $${ARG_RANK:+"--rank=$$ARG_RANK"} --follow="$$ARG_FOLLOW" -- "$$ARG_JOB"
+
+stacks: python ## where each rank of a running job stands now: JOB=…, and RANK=… for one
+	@$(SLIPWAY) stacks $(OF_STACK) $${ARG_RANK:+"--rank=$$ARG_RANK"} -- "$$ARG_JOB"
+
+shell: python ## a shell beside the program of a running rank: JOB=… RANK=1
+	@$(SLIPWAY) shell $(OF_STACK) $${ARG_RANK:+"--rank=$$ARG_RANK"} -- "$$ARG_JOB"
 
 results: python ## how each job has ended last; JOB=… for all of one, FORMAT=json for programs
 	@$(SLIPWAY) results $(OF_STACK) --format="$$ARG_FORMAT" -- "$$ARG_JOB"

@@ -11,8 +11,12 @@ from core import tokens
 from core.declare import declare, declare_all
 from core.manifests import MANAGED_BY, Manifest, marked, rendered, restricted_namespace
 
+_EXEC = {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create", "get"]}
 
-def job_namespace(cluster: Cluster, opts: pulumi.ResourceOptions) -> pulumi.Resource:
+
+def job_namespace(
+    cluster: Cluster, opts: pulumi.ResourceOptions, *, may_exec: bool = False
+) -> pulumi.Resource:
     """Declare the namespace of the jobs; in an existing one, only what concerns Slipway's pods."""
     parent = pulumi.ComponentResource(tokens.JOB_NAMESPACE, "jobs", None, opts)
     inside = pulumi.ResourceOptions(parent=parent)
@@ -25,7 +29,9 @@ def job_namespace(cluster: Cluster, opts: pulumi.ResourceOptions) -> pulumi.Reso
         made = declare(marked(namespace), inside)
         inside = pulumi.ResourceOptions(parent=parent, depends_on=[made])
     known = {} if cluster.identity is None else cluster.identity.annotations
-    manifests = contents(cluster.namespace, own=cluster.own_namespace, known=known)
+    manifests = contents(
+        cluster.namespace, own=cluster.own_namespace, known=known, may_exec=may_exec
+    )
     # So another stack sees whose it is, even one that may not see the namespace itself.
     own = [marked(each) for each in manifests]
     declare_all(with_pull_secret(own, cluster.namespace, cluster.pull_secret), inside)
@@ -34,13 +40,16 @@ def job_namespace(cluster: Cluster, opts: pulumi.ResourceOptions) -> pulumi.Reso
 
 
 def contents(
-    namespace: str, *, own: bool, known: Mapping[str, pulumi.Input[str]]
+    namespace: str, *, own: bool, known: Mapping[str, pulumi.Input[str]], may_exec: bool = False
 ) -> list[Manifest]:
     """Return what is created in the namespace; `known` annotates the jobs' account for a cloud."""
     file = Path(__file__).with_suffix(".yaml")
     account, *submitter, policy = rendered(file, namespace=namespace, account=JOB_ACCOUNT)
     if known:
         account["metadata"]["annotations"] = dict(known)
+    if may_exec:  # who may submit jobs may run commands in their pods
+        for role in (each for each in submitter if each["kind"] == "Role"):
+            role["rules"].append(_EXEC)
     if own:
         return [account, *submitter, policy]
     # The owner of the namespace decides who may submit jobs in it, and what its other pods reach.

@@ -35,7 +35,7 @@ def declare(configured: StackSettings) -> dict[str, pulumi.Input[Any]]:
     own = declare_all(cluster.objects, pulumi.ResourceOptions(provider=provider, depends_on=ready))
 
     images = TrainerImages(cluster.image_target, configured.torch)
-    namespace = job_namespace(cluster, on_cluster)
+    namespace = job_namespace(cluster, on_cluster, may_exec=configured.exec)
     operator = TrainingOperator(
         "training-operator", cluster=cluster, after=[namespace], opts=on_cluster
     )

@@ -27,8 +27,8 @@ from jobs.model.parts import SecretKey
 from jobs.rules.rule import Surroundings
 
 T = TypeVar("T")
-_TORCH = "slipway:torch"
-_KEYS = ("cluster", "jobs", "outputs", "prices", "torch", "tracking")
+_TORCH, _EXEC = "slipway:torch", "slipway:exec"
+_KEYS = ("cluster", "exec", "jobs", "outputs", "prices", "torch", "tracking")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,7 @@ class StackSettings(JobsConfig):
     outputs: KeptOutputs  # where jobs without `outputs` keep their files
     torch: str | None  # which version of it jobs have that ask for none; None for the default
     tracking: Tracking | None  # where runs are tracked; None for nowhere
+    exec: bool  # whether commands may be run in the pods of jobs
     secrets: Mapping[str, str] = field(repr=False)
     """Those that a job's `env` names as {config: hfToken}, by key without `slipway:`."""
 
@@ -89,6 +90,9 @@ def parse(
         text = f"{quote(torch)} is not allowed; it takes {torches(torch)}"
         problems.append(Problem(_TORCH, text))
         torch = None
+    may_exec = _decoded(config.get(_EXEC, "false"))
+    if not isinstance(may_exec, bool):
+        problems.append(Problem(_EXEC, f"{quote(may_exec)} is not allowed; it takes true or false"))
     around = _surroundings(cluster, () if tracking is None else tracking.requests)
     around = replace(around, torch=torch)
     configured = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
@@ -116,6 +120,7 @@ def parse(
         outputs=outputs,
         torch=torch,
         tracking=tracking,
+        exec=may_exec,
         secrets={name: config[f"slipway:{name}"] for name in named.values()},
     )
 

@@ -148,6 +148,7 @@ class RunResult(TrainingReport):
         tracking: The address of its page on the tracking server.
         last_succeeded: Where it did not succeed, the `run_id` of the last run before it that did.
         left_out: What was reported and a result can't hold, such as NaN: its text, by its place.
+        stragglers: Ranks that were slower than the others, and where the time of each went.
         apart: Where ranks trained apart from each other: how many trained (`ranks`), in how many
             groups (`worlds`), of up to how many (`largest`); with `met` they exchanged something.
     """
@@ -171,6 +172,7 @@ class RunResult(TrainingReport):
     tracking: str | None = None
     last_succeeded: str | None = None
     left_out: Mapping[str, str] | None = None
+    stragglers: Mapping[str, str] | None = None
     apart: Mapping[str, Any] | None = None
 
     @classmethod

@@ -102,7 +102,9 @@ class Feed:
         return containers(pods, self.run.topology, run_of(self.run.job))
 
     def _hear(self, replica: int, lines: Iterable[Line]) -> None:
-        self._seen.put((self.run.see_sign, lines))
+        # What an earlier process has written is read again for the progress alone.
+        fresh = lines if isinstance(lines, Sequence) else ()
+        self._seen.put((self.run.see_sign, (replica, fresh)))
         if replica == self._progress_replica:
             for line in lines:
                 self._seen.put((self.run.progress.see, line.text))

@@ -32,7 +32,7 @@ class LogEnds:
 
         Where a single replica hangs or leaves its GPUs idle, it is that one's.
         """
-        suspected = self.silent() or self.run.idle
+        suspected = self.silent() or self.run.idle or self.run.stalled or ()
         failed = self.run.cause or self.run.failed_init
         if len(suspected) != 1 and failed is not None:
             return self._of(failed)

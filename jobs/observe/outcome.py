@@ -101,6 +101,7 @@ def result(
         # By now the others have ended, too.
         failure=None if failure is None else replace(failure, artifacts=_left(run)),
         tracking=next((each for each in addresses if isinstance(each, str)), None),
+        stragglers={f"rank {rank}": text for rank, text in run.paces.slow.items()} or None,
         apart=apart(trained) if topology.world_size > 1 else None,
     )
 
@@ -172,7 +173,7 @@ def details(
     evicted = None if cause is None else cause.replica.evicted
     is_news = disruption is not None and (evicted is None or evicted not in disruption)
     return FailureDetails(
-        **_who(run, silent or run.idle),
+        **_who(run, silent or run.idle or run.stalled or ()),
         disruption=disruption if is_news else None,
         stacks=logs.stacks() or None,
         followers=run.followers or None,
@@ -224,7 +225,8 @@ def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
     if run.cured_by_a_retry is not None:
         advice = "set `retries: 2`, so that it is submitted again automatically"
     elif silent:
-        raised = ", or raise the job's `timeout`" if end.state == "TimedOut" else ""
+        limit = "timeout" if run.stalled is None else "stall"
+        raised = f", or raise the job's `{limit}`" if end.state == "TimedOut" else ""
         advice = f"find out why that rank did not take part{raised}"
     elif failed is not None and failed.exit.out_of_memory:
         advice = "raise the job's `memory`, or use smaller batches"

@@ -3,17 +3,23 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from clusters.cloud_reports import Growth, RefusedPulls
 from core.manifests import holds
-from jobs.api.lines import moment
+from jobs.api.lines import Line, moment
 from jobs.model.pytorchjob import Topology, has_ended, is_of, is_replica, is_suspended
 from jobs.observe import failures
 from jobs.observe.failures import Disruption, Failure, Origin, disruption
 from jobs.observe.gpus import Gpu, GpuUse
+from jobs.observe.paces import Paces
 from jobs.observe.progress import Progress
 from jobs.observe.replica import Replica
+
+_STILLNESS = "stillness of {}"
+_FIRST = timedelta(seconds=1)  # nodes' clocks differ by less
+_TRAINING = tuple(f'"event": "{name}"' for name in ("step", "epoch", "metrics"))
 
 
 @dataclass
@@ -34,7 +40,10 @@ class RunState:
     gpu_use: GpuUse = field(default_factory=GpuUse)
     refused_until: float = 0.0  # seconds from its start to a pull's last refusal that is waited for
     replicas: dict[int, Replica] = field(default_factory=dict)  # as seen last, also when they went
+    stalled: Sequence[Replica] | None = None  # those that stood still first; None while none does
     _since: dict[str, float] = field(default_factory=dict)  # when conditions of `lasted` began
+    _last_signs: dict[int, str] = field(default_factory=dict)  # when each replica printed last
+    _trained: Counter[int] = field(default_factory=Counter)  # how many such events each has printed
     _seen: dict[str, Replica] = field(default_factory=dict)  # the same of all pods, by uid
     _stopped: set[str] = field(default_factory=set)  # uids of pods that a suspension ends
     _started: set[int] = field(default_factory=set)
@@ -46,6 +55,7 @@ class RunState:
         self.uid = str(self.job["metadata"]["uid"])  # another job of that name is not this run
         self.topology = Topology.of_object(self.job)
         self.progress = Progress(self.topology.world_size)
+        self.paces = Paces(self.topology.world_size)
 
     @property
     def cause(self) -> Failure | None:
@@ -85,8 +95,8 @@ class RunState:
     @property
     def hanging(self) -> list[Replica]:
         """Of a run that got nowhere, those that still run; all of them, where none is suspected."""
-        suspected = self.silent or self.idle or self.replicas.values()
-        return [each for each in suspected if each.active]
+        suspected = self.silent or self.idle or [*(self.stalled or ()), *self.replicas.values()]
+        return [each for each in {each.uid: each for each in suspected}.values() if each.active]
 
     @property
     def idle(self) -> list[Replica]:
@@ -198,9 +208,44 @@ class RunState:
         found = {(uids[pod], gpu): each for (pod, gpu), each in measured.items() if pod in uids}
         self.gpu_use.see(at, found, least)
 
-    def see_sign(self, _lines: object) -> None:
-        """Take in that a rank printed something, which may be at work though rank 0 is done."""
-        self._since.pop("silence", None)
+    def see_sign(self, printed: tuple[int, Sequence[Line]]) -> None:
+        """Take in what a replica printed: its ranks may be at work, also when rank 0 is done."""
+        number, lines = printed
+        for what in ("silence", _STILLNESS.format(number)):
+            self._since.pop(what, None)
+        for line in lines:
+            self._last_signs[number] = line.stamp
+            self.paces.see(line.text)
+            self._trained[number] += any(event in line.text for event in _TRAINING)
+
+    def see_stillness(self, elapsed: float, limit: float) -> bool:
+        """Return whether a rank stood still for `limit` seconds; `stalled` has who did so first.
+
+        Whoever prints nothing may be at work, so those that have reported none of their training
+        count only while no rank prints anything. Of all that have, one may be the first.
+        """
+        quiet, others = list[Replica](), list[float]()
+        for each in self.replicas.values():
+            what = _STILLNESS.format(each.number)
+            if (lasted := self.lasted(what, elapsed, holds=each.running)) >= limit:
+                quiet.append(each)
+            elif each.running:
+                others.append(lasted)
+            else:
+                del self._trained[each.number]
+        if not quiet or max(others, default=0) > limit / 2:  # the others may fall silent, too
+            return False
+        trained = [each for each in quiet if self._trained[each.number] > 1]
+        trained.sort(key=lambda each: self._last_signs[each.number])
+        if others:
+            self.stalled = trained or None
+        elif len(quiet) == 1:
+            self.stalled = quiet
+        else:
+            times = [moment(self._last_signs[each.number]) for each in trained[:2]]
+            is_first = len(trained) == len(quiet) and times[1] - times[0] > _FIRST
+            self.stalled = trained[:1] if is_first else []
+        return self.stalled is not None
 
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
         """Return for how long a condition has held, by the seconds since the submission; or 0."""

@@ -28,6 +28,7 @@ _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 _REMOVED = End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
 _REMOVED_WHEN_DONE = End("Succeeded", "every rank exited with 0 before the PyTorchJob was deleted")
 _RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
+_RAISE_STALL = "find out what its ranks waited for, or raise the job's `stall`"
 _USE_GPUS = "find out what those ranks waited for, or lower `minGpuUtilization`"
 _ASK_LESS = "ask for less `cpu`, `memory` or `workers`, or raise `startTimeout`"
 _MOST_NAMED = 8
@@ -61,6 +62,7 @@ def end_of(
         or _abandoned(run, elapsed)
         or _overdue(run, elapsed, declared)
         or _idle(run, declared, cost)
+        or _stalled(run, elapsed, declared)
     )
 
 
@@ -210,6 +212,15 @@ def _overdue(run: RunState, elapsed: float, declared: TrainingJob) -> End | None
     growth = [] if run.growth is None else [str(run.growth)]
     reasons = [reason, *growth, *run.setbacks, *sorted(waiting)]
     return End("CannotStart", "; ".join(reasons), _ASK_LESS)
+
+
+def _stalled(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
+    """Return the end of a run of which a rank, or all, have printed nothing for too long."""
+    limit = declared.stall
+    if limit is None or not run.all_started or not run.see_stillness(elapsed, limit):
+        return None
+    who = ", ".join(map(str, run.stalled or ())) or "every rank"
+    return End("TimedOut", f"{who} stood still: nothing was printed for {limit} s", _RAISE_STALL)
 
 
 def _idle(run: RunState, declared: TrainingJob, cost: TrainingCost | None) -> End | None:

@@ -96,7 +96,7 @@ class Wait:
     def _process(self, feed: Feed) -> None:
         feed.process(_TICK_SECONDS)
         self._report()
-        self._row.show(self._run.status, self._run.progress)
+        self._row.show(f"{self._run.status}{self._run.paces}", self._run.progress)
         self._obstacles.look()
         if self._gpus is not None:
             self._gpus.look()
@@ -149,6 +149,8 @@ class Wait:
         for failed in self._run.failures:
             if failed.origin is not Origin.PEER:
                 self._warn_once(str(failed))
+        for rank, text in self._run.paces.slow.items():
+            self._warn_once(f"rank {rank} is {text}")
 
     def _warn_once(self, message: str) -> None:
         if message not in self._warned:

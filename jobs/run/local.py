@@ -121,7 +121,7 @@ class LocalRun:
         for number, lines in batches.items():
             name = self._replicas[number].name
             self._recording.take(Container(number, name, name, False, False), lines)
-            self._state.see_sign(lines)
+            self._state.see_sign((number, lines))
             for line in lines if number == 0 else ():
                 self._state.progress.see(line.text)
 

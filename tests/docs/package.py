@@ -71,6 +71,7 @@ def schema() -> str:
         "jobs": {"type": "object", "additionalProperties": references["Job"]},
         "outputs": references["Outputs"],
         "tracking": references["Tracking"],
+        "exec": {"type": "boolean"},
         "torch": _TEXT,
         "prices": _TEXT,
     }

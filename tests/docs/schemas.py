@@ -67,6 +67,10 @@ def stack() -> str:
             "description": "The version of torch for jobs that ask for none.",
             "enum": [*RELEASES],
         },
+        "slipway:exec": {
+            "description": "Whether `make shell` and `make stacks` may run commands in jobs' pods.",
+            "type": "boolean",
+        },
         "slipway:prices": {"description": "A file with your own prices.", "type": "string"},
     }
     secret = {

@@ -51,6 +51,16 @@ _ARGUMENTS = {
 }
 
 
+def test_only_a_stack_that_allows_it_lets_a_submitter_run_commands_in_pods() -> None:
+    def rights(*, may_exec: bool) -> list[str]:
+        contents = namespace.contents("jobs", own=True, known={}, may_exec=may_exec)
+        roles = [each for each in contents if each["kind"] == "Role"]
+        return [name for role in roles for rule in role["rules"] for name in rule["resources"]]
+
+    assert "pods/exec" not in rights(may_exec=False)
+    assert "pods/exec" in rights(may_exec=True)
+
+
 def manifests() -> list[Manifest]:
     """Return objects of every kind that a stack may declare."""
     source = toolchain.path("training-operator-manifests")

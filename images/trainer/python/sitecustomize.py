@@ -4,7 +4,8 @@ The exception that ends a process is recorded, with the user's line: `slipway.un
 announces it before it calls sys.excepthook, so a program may have a hook of its own.
 
 With SIGTERM it writes its stack to standard error, so the log of a rank that hangs ends with it,
-where jobs/ finds it. Whoever opens files of what stands in for CIFAR-10 in the image, with
+where jobs/ finds it; with another signal it shows its stack and goes on (`slipway_trainer.inside`).
+Whoever opens files of what stands in for CIFAR-10 in the image, with
 torchvision, pickle or anything else in Python, has that data set's name in its result.
 """
 
@@ -16,6 +17,12 @@ import sys
 
 # By its descriptor: a program may have replaced sys.stderr. `chain`: it ends as it would have.
 faulthandler.register(signal.SIGTERM, file=2, all_threads=True, chain=True)
+try:
+    # Programs have other uses for SIGUSR1. This file has no name, and needs no room on a disk.
+    _stacks = os.memfd_create("slipway-stacks")
+    faulthandler.register(signal.SIGRTMIN + 7, file=_stacks, all_threads=True)
+except OSError:  # a sandbox that has no such call
+    pass
 
 _CIFAR10 = "/data/cifar10"
 _STANDS_IN = os.path.exists(f"{_CIFAR10}/DATASET")  # noqa: PTH110 - pathlib slows each start

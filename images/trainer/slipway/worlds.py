@@ -15,10 +15,12 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from slipway.events import own_rank
+from slipway.events import Events, own_rank
+from slipway.pace import Pace
 
 MET = -1
 """Stands in a note for ranks that exchanged something, only not from a pass to its step."""
@@ -54,17 +56,21 @@ class _Watch:
         self._in_step = self._is_known = False
         self._note()
         optimizer.register_optimizer_step_post_hook(self._stepped)
+        self._pace = _pace(distributed)
         self._run, autograd._engine_run_backward = autograd._engine_run_backward, self._backward
 
     def _backward(self, *arguments: Any, **options: Any) -> Any:
         self._look()
         self._in_step = True
-        return self._run(*arguments, **options)
+        run = partial(self._run, *arguments, **options)
+        return run() if self._pace is None else self._pace.backward(run)
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
         if not self._is_compiling():  # what is compiled has no part of this
             self._look(optimizer)
             self._in_step = False
+            if self._pace is not None:
+                self._pace.step()
 
     def _look(self, optimizer: Any = None) -> None:
         if not self._is_known:
@@ -98,6 +104,16 @@ class _Watch:
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             world = [dist.get_rank(), dist.get_world_size()]
         self._path.write_text(json.dumps([*world, *sorted(self._with)]))
+
+
+def _pace(distributed: Any) -> Pace | None:
+    """Return what follows this rank's steps; None unless it trains with others."""
+    loader = sys.modules.get("torch.utils.data.dataloader")
+    is_one = distributed.is_available() and distributed.is_initialized()
+    if loader is None or not is_one or distributed.get_world_size() < 2:
+        return None
+    on_gpu = sys.modules["torch"].cuda.is_initialized()
+    return Pace(Events(distributed.get_rank()), loader, on_gpu)
 
 
 def noted(directory: Path) -> list[list[int]]:

@@ -3846,6 +3846,12 @@ class JobArgsDict(TypedDict):
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
+    stall: NotRequired[pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]]]
+    """
+    A duration such as `5m`: a run is stopped when one of its ranks, or all, have printed nothing for so long.
+
+    It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
+    """
     start_timeout: NotRequired[pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]]]
     """
     Seconds in which every replica must have started, also in an elastic job; at most `timeout`.
@@ -3946,6 +3952,7 @@ class JobArgs:
                  script_entry: pulumi.Input[Optional[_builtins.str]] = None,
                  seed: pulumi.Input[Optional[_builtins.int]] = None,
                  shared_memory: pulumi.Input[Optional[_builtins.str]] = None,
+                 stall: pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]] = None,
                  start_timeout: pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]] = None,
                  timeout: pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]] = None,
                  tolerations: pulumi.Input[Optional[Sequence[pulumi.Input['JobTolerationArgs']]]] = None,
@@ -4048,6 +4055,9 @@ class JobArgs:
         :param pulumi.Input[_builtins.str] shared_memory: Size of `/dev/shm`.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
+        :param pulumi.Input[Union[_builtins.int, _builtins.str]] stall: A duration such as `5m`: a run is stopped when one of its ranks, or all, have printed nothing for so long.
+               
+               It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         :param pulumi.Input[Union[_builtins.int, _builtins.str]] start_timeout: Seconds in which every replica must have started, also in an elastic job; at most `timeout`.
                
                It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
@@ -4170,6 +4180,8 @@ class JobArgs:
             pulumi.set(__self__, "seed", seed)
         if shared_memory is not None:
             pulumi.set(__self__, "shared_memory", shared_memory)
+        if stall is not None:
+            pulumi.set(__self__, "stall", stall)
         if start_timeout is not None:
             pulumi.set(__self__, "start_timeout", start_timeout)
         if timeout is not None:
@@ -4852,6 +4864,20 @@ class JobArgs:
     @shared_memory.setter
     def shared_memory(self, value: pulumi.Input[Optional[_builtins.str]]):
         pulumi.set(self, "shared_memory", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def stall(self) -> pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]]:
+        """
+        A duration such as `5m`: a run is stopped when one of its ranks, or all, have printed nothing for so long.
+
+        It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
+        """
+        return pulumi.get(self, "stall")
+
+    @stall.setter
+    def stall(self, value: pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]]):
+        pulumi.set(self, "stall", value)
 
     @_builtins.property
     @pulumi.getter(name="startTimeout")

@@ -57,6 +57,7 @@ class Result(dict):
                  samples_seen: Optional[_builtins.int] = None,
                  started: Optional[_builtins.str] = None,
                  step_seconds: Optional[Mapping[str, _builtins.float]] = None,
+                 stragglers: Optional[Mapping[str, _builtins.str]] = None,
                  time_to_accuracy_seconds: Optional[_builtins.float] = None,
                  top5_accuracy: Optional[_builtins.float] = None,
                  torch: Optional[_builtins.str] = None,
@@ -100,6 +101,7 @@ class Result(dict):
         :param _builtins.int samples_seen: Training samples that all ranks processed.
         :param _builtins.str started: RFC 3339, by the cluster's clock.
         :param Mapping[str, _builtins.float] step_seconds: Time in steps that are in the model, by the run that made them.
+        :param Mapping[str, _builtins.str] stragglers: Ranks that were slower than the others, and where the time of each went.
         :param _builtins.float time_to_accuracy_seconds: Seconds of training until it was.
         :param _builtins.float top5_accuracy: Share of the test set whose class is among the five likeliest, 0 to 1.
         :param _builtins.str torch: The version of torch.
@@ -174,6 +176,8 @@ class Result(dict):
             pulumi.set(__self__, "started", started)
         if step_seconds is not None:
             pulumi.set(__self__, "step_seconds", step_seconds)
+        if stragglers is not None:
+            pulumi.set(__self__, "stragglers", stragglers)
         if time_to_accuracy_seconds is not None:
             pulumi.set(__self__, "time_to_accuracy_seconds", time_to_accuracy_seconds)
         if top5_accuracy is not None:
@@ -460,6 +464,14 @@ class Result(dict):
         Time in steps that are in the model, by the run that made them.
         """
         return pulumi.get(self, "step_seconds")
+
+    @_builtins.property
+    @pulumi.getter
+    def stragglers(self) -> Optional[Mapping[str, _builtins.str]]:
+        """
+        Ranks that were slower than the others, and where the time of each went.
+        """
+        return pulumi.get(self, "stragglers")
 
     @_builtins.property
     @pulumi.getter

@@ -22,6 +22,7 @@ __all__ = ['TrainingArgs', 'Training']
 class TrainingArgs:
     def __init__(__self__, *,
                  cluster: pulumi.Input[Union['AksClusterArgs', 'AzureStackClusterArgs', 'EmbeddedClusterArgs', 'KindClusterArgs', 'MinikubeClusterArgs', 'KubeconfigClusterArgs']],
+                 exec_: pulumi.Input[Optional[_builtins.bool]] = None,
                  jobs: pulumi.Input[Optional[Mapping[str, pulumi.Input['JobArgs']]]] = None,
                  outputs: pulumi.Input[Optional['OutputsArgs']] = None,
                  prices: pulumi.Input[Optional[_builtins.str]] = None,
@@ -32,6 +33,7 @@ class TrainingArgs:
         The set of arguments for constructing a Training resource.
 
         :param pulumi.Input[Union['AksClusterArgs', 'AzureStackClusterArgs', 'EmbeddedClusterArgs', 'KindClusterArgs', 'MinikubeClusterArgs', 'KubeconfigClusterArgs']] cluster: Where training runs.
+        :param pulumi.Input[_builtins.bool] exec_: Whether `make shell` and `make stacks` may run commands in jobs' pods.
         :param pulumi.Input[Mapping[str, pulumi.Input['JobArgs']]] jobs: What to train: demos of the catalogue, and jobs of your own, by name.
         :param pulumi.Input['OutputsArgs'] outputs: Where jobs without `outputs` keep their files.
         :param pulumi.Input[_builtins.str] prices: A file with your own prices.
@@ -40,6 +42,8 @@ class TrainingArgs:
         :param pulumi.Input['TrackingArgs'] tracking: Where runs are tracked; nowhere without it.
         """
         pulumi.set(__self__, "cluster", cluster)
+        if exec_ is not None:
+            pulumi.set(__self__, "exec_", exec_)
         if jobs is not None:
             pulumi.set(__self__, "jobs", jobs)
         if outputs is not None:
@@ -64,6 +68,18 @@ class TrainingArgs:
     @cluster.setter
     def cluster(self, value: pulumi.Input[Union['AksClusterArgs', 'AzureStackClusterArgs', 'EmbeddedClusterArgs', 'KindClusterArgs', 'MinikubeClusterArgs', 'KubeconfigClusterArgs']]):
         pulumi.set(self, "cluster", value)
+
+    @_builtins.property
+    @pulumi.getter(name="exec")
+    def exec_(self) -> pulumi.Input[Optional[_builtins.bool]]:
+        """
+        Whether `make shell` and `make stacks` may run commands in jobs' pods.
+        """
+        return pulumi.get(self, "exec_")
+
+    @exec_.setter
+    def exec_(self, value: pulumi.Input[Optional[_builtins.bool]]):
+        pulumi.set(self, "exec_", value)
 
     @_builtins.property
     @pulumi.getter
@@ -145,6 +161,7 @@ class Training(pulumi.ComponentResource):
                  resource_name: str,
                  opts: Optional[pulumi.ResourceOptions] = None,
                  cluster: pulumi.Input[Optional[Union[Union['AksClusterArgs', 'AksClusterArgsDict'], Union['AzureStackClusterArgs', 'AzureStackClusterArgsDict'], Union['EmbeddedClusterArgs', 'EmbeddedClusterArgsDict'], Union['KindClusterArgs', 'KindClusterArgsDict'], Union['MinikubeClusterArgs', 'MinikubeClusterArgsDict'], Union['KubeconfigClusterArgs', 'KubeconfigClusterArgsDict']]]] = None,
+                 exec_: pulumi.Input[Optional[_builtins.bool]] = None,
                  jobs: pulumi.Input[Optional[Mapping[str, pulumi.Input[Union['JobArgs', 'JobArgsDict']]]]] = None,
                  outputs: pulumi.Input[Optional[Union['OutputsArgs', 'OutputsArgsDict']]] = None,
                  prices: pulumi.Input[Optional[_builtins.str]] = None,
@@ -158,6 +175,7 @@ class Training(pulumi.ComponentResource):
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[Union[Union['AksClusterArgs', 'AksClusterArgsDict'], Union['AzureStackClusterArgs', 'AzureStackClusterArgsDict'], Union['EmbeddedClusterArgs', 'EmbeddedClusterArgsDict'], Union['KindClusterArgs', 'KindClusterArgsDict'], Union['MinikubeClusterArgs', 'MinikubeClusterArgsDict'], Union['KubeconfigClusterArgs', 'KubeconfigClusterArgsDict']]] cluster: Where training runs.
+        :param pulumi.Input[_builtins.bool] exec_: Whether `make shell` and `make stacks` may run commands in jobs' pods.
         :param pulumi.Input[Mapping[str, pulumi.Input[Union['JobArgs', 'JobArgsDict']]]] jobs: What to train: demos of the catalogue, and jobs of your own, by name.
         :param pulumi.Input[Union['OutputsArgs', 'OutputsArgsDict']] outputs: Where jobs without `outputs` keep their files.
         :param pulumi.Input[_builtins.str] prices: A file with your own prices.
@@ -190,6 +208,7 @@ class Training(pulumi.ComponentResource):
                  resource_name: str,
                  opts: Optional[pulumi.ResourceOptions] = None,
                  cluster: pulumi.Input[Optional[Union[Union['AksClusterArgs', 'AksClusterArgsDict'], Union['AzureStackClusterArgs', 'AzureStackClusterArgsDict'], Union['EmbeddedClusterArgs', 'EmbeddedClusterArgsDict'], Union['KindClusterArgs', 'KindClusterArgsDict'], Union['MinikubeClusterArgs', 'MinikubeClusterArgsDict'], Union['KubeconfigClusterArgs', 'KubeconfigClusterArgsDict']]]] = None,
+                 exec_: pulumi.Input[Optional[_builtins.bool]] = None,
                  jobs: pulumi.Input[Optional[Mapping[str, pulumi.Input[Union['JobArgs', 'JobArgsDict']]]]] = None,
                  outputs: pulumi.Input[Optional[Union['OutputsArgs', 'OutputsArgsDict']]] = None,
                  prices: pulumi.Input[Optional[_builtins.str]] = None,
@@ -210,6 +229,7 @@ class Training(pulumi.ComponentResource):
             if cluster is None and not opts.urn:
                 raise TypeError("Missing required property 'cluster'")
             __props__.__dict__["cluster"] = cluster
+            __props__.__dict__["exec_"] = exec_
             __props__.__dict__["jobs"] = jobs
             __props__.__dict__["outputs"] = outputs
             __props__.__dict__["prices"] = prices

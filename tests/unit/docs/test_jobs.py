@@ -29,6 +29,7 @@ TEXT = "\n".join(
         "files.md",
         "data.md",
         "runs.md",
+        "inside.md",
     )
 )
 SMALL = Surroundings(0, Capacity(Decimal("1.9"), 5 * 2**30, 0, 1))

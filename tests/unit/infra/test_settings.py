@@ -195,6 +195,13 @@ def test_the_stack_chooses_the_torch_of_jobs_that_ask_for_none() -> None:
         assert found[key].endswith("Did you mean 2.14?")
 
 
+def test_a_stack_allows_commands_in_pods_only_where_it_says_so() -> None:
+    assert not parse(configured(jobs={}), "dev").exec
+    assert parse(configured(jobs={}, exec="true"), "dev").exec
+    found = problems(configured(jobs={}, exec="yes"))
+    assert found["slipway:exec"] == '"yes" is not allowed; it takes true or false'
+
+
 def test_a_stacks_torch_that_is_there_for_gpus_alone_is_not_that_of_a_job_without_them() -> None:
     parse(configured(jobs={"mnist-gloo": {}}, torch="2.10"), "dev")
     assert chosen(None, gpus=False, stack="2.10") == chosen(None, gpus=False)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from clusters.cloud_reports import AZURE_LATE_ROLES
+from jobs.api.lines import Line
 from jobs.model.pytorchjob import Topology
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
@@ -69,7 +70,7 @@ def test_ranks_that_begin_or_print_after_rank_0_is_done_are_at_work() -> None:
     assert [end_of(tracked, at, DECLARED) for at in (1, 31, 60)] == [None] * 3
     tracked.see_pods([done(0), pod(1, state=RUNNING)])
     assert [end_of(tracked, at, DECLARED) for at in (61, 90)] == [None] * 2
-    tracked.see_sign(["a line of a log"])
+    tracked.see_sign((1, [Line("2026-01-01T00:00:00.000000000Z", "a line of a log")]))
     assert [end_of(tracked, at, DECLARED) for at in (95, 124)] == [None] * 2
     end = end_of(tracked, 126, DECLARED)
     assert end is not None
@@ -849,3 +850,97 @@ def test_a_job_that_has_ended_or_is_removed_is_not_suspended() -> None:
     end = end_of(tracked, 10, DECLARED)
     assert end is not None
     assert "deleted" in end.reason
+
+
+STALLING = declared(stall=60, start_timeout=60)
+_STEP = '{"event": "step", "rank": 0}'
+
+
+def prints(run: RunState, rank: int, second: int, *texts: str) -> None:
+    stamp = f"2026-01-01T00:00:{second:02}.000000000Z"
+    run.see_sign((rank, [Line(stamp, text) for text in texts]))
+
+
+def two_ranks(**states: dict[str, Any]) -> RunState:
+    pods = [pod(rank, state=states.get(f"rank_{rank}", RUNNING)) for rank in (0, 1)]
+    return tracker(*pods, of=job("Running"))
+
+
+def stalls_after(run: RunState, *at: float) -> list[str | None]:
+    ends = [end_of(run, each, STALLING) for each in at]
+    return [None if each is None else each.reason for each in ends]
+
+
+def test_a_run_of_which_no_rank_prints_anything_stands_still() -> None:
+    run = two_ranks()
+    assert stalls_after(run, 1, 50) == [None, None]
+    prints(run, 0, 50, "epoch 1")
+    assert stalls_after(run, 51, 110) == [None, None]
+    (reason,) = stalls_after(run, 112)
+    assert reason == "every rank stood still: nothing was printed for 60 s"
+    assert end_of(run, 112, STALLING) is not None
+    assert is_stuck(run, End("TimedOut", reason))
+    assert run.stalled == []
+    quiet = two_ranks()
+    assert stalls_after(quiet, 1) == [None]
+    prints(quiet, 0, 1, _STEP, _STEP)
+    assert stalls_after(quiet, 2, 62) == [None, reason], "rank 1 may as well be the one"
+
+
+def test_a_rank_that_prints_nothing_while_others_do_may_be_at_work() -> None:
+    run = two_ranks()
+    for second in (1, 40, 80, 120):
+        prints(run, 0, second % 60, _STEP)
+        assert stalls_after(run, second) == [None]
+
+
+def test_a_rank_that_reported_steps_and_stopped_is_named_though_others_print() -> None:
+    run = two_ranks()
+    prints(run, 1, 1, _STEP, _STEP)
+    for second in (2, 30, 59):
+        prints(run, 0, second, "waiting for a peer")
+        assert stalls_after(run, second) == [None]
+    prints(run, 0, 59, "waiting for a peer")
+    assert stalls_after(run, 63) == [
+        "rank 1 (mine-worker-0) stood still: nothing was printed for 60 s"
+    ]
+    end = end_of(run, 0, STALLING)  # as a wait looks once more
+    assert end is None
+    assert [each.number for each in run.stalled or ()] == [1]
+    assert [each.number for each in run.hanging] == [1, 0]
+
+
+@pytest.mark.parametrize(("last", "first"), [(10, [1]), (30, [])])
+def test_of_ranks_that_all_stand_still_one_is_the_first_by_more_than_a_second(
+    last: int, first: list[int]
+) -> None:
+    run = two_ranks()
+    assert stalls_after(run, 1) == [None]
+    prints(run, 0, 30, _STEP, _STEP)
+    prints(run, 1, last, _STEP, _STEP)
+    assert stalls_after(run, 31, 90) == [None, None]
+    assert stalls_after(run, 92) != [None]
+    assert [each.number for each in run.stalled or ()] == first
+
+
+def test_a_rank_that_falls_silent_a_moment_later_is_waited_for() -> None:
+    """They may all wait for one, which printed its last line just before or after them."""
+    run = two_ranks()
+    assert stalls_after(run, 1) == [None]
+    prints(run, 0, 10, _STEP, _STEP)
+    assert stalls_after(run, 10) == [None]
+    prints(run, 1, 10, _STEP, _STEP)
+    assert stalls_after(run, 10.5, 70, 70.2) == [None, None, None]
+    (reason,) = stalls_after(run, 70.5)
+    assert reason == "every rank stood still: nothing was printed for 60 s"
+
+
+def test_neither_a_start_nor_a_rank_that_has_ended_is_a_stall() -> None:
+    starting = two_ranks(rank_1=waiting("ContainerCreating"))
+    assert stalls_after(starting, 1, 59) == [None, None]
+    ending = two_ranks(rank_1=ended(0))
+    prints(ending, 1, 1, _STEP, _STEP)
+    for second in (2, 30, 59):
+        prints(ending, 0, second, _STEP)
+        assert stalls_after(ending, second, second + 40) == [None, None]
+    assert end_of(two_ranks(), 1000, declared(timeout=3600)) is None, "off unless set"

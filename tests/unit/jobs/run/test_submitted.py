@@ -32,7 +32,7 @@ from tests.unit.jobs_declared import jobs, submitted
 from tests.unit.row import Row
 
 _JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"
-_PAGES = ("jobs", "own-job", "start", "resources", "files", "data", "gpus", "runs")
+_PAGES = ("jobs", "own-job", "start", "resources", "files", "data", "gpus", "runs", "inside")
 _OF_THE_RUN = ("slipway.dev/run", "slipway.dev/spec-hash", "slipway.dev/attempt")
 _BASES: dict[str, dict[str, Any]] = {
     "mnist-gloo": {},

@@ -1,0 +1,113 @@
+"""Looks at a pod's program from beside it: `make stacks` and `make shell` start this by exec.
+
+    python3 -m slipway_trainer.inside stacks
+    python3 -m slipway_trainer.inside shell 1
+
+Every Python of this image writes its stack to a file without a name when it gets SHOW_STACK, and
+goes on (`sitecustomize.py`): in C, too, as in a collective. No other process gets that signal.
+"""
+
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+SHOW_STACK = signal.SIGRTMIN + 7
+_FILE = "/memfd:slipway-stacks"
+_ANSWER_SECONDS, _PAUSE_SECONDS = 2.0, 0.05
+_AGENTS = ("slipway_trainer.launch", "slipway_trainer.inside", "slipway_trainer.agent.")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of this pod's program."""
+
+    pid: int
+    words: list[str]  # its command line
+    environment: dict[str, str]  # with which it was started
+
+    def __str__(self) -> str:
+        rank = f"rank {self.environment['RANK']}, " if "RANK" in self.environment else ""
+        return f"{rank}process {self.pid}: {' '.join(self.words):.100}"
+
+    def stack(self) -> str | None:
+        """Return where its threads stand, innermost frame first; None unless it is such a Python.
+
+        Raises `TimeoutError` for one that does not answer within 2 s.
+        """
+        for link in Path(f"/proc/{self.pid}/fd").iterdir():
+            with suppress(FileNotFoundError):  # it has closed that one
+                if str(link.readlink()).startswith(_FILE) and self._awaits(SHOW_STACK):
+                    return self._written(link)
+        return None
+
+    def _awaits(self, number: int) -> bool:
+        """Return whether it has a handler for a signal, which would end it otherwise."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        caught = next(each for each in status.splitlines() if each.startswith("SigCgt:"))
+        return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
+
+    def _written(self, file: Path) -> str:
+        text, deadline = "", time.monotonic() + _ANSWER_SECONDS
+        with file.open() as written:
+            written.seek(0, os.SEEK_END)
+            os.kill(self.pid, SHOW_STACK)
+            while time.monotonic() < deadline:
+                text, before = text + written.read(), text
+                if text and text == before:
+                    return text
+                time.sleep(_PAUSE_SECONDS)
+        raise TimeoutError(f"no answer within {_ANSWER_SECONDS:g} s: it is stopped, or in a driver")
+
+
+def processes() -> Iterator[Process]:
+    """Yield the processes of this pod's program, oldest first, without those of the launcher."""
+    for pid in sorted(int(each.name) for each in Path("/proc").glob("[0-9]*")):
+        with suppress(OSError):  # it has ended, or is another user's
+            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
+            pairs = Path(f"/proc/{pid}/environ").read_text(errors="surrogateescape").split("\0")
+            is_agent = any(word.startswith(_AGENTS) for word in words[:3])
+            if words and not is_agent:
+                variables = (pair.partition("=")[::2] for pair in pairs if "=" in pair)
+                yield Process(pid, words, dict(variables))
+
+
+def show() -> None:
+    """Print where each process stands; exit with 1 if none shows it."""
+    shown = 0
+    for each in processes():
+        try:
+            stack = each.stack()
+        except TimeoutError as error:
+            stack = str(error)
+        except OSError:  # it has ended meanwhile
+            continue
+        if stack is not None:
+            shown += 1
+            print(each, *(f"  {line}" for line in stack.splitlines()), sep="\n")
+    if not shown:
+        sys.exit("no process of the program is a Python of Slipway's image")
+
+
+def shell(rank: str) -> NoReturn:
+    """Become a shell where a rank's program is, with its environment."""
+    every = [*processes()]
+    same = [each for each in every if each.environment.get("RANK") == rank]
+    variables = dict(os.environ)
+    for first in (same or every)[:1]:
+        variables |= first.environment | {"TERM": os.environ.get("TERM", "xterm")}
+        os.chdir(os.readlink(f"/proc/{first.pid}/cwd"))  # noqa: PTH115 - chdir is os', too
+    program = shutil.which("bash") or "/bin/sh"
+    os.execve(program, [program], variables)  # noqa: S606 - that is its purpose
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "shell":
+        shell(sys.argv[2])
+    show()

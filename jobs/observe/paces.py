@@ -1,0 +1,57 @@
+"""Which ranks are slower than the others, by what a step costs each of them itself. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+
+from jobs.records.events import event_in, numbers
+from slipway.pace import OWN
+
+_EVENT = '"event": "pace"'
+_TIMES = 1.5
+_SHARE = 0.1
+"""Of a step: for so long at least the others wait. Other differences are of no account."""
+
+
+@dataclass
+class Paces:
+    """What the ranks of a run have reported of their latest steps."""
+
+    world_size: int
+    slow: dict[int, str] = field(default_factory=dict)
+    """Of each rank that was slow, by how much, and where its time went; as it was first."""
+    now: set[int] = field(default_factory=set)  # the ranks that are slow
+    _latest: dict[int, Mapping[str, float]] = field(default_factory=dict)
+
+    def see(self, line: str) -> None:
+        """Take in a line of any rank's log; it may report its pace."""
+        if _EVENT not in line:
+            return
+        event = event_in(line)
+        rank, parts = event.get("rank"), numbers(event.get("seconds_in"))
+        if isinstance(rank, int) and parts:
+            was_complete = len(self._latest) >= self.world_size
+            self._latest[rank] = parts
+            if len(self._latest) >= self.world_size > 1:
+                for each in (rank,) if was_complete else [*self._latest]:
+                    self._judge(each)
+
+    def _judge(self, rank: int) -> None:
+        parts = self._latest[rank]
+        own = {
+            each: sum(parts[name] for name in OWN & parts.keys())
+            for each, parts in self._latest.items()
+        }
+        others = median(own[each] for each in own if each != rank)
+        waited_for = own[rank] - others
+        self.now.discard(rank)
+        if own[rank] >= _TIMES * others and waited_for >= _SHARE * sum(parts.values()):
+            self.now.add(rank)
+            where = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in parts.items())
+            text = f"slower than the others, which wait {waited_for:.3g} s in each step: {where}"
+            self.slow.setdefault(rank, f"{own[rank] / max(others, 1e-6):.1f} times {text}")
+
+    def __str__(self) -> str:
+        """Name the ranks that are slow, as the end of a row; empty without any."""
+        listed = ", ".join(f"rank {rank}" for rank in sorted(self.now))
+        return f"; slower than the others: {listed}" if listed else ""

@@ -1,0 +1,112 @@
+"""`make stacks JOB=…` and `make shell JOB=… RANK=…`: a look into the pods of a run that goes on."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from core import process
+from jobs.model.names import CONTAINER, PACKAGES
+from jobs.model.pytorchjob import JOB_NAME_LABEL, Topology, is_replica, replica_number
+from scripts.cli.config import own, require_job, settings_of
+from scripts.cli.kubeconfig import kubectl
+from scripts.cli.runs.log_lines import names_of
+from scripts.cli.state import read_state
+from scripts.cli.terminal import CommandError
+
+KEY = "slipway:exec"
+_SHELL = f"""
+if [ -e {PACKAGES}/slipway_trainer/agent/inside.py ]; then
+    exec python3 -m slipway_trainer.inside shell "$0"
+fi
+cd "$(readlink /proc/1/cwd)"; exec "$(command -v bash || echo sh)"
+"""
+"""For any image with a shell: where there is no launcher, process 1 is the program."""
+_AT_ONCE = 8
+_NO_LAUNCHER = (
+    "An image without Slipway's launcher can't: start it from the trainer's (docs/own-job.md#build)"
+    ", or put py-spy into it, and run `py-spy dump --pid 1` in a shell beside it."
+)
+
+
+@dataclass(frozen=True)
+class _Pods:
+    """What is looked at: each replica's name, and its pod if its program runs."""
+
+    names: Mapping[int, str]
+    running: Mapping[int, str]
+    kubectl: Sequence[str]
+
+    def line(self, replica: int, *words: str, options: Sequence[str] = ()) -> list[str]:
+        """Return the command that runs another one beside a replica's program."""
+        where = (self.running[replica], f"--container={CONTAINER}", "--")
+        return [*self.kubectl, "exec", *options, *where, *words]
+
+    def stack(self, replica: int) -> tuple[bool, str]:
+        """Return whether a replica shows where it stands, and that, or why not."""
+        if replica not in self.running:
+            return False, "It does not run."
+        words = ("python3", "-m", "slipway_trainer.inside", "stacks")
+        try:
+            return True, process.run(*self.line(replica, *words)).rstrip()
+        except process.CommandFailed as error:
+            return False, f"It can't show its stack: {error}\n{_NO_LAUNCHER}"
+
+
+def stacks(stack: str, job: str, rank: int | None) -> int:
+    """Print where each rank of a job stands, or one; return 1 if one does not show it."""
+    with _pods(stack, job, rank) as pods, ThreadPoolExecutor(_AT_ONCE) as pool:
+        shown = [*pool.map(pods.stack, pods.names)]
+    for (replica, name), (_, text) in zip(pods.names.items(), shown, strict=True):
+        pod = f" ({pods.running[replica]})" if replica in pods.running else ""
+        print(f"--- {name}{pod}\n{text}", flush=True)
+    return 0 if all(is_shown for is_shown, _ in shown) else 1
+
+
+def shell(stack: str, job: str, rank: int | None) -> int:
+    """Open a shell beside a rank's program, rank 0's by default; return the shell's exit code."""
+    rank = 0 if rank is None else rank
+    with _pods(stack, job, rank) as pods:
+        (replica,) = pods.names
+        if replica not in pods.running:
+            raise CommandError(
+                f"Rank {rank} of {job} does not run; `make results JOB={job} STACK={stack}` shows "
+                "how the job ended."
+            )
+        options = ["--stdin", *(["--tty"] if sys.stdin.isatty() else [])]
+        line = pods.line(replica, "sh", "-c", _SHELL, str(rank), options=options)
+        return subprocess.run(line, stdin=sys.stdin, check=False).returncode
+
+
+@contextmanager
+def _pods(stack: str, job: str, rank: int | None) -> Iterator[_Pods]:
+    """Yield the pods of a job's ranks, or of one, as long as the block lasts."""
+    if settings_of(stack).get(KEY) not in (True, "true"):  # Pulumi's CLI writes it as text
+        raise CommandError(
+            f"{stack} does not allow to run commands in its jobs' pods, as this does. To allow it, "
+            f"add this line to `config` in {own(stack).name}; nothing is trained again for it:\n"
+            f"  {KEY}: true\nWhat that means: docs/security.md#commands-in-pods"
+        )
+    state = read_state(stack, secrets=True)
+    require_job(stack, job, state.jobs)
+    if state.kubeconfig is None:
+        raise CommandError(f"Stack {stack} has no cluster; `make up STACK={stack}` creates one.")
+    topology = Topology.of_declared(state.jobs[job].declared)
+    names = names_of(job, topology, rank)
+    with kubectl(state.kubeconfig) as command:
+        line = [*command, f"--namespace={state.jobs[job].namespace}"]
+        selector = f"--selector={JOB_NAME_LABEL}={job}"
+        listed = json.loads(process.run(*line, "get", "pods", selector, "--output=json"))["items"]
+        running = filter(_runs, filter(is_replica, listed))
+        pods = {replica_number(each, topology): str(each["metadata"]["name"]) for each in running}
+        yield _Pods(names, {each: pods[each] for each in names if each in pods}, line)
+
+
+def _runs(pod: Mapping[str, Any]) -> bool:
+    """Return whether the container of a pod's program runs."""
+    statuses = pod["status"].get("containerStatuses") or []
+    return any(each["name"] == CONTAINER and "running" in each["state"] for each in statuses)

@@ -1,0 +1,93 @@
+"""A look into a job's pods is refused unless the stack allows it, and names what it can't show."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from scripts.cli.runs import inside
+from scripts.cli.state import JobState, StackState
+from scripts.cli.terminal import CommandError
+from tests.unit.jobs_objects import RUNNING, ended, pod
+
+_KUBECTL = """#!/bin/sh
+case "$*" in
+    *" get pods "*) cat {pods} ;;
+    *worker-1*) echo "No module named slipway_trainer.inside" >&2; exit 1 ;;
+    *) echo "stands in train"; echo "$@" >> {calls} ;;
+esac
+"""
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What kubectl is called with: of three ranks two run, and one has an image of its own."""
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
+    allow(tmp_path, exec=True)
+    jobs = {"mine": JobState("mine", {"namespace": "n", "job": {"workers": 3}})}
+    state = StackState("a kubeconfig", "n", jobs)
+    monkeypatch.setattr(inside, "read_state", lambda *_, **__: state)
+    states: list[dict[str, Any]] = [RUNNING, RUNNING, RUNNING, ended(0)]
+    pods = [pod(rank, state=each) for rank, each in enumerate(states)]
+    (tmp_path / "pods.json").write_text(json.dumps({"items": pods}))
+    program, called = tmp_path / "kubectl", tmp_path / "calls"
+    program.write_text(_KUBECTL.format(pods=tmp_path / "pods.json", calls=called))
+    program.chmod(0o755)
+
+    @contextmanager
+    def kubectl(_kubeconfig: str) -> Iterator[Sequence[str]]:
+        yield [str(program)]
+
+    monkeypatch.setattr(inside, "kubectl", kubectl)
+    return called
+
+
+def allow(project: Path, **settings: object) -> None:
+    config: dict[str, object] = {"slipway:cluster": {"kind": "embedded"}}
+    config |= {f"slipway:{name}": value for name, value in settings.items()}
+    (project / "Pulumi.mine.yaml").write_text(yaml.safe_dump({"config": config}))
+
+
+@pytest.mark.parametrize("settings", [{}, {"exec": False}, {"exec": "false"}])
+def test_a_stack_that_does_not_allow_it_is_told_by_which_key(
+    calls: Path, tmp_path: Path, settings: dict[str, object]
+) -> None:
+    allow(tmp_path, **settings)
+    for command in (inside.stacks, inside.shell):
+        with pytest.raises(CommandError, match=r"Pulumi\.mine\.yaml.*\n  slipway:exec: true\n"):
+            command("mine", "mine", 1)
+    assert not calls.exists()
+
+
+@pytest.mark.usefixtures("calls")
+def test_each_rank_shows_where_it_stands_or_why_it_does_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert inside.stacks("mine", "mine", None) == 1
+    shown = capsys.readouterr().out
+    assert "--- rank 0 (mine-master-0)\nstands in train\n" in shown
+    assert "--- rank 1 (mine-worker-0)\nstands in train\n" in shown
+    assert re.search(r"--- rank 2 \(mine-worker-1\)\nIt can't show its stack: .*No module", shown)
+    assert "put py-spy into it" in shown
+    assert "--- rank 3\nIt does not run.\n" in shown
+    assert inside.stacks("mine", "mine", 1) == 0
+
+
+def test_a_shell_opens_in_the_pod_of_its_rank(
+    calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "typed").open("w+") as typed:
+        monkeypatch.setattr("sys.stdin", typed)
+        assert inside.shell("mine", "mine", 1) == 0
+    line = calls.read_text()
+    assert line.startswith("--namespace=n exec --stdin mine-worker-0 --container=pytorch -- sh -c")
+    assert line.rstrip().endswith(" 1")
+    with pytest.raises(CommandError, match=r"Rank 3 of mine does not run.*make results JOB=mine"):
+        inside.shell("mine", "mine", 3)
+    with pytest.raises(CommandError, match=r"Job mine has no rank 4\. It has ranks 0 to 3\."):
+        inside.shell("mine", "mine", 4)

@@ -1,7 +1,7 @@
 """Kill one of three replicas at 40 % of an epoch of MNIST: with torchft, and with Slipway.
 
     python3.13 -m venv VENV
-    VENV/bin/pip install torch==2.9.1 torchvision==0.24.1 torchft-nightly==2026.10.26 numpy==2.5.5
+    VENV/bin/pip install torch==2.14.1 torchvision==0.29.1 torchft-nightly==2026.10.26 numpy==2.5.5
     PYTHONPATH=images/trainer VENV/bin/python -m tests.trainer.bench.lost_replica DATA WAY …
 
 DATA is a folder with MNIST's four files, unpacked. A WAY is slipway, or torchft:ORDER, by which a

@@ -98,10 +98,7 @@ async def _has_id(resource: CustomResource) -> bool:
 
 
 def end(why: str) -> NoReturn:
-    """Report why the program can't go on, and end it with everything that it has begun.
-
-    Of a component's program it ends nothing: that shows what is raised.
-    """
+    """Report why the program cannot go on and end it; of a component it shows what is raised."""
     if not isinstance(pulumi.runtime.get_root_resource(), Stack):
         raise pulumi.RunError(as_typed(why))
     pulumi.log.error(as_typed(why))

@@ -1,7 +1,4 @@
-"""Commands as the user types them: where the package is installed there is no Makefile.
-
-It imports nothing but the standard library.
-"""
+"""Commands as the user types them: where the package is installed there is no Makefile."""
 
 import re
 

@@ -18,10 +18,7 @@ slipway(prog_name="slipway")
 
 
 def main() -> None:
-    """Run a command of this package on the folder that it is called in.
-
-    In a checkout of the repository it is the checkout's own, as for `make`.
-    """
+    """Run a command on the folder that it is called in; in a checkout it is the checkout's own."""
     tree = folder = Path.cwd()
     if not (tree / "scripts/cli/calls.py").is_file():
         tree = Path(__file__).resolve().parent.parent

@@ -1,7 +1,4 @@
-"""Runs a job without a cluster: its replicas are processes of this machine, seen as pods are.
-
-So what ended a run, its result and its failure are found by the same code as in a cluster.
-"""
+"""Runs a job as processes of this machine, which the code that watches pods judges as pods."""
 
 import os
 import signal
@@ -141,10 +138,7 @@ class LocalRun:
         return end_of(state, elapsed, self.job)
 
     def _stop(self) -> None:
-        """End what still runs: with SIGTERM, and what is left after a while, or at once, for sure.
-
-        What it prints meanwhile is taken in, as where it stood is in it.
-        """
+        """End what still runs: with SIGTERM, then for sure; its last words have where it stood."""
         resumes = self.job.checkpoint is not None
         seconds = _STOP_WITH_CHECKPOINT_SECONDS if resumes else _STOP_SECONDS
         deadline = time.monotonic() + seconds

@@ -1,7 +1,6 @@
-"""A replica of a job as a process of this machine: what it runs, and how it is seen as a pod.
+"""A replica of a job as a process of this machine, seen as a pod; its root is a folder.
 
-It runs what the manifest has for its pod, with what the training operator adds, and has a folder,
-its root, for what is at / in a pod: `slipway_trainer.agent.place`.
+It runs what the manifest has for its pod, with what the training operator adds.
 """
 
 import json
@@ -135,10 +134,7 @@ class LocalProcess:
 def processes(
     job: TrainingJob, document: Mapping[str, Any], folder: Path, python: str, port: int
 ) -> Iterator[LocalProcess]:
-    """Yield the replicas of a job, by number; `document` is its manifest.
-
-    Their roots are in `folder`, a Python at the path `python` runs them, rank 0 listens at `port`.
-    """
+    """Yield a job's replicas, of its manifest: `python` runs them, rank 0 listens at `port`."""
     topology, pods = Topology.of_object(document), templates(document)
     places = [("master", 0), *(("worker", index) for index in range(topology.replicas - 1))]
     names = [host(job.name, *each) for each in places]

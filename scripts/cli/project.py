@@ -22,10 +22,7 @@ runpy.run_path({0!r} + "/__main__.py", run_name="__main__")
 
 
 def directory() -> Path:
-    """Return the directory with the Pulumi.yaml: the checkout's, or one that is made when needed.
-
-    The name of the latter is the project's, so that it is the same for each command in a folder.
-    """
+    """Return the directory with the Pulumi.yaml: the checkout's, or one that is made here."""
     if project_dir().resolve() == CHECKOUT:
         return CHECKOUT
     place = cache_dir() / "projects" / project_name()

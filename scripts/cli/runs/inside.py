@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from core import process
 from jobs.model.names import CONTAINER, PACKAGES
-from jobs.model.pytorchjob import JOB_NAME_LABEL, Topology, is_replica, replica_number
+from jobs.model.pytorchjob import JOB_NAME_LABEL, Topology, is_replica
+from jobs.observe.replica import Replica
 from scripts.cli.config import own, require_job, settings_of
 from scripts.cli.kubeconfig import kubectl
 from scripts.cli.runs.log_lines import names_of
@@ -101,12 +101,6 @@ def _pods(stack: str, job: str, rank: int | None) -> Iterator[_Pods]:
         line = [*command, f"--namespace={state.jobs[job].namespace}"]
         selector = f"--selector={JOB_NAME_LABEL}={job}"
         listed = json.loads(process.run(*line, "get", "pods", selector, "--output=json"))["items"]
-        running = filter(_runs, filter(is_replica, listed))
-        pods = {replica_number(each, topology): str(each["metadata"]["name"]) for each in running}
+        replicas = (Replica(each, topology) for each in listed if is_replica(each))
+        pods = {each.number: each.name for each in replicas if each.running}
         yield _Pods(names, {each: pods[each] for each in names if each in pods}, line)
-
-
-def _runs(pod: Mapping[str, Any]) -> bool:
-    """Return whether the container of a pod's program runs."""
-    statuses = pod["status"].get("containerStatuses") or []
-    return any(each["name"] == CONTAINER and "running" in each["state"] for each in statuses)

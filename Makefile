@@ -14,6 +14,7 @@ WITH   ?=
 TO     ?=
 KEEP   ?=
 FOLLOW ?= 1
+WAIT   ?= 1
 FORMAT ?= text
 BASE   ?=
 JUNIT  ?=
@@ -21,7 +22,7 @@ SOURCE ?=
 FILE   ?=
 
 # A value is text that neither make nor a shell reads as their own: recipes have it as "$$ARG_STACK".
-$(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO KEEP FOLLOW FORMAT BASE JUNIT SOURCE FILE,\
+$(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO KEEP FOLLOW WAIT FORMAT BASE JUNIT SOURCE FILE,\
     $(eval override $(name) := $$(value $(name)))$(eval export ARG_$(name) := $$(value $(name))))
 export SOURCE
 
@@ -43,7 +44,7 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python browser up preview down rerun logs stacks shell results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
+.PHONY: help setup tools python test-python browser up preview down rerun wait logs stacks shell results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -63,8 +64,8 @@ test-python: # the Python environment of the checks and tests
 browser: test-python # Chromium, for the tests that look at pages
 	@$(IN_TESTS) tests.browser.chromium
 
-up: python ## bring the stack up: cluster, operator, image, jobs
-	@$(SLIPWAY) up $(OF_STACK)
+up: python ## bring the stack up: cluster, operator, image, jobs; WAIT=0: leave runs to waiters in the cluster
+	@$(SLIPWAY) up $(OF_STACK) $$([ "$$ARG_WAIT" != 0 ] || echo --detach)
 
 preview: python ## show what `up` would change
 	@$(SLIPWAY) preview $(OF_STACK)
@@ -74,6 +75,9 @@ down: python ## destroy the stack and leave nothing behind; KEEP=directory: copy
 
 rerun: python ## train a job again on purpose, though nothing about it has changed: JOB=…
 	@$(SLIPWAY) rerun $(OF_STACK) -- "$$ARG_JOB"
+
+wait: python ## follow a run that was left to its waiter, and print how it ends: JOB=…
+	@$(SLIPWAY) wait $(OF_STACK) -- "$$ARG_JOB"
 
 logs: python ## what a job prints and printed: JOB=… and, of one rank alone, RANK=…; FOLLOW=0
 	@$(SLIPWAY) logs $(OF_STACK) $${ARG_RANK:+"--rank=$$ARG_RANK"} --follow="$$ARG_FOLLOW" -- "$$ARG_JOB"

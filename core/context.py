@@ -10,6 +10,9 @@ from typing import Protocol
 SUMMARY_VARIABLE = "SLIPWAY_SUMMARY_FILE"
 """The environment variable with the path of the file that `make preview` ends with."""
 
+NO_WAIT_VARIABLE = "SLIPWAY_NO_WAIT"
+"""The one by which `make up WAIT=0` leaves each run that no job follows to a waiter."""
+
 
 class Context(Protocol):
     """The row of one resource in `pulumi up`, and whether the user has cancelled it."""

@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import shutil
+import ssl
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -95,11 +96,29 @@ def connect(kubeconfig: str) -> client.ApiClient:
     )
     if program is not None and not (loaded.api_key or loaded.cert_file):
         _explain(program)
+    return _client(loaded)
+
+
+def inside() -> client.ApiClient:
+    """Return a client of the cluster that this pod runs in, by its account's token as it is now."""
+    loaded = client.Configuration()
+    config.load_incluster_config(client_configuration=loaded)  # type: ignore[no-untyped-call]
+    return _client(loaded)
+
+
+def _client(loaded: client.Configuration) -> client.ApiClient:
     # Whoever asks decides what to try again; urllib3 doing so too would multiply the limits.
     loaded.retries = False
     # As many connections as a run has logs that are followed; more would be closed with a warning.
     loaded.connection_pool_maxsize = 128
-    return client.ApiClient(loaded)
+    api = client.ApiClient(loaded)
+    # Python from 3.13 on refuses what other clients of Kubernetes take: certificates that lack the
+    # identifier of their authority's key, as many clusters' do.
+    required = ssl.CERT_REQUIRED if loaded.verify_ssl else ssl.CERT_NONE
+    context = urllib3.util.create_urllib3_context(cert_reqs=required)
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    api.rest_client.pool_manager.connection_pool_kw["ssl_context"] = context
+    return api
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The runs of a stack: what each needs, when it may start, what judges it, and their outputs."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -11,8 +12,10 @@ from pulumi import Output, ResourceOptions
 from clusters.cluster import JOB_ACCOUNT, Cluster
 from clusters.nodes import Capacity
 from core import manifests
+from core.context import NO_WAIT_VARIABLE
 from core.declare import declare, exists, once_ended
-from images.resource import TrainerImages
+from images.build.job import RequirementsSpec
+from images.resource import NotPrebuilt, TrainerImages
 from jobs import plan
 from jobs.adapt import adapt, wants_gpus
 from jobs.model import inputs, program, volumes
@@ -22,7 +25,7 @@ from jobs.model.submission import Submission
 from jobs.model.volumes import Script
 from jobs.plan import TrainingCost
 from jobs.result import RunResult, only_known
-from jobs.run.resource import Claim, Gate, PyTorchJob
+from jobs.run.resource import WAITERS_PACKAGES, Claim, Gate, PyTorchJob
 from jobs.sources import declare_images
 
 _IDLE_SECONDS = 15.0
@@ -62,6 +65,7 @@ def train(
     Without room for all, some wait: pods that waited for a node would miss the limit for a start.
     """
     runs, costs = dict[str, Run](), context.costs
+    needed = {name for job in jobs for name in plan.prerequisites(job)}
     cache = _data_cache(jobs, context)
     schedule = plan.Schedule(jobs, context.capacity)
     for declared in schedule.ordered:
@@ -80,6 +84,7 @@ def train(
             ),
             cost=asdict(costs[job.name], dict_factory=only_known) if job.name in costs else None,
             pulls=context.cluster.refused_pulls,
+            waiter=_waiter(job, needed, context),
             opts=ResourceOptions(depends_on=Output.from_input(_with_images(submission, made))),
         )
         runs[job.name] = Run(job, run.result, Gate(job, run))
@@ -142,6 +147,21 @@ def _submission(
         artifacts=_artifacts(job, before),
         tracking=None if context.tracking is None else {**context.tracking, **experiment},
     )
+
+
+def _waiter(
+    job: TrainingJob, needed: Collection[str], context: RunContext
+) -> pulumi.Input[str] | None:
+    """Declare the image of what waits for a job in its cluster; None where `up` waits itself."""
+    is_left = job.wait is None and os.environ.get(NO_WAIT_VARIABLE) and job.name not in needed
+    if job.wait is not False and not is_left:
+        return None
+    base = context.images.spec()
+    try:
+        return context.images.of_job(RequirementsSpec.from_file(WAITERS_PACKAGES, base.name), base)
+    except NotPrebuilt as error:
+        pulumi.log.warn(f"job {job.name} is waited for by this `up` all the same: {error}")
+        return None
 
 
 def _needs(job: TrainingJob, script: Script | None, context: RunContext) -> list[pulumi.Resource]:

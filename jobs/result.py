@@ -15,7 +15,9 @@ from core.fitting import fitting
 from core.problem import located
 
 _SHOWN = 3
-State = Literal["Succeeded", "Failed", "TimedOut", "CannotStart"]
+State = Literal["Succeeded", "Failed", "TimedOut", "CannotStart", "Running"]
+RUNNING: State = "Running"
+"""Of a run that is not waited for and goes on in its cluster; it has not ended."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ class RunResult(TrainingReport):
 
     def __str__(self) -> str:
         if not self.succeeded:
-            return f"{self.state}: {self.reason}"
+            return f"{self.state}: {self.reason}" if self.reason else self.state
         figures = {"accuracy": self.accuracy, **(self.metrics or {})}
         known = {name: value for name, value in figures.items() if value is not None}
         shown = "".join(f", {name} {value:.6g}" for name, value in list(known.items())[:_SHOWN])

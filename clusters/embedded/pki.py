@@ -114,7 +114,8 @@ def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
 def _issue(layout: Layout, request: Request) -> None:
     """Make a certificate and its key; its authority's exist, as `requests` has them first."""
     signs = request.authority == request.name
-    key = _write_new_key(layout.key(request.name))
+    key = _write_new_key(layout.key(request.name)).public_key()
+    signer = _load_key(layout.key(request.authority))
     subject, now = x509.Name.from_rfc4514_string(request.subject), datetime.now(UTC)
     authority = None if signs else _load(layout, request.authority)
     usage = x509.KeyUsage(
@@ -124,12 +125,17 @@ def _issue(layout: Layout, request: Request) -> None:
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(subject if authority is None else authority.subject)
-        .public_key(key.public_key())
+        .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - CLOCK_SKEW)
         .not_valid_after(now + (AUTHORITY_LIFE if signs else LIFE))
         .add_extension(x509.BasicConstraints(signs, 0 if signs else None), critical=True)
         .add_extension(usage, critical=True)
+        # Without these two, Python from 3.13 on takes none.
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
+        )
     )
     if request.usages:
         usages = [getattr(ExtendedKeyUsageOID, name) for name in request.usages]
@@ -137,7 +143,7 @@ def _issue(layout: Layout, request: Request) -> None:
     if request.hosts:
         names = [_general_name(host) for host in request.hosts]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    signed = builder.sign(_load_key(layout.key(request.authority)), SHA256())
+    signed = builder.sign(signer, SHA256())
     pem = signed.public_bytes(serialization.Encoding.PEM).decode()
     files.write(layout.certificate(request.name), pem, mode=0o644)
 

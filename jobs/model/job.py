@@ -97,6 +97,7 @@ class TrainingJob:
     checkpoint: Waits[parts.Checkpoint | None] = None
     retries: Waits[Annotated[int, Field(ge=0, le=10)]] = 0
     retry_on: Waits[Annotated[tuple[fields.Retriable, ...], Field(min_length=1)] | None] = None
+    wait: Waits[bool | None] = None
     on_cancel: Waits[Literal["keep", "delete"]] = "keep"
     min_accuracy: Judges[
         fields.Accuracy | Annotated[dict[str, fields.Accuracy], Field(min_length=1)] | None

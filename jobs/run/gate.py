@@ -16,7 +16,7 @@ from core.handler import Change, Handler, Properties, compare
 from core.problem import meant
 from jobs.records import archive
 from jobs.records.events import likeness
-from jobs.result import FIGURES, RunResult, explain, only_known
+from jobs.result import FIGURES, RUNNING, RunResult, explain, only_known
 
 if TYPE_CHECKING:  # It takes a second to import.
     from jobs.model.job import TrainingJob
@@ -47,6 +47,9 @@ class GateHandler(Handler):
             # With PULUMI_CONTINUE_ON_ERROR the engine goes on after an error.
             raise RuntimeError(f"job {job} has no result: its run did not come to an end")
         result = RunResult.from_map(inputs["result"])
+        if result.state == RUNNING:
+            context.info(f"job {job} goes on in its cluster: it is judged when it has ended")
+            return job, {}
         judge(inputs, result, archive.of_urn(context.urn).run(result.run_id or ""), context.warn)
         return job, {}
 

@@ -21,19 +21,22 @@ from jobs.plan import TrainingCost
 from jobs.records import archive
 from jobs.records.events import added
 from jobs.records.history import History, provenance
-from jobs.result import RunResult
+from jobs.result import RUNNING, RunResult
+from jobs.run.ledger import Ledger
 from jobs.run.patch import patch_in_place
 from jobs.run.preview import alters_result, describe, show, validate_admission
 from jobs.run.submit import remove
 from jobs.run.takeover import upgraded
 from jobs.run.train import Training
 
+_REFUSED = frozenset({401, 403})
+
 
 class PyTorchJobHandler(Handler):
     """The life of a run."""
 
     outputs: ClassVar[tuple[str, ...]] = ("result",)
-    passing_inputs: ClassVar[frozenset[str]] = frozenset({"cost", "refusedPulls"})
+    passing_inputs: ClassVar[frozenset[str]] = frozenset({"cost", "refusedPulls", "waiter"})
 
     def __init__(self) -> None:
         self._succeeded: dict[str, str | None] = {}
@@ -45,11 +48,13 @@ class PyTorchJobHandler(Handler):
         state = upgraded(state)
         changes = self._changes(state, inputs, context)
         succeeded = state["result"]["state"] == "Succeeded"
-        if not succeeded:
+        if state["result"]["state"] == RUNNING:
+            changes += _of_running(inputs, context)
+        elif not succeeded:
             changes.append(Change("result", replace=True, drift=True))
         if (meaning := describe(changes, state, inputs)) is not None:
             context.info(f"{meaning}{_costs(state, inputs) if _trains(changes) else ''}")
-        if succeeded and _trains(changes):
+        if state["result"]["state"] in {"Succeeded", RUNNING} and _trains(changes):
             try:
                 validate_admission(inputs)
             except RuntimeError:
@@ -81,7 +86,7 @@ class PyTorchJobHandler(Handler):
         facts, pulls = provenance(inputs), RefusedPulls.from_inputs(inputs)
         training = Training(api, submission, facts, logs, context, nodes, pulls)
         try:
-            result = training.to_the_end()
+            result = _with_waiter(training, inputs) or training.to_the_end()
         except (ApiException, Unreachable) as error:
             raise RuntimeError(
                 f"PyTorchJob {api.name} was not submitted: {api_message(error)}"
@@ -104,6 +109,8 @@ class PyTorchJobHandler(Handler):
         before, now = map(manifest, submissions)
         try:
             if submissions[0].job.name != submissions[1].job.name:
+                if state["result"]["state"] == RUNNING:
+                    raise RuntimeError(f"PyTorchJob {job} still runs: rename it when it has ended")
                 # No object gets another name; the result, the logs and the files do without it.
                 archive.of_urn(context.urn).take(submissions[1].job.was)
                 remove(_api(state), context)
@@ -116,6 +123,11 @@ class PyTorchJobHandler(Handler):
                 f"--namespace {api.namespace} delete pytorchjob {api.name}`, as the result does "
                 "not need it; then run the same command again"
             ) from error
+        if state["result"]["state"] == RUNNING:
+            ledger = _ledger(inputs)
+            found = ledger.catch_up(archive.of_urn(context.urn))
+            found = found or ledger.follow(context, to_the_end="waiter" not in inputs)
+            return {"result": found.as_map()}
         return {"result": _searched(state, inputs, context)}
 
     def delete(self, state: Properties, context: Context) -> None:
@@ -123,6 +135,7 @@ class PyTorchJobHandler(Handler):
         api = _api(upgraded(state))
         job = f"{api.namespace}/{api.name}"
         try:
+            _ledger(upgraded(state)).remove(context)
             remove(api, context)
         except Unreachable as error:
             if not kube.may_be_gone():
@@ -139,6 +152,46 @@ class PyTorchJobHandler(Handler):
 
     def _changes(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         return alters_result(super().diff(state, inputs, context), state, inputs)
+
+
+def _of_running(inputs: Properties, context: Context) -> list[Change]:
+    """Return what has become of a run that was left to its waiter, as a change of its result."""
+    try:
+        known = _ledger(inputs).known()
+    except (ApiException, Unreachable):
+        return []
+    if known is None:
+        context.info("its waiter is gone: the run was removed, or its cluster made anew")
+        return [Change("result", replace=True, drift=True)]
+    if "result" in known or "waiter" not in inputs:
+        return [Change("result", drift=True)]
+    text = known.get("status", "its waiter starts")
+    context.info(f"goes on: {text}. `make wait JOB={inputs['job']['name']}` follows it")
+    return []
+
+
+def _with_waiter(training: Training, inputs: Properties) -> RunResult | None:
+    """Return how a run goes on, or ended, that has a waiter or gets one; None without."""
+    context, digest = training.context, training.submission.digest()
+    ledger, image = _ledger(inputs), inputs.get("waiter")
+    known = ledger.known()
+    if known is not None and known.get("digest") != digest:
+        ledger.remove(context)
+        known = None
+    if known is None:
+        if image is None:
+            return None
+        run = {key: value for key, value in inputs.items() if key not in {"kubeconfig", "waiter"}}
+        run |= {"facts": training.facts, "succeeded": training.submission.succeeded}
+        try:
+            ledger.begin(run, digest, image)
+        except ApiException as error:
+            if error.status not in _REFUSED:
+                raise
+            context.warn(f"it is waited for here, as no waiter may be made: {api_message(error)}")
+            ledger.remove(context)
+            return None
+    return ledger.follow(context, to_the_end=image is None)
 
 
 def _searched(state: Properties, inputs: Properties, context: Context) -> Any:
@@ -168,3 +221,8 @@ def _trains(changes: Sequence[Change]) -> bool:
 def _api(properties: Mapping[str, Any]) -> JobApi:
     name = properties["job"]["name"]
     return JobApi.connect(properties["kubeconfig"], properties["namespace"], name)
+
+
+def _ledger(properties: Mapping[str, Any]) -> Ledger:
+    api = _api(properties)
+    return Ledger(api.client, api.namespace, api.name)

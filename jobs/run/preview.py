@@ -21,6 +21,7 @@ from jobs.model.submission import Submission
 from jobs.observe.progress import duration
 from jobs.plan import TrainingCost, described, shares
 from jobs.records.history import provenance
+from jobs.result import RUNNING
 
 _PLAIN = re.compile(r"[^\s\"'{}\[\]]+")
 _MOST = 5
@@ -80,7 +81,9 @@ def describe(
     reasons = [_worded(each) for each in fields if _effect(each) is Effect.TRAINS]
     reasons += [*_contents(state, inputs), *_artifacts(state, inputs)]
     result = state["result"]
-    if result["state"] != "Succeeded":
+    if result["state"] == RUNNING:
+        reasons.append("its run goes on, and is ended for it")
+    elif result["state"] != "Succeeded":
         reasons.append(f"the last run ended {result['state']}: {result.get('reason', '')}")
     begins = _begins(state, inputs) if "checkpoint" in declared else ""
     return f"trains again: {_listed(reasons)}{begins}"

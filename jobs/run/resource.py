@@ -1,6 +1,7 @@
 """The program's side of a run, its claims and its gate; their lives are beside it."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -13,30 +14,36 @@ from jobs.model.job import TrainingJob
 from jobs.model.submission import Submission
 from jobs.run.gate import limits
 
+WAITERS_PACKAGES = Path(__file__).with_name("waiter.txt")
+"""What a waiter needs over the trainer's image."""
+
 
 class PyTorchJob(pulumi.CustomResource):
     """A training run: it is created by training to the end.
 
     A submission's images and artifacts may be outputs of other resources; `cost` is that of its
-    nodes (`infra.cost.estimates.of_jobs`), and `pulls` those that are waited for when refused.
+    nodes (`infra.cost.estimates.of_jobs`), `pulls` those that are waited for when refused, and
+    `waiter` the image of what waits in the cluster (`jobs.run.ledger`), unless `up` itself does.
     """
 
     result: Output[dict[str, Any]]
-    """How it ended and what it returned; `state` is Succeeded, Failed, TimedOut or CannotStart."""
+    """How it ended and what it returned; `state` is one of `jobs.result.State`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what is submitted, and what the wait takes
         self,
         submission: Submission,
         *,
         kubeconfig: Input[str],
         cost: Mapping[str, Any] | None,
         pulls: RefusedPulls | None,
+        waiter: Input[str] | None = None,
         opts: ResourceOptions,
     ) -> None:
         properties = {
             **submission.inputs(),
             "kubeconfig": Output.secret(kubeconfig),
             "cost": cost,
+            "waiter": waiter,
             **as_input(pulls),
             "result": None,
         }

@@ -31,17 +31,20 @@ _POLL_SECONDS = 0.5
 _AT_ONCE = 16
 
 
-def submit(
+def submit(  # noqa: PLR0913  # what is submitted, and what of it may be there
     api: JobApi,
     submission: Submission,
     facts: Mapping[str, Any],
     context: Context,
     before: Sequence[Attempt] = (),
+    *,
+    takes_ended: bool = False,
 ) -> Object:
     """Return the live job of a submission: the one that runs or ran to success, or a new one.
 
     `facts` are what trains it. `before` has the attempts before this one. Where a process was
     killed between two attempts, the job that still exists lists them, and which run succeeded last.
+    With `takes_ended` a job that has ended is taken up, too, if it is none of those attempts.
 
     Raises:
         ApiException: the API server or the operator's webhook refuses it.
@@ -67,7 +70,8 @@ def submit(
                 # Another process was quicker, or a first answer got lost: read the present one.
                 continue
         _refuse_foreign(api, existing)
-        if _adoptable(existing, digest, plain, pods=len(api.pods())):
+        pods = None if takes_ended else len(api.pods())
+        if _adoptable(existing, digest, plain, pods):
             context.info(f"PyTorchJob {api.name} is there already: waiting for it")
             patch_in_place(api, existing, plain, removing=False)
             return existing
@@ -169,7 +173,7 @@ def _refuse_foreign(api: JobApi, job: Object) -> None:
         )
 
 
-def _adoptable(job: Object, digest: str, wanted: Object, pods: int) -> bool:
+def _adoptable(job: Object, digest: str, wanted: Object, pods: int | None) -> bool:
     metadata = job["metadata"]
     if metadata.get("deletionTimestamp") or metadata["labels"].get(HASH_LABEL) != digest:
         return False
@@ -181,6 +185,8 @@ def _adoptable(job: Object, digest: str, wanted: Object, pods: int) -> bool:
         # It is one of the attempts that are over, although the operator, which judges by the
         # Master alone, may call it a success.
         return False
+    if pods is None:
+        return True
     if message_of(job, "Succeeded") is not None:
         # What its ranks returned is in their pods; without them it is lost.
         return pods >= Topology.of_object(job).replicas

@@ -39,6 +39,7 @@ class Training:
     context: Context
     cost: TrainingCost | None = None  # of its nodes, where that is known
     pulls: RefusedPulls | None = None  # which refused pulls of images are waited for
+    takes_ended: bool = False  # whether a job that has ended may be this run, whose wait was killed
 
     def to_the_end(self) -> RunResult:
         """Submit the job and wait, as often as its retries allow; a refusal is a result, too.
@@ -53,7 +54,10 @@ class Training:
         while True:
             try:
                 api = self.api.retrying(_RETURN_SECONDS) if before else self.api
-                live = submit(api, self.submission, self.facts, self.context, before)
+                live = submit(
+                    *(api, self.submission, self.facts, self.context, before),
+                    takes_ended=self.takes_ended,
+                )
             except ApiException as error:
                 if error.status not in _REFUSALS:
                     raise

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from core import tokens
-from core.context import SUMMARY_VARIABLE
+from core.context import NO_WAIT_VARIABLE, SUMMARY_VARIABLE
 from core.problem import meant
 from core.process import CommandFailed
 from scripts.cli.backend import INTERRUPTED, QUIET, Cli, exists, exported, name_of, rows
@@ -19,9 +19,9 @@ _UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs", QUIET)
 declares anything, and a run replaces a success only if the API server admits it."""
 
 
-def up(stack: str) -> int:
+def up(stack: str, *, detach: bool = False) -> int:
     """Makes the stack's file and the stack if they are missing, and updates it."""
-    return _update(prepared(stack))
+    return _update(prepared(stack), **({NO_WAIT_VARIABLE: "1"} if detach else {}))
 
 
 def preview(stack: str) -> int:
@@ -68,8 +68,8 @@ def prepared(stack: str) -> Cli:
     return cli
 
 
-def _update(cli: Cli, *options: str) -> int:
-    code = cli.run(*_UPDATE, *options)
+def _update(cli: Cli, *options: str, **variables: str) -> int:
+    code = cli.run(*_UPDATE, *options, **variables)
     if code == INTERRUPTED:
         echo(
             "Interrupted. The stack keeps its outputs. Runs that have started go on, unless their "

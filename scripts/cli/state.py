@@ -7,7 +7,8 @@ from typing import Any
 
 from core import tokens
 from jobs.model.names import outputs_url
-from jobs.result import RunResult
+from jobs.records import archive
+from jobs.result import RUNNING, RunResult
 from jobs.run.takeover import upgraded
 from scripts.cli.backend import Cli, exists, exported, name_of, rows
 
@@ -85,12 +86,31 @@ class StackState:
         )
 
 
-def read_state(stack: str, *, secrets: bool = False) -> StackState:
-    """Return the stack's state, empty without a stack; only with `secrets` it has a kubeconfig."""
-    if secrets and exists(stack):
+def read_state(stack: str, *, secrets: bool = False, logs_of: str | None = None) -> StackState:
+    """Return the stack's state, empty without a stack; only with `secrets` it has a kubeconfig.
+
+    Runs that were left to waiters have the ends that those have seen by now. With `logs_of` a job,
+    or empty for all, what is kept of such runs is fetched where another machine has seen their end.
+    """
+    state = StackState.from_export(exported(stack))
+    due = [
+        each
+        for name, each in state.jobs.items()
+        if (result := each.result) is not None
+        and (result.state == RUNNING or (logs_of in {"", name} and _lacks(stack, name, result)))
+    ]
+    if (secrets or due) and exists(stack):
         text = Cli(stack).query("stack", "export", "--show-secrets")
-        return StackState.from_export(json.loads(text))
-    return StackState.from_export(exported(stack))
+        state = StackState.from_export(json.loads(text))
+    if due:
+        from scripts.cli.runs.detached import caught_up  # noqa: PLC0415 - it takes a second
+
+        state = caught_up(stack, state, due)
+    return state
+
+
+def _lacks(stack: str, job: str, result: RunResult) -> bool:
+    return not archive.of_job(stack, job).run(result.run_id or "").directory.exists()
 
 
 def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:

@@ -16,8 +16,10 @@ from core import toolchain
 from core.context import Silence
 from core.paths import CHECKOUT
 from images.build import program
+from images.build.job import RequirementsSpec
 from images.build.trainer import TRAINER
-from images.image_lifecycle import ImageHandler
+from images.image_lifecycle import ImageHandler, JobImageHandler
+from jobs.run.resource import WAITERS_PACKAGES
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 
 API_NAME = "kubernetes.default.svc"
@@ -119,14 +121,22 @@ def program_images() -> dict[str, str]:
 
 def bring_in_trainer(cluster: TestCluster) -> str:
     """Have the trainer's image on the node and return what a pod calls it."""
-    target = {
-        "kind": "containerd",
-        "address": str(cluster.layout.containerd_socket),
-        "namespace": images.NAMESPACE,
-    }
-    inputs = {**TRAINER.inputs, "target": target}
+    inputs = {**TRAINER.inputs, "target": _target(cluster)}
     _, outputs = ImageHandler().create(inputs, Silence())
     return str(outputs["reference"])
+
+
+def bring_in_waiter(cluster: TestCluster) -> str:
+    """Have the image of what waits in a cluster on the node and return what a pod calls it."""
+    spec = RequirementsSpec.from_file(WAITERS_PACKAGES, TRAINER.name, TRAINER.reference)
+    inputs = {**spec.inputs, "target": _target(cluster)}
+    _, outputs = JobImageHandler().create(inputs, Silence())
+    return str(outputs["pinned"])
+
+
+def _target(cluster: TestCluster) -> dict[str, str]:
+    address = str(cluster.layout.containerd_socket)
+    return {"kind": "containerd", "address": address, "namespace": images.NAMESPACE}
 
 
 def kernel_parameters() -> list[str]:

@@ -108,6 +108,7 @@ class Runs:
     kubeconfig: str = field(repr=False)
     trainer: str
     jobs: Jobs
+    waiter: str | None = None  # the image of what waits for jobs with `wait: false`
     _states: dict[tuple[str, str], tuple[str, Properties]] = field(default_factory=dict)
     _creating: dict[tuple[str, str], Properties] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
@@ -207,7 +208,9 @@ class Runs:
             # The volume is there only where a test needs it.
             place=None if job.checkpoint is None else VOLUME_URL,
         )
-        return job, _plain({**submission.inputs(), "kubeconfig": self.kubeconfig})
+        waiter = None if job.wait is None else self.waiter
+        inputs = {**submission.inputs(), "kubeconfig": self.kubeconfig, "waiter": waiter}
+        return job, _plain(inputs)
 
     def _step(
         self, type_: str, handler: Handler, attempt: Attempt, name: str, inputs: Properties

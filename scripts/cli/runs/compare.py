@@ -41,7 +41,7 @@ class Comparison:
 
 def compare(stack: str, job: str, other: str) -> int:
     """Print how a job's latest run compares; exits with 0."""
-    jobs = read_state(stack).jobs
+    jobs = read_state(stack, logs_of=job).jobs
     require_job(stack, job, jobs)
     state = jobs[job]
     if state.gate is None and (settings := load_settings(stack)) is not None:  # it was missed

@@ -13,7 +13,7 @@ from scripts.cli.state import StackState, read_state
 def show(stack: str, job: str, rank: int | None, follow: str) -> int:
     """Print the logs of a job's rank, or of all; with `follow` 1 until the run has ended."""
     with suppress(KeyboardInterrupt):  # To stop looking is no failure.
-        target = archived(stack, read_state(stack), job, rank)
+        target = archived(stack, read_state(stack, logs_of=job), job, rank)
         if target is None:
             with ThreadPoolExecutor() as pool:
                 state = pool.submit(read_state, stack, secrets=True)

@@ -53,7 +53,7 @@ def report(stack: str, job: str, to: str) -> int:
 
 def read(stack: str, job: str = "") -> list[Section]:
     """Return what is known of the stack's jobs that have a run, or of one of them."""
-    state = read_state(stack)
+    state = read_state(stack, logs_of=job)
     if not state.jobs:
         raise CommandError(
             f"Stack {stack} has no runs to report on; `make up STACK={stack}` trains its jobs."

@@ -16,7 +16,7 @@ from core.wording import as_typed
 from jobs.api.lines import moment
 from jobs.observe.progress import duration
 from jobs.records import archive
-from jobs.result import RunResult, explain
+from jobs.result import RUNNING, RunResult, explain
 from jobs.run.gate import LIMITS, Miss, advice, limits, missed
 from scripts.cli.backend import exists, locks
 from scripts.cli.config import jobs_of, load_settings, require_job
@@ -115,6 +115,9 @@ def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> 
     bounds = job.gate if declared is None or job.passed else limits(declared)
     known = {} if bounds is None else {name: bounds.get(name) for name in LIMITS}
     figures = {name: result.figure(name) for name in known.get("require") or ()}
+    if result.state == RUNNING:
+        note = f"its waiter in the cluster waits for it; `make wait JOB={job.name}` follows it"
+        return Outcome(job.name, "running", result, note=note)
     outcome = Outcome(job.name, result.state, result, gated=figures)
     if not result.succeeded or (bounds is not None and not any(known.values())):
         return outcome
@@ -148,14 +151,15 @@ def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the co
     return 0
 
 
-def summarize(stack: str) -> None:
+def summarize(stack: str) -> dict[str, Outcome]:
     """Print a row for each of a stack's jobs at the end of `make up`; nothing without results."""
     found, _ = _read(stack)
     if not any(each.result for each in found.values()):
-        return
+        return found
     _print_table(found)
     if not all(each.is_fine for each in found.values()):
         echo(f"All about one job: `make results JOB=… STACK={stack}`")
+    return found
 
 
 def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:

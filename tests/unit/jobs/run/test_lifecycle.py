@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from kubernetes.client.exceptions import ApiException
 
 from core.handler import UNKNOWN
 from jobs.config import CATALOG
@@ -40,6 +41,15 @@ class Quiet:
     def info(self, message: str) -> None: ...
 
     def warn(self, message: str) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def ledger(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
+    """What a waiter in the cluster has written of the run: there is none."""
+    made = MagicMock()
+    made.known.return_value = None
+    monkeypatch.setattr(lifecycle, "_ledger", lambda _: made)
+    return made
 
 
 SUBMISSION = submitted(CATALOG["mnist-gloo"], place=VOLUME_URL)
@@ -107,6 +117,48 @@ def test_what_cannot_alter_the_result_is_changed_in_place(path: str, value: obje
     found = diff(changed(path, value))
     assert len(found) == 1
     assert not any(found.values())
+
+
+RUNNING = {"state": "Running", "run_id": "mine-1"}
+
+
+@pytest.mark.parametrize(
+    ("written", "more", "changes"),
+    [
+        ({"status": "2 ranks: 2 running"}, {"waiter": "image"}, {}),
+        ({"status": "2 ranks: 2 running"}, {}, {"result": False}),
+        ({"result": "{}"}, {"waiter": "image"}, {"result": False}),
+        (None, {"waiter": "image"}, {"result": True}),
+    ],
+    ids=["goes on", "is to be waited for now", "has ended", "is gone"],
+)
+def test_what_became_of_a_run_that_was_left_to_its_waiter_is_taken_up(
+    written: dict[str, str] | None,
+    more: dict[str, str],
+    changes: dict[str, bool],
+    ledger: MagicMock,
+) -> None:
+    """It trains again only where the cluster knows nothing of it any more."""
+    ledger.known.return_value = written
+    assert diff({**INPUTS, **more}, RUNNING) == changes
+
+
+def test_a_run_is_left_to_its_waiter_but_where_none_may_be_made(
+    ledger: MagicMock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then it is waited for as ever, and the reason is told."""
+    left, waited = RunResult(state="Running"), RunResult(state="Succeeded", duration_seconds=1)
+    monkeypatch.setattr(Training, "to_the_end", lambda _: waited)
+    monkeypatch.setattr(lifecycle, "_api", lambda _: MagicMock())
+    ledger.follow.return_value = left
+    row = Row("urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::mine")
+    inputs = {**INPUTS, "waiter": "image"}
+    assert PyTorchJobHandler().create(inputs, row)[1]["result"]["state"] == "Running"
+    run, digest, image = ledger.begin.call_args.args
+    assert (digest, image, "kubeconfig" in run) == (SUBMISSION.digest(), "image", False)
+    ledger.begin.side_effect = ApiException(status=403, reason="may not create roles")
+    assert PyTorchJobHandler().create(inputs, row)[1]["result"]["state"] == "Succeeded"
+    assert "it is waited for here, as no waiter may be made: 403 may not create roles" in row.said
 
 
 def test_an_image_that_is_not_known_yet_trains_again() -> None:

@@ -141,7 +141,7 @@ def ended_state(run_id: str, **fields: Any) -> StackState:
 def test_a_run_that_has_ended_and_is_kept_to_its_end_needs_neither_cluster_nor_secrets(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def read(_stack: str, *, secrets: bool = False) -> StackState:
+    def read(_stack: str, *, secrets: bool = False, **_: str) -> StackState:
         return pytest.fail("asked for secrets") if secrets else ended_state("mine-1")
 
     keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=True)

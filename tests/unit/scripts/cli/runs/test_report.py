@@ -20,7 +20,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     made([rank_log(0)])
     state = StackState(jobs={"mine": made_page.state(SUCCEEDED)})
-    monkeypatch.setattr(report, "read_state", lambda _: state)
+    monkeypatch.setattr(report, "read_state", lambda *_, **__: state)
     monkeypatch.setattr(report, "locks", lambda _: [])
     monkeypatch.setattr(report, "load_settings", lambda _: None)
     monkeypatch.setattr(bootstrap, "add_extra", lambda *_: tmp_path)
@@ -44,7 +44,7 @@ def test_an_unknown_job_is_named_with_those_that_there_are() -> None:
 
 
 def test_a_stack_without_runs_says_what_makes_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "read_state", lambda _: StackState())
+    monkeypatch.setattr(report, "read_state", lambda *_, **__: StackState())
     with pytest.raises(CommandError, match="no runs to report on; `make up STACK=dev`"):
         report.read("dev")
 

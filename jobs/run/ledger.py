@@ -1,0 +1,213 @@
+"""A run whose wait is in its cluster: a Job there judges it, by the code that `up` would.
+
+The ConfigMap `<job>-waiter`, the ledger, has what is waited for and what has come of it. It owns
+the Job, its account with its rights and its code, and in the end ConfigMaps with the run's logs.
+"""
+
+import base64
+import io
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from kubernetes.client.exceptions import ApiException
+
+from core.context import Context
+from core.kube import Request
+from core.manifests import MANAGED_BY, rendered, troubles
+from core.paths import CHECKOUT
+from core.wait import NotYet, until
+from jobs.api.client import JobApi, Object
+from jobs.model.pytorchjob import Topology, run_of
+from jobs.observe.wait import InterruptedWait
+from jobs.records.archive import Archive
+from jobs.result import RUNNING, RunResult
+
+_CODE = (
+    *("core/*", "clusters/*", "jobs/**/*", "images/*", "images/build/*"),
+    *("images/trainer/slipway/*", "images/trainer/slipway_trainer/agent/*"),
+)
+_PART = 700_000  # bytes of an archive in a ConfigMap, which holds 1 MiB in base64
+_MOST_PARTS = 32
+_LONGEST = 64 * 2**20  # bytes of a log, as `jobs.records.recording` keeps them
+_POLL_SECONDS = 0.5
+_GONE_SECONDS = 90.0
+_START_SECONDS = 120.0
+
+
+class Ledger(JobApi):
+    """The waiter of one run, for those that begin it, that wait in it, and that look."""
+
+    @property
+    def own(self) -> str:
+        return f"{self.name}-waiter"
+
+    def known(self) -> dict[str, str] | None:
+        """Return what is written in it, by key; None without one."""
+        found = self._unless_gone(Request("GET", self._of("ConfigMap", self.own)))
+        return None if found is None else dict(found.get("data") or {})
+
+    def note(self, **values: str) -> None:
+        """Write values by their keys; nothing happens when it does not exist any more."""
+        path = self._of("ConfigMap", self.own)
+        self._unless_gone(Request("PATCH", path, body={"data": values}))
+
+    def begin(self, run: Mapping[str, Any], digest: str, image: str) -> None:
+        """Make it and all that it owns, as far as that is not there: a killed `up` may have begun.
+
+        `run` is what `jobs.run.waiter` reads of it, and `image` has the packages of waiter.txt.
+        """
+        names = {"name": self.own, "job": self.name, "namespace": self.namespace, "image": image}
+        ledger, *others = rendered(Path(__file__).with_name("waiter.yaml"), **names)
+        account = self._unless_gone(Request("GET", self._of("ServiceAccount", run["account"])))
+        others[0]["imagePullSecrets"] = (account or {}).get("imagePullSecrets") or []
+        others[-2]["binaryData"] = {"code.zip": base64.b64encode(code()).decode()}
+        ledger["data"] = {"digest": digest, "run": json.dumps(run)}
+        owner = self._made(ledger)
+        for each in others:
+            self._made(each, owner)
+
+    def remove(self, context: Context) -> None:
+        """Delete it with all that it owns, and wait for the end of its pod, which may submit."""
+        path = self._of("ConfigMap", self.own)
+
+        def look() -> None:
+            if self._unless_gone(Request("GET", path)) is not None:
+                raise NotYet("its pod has not ended")
+
+        if self._unless_gone(Request("DELETE", path, {"propagationPolicy": "Foreground"})):
+            until(look, _GONE_SECONDS, f"the end of the waiter of {self.name}", context, every=0.2)
+
+    def follow(self, context: Context, *, to_the_end: bool) -> RunResult:
+        """Show what the waiter writes until the run has ended, or all of its ranks run.
+
+        Raises:
+            InterruptedWait: Ctrl-C, or the waiter does not start, or is removed; the run goes on.
+        """
+        waited = 0.0
+        while (known := self.known()) is not None:
+            for text in json.loads(known.get("warnings", "[]")):
+                context.warn(text)
+            if "result" in known:
+                return RunResult.from_map(json.loads(known["result"]))
+            context.status(known.get("status", "waiting for the start of its waiter"))
+            if not to_the_end and (result := self._running(known)) is not None:
+                return result
+            if "status" not in known and waited > _START_SECONDS:
+                text = "; ".join(self._troubles()) or "its pod has no node"
+                raise InterruptedWait(
+                    f"the waiter of job {self.name} has not started in {_START_SECONDS:g} s: "
+                    f"{text}. See why with `kubectl --namespace {self.namespace} describe job "
+                    f"{self.own}`; the next `make up` follows it"
+                )
+            if context.cancelled.wait(_POLL_SECONDS):
+                raise InterruptedWait(
+                    f"stopped following job {self.name}, which goes on with its waiter in the "
+                    "cluster; the next `make up` has its result, `make down` ends it"
+                )
+            waited += _POLL_SECONDS
+        raise InterruptedWait(f"the waiter of job {self.name} was removed; run the command again")
+
+    def _running(self, known: Mapping[str, str]) -> RunResult | None:
+        """Return what is known of a run all of whose ranks run; None while one does not."""
+        job = self.get()
+        if job is None:
+            return None
+        topology, id_ = Topology.of_object(job), run_of(job)
+        pods = [each for each in self.pods() if run_of(each) == id_]
+        running = [each for each in pods if (each.get("status") or {}).get("phase") == RUNNING]
+        if len(running) < topology.replicas:
+            return None
+        succeeded = json.loads(known["run"]).get("succeeded")
+        size = topology.world_size
+        return RunResult(state=RUNNING, run_id=id_, world_size=size, last_succeeded=succeeded)
+
+    def _troubles(self) -> Iterator[str]:
+        own = {"labelSelector": f"batch.kubernetes.io/job-name={self.own}"}
+        for pod in self._items(self._pods, own):
+            yield from troubles(pod)
+
+    def end(self, result: RunResult, logs: Archive) -> None:
+        """Write how the run has ended, when all that is kept of it is written."""
+        for longest in (_LONGEST >> shift for shift in range(24)):
+            packed = _packed(logs.directory, longest)
+            if len(packed) <= _PART * _MOST_PARTS:
+                break
+        parts = [packed[at : at + _PART] for at in range(0, len(packed), _PART)]
+        digest = sha256(packed).hexdigest()[:8]
+        found = self._unless_gone(Request("GET", self._of("ConfigMap", self.own)))
+        for number, part in enumerate(parts if found else ()):
+            name = f"{self.own}-{digest}-{number}"
+            metadata = {"name": name, "namespace": self.namespace, "labels": dict(MANAGED_BY)}
+            one = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+            self._made({**one, "binaryData": {"part": base64.b64encode(part).decode()}}, found)
+        self.note(logs=f"{digest} {len(parts)}", result=json.dumps(result.as_map()))
+
+    def catch_up(self, archive: Archive) -> RunResult | None:
+        """Return how the run has ended, with its logs in the archive; None while it goes on."""
+        known = self.known()
+        if known is None or "result" not in known:
+            return None
+        result = RunResult.from_map(json.loads(known["result"]))
+        if result.run_id is not None and not archive.run(result.run_id).is_complete:
+            digest, count = known["logs"].split()
+            names = (f"{self.own}-{digest}-{number}" for number in range(int(count)))
+            parts = [
+                self._unless_gone(Request("GET", self._of("ConfigMap", each))) for each in names
+            ]
+            packed = b"".join(
+                base64.b64decode(each["binaryData"]["part"]) for each in parts if each
+            )
+            with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(packed)) as file:
+                archive.directory.mkdir(0o700, parents=True, exist_ok=True)
+                file.extractall(archive.directory)
+        return result
+
+    def _made(self, manifest: Object, owner: Object | None = None) -> Object:
+        """Make an object unless it is there, and return it."""
+        if owner is not None:
+            own = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+            kind = {"apiVersion": "v1", "kind": "ConfigMap", "blockOwnerDeletion": True}
+            manifest["metadata"]["ownerReferences"] = [{**kind, **own}]
+        try:
+            made: Object = self._ask(Request("POST", self._of(manifest["kind"]), body=manifest))
+        except ApiException as error:
+            if error.status != 409:
+                raise
+            made = self._ask(
+                Request("GET", self._of(manifest["kind"], manifest["metadata"]["name"]))
+            )
+        return made
+
+    def _of(self, kind: str, name: str = "") -> str:
+        groups = {"Job": "apis/batch/v1"}
+        groups |= dict.fromkeys(("Role", "RoleBinding"), "apis/rbac.authorization.k8s.io/v1")
+        path = f"/{groups.get(kind, 'api/v1')}/namespaces/{self.namespace}/{kind.lower()}s"
+        return f"{path}/{name}" if name else path
+
+
+def code() -> bytes:
+    """Return the product's modules that a waiter runs, as a zip file."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in (path for pattern in _CODE for path in sorted(CHECKOUT.glob(pattern))):
+            if path.suffix in {".py", ".yaml"}:
+                file.write(path, path.relative_to(CHECKOUT))
+    return packed.getvalue()
+
+
+def _packed(folder: Path, longest: int) -> bytes:
+    """Return what is kept of a job's runs as a zip file, with the newest bytes of longer logs."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_LZMA) as file:
+        for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+            content = path.read_bytes()
+            if path.suffix == ".log" and len(content) > longest:
+                note = f"# lines before these were dropped: a ledger holds {longest} bytes of it\n"
+                content = note.encode() + content[-longest:].partition(b"\n")[2]
+            file.writestr(str(path.relative_to(folder)), content)
+    return packed.getvalue()

@@ -1,0 +1,65 @@
+"""What a waiter runs in its pod: `python3 -m jobs.run.waiter NAMESPACE JOB` (`jobs.run.ledger`).
+
+It submits, waits, retries and judges as `up` does. Whatever ends it, the next one goes on: it takes
+up the PyTorchJob that it finds, also one that has ended meanwhile.
+"""
+
+import json
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kubernetes.client.exceptions import ApiException
+
+from clusters.cloud_reports import RefusedPulls
+from core import kube
+from jobs.api.client import Unreachable
+from jobs.model.submission import Submission
+from jobs.plan import TrainingCost
+from jobs.records.archive import Archive
+from jobs.run.ledger import Ledger
+from jobs.run.train import Training
+
+_LOGS = Path("/work/runs")
+
+
+@dataclass
+class _Notes:
+    """The `Context` of a run that nobody watches: what it shows is in its log and the ledger."""
+
+    ledger: Ledger
+    urn: str = ""
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    _warnings: list[str] = field(default_factory=list)
+
+    def status(self, message: str) -> None:
+        self.info(message)
+        with suppress(ApiException, Unreachable):  # the next one is shown again
+            self.ledger.note(status=message, warnings=json.dumps(self._warnings))
+
+    def info(self, message: str) -> None:
+        print(message, flush=True)  # noqa: T201  # the pod's log
+
+    def warn(self, message: str) -> None:
+        self._warnings.append(message)
+        self.status(message)
+
+
+def main(namespace: str, job: str) -> None:
+    """Bring a run to its end, unless that is written in its ledger, or there is none."""
+    ledger = Ledger(kube.inside(), namespace, job)
+    known = ledger.known()
+    if known is None or "result" in known:
+        return
+    run = json.loads(known["run"])
+    submission = replace(Submission.from_inputs(run), succeeded=run.get("succeeded"))
+    cost = TrainingCost(**run["cost"]) if "cost" in run else None
+    logs, pulls = Archive(_LOGS), RefusedPulls.from_inputs(run)
+    training = Training(ledger, submission, run["facts"], logs, _Notes(ledger), cost, pulls)
+    ledger.end(replace(training, takes_ended=True).to_the_end(), logs)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

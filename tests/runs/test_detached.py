@@ -1,0 +1,197 @@
+"""Runs that a waiter in the cluster waits for, whoever looks, and whatever is killed."""
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from clusters.cluster import JOBS
+from jobs.records import archive
+from tests.engine import procfs
+from tests.engine.awaiting import await_true
+from tests.engine.embedded_cluster import TestCluster, bring_in_waiter
+from tests.engine.job_programs import FAILING, SLEEPING, python
+from tests.engine.pytorchjob_stack import Jobs
+from tests.runs.runner import Runs
+
+_KILLS = 20
+_SEED = 20261126
+
+
+@pytest.fixture(scope="module")
+def waiter(own_cluster: TestCluster, trainer: str) -> str:  # noqa: ARG001 - it is built from it
+    """The image of what waits in the cluster."""
+    return bring_in_waiter(own_cluster)
+
+
+@pytest.fixture
+def left(runs: Runs, waiter: str) -> Runs:
+    """Runs that are left to their waiters."""
+    runs.waiter = waiter
+    return runs
+
+
+def _ledger(jobs: Jobs, job: str) -> dict[str, str]:
+    name = f"{job}-waiter"
+    text = jobs.kubectl("get", "configmap", name, "--ignore-not-found", "--output=json")
+    return dict(json.loads(text)["data"]) if text else {}
+
+
+def _await_end(jobs: Jobs, job: str) -> dict[str, Any]:
+    await_true(lambda: "result" in _ledger(jobs, job), otherwise=lambda: str(_ledger(jobs, job)))
+    return dict(json.loads(_ledger(jobs, job)["result"]))
+
+
+def _of_waiter(jobs: Jobs, job: str) -> str:
+    owned = ("configmap", "job", "pod", "role", "rolebinding", "serviceaccount")
+    listed = jobs.kubectl("get", ",".join(owned), "--output=name").split()
+    return "\n".join(each for each in listed if f"{job}-waiter" in each)
+
+
+def test_a_run_that_is_left_is_judged_in_its_cluster_and_the_next_up_has_its_end(
+    job_name: str, left: Runs, jobs: Jobs, trainer: str
+) -> None:
+    """`up` returns when all ranks run; a later one, with nothing of this machine's, has it all."""
+    declared = python(trainer, SLEEPING, "12", wait=False, require={"accuracy": {"min": 0.4}})
+    left.train(job_name, **declared)
+    begun = left.output(job_name)
+    assert (begun["state"], begun["world_size"]) == ("Running", 2)
+    again = left.train(job_name, **declared)
+    assert again.steps == {}
+    assert "goes on: 2 ranks: 2 running" in again.text
+    result = _await_end(jobs, job_name)
+    jobs.kubectl("delete", "pytorchjob", job_name)
+    archive.of_job("test", job_name).remove()
+    last = left.train(job_name, **declared)
+    assert last.steps == {"PyTorchJob": "update", "Gate": "replace"}
+    assert left.output(job_name) == result
+    assert (result["state"], result["accuracy"]) == ("Succeeded", 0.5)
+    kept = archive.of_job("test", job_name).run(begun["run_id"])
+    assert kept.is_complete
+    assert [each["about"] for each in archive.entries(kept.timeline)][-1] == "Succeeded"
+    assert left.train(job_name, **declared).steps == {}
+    left.destroy(job_name)
+    assert _of_waiter(jobs, job_name) == ""
+
+
+def test_a_failure_that_nobody_saw_fails_the_next_up_with_its_reason_and_log(
+    job_name: str, left: Runs, jobs: Jobs, trainer: str
+) -> None:
+    """Its retries took place, and what failed is told as of a run that was waited for."""
+    declared = python(trainer, FAILING, wait=False, retries=1, retryOn=["ownFailure"])
+    with left.training(job_name, **declared) as going:
+        going.end()
+    result = _await_end(jobs, job_name)
+    assert [each["number"] for each in result["attempts"]] == [1]
+    text = going.text if going.attempt.error else left.train_in_vain(job_name, **declared)
+    assert f"job {job_name} ended Failed: rank 1 ({job_name}-worker-0) exited with code 3" in text
+    assert "rank 1 is about to fail" in text
+    left.destroy(job_name)
+
+
+def _kill_process(_jobs: Jobs, job: str) -> None:
+    for each in procfs.everyone():
+        if each.places.endswith(f"-m jobs.run.waiter {JOBS} {job}"):
+            with suppress(ProcessLookupError):
+                os.kill(each.pid, signal.SIGKILL)
+
+
+def _kill_pod(jobs: Jobs, job: str) -> None:
+    jobs.kubectl(
+        *("delete", "pod", "--selector", f"batch.kubernetes.io/job-name={job}-waiter"),
+        *("--force", "--grace-period=0"),
+    )
+
+
+@pytest.mark.parametrize("kill", [_kill_process, _kill_pod], ids=["process", "pod"])
+def test_a_waiter_that_is_killed_is_followed_by_one_that_knows_the_end(
+    kill: Callable[[Jobs, str], None], job_name: str, left: Runs, jobs: Jobs, trainer: str
+) -> None:
+    """The run ends while nobody waits for it; nothing is trained again, and nothing is lost."""
+    left.train(job_name, **python(trainer, SLEEPING, "4", wait=False))
+    (uid,) = jobs.uids(job_name)
+    kill(jobs, job_name)
+    result = _await_end(jobs, job_name)
+    assert (result["state"], result["accuracy"]) == ("Succeeded", 0.5)
+    assert result["run_id"] == left.output(job_name)["run_id"]
+    assert jobs.uids(job_name) == [uid]
+    left.destroy(job_name)
+
+
+def _kill_operator(jobs: Jobs, _job: str) -> None:
+    jobs.kubectl(
+        *("delete", "pod", "--all-namespaces", "--force", "--grace-period=0"),
+        *("--selector", "app.kubernetes.io/name=training-operator"),
+    )
+
+
+def _kill_api_server(cluster: TestCluster) -> Callable[[Jobs, str], None]:
+    def kill(_jobs: Jobs, _job: str) -> None:
+        place = str(cluster.layout.directory)
+        for each in procfs.everyone():
+            if each.program == "kube-apiserver" and place in each.places:
+                os.kill(each.pid, signal.SIGKILL)
+
+    return kill
+
+
+@pytest.mark.long
+def test_no_verdict_is_lost_and_nothing_trains_twice_whatever_is_killed_whenever(
+    job_name: str, left: Runs, jobs: Jobs, trainer: str, own_cluster: TestCluster
+) -> None:
+    """The waiter, its pod, the operator or the API server, at 20 random moments of runs."""
+    generator = random.Random(_SEED)  # noqa: S311
+    kills = (_kill_process, _kill_pod, _kill_operator, _kill_api_server(own_cluster))
+    for number in range(_KILLS):
+        kill, moment = kills[number % len(kills)], generator.uniform(0, 9)
+        declared = python(trainer, SLEEPING, "6", wait=False, env={"NUMBER": str(number)})
+        with left.training(job_name, **declared) as going:
+            time.sleep(moment)
+            kill(jobs, job_name)
+            going.end()
+        await_true(lambda: _answers(jobs, job_name))
+        what = f"{getattr(kill, '__name__', 'API server')} after {moment:.1f} s"
+        if going.attempt.error is not None:
+            left.train(job_name, **declared)
+        result = _await_end(jobs, job_name)
+        assert (result["state"], result["accuracy"]) == ("Succeeded", 0.5), (what, result)
+        assert "attempts" not in result, what
+        assert len(jobs.uids(job_name)) == 1, what
+    left.destroy(job_name)
+
+
+def _answers(jobs: Jobs, job: str) -> bool:
+    with suppress(Exception):
+        _ledger(jobs, job)
+        return True
+    return False
+
+
+def test_who_waits_in_the_cluster_may_do_no_more_than_it_does(
+    job_name: str, left: Runs, jobs: Jobs, trainer: str
+) -> None:
+    """No Secrets, no exec, no other job, and no right outside of the namespace."""
+    left.train(job_name, **python(trainer, SLEEPING, "1", wait=False))
+    account = f"--as=system:serviceaccount:{JOBS}:{job_name}-waiter"
+
+    def may(*words: str) -> bool:
+        with suppress(Exception):
+            return jobs.kubectl("auth", "can-i", *words, account).strip() == "yes"
+        return False
+
+    assert may("delete", f"pytorchjobs.kubeflow.org/{job_name}")
+    assert may("patch", f"configmaps/{job_name}-waiter")
+    for denied in (
+        *(("get", "secrets"), ("list", "secrets"), ("create", "pods/exec"), ("create", "pods")),
+        *(("delete", "pytorchjobs.kubeflow.org/other"), ("patch", "configmaps/other")),
+        *(("get", "nodes"), ("list", "pods", "--namespace=kube-system")),
+    ):
+        assert not may(*denied), denied
+    _await_end(jobs, job_name)
+    left.destroy(job_name)

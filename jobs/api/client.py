@@ -7,7 +7,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import tenacity
 import urllib3
@@ -53,11 +53,11 @@ class JobApi:
     retry_seconds: float = 30
 
     @classmethod
-    def connect(cls, kubeconfig: str, namespace: str, name: str) -> "JobApi":
+    def connect(cls, kubeconfig: str, namespace: str, name: str) -> Self:
         """Return the job `name` on the cluster of `kubeconfig` (its content)."""
         return cls(kube.connect(kubeconfig), namespace, name)
 
-    def retrying(self, seconds: float) -> "JobApi":
+    def retrying(self, seconds: float) -> Self:
         return replace(self, retry_seconds=seconds)
 
     def names(self) -> list[str]:

@@ -224,5 +224,5 @@ def _api(properties: Mapping[str, Any]) -> JobApi:
 
 
 def _ledger(properties: Mapping[str, Any]) -> Ledger:
-    api = _api(properties)
-    return Ledger(api.client, api.namespace, api.name)
+    name = properties["job"]["name"]
+    return Ledger.connect(properties["kubeconfig"], properties["namespace"], name)

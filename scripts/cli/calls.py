@@ -61,8 +61,8 @@ def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
     os.environ.clear()
     typed = as_typed(f"make {command} STACK={stack}")
     os.environ.update({**variables, files.COMMAND_VARIABLE: typed})
-    changing = command in _CHANGING
-    with resolve_name("scripts.cli.recovery:alone")(stack) if changing else nullcontext():
+    alone = resolve_name("scripts.cli.recovery:alone") if command in _CHANGING else None
+    with nullcontext() if alone is None else alone(stack, waits=command == "up"):
         return int(resolve_name(target)(**arguments))
 
 

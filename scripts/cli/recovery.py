@@ -28,6 +28,7 @@ from scripts.cli.terminal import CommandError, echo
 
 _WRITING_SECONDS = 2.0
 """Writing one of these files takes less: what is half-written after this was abandoned."""
+_DAY = 24 * 3600.0
 _LANGUAGE_HOST = "pulumi-language-python"
 _WAYS = (
     "Wait for its end, or press Ctrl-C where it runs: training goes on in the cluster, and the "
@@ -36,14 +37,23 @@ _WAYS = (
 )
 
 
-def alone(stack: str) -> ExitStack:
-    """Keep other commands of these away from a stack, until what this returns is closed."""
+def alone(stack: str, *, waits: bool = False) -> ExitStack:
+    """Keep other commands of these away from a stack, until what this returns is closed.
+
+    With `waits` it is taken when another one has ended, which may be in a day; else that is raised.
+    """
     name, held = quote(of_project(stack), safe=""), ExitStack()
     file = state_dir() / "locks" / f"{name}.lock"
     holders = list[str]()
+
+    def see(holder: str) -> None:
+        holders.append(holder)
+        if waits:
+            echo(f"Stack {stack} is in use by {holder}: this goes on when that has ended. {_WAYS}")
+
     files.private_directory(file.parent)
     try:
-        held.enter_context(files.locked(file, limit=0, waiting=holders.append))
+        held.enter_context(files.locked(file, limit=_DAY * waits, waiting=see))
     except TimeoutError as error:
         raise CommandError(f"Stack {stack} is in use by {holders[-1]}. {_WAYS}") from error
     return held

@@ -76,5 +76,4 @@ def caught_up(stack: str, state: StackState, jobs: Iterable[JobState]) -> StackS
 def _ledger(state: StackState, job: JobState) -> Ledger | None:
     if state.kubeconfig is None:
         return None
-    api = Ledger.connect(state.kubeconfig, job.namespace, job.name)
-    return Ledger(api.client, api.namespace, api.name, _ANSWER_SECONDS)
+    return Ledger.connect(state.kubeconfig, job.namespace, job.name).retrying(_ANSWER_SECONDS)

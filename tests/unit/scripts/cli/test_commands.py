@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import subprocess
+import threading
 from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
@@ -259,6 +260,17 @@ def test_one_command_at_a_time_is_at_work_on_a_stack_and_others_read_which(
         pytest.fail("two commands are at work on one stack")
     with recovery.alone("dev"):
         pass
+
+
+def test_make_up_beside_another_says_so_and_goes_on_when_that_has_ended(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    held = recovery.alone("dev")
+    ending = threading.Timer(0.5, held.close)
+    ending.start()
+    with recovery.alone("dev", waits=True):
+        ending.join()
+    assert "Stack dev is in use by process" in capsys.readouterr().err
 
 
 def test_the_lock_of_a_live_pulumi_is_respected(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import base64
 import tempfile
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
@@ -38,7 +39,7 @@ def kubeconfig(server: str = "https://127.0.0.1:6443") -> str:
 def test_the_credentials_are_there_to_read_and_no_file_is_made(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kubernetes.client.rest.RESTClientObject.__init__", lambda *_: None)
+    monkeypatch.setattr("kubernetes.client.rest.RESTClientObject", MagicMock())
     configuration = connect(kubeconfig()).configuration
     assert Path(configuration.key_file or "").read_bytes() == b"a key"
     assert Path(configuration.cert_file or "").read_bytes() == b"a certificate"
@@ -47,6 +48,6 @@ def test_the_credentials_are_there_to_read_and_no_file_is_made(
 
 
 def test_connecting_again_opens_no_more_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubernetes.client.rest.RESTClientObject.__init__", lambda *_: None)
+    monkeypatch.setattr("kubernetes.client.rest.RESTClientObject", MagicMock())
     paths = {connect(kubeconfig()).configuration.key_file for _ in range(3)}
     assert len(paths) == 1

@@ -3882,6 +3882,10 @@ class JobArgsDict(TypedDict):
     """
     Directories in every replica.
     """
+    wait: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
+    """
+    `false`: `up` returns once all ranks run, and a waiter in the cluster goes on.
+    """
     was: NotRequired[pulumi.Input[Optional[Union[Sequence[pulumi.Input[_builtins.str]], _builtins.str]]]]
     """
     The name that the job had before, so that its new one trains nothing.
@@ -3959,6 +3963,7 @@ class JobArgs:
                  torch: pulumi.Input[Optional[_builtins.str]] = None,
                  ttl_seconds_after_finished: pulumi.Input[Optional[_builtins.int]] = None,
                  volumes: pulumi.Input[Optional[Mapping[str, pulumi.Input['JobVolumeArgs']]]] = None,
+                 wait: pulumi.Input[Optional[_builtins.bool]] = None,
                  was: pulumi.Input[Optional[Union[Sequence[pulumi.Input[_builtins.str]], _builtins.str]]] = None,
                  workers: pulumi.Input[Optional[_builtins.int]] = None,
                  working_dir: pulumi.Input[Optional[_builtins.str]] = None):
@@ -4070,6 +4075,7 @@ class JobArgs:
                One of `2.15`, `2.14`, `2.10`, `2.6`.
         :param pulumi.Input[_builtins.int] ttl_seconds_after_finished: Seconds, at least 60, until the finished PyTorchJob is removed; its result stays.
         :param pulumi.Input[Mapping[str, pulumi.Input['JobVolumeArgs']]] volumes: Directories in every replica.
+        :param pulumi.Input[_builtins.bool] wait: `false`: `up` returns once all ranks run, and a waiter in the cluster goes on.
         :param pulumi.Input[Union[Sequence[pulumi.Input[_builtins.str]], _builtins.str]] was: The name that the job had before, so that its new one trains nothing.
         :param pulumi.Input[_builtins.int] workers: Worker replicas, in addition to the Master (rank 0). With 0 the Master is alone.
         :param pulumi.Input[_builtins.str] working_dir: Where the program starts: a path, which a script's folder may contain; unless set a script starts in its folder, an image in its WORKDIR.
@@ -4194,6 +4200,8 @@ class JobArgs:
             pulumi.set(__self__, "ttl_seconds_after_finished", ttl_seconds_after_finished)
         if volumes is not None:
             pulumi.set(__self__, "volumes", volumes)
+        if wait is not None:
+            pulumi.set(__self__, "wait", wait)
         if was is not None:
             pulumi.set(__self__, "was", was)
         if workers is not None:
@@ -4956,6 +4964,18 @@ class JobArgs:
     @volumes.setter
     def volumes(self, value: pulumi.Input[Optional[Mapping[str, pulumi.Input['JobVolumeArgs']]]]):
         pulumi.set(self, "volumes", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def wait(self) -> pulumi.Input[Optional[_builtins.bool]]:
+        """
+        `false`: `up` returns once all ranks run, and a waiter in the cluster goes on.
+        """
+        return pulumi.get(self, "wait")
+
+    @wait.setter
+    def wait(self, value: pulumi.Input[Optional[_builtins.bool]]):
+        pulumi.set(self, "wait", value)
 
     @_builtins.property
     @pulumi.getter

@@ -67,7 +67,7 @@ class Result(dict):
         """
         :param _builtins.str state: How it ended.
                
-               One of `Succeeded`, `Failed`, `TimedOut`, `CannotStart`.
+               One of `Succeeded`, `Failed`, `TimedOut`, `CannotStart`, `Running`.
         :param _builtins.float accuracy: Share of the test set classified rightly after the last epoch, 0 to 1.
         :param Mapping[str, Any] apart: Where ranks trained apart from each other: how many trained (`ranks`), in how many groups (`worlds`), of up to how many (`largest`); with `met` they exchanged something.
         :param Mapping[str, Mapping[str, Any]] artifacts: The files that were copied out: `url`, `sha256` and `bytes` of each.
@@ -197,7 +197,7 @@ class Result(dict):
         """
         How it ended.
 
-        One of `Succeeded`, `Failed`, `TimedOut`, `CannotStart`.
+        One of `Succeeded`, `Failed`, `TimedOut`, `CannotStart`, `Running`.
         """
         return pulumi.get(self, "state")
 

@@ -31,9 +31,9 @@ _CODE = (
     *("core/*", "clusters/*", "jobs/**/*", "images/*", "images/build/*"),
     *("images/trainer/slipway/*", "images/trainer/slipway_trainer/agent/*"),
 )
-_PART = 700_000  # bytes of an archive in a ConfigMap, which holds 1 MiB in base64
-_MOST_PARTS = 32
-_LONGEST = 64 * 2**20  # bytes of a log, as `jobs.records.recording` keeps them
+_PART, _MOST_PARTS = 700_000, 32
+"""Bytes of an archive in a ConfigMap, which holds 1 MiB in base64, and how many there are."""
+_LOG_BYTES = 128 * 2**20  # of all logs, before they are compressed: that takes a few seconds
 _POLL_SECONDS = 0.5
 _GONE_SECONDS = 90.0
 _START_SECONDS = 120.0
@@ -82,8 +82,10 @@ class Ledger(JobApi):
         if self._unless_gone(Request("DELETE", path, {"propagationPolicy": "Foreground"})):
             until(look, _GONE_SECONDS, f"the end of the waiter of {self.name}", context, every=0.2)
 
-    def follow(self, context: Context, *, to_the_end: bool) -> RunResult:
+    def follow(self, context: Context, logs: Archive, *, to_the_end: bool) -> RunResult:
         """Show what the waiter writes until the run has ended, or all of its ranks run.
+
+        What is kept of one that has ended is fetched.
 
         Raises:
             InterruptedWait: Ctrl-C, or the waiter does not start, or is removed; the run goes on.
@@ -92,8 +94,8 @@ class Ledger(JobApi):
         while (known := self.known()) is not None:
             for text in json.loads(known.get("warnings", "[]")):
                 context.warn(text)
-            if "result" in known:
-                return RunResult.from_map(json.loads(known["result"]))
+            if (result := self._ended(known, logs)) is not None:
+                return result
             context.status(known.get("status", "waiting for the start of its waiter"))
             if not to_the_end and (result := self._running(known)) is not None:
                 return result
@@ -133,8 +135,9 @@ class Ledger(JobApi):
 
     def end(self, result: RunResult, logs: Archive) -> None:
         """Write how the run has ended, when all that is kept of it is written."""
-        for longest in (_LONGEST >> shift for shift in range(24)):
-            packed = _packed(logs.directory, longest)
+        count = max(1, len([*logs.directory.glob("*/*.log")]))
+        for shift in range(24):
+            packed = _packed(logs.directory, _LOG_BYTES // count >> shift)
             if len(packed) <= _PART * _MOST_PARTS:
                 break
         parts = [packed[at : at + _PART] for at in range(0, len(packed), _PART)]
@@ -149,8 +152,10 @@ class Ledger(JobApi):
 
     def catch_up(self, archive: Archive) -> RunResult | None:
         """Return how the run has ended, with its logs in the archive; None while it goes on."""
-        known = self.known()
-        if known is None or "result" not in known:
+        return self._ended(self.known() or {}, archive)
+
+    def _ended(self, known: Mapping[str, str], archive: Archive) -> RunResult | None:
+        if "result" not in known:
             return None
         result = RunResult.from_map(json.loads(known["result"]))
         if result.run_id is not None and not archive.run(result.run_id).is_complete:
@@ -165,6 +170,7 @@ class Ledger(JobApi):
             with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(packed)) as file:
                 archive.directory.mkdir(0o700, parents=True, exist_ok=True)
                 file.extractall(archive.directory)
+                archive.keep({str(Path(name).parent) for name in file.namelist()})
         return result
 
     def _made(self, manifest: Object, owner: Object | None = None) -> Object:
@@ -203,7 +209,7 @@ def code() -> bytes:
 def _packed(folder: Path, longest: int) -> bytes:
     """Return what is kept of a job's runs as a zip file, with the newest bytes of longer logs."""
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_LZMA) as file:
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(each for each in folder.rglob("*") if each.is_file()):
             content = path.read_bytes()
             if path.suffix == ".log" and len(content) > longest:

@@ -124,9 +124,8 @@ class PyTorchJobHandler(Handler):
                 "not need it; then run the same command again"
             ) from error
         if state["result"]["state"] == RUNNING:
-            ledger = _ledger(inputs)
-            found = ledger.catch_up(archive.of_urn(context.urn))
-            found = found or ledger.follow(context, to_the_end="waiter" not in inputs)
+            logs, is_left = archive.of_urn(context.urn), "waiter" in inputs
+            found = _ledger(inputs).follow(context, logs, to_the_end=not is_left)
             return {"result": found.as_map()}
         return {"result": _searched(state, inputs, context)}
 
@@ -191,7 +190,7 @@ def _with_waiter(training: Training, inputs: Properties) -> RunResult | None:
             context.warn(f"it is waited for here, as no waiter may be made: {api_message(error)}")
             ledger.remove(context)
             return None
-    return ledger.follow(context, to_the_end=image is None)
+    return ledger.follow(context, training.logs, to_the_end=image is None)
 
 
 def _searched(state: Properties, inputs: Properties, context: Context) -> Any:

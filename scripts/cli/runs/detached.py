@@ -49,7 +49,7 @@ def wait(stack: str, job: str) -> int:
                     f"Job {job} has no waiter: `make up STACK={stack}` waits for its run, and "
                     f"`make logs JOB={job} STACK={stack}` follows it."
                 )
-            ledger.follow(_Lines(), to_the_end=True)
+            ledger.follow(_Lines(), archive.of_job(stack, job), to_the_end=True)
         except (ApiException, Unreachable) as error:
             raise CommandError(f"The cluster of {stack}: {api_message(error)}") from error
         except InterruptedWait as error:

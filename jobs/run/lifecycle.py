@@ -22,6 +22,7 @@ from jobs.records import archive
 from jobs.records.events import added
 from jobs.records.history import History, provenance
 from jobs.result import RunResult
+from jobs.run.notify import Hook
 from jobs.run.patch import patch_in_place
 from jobs.run.preview import alters_result, describe, show, validate_admission
 from jobs.run.submit import remove
@@ -33,7 +34,7 @@ class PyTorchJobHandler(Handler):
     """The life of a run."""
 
     outputs: ClassVar[tuple[str, ...]] = ("result",)
-    passing_inputs: ClassVar[frozenset[str]] = frozenset({"cost", "refusedPulls"})
+    passing_inputs: ClassVar[frozenset[str]] = frozenset({"cost", "hook", "refusedPulls"})
 
     def __init__(self) -> None:
         self._succeeded: dict[str, str | None] = {}
@@ -87,6 +88,9 @@ class PyTorchJobHandler(Handler):
                 f"PyTorchJob {api.name} was not submitted: {api_message(error)}"
             ) from error
         context.status(str(result))
+        if (hook := inputs.get("hook")) is not None:
+            known = {name: each for name, each in hook.items() if name != "stack"}
+            Hook(**known).tell_beside(api.name, hook["stack"], result, warn=context.warn)
         return f"{api.namespace}/{api.name}", {"result": result.as_map()}
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:

@@ -18,25 +18,28 @@ class PyTorchJob(pulumi.CustomResource):
     """A training run: it is created by training to the end.
 
     A submission's images and artifacts may be outputs of other resources; `cost` is that of its
-    nodes (`infra.cost.estimates.of_jobs`), and `pulls` those that are waited for when refused.
+    nodes (`infra.cost.estimates.of_jobs`), `pulls` those that are waited for when refused, and
+    `hook` has what is told of its end, a `jobs.run.notify.Hook`, and in which `stack` it is.
     """
 
     result: Output[dict[str, Any]]
     """How it ended and what it returned; `state` is Succeeded, Failed, TimedOut or CannotStart."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what is submitted, and what else `up` knows about it
         self,
         submission: Submission,
         *,
         kubeconfig: Input[str],
         cost: Mapping[str, Any] | None,
         pulls: RefusedPulls | None,
+        hook: Mapping[str, Any],
         opts: ResourceOptions,
     ) -> None:
         properties = {
             **submission.inputs(),
             "kubeconfig": Output.secret(kubeconfig),
             "cost": cost,
+            "hook": Output.secret(hook) if hook else None,
             **as_input(pulls),
             "result": None,
         }

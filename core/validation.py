@@ -185,4 +185,5 @@ def _problem(path: Path, detail: ErrorDetails, schema: Schema, key: str) -> Prob
     takes = reason or schema.takes() or detail["msg"]
     if detail["type"] in _MISSING:
         return Problem(where, f"is missing; it takes {takes}")
-    return Problem(where, f"{quote(detail['input'])} is not allowed; it takes {takes}")
+    shown = "its value" if "writeOnly" in schema.node else quote(detail["input"])
+    return Problem(where, f"{shown} is not allowed; it takes {takes}")

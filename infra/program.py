@@ -63,6 +63,7 @@ def declare(configured: StackSettings) -> dict[str, pulumi.Input[Any]]:
         estimates.of_jobs(configured.jobs, pools, configured.prices),
         kept=place,
         tracking=tracking,
+        hook=configured.hook,
         secrets=configured.secrets,
     )
     trained = train(configured.jobs, configured.scripts, context)

@@ -44,6 +44,7 @@ class RunContext:
     costs: Mapping[str, TrainingCost] = field(default_factory=dict)  # by job, where it is known
     kept: str | None = None  # where jobs without `outputs` keep their files (`jobs.model.places`)
     tracking: Mapping[str, str] | None = None  # what runs are sent to (`jobs.model.submission`)
+    hook: Mapping[str, Any] = field(default_factory=dict, repr=False)  # `StackSettings.hook`
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Those of the stack's configuration that jobs name, in plain text."""
 
@@ -85,6 +86,7 @@ def train(
             cost=asdict(costs[job.name], dict_factory=only_known) if job.name in costs else None,
             pulls=context.cluster.refused_pulls,
             waiter=_waiter(job, needed, context),
+            hook=context.hook,
             opts=ResourceOptions(depends_on=Output.from_input(_with_images(submission, made))),
         )
         runs[job.name] = Run(job, run.result, Gate(job, run))

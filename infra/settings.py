@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
 import pulumi
@@ -24,11 +24,13 @@ from jobs.config import JobsConfig, lost_inputs, read
 from jobs.model.fields import torches
 from jobs.model.job import TrainingJob
 from jobs.model.parts import SecretKey
+from jobs.result import only_known
 from jobs.rules.rule import Surroundings
+from jobs.run.notify import Notify
 
 T = TypeVar("T")
-_TORCH, _EXEC = "slipway:torch", "slipway:exec"
-_KEYS = ("cluster", "exec", "jobs", "outputs", "prices", "torch", "tracking")
+_TORCH, _EXEC, _NOTIFY = "slipway:torch", "slipway:exec", "slipway:notify"
+_KEYS = ("cluster", "exec", "jobs", "notify", "outputs", "prices", "torch", "tracking")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +44,9 @@ class StackSettings(JobsConfig):
     torch: str | None  # which version of it jobs have that ask for none; None for the default
     tracking: Tracking | None  # where runs are tracked; None for nowhere
     exec: bool  # whether commands may be run in the pods of jobs
+    hook: Mapping[str, Any] = field(repr=False)  # of a `Hook`, and its `stack`; or nothing
     secrets: Mapping[str, str] = field(repr=False)
-    """Those that a job's `env` names as {config: hfToken}, by key without `slipway:`."""
+    """Those that are named as {config: hfToken}, by key without `slipway:`."""
 
 
 class SettingsError(pulumi.RunError):
@@ -101,6 +104,10 @@ def parse(
     if outputs is not None and outputs.why_not(around.capacity) is not None:
         problems += lost_inputs(configured.jobs, "slipway:jobs")
     named = _named_secrets(configured.jobs)
+    notify = _checked(config, _NOTIFY, Notify, problems) if _NOTIFY in config else None
+    hook = {} if notify is None else asdict(notify, dict_factory=only_known)
+    hooked = {name: each["config"] for name, each in hook.items() if isinstance(each, dict)}
+    named |= {located(_NOTIFY, (name, "config")): key for name, key in hooked.items()}
     problems += _misplaced(config, secrets, named.values())
     problems += _not_secret(named, config, secrets, remedy.replace("{stack}", stack))
     table = None
@@ -112,6 +119,7 @@ def parse(
     problems = [*altered, *(each for each in problems if each.key not in places)]
     if problems or cluster is None or outputs is None:
         raise SettingsError(problems, f"Pulumi.{stack}.yaml")
+    hook |= {name: config[f"slipway:{key}"] for name, key in hooked.items()}
     return StackSettings(
         **vars(configured),
         cluster=cluster,
@@ -121,6 +129,7 @@ def parse(
         torch=torch,
         tracking=tracking,
         exec=may_exec,
+        hook=hook and {**hook, "stack": stack},
         secrets={name: config[f"slipway:{name}"] for name in named.values()},
     )
 

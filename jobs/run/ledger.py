@@ -48,7 +48,7 @@ class Ledger(JobApi):
 
     def known(self) -> dict[str, str] | None:
         """Return what is written in it, by key; None without one."""
-        found = self._unless_gone(Request("GET", self._of("ConfigMap", self.own)))
+        found = self._one("ConfigMap", self.own)
         return None if found is None else dict(found.get("data") or {})
 
     def note(self, **values: str) -> None:
@@ -56,30 +56,34 @@ class Ledger(JobApi):
         path = self._of("ConfigMap", self.own)
         self._unless_gone(Request("PATCH", path, body={"data": values}))
 
-    def begin(self, run: Mapping[str, Any], digest: str, image: str) -> None:
+    def begin(
+        self, run: Mapping[str, Any], digest: str, image: str, hook: Mapping[str, Any] | None
+    ) -> None:
         """Make it and all that it owns, as far as that is not there: a killed `up` may have begun.
 
-        `run` is what `jobs.run.waiter` reads of it, and `image` has the packages of waiter.txt.
+        `run` is what `jobs.run.waiter` reads of it, `image` has the packages of waiter.txt, and
+        `hook` is a `jobs.run.notify.Hook`, which nobody may read in the ledger.
         """
         names = {"name": self.own, "job": self.name, "namespace": self.namespace, "image": image}
-        ledger, *others = rendered(Path(__file__).with_name("waiter.yaml"), **names)
-        account = self._unless_gone(Request("GET", self._of("ServiceAccount", run["account"])))
+        ledger, secret, *others = rendered(Path(__file__).with_name("waiter.yaml"), **names)
+        account = self._one("ServiceAccount", run["account"])
         others[0]["imagePullSecrets"] = (account or {}).get("imagePullSecrets") or []
         others[-2]["binaryData"] = {"code.zip": base64.b64encode(code()).decode()}
         ledger["data"] = {"digest": digest, "run": json.dumps(run)}
+        secret["stringData"] = {"hook": json.dumps(hook)}
         owner = self._made(ledger)
-        for each in others:
+        for each in others if hook is None else [secret, *others]:
             self._made(each, owner)
 
     def remove(self, context: Context) -> None:
         """Delete it with all that it owns, and wait for the end of its pod, which may submit."""
-        path = self._of("ConfigMap", self.own)
 
         def look() -> None:
-            if self._unless_gone(Request("GET", path)) is not None:
+            if self._one("ConfigMap", self.own) is not None:
                 raise NotYet("its pod has not ended")
 
-        if self._unless_gone(Request("DELETE", path, {"propagationPolicy": "Foreground"})):
+        path, after_all = self._of("ConfigMap", self.own), {"propagationPolicy": "Foreground"}
+        if self._unless_gone(Request("DELETE", path, after_all)):
             until(look, _GONE_SECONDS, f"the end of the waiter of {self.name}", context, every=0.2)
 
     def follow(self, context: Context, logs: Archive, *, to_the_end: bool) -> RunResult:
@@ -142,7 +146,7 @@ class Ledger(JobApi):
                 break
         parts = [packed[at : at + _PART] for at in range(0, len(packed), _PART)]
         digest = sha256(packed).hexdigest()[:8]
-        found = self._unless_gone(Request("GET", self._of("ConfigMap", self.own)))
+        found = self._one("ConfigMap", self.own)
         for number, part in enumerate(parts if found else ()):
             name = f"{self.own}-{digest}-{number}"
             metadata = {"name": name, "namespace": self.namespace, "labels": dict(MANAGED_BY)}
@@ -161,12 +165,9 @@ class Ledger(JobApi):
         if result.run_id is not None and not archive.run(result.run_id).is_complete:
             digest, count = known["logs"].split()
             names = (f"{self.own}-{digest}-{number}" for number in range(int(count)))
-            parts = [
-                self._unless_gone(Request("GET", self._of("ConfigMap", each))) for each in names
-            ]
-            packed = b"".join(
-                base64.b64decode(each["binaryData"]["part"]) for each in parts if each
-            )
+            parts = [self._one("ConfigMap", each) for each in names]
+            data = (each["binaryData"]["part"] for each in parts if each is not None)
+            packed = b"".join(map(base64.b64decode, data))
             with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(packed)) as file:
                 archive.directory.mkdir(0o700, parents=True, exist_ok=True)
                 file.extractall(archive.directory)
@@ -184,10 +185,11 @@ class Ledger(JobApi):
         except ApiException as error:
             if error.status != 409:
                 raise
-            made = self._ask(
-                Request("GET", self._of(manifest["kind"], manifest["metadata"]["name"]))
-            )
+            made = self._one(manifest["kind"], manifest["metadata"]["name"]) or manifest
         return made
+
+    def _one(self, kind: str, name: str) -> Object | None:
+        return self._unless_gone(Request("GET", self._of(kind, name)))
 
     def _of(self, kind: str, name: str = "") -> str:
         groups = {"Job": "apis/batch/v1"}

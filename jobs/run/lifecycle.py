@@ -23,6 +23,7 @@ from jobs.records.events import added
 from jobs.records.history import History, provenance
 from jobs.result import RUNNING, RunResult
 from jobs.run.ledger import Ledger
+from jobs.run.notify import Hook
 from jobs.run.patch import patch_in_place
 from jobs.run.preview import alters_result, describe, show, validate_admission
 from jobs.run.submit import remove
@@ -36,7 +37,7 @@ class PyTorchJobHandler(Handler):
     """The life of a run."""
 
     outputs: ClassVar[tuple[str, ...]] = ("result",)
-    passing_inputs: ClassVar[frozenset[str]] = frozenset({"cost", "refusedPulls", "waiter"})
+    passing_inputs: ClassVar[frozenset[str]] = frozenset({"cost", "hook", "refusedPulls", "waiter"})
 
     def __init__(self) -> None:
         self._succeeded: dict[str, str | None] = {}
@@ -86,7 +87,11 @@ class PyTorchJobHandler(Handler):
         facts, pulls = provenance(inputs), RefusedPulls.from_inputs(inputs)
         training = Training(api, submission, facts, logs, context, nodes, pulls)
         try:
-            result = _with_waiter(training, inputs) or training.to_the_end()
+            result = _with_waiter(training, inputs)
+            if result is None:
+                result = training.to_the_end()
+                if (hook := inputs.get("hook")) is not None:
+                    Hook(**hook).tell_beside(api.name, result, context.warn)
         except (ApiException, Unreachable) as error:
             raise RuntimeError(
                 f"PyTorchJob {api.name} was not submitted: {api_message(error)}"
@@ -180,10 +185,11 @@ def _with_waiter(training: Training, inputs: Properties) -> RunResult | None:
     if known is None:
         if image is None:
             return None
-        run = {key: value for key, value in inputs.items() if key not in {"kubeconfig", "waiter"}}
+        others = {"hook", "kubeconfig", "waiter"}
+        run = {key: value for key, value in inputs.items() if key not in others}
         run |= {"facts": training.facts, "succeeded": training.submission.succeeded}
         try:
-            ledger.begin(run, digest, image)
+            ledger.begin(run, digest, image, inputs.get("hook"))
         except ApiException as error:
             if error.status not in _REFUSED:
                 raise

@@ -24,18 +24,20 @@ class PyTorchJob(pulumi.CustomResource):
     A submission's images and artifacts may be outputs of other resources; `cost` is that of its
     nodes (`infra.cost.estimates.of_jobs`), `pulls` those that are waited for when refused, and
     `waiter` the image of what waits in the cluster (`jobs.run.ledger`), unless `up` itself does.
+    `hook` has what is told of its end, a `jobs.run.notify.Hook`, and in which `stack` it is.
     """
 
     result: Output[dict[str, Any]]
     """How it ended and what it returned; `state` is one of `jobs.result.State`."""
 
-    def __init__(  # noqa: PLR0913  # what is submitted, and what the wait takes
+    def __init__(  # noqa: PLR0913  # what is submitted, and what else `up` knows about it
         self,
         submission: Submission,
         *,
         kubeconfig: Input[str],
         cost: Mapping[str, Any] | None,
         pulls: RefusedPulls | None,
+        hook: Mapping[str, Any],
         waiter: Input[str] | None = None,
         opts: ResourceOptions,
     ) -> None:
@@ -44,6 +46,7 @@ class PyTorchJob(pulumi.CustomResource):
             "kubeconfig": Output.secret(kubeconfig),
             "cost": cost,
             "waiter": waiter,
+            "hook": Output.secret(hook) if hook else None,
             **as_input(pulls),
             "result": None,
         }

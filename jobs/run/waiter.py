@@ -5,8 +5,10 @@ up the PyTorchJob that it finds, also one that has ended meanwhile.
 """
 
 import json
+import os
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +21,9 @@ from jobs.api.client import Unreachable
 from jobs.model.submission import Submission
 from jobs.plan import TrainingCost
 from jobs.records.archive import Archive
+from jobs.result import RunResult
 from jobs.run.ledger import Ledger
+from jobs.run.notify import Hook
 from jobs.run.train import Training
 
 _LOGS = Path("/work/runs")
@@ -48,17 +52,29 @@ class _Notes:
 
 
 def main(namespace: str, job: str) -> None:
-    """Bring a run to its end, unless that is written in its ledger, or there is none."""
+    """Bring a run to its end and tell of it, as far as its ledger has not that it was done."""
     ledger = Ledger(kube.inside(), namespace, job)
-    known = ledger.known()
-    if known is None or "result" in known:
+    if (known := ledger.known()) is None:
         return
+    ended = json.loads(known.get("result", "null"))
+    result = RunResult.from_map(ended) if ended else _waited(ledger, known)
+    hook = os.environ.get("SLIPWAY_HOOK")
+    if hook is None or "told" in known:
+        return
+    if not Hook(**json.loads(hook)).tell(job, result, print):
+        sys.exit("to be told again")  # by the next one: this process is started anew
+    ledger.note(told="true")
+
+
+def _waited(ledger: Ledger, known: Mapping[str, str]) -> RunResult:
     run = json.loads(known["run"])
     submission = replace(Submission.from_inputs(run), succeeded=run.get("succeeded"))
     cost = TrainingCost(**run["cost"]) if "cost" in run else None
     logs, pulls = Archive(_LOGS), RefusedPulls.from_inputs(run)
     training = Training(ledger, submission, run["facts"], logs, _Notes(ledger), cost, pulls)
-    ledger.end(replace(training, takes_ended=True).to_the_end(), logs)
+    result = replace(training, takes_ended=True).to_the_end()
+    ledger.end(result, logs)
+    return result
 
 
 if __name__ == "__main__":

@@ -27,6 +27,12 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 """https://www.pulumi.com/docs/iac/concepts/stacks/#create-stack"""
 
 
+class _AsPulumi(yaml.SafeLoader):
+    """Reads `on` as text."""
+
+    yaml_implicit_resolvers = yaml.SafeLoader.yaml_implicit_resolvers | {"o": [], "O": []}
+
+
 def template(stack: str) -> Path:
     """Where the stack's committed file is."""
     return project_dir() / "stacks" / f"{stack}.yaml"
@@ -137,7 +143,7 @@ def settings_of(stack: str) -> Mapping[str, Any]:
     file = own(stack) if own(stack).exists() else template(stack)
     try:
         with file.open("rb") as stream:  # so that an error names the file
-            document = yaml.safe_load(stream)
+            document = yaml.load(stream, _AsPulumi)  # noqa: S506 - it is a safe one
     except yaml.YAMLError as error:
         raise _unreadable(file, " ".join(str(error).split())) from error
     if not isinstance(document, dict | None):

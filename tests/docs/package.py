@@ -71,6 +71,7 @@ def schema() -> str:
         "jobs": {"type": "object", "additionalProperties": references["Job"]},
         "outputs": references["Outputs"],
         "tracking": references["Tracking"],
+        "notify": references["Notify"],
         "exec": {"type": "boolean"},
         "torch": _TEXT,
         "prices": _TEXT,
@@ -78,7 +79,7 @@ def schema() -> str:
     for key, each in inputs.items():
         inputs[key] = {**each, "description": texts[key] or settings[key]["description"]}
     inputs["secrets"] = {
-        "description": "Secrets by keys, which a job's `env` names: TOKEN: {config: key}.",
+        "description": "Secrets by keys, which `notify` and the `env` of jobs name: {config: key}.",
         "type": "object",
         "additionalProperties": _TEXT,
         "secret": True,

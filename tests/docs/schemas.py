@@ -22,6 +22,7 @@ from infra.tracking.settings import Tracking
 from jobs.config import CATALOG
 from jobs.model.job import TrainingJob
 from jobs.result import RunResult
+from jobs.run.notify import Notify
 
 STACK = CHECKOUT / "docs/schemas/stack.schema.json"
 RESULTS = CHECKOUT / "docs/schemas/results.schema.json"
@@ -63,6 +64,7 @@ def stack() -> str:
         "slipway:jobs": jobs,
         "slipway:outputs": {"$ref": "#/$defs/outputs"},
         "slipway:tracking": {"$ref": "#/$defs/tracking"},
+        "slipway:notify": {"$ref": "#/$defs/notify"},
         "slipway:torch": {
             "description": "The version of torch for jobs that ask for none.",
             "enum": [*RELEASES],
@@ -74,7 +76,7 @@ def stack() -> str:
         "slipway:prices": {"description": "A file with your own prices.", "type": "string"},
     }
     secret = {
-        "description": "A secret of your own, which a job's `env` names.",
+        "description": "A secret of your own, which a job's `env` or `slipway:notify` names.",
         "type": "object",
         "properties": {"secure": {"type": "string"}},
         "required": ["secure"],
@@ -107,6 +109,8 @@ def settings(*, as_text: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
     outputs["description"] = "Where jobs without `outputs` keep their files."
     tracking = _define("tracking", Tracking, definitions, as_text=as_text)
     tracking["description"] = "Where runs are tracked; nowhere without it."
+    notify = _define("notify", Notify, definitions, as_text=as_text)
+    notify["description"] = "A webhook that is told when a run ends."
     return definitions, name
 
 

@@ -19,6 +19,7 @@ from jobs.config import CATALOG
 from jobs.model.job import declaration
 from jobs.model.pytorchjob import Topology
 from scripts.scratch import Finished
+from tests.doubles.webhook import PATH, Webhook, signature, webhook
 from tests.engine.pytorchjob_stack import Jobs
 from tests.engine.stack import UP_SECONDS, LiveStack
 
@@ -69,7 +70,7 @@ import os, sys, einops, torch
 print("built with einops", einops.__version__, "torch", torch.__version__, *sys.argv[1:])
 print("its files stay" if os.path.isdir(os.environ["SLIPWAY_OUTPUT_DIR"]) else "", os.getcwd())
 """
-_CANARY = "whispered-to-no-one"
+_CANARY, _SIGNS = "whispered-to-no-one", "signs-for-no-one"
 _PRINT = "import sys, time; print(*sys.argv[1:], sep='|', flush=True); time.sleep(5)"
 
 
@@ -185,8 +186,17 @@ def archive(live_stack: LiveStack) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def own(live_stack: LiveStack, declare: Declare, archive: Path) -> Iterator[LiveStack]:
-    """The stack with jobs of one's own beside a demo."""
+def told() -> Iterator[Webhook]:
+    """A webhook."""
+    with webhook() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def own(
+    live_stack: LiveStack, declare: Declare, archive: Path, told: Webhook
+) -> Iterator[LiveStack]:
+    """The stack with jobs of one's own beside a demo, and a webhook."""
     checkout = live_stack.scratch.checkout
     (checkout / "mine").mkdir()
     (checkout / "mine/train.py").write_text(_SCRIPT)
@@ -198,7 +208,13 @@ def own(live_stack: LiveStack, declare: Declare, archive: Path) -> Iterator[Live
     live_stack.kubectl(
         "--namespace slipway-jobs create secret generic hub --from-literal=key=told-to-nobody"
     )
-    live_stack.pulumi(f"config set --secret hfToken {_CANARY}")
+    secrets = {"hfToken": _CANARY, "hook": told.url, "hookKey": _SIGNS}
+    for name, value in secrets.items():
+        live_stack.pulumi(f"config set --secret {name} {value}")
+    # In quotes, since `declare` reads the file by PyYAML.
+    notify = '{url: {config: hook}, key: {config: hookKey}, "on": [succeeded, failed]}'
+    file = checkout / "Pulumi.dev.yaml"
+    file.write_text(file.read_text().replace("config:\n", f"config:\n  slipway:notify: {notify}\n"))
     finished = declare({"mnist-gloo": {}, **_jobs(live_stack, archive)})
     assert "job failing ended Failed" in finished.text, finished.text
     (live_stack.scratch.directory / "up.log").write_text(finished.text)
@@ -343,6 +359,28 @@ def test_a_build_runs_by_its_digest(own: LiveStack) -> None:
 def test_a_secret_of_the_configuration_is_in_its_kubernetes_secret_alone(own: LiveStack) -> None:
     coded = b64encode(_CANARY.encode()).decode()
     assert coded in own.kubectl("--namespace slipway-jobs get secret scripted-env --output json")
+    assert _found(own, _CANARY, coded) == []
+
+
+def test_a_webhook_is_told_of_each_end_and_its_address_is_nowhere(
+    own: LiveStack, told: Webhook
+) -> None:
+    ends = {body["job"]: body for body in told.bodies}
+    assert ends.keys() == {"scripted", "failing", "built", "placed"}, "the demo was there before"
+    assert len(told.got) == len(ends)
+    for name, body in ends.items():
+        result = own.job(name)
+        assert body["id"] == f"{result['run_id']}/{result['state']}"
+        assert {body[key] for key in ("stack", "state")} == {"dev", result["state"]}
+        assert body["duration_seconds"] == result["duration_seconds"]
+    assert "exited with code 1" in ends["failing"]["reason"]
+    for headers, body in told.got:
+        assert headers["Slipway-Signature"] == signature(_SIGNS, body)
+    assert _found(own, PATH, _SIGNS) == []
+
+
+def _found(own: LiveStack, *secrets: str) -> list[str]:
+    """Return where one of these secrets can be read."""
     looked_at = {
         "what `make up` printed": (own.scratch.directory / "up.log").read_text(),
         "the stack's file": (own.scratch.checkout / "Pulumi.dev.yaml").read_text(),
@@ -355,8 +393,7 @@ def test_a_secret_of_the_configuration_is_in_its_kubernetes_secret_alone(own: Li
         ),
         **{str(path): path.read_text(errors="replace") for path in _kept(own)},
     }
-    found = [place for place, text in looked_at.items() if _CANARY in text or coded in text]
-    assert found == []
+    return [place for place, text in looked_at.items() if any(each in text for each in secrets)]
 
 
 def _kept(stack: LiveStack) -> Iterator[Path]:

@@ -80,6 +80,17 @@ def test_a_secret_that_a_job_names_is_in_its_kubernetes_secret_alone(component: 
     assert "hidden" not in json.dumps([*others, component.outputs])
 
 
+def test_a_webhook_is_a_secret_of_each_run_and_knows_the_component_as_its_stack() -> None:
+    notify = {"url": {"config": "hook"}, "form": "slack"}
+    secrets = wrap({"token": "a token", "hook": "hidden"}, secret=True)
+    program = construct({**SETTINGS, "notify": notify}, secrets=secrets)
+    hook = {"url": "hidden", "on": ["failed", "succeeded"], "form": "slack"}
+    for run in program.of(RUN):
+        assert run.inputs.pop("hook") == secret({**hook, "stack": "dev-training"})
+    everything = [each.inputs for each in program.resources]
+    assert "hidden" not in json.dumps([*everything, program.outputs])
+
+
 def test_all_that_is_wrong_is_reported_at_once_by_the_inputs_that_it_is_in() -> None:
     jobs = {
         "mine": {"script": "nowhere.py", "wrokers": 1},
@@ -113,13 +124,13 @@ def test_a_secret_where_it_would_be_stored_in_plain_text_is_refused_without_its_
 
 
 @pytest.mark.parametrize("content", [UNKNOWN, {"clusters": UNKNOWN}])
-@pytest.mark.parametrize("secrets", [UNKNOWN, {"token": UNKNOWN}])
+@pytest.mark.parametrize("secrets", [UNKNOWN, {"token": UNKNOWN, "hook": UNKNOWN}])
 def test_a_cluster_that_is_still_to_be_made_is_previewed_with_what_it_will_get(
     content: Any, secrets: Any
 ) -> None:
     images = {name: f"example.org/{name}:1" for name in ("trainer", "trainingOperator", "tcpWait")}
     cluster = {"kind": "kubeconfig", "kubeconfig": content, "images": images}
-    settings = {**SETTINGS, "cluster": cluster}
+    settings = {**SETTINGS, "cluster": cluster, "notify": {"url": {"config": "hook"}}}
     program = construct(settings, dry_run=True, secrets=wrap(secrets, secret=True))
     assert {each.name for each in program.of(RUN)} == {"training-mnist-gloo", "training-mine"}
     assert program.one(RUN, "training-mine").inputs["kubeconfig"] == secret(UNKNOWN)

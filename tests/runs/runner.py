@@ -109,6 +109,7 @@ class Runs:
     trainer: str
     jobs: Jobs
     waiter: str | None = None  # the image of what waits for jobs with `wait: false`
+    hook: Mapping[str, Any] | None = None  # what is told when a run ends
     _states: dict[tuple[str, str], tuple[str, Properties]] = field(default_factory=dict)
     _creating: dict[tuple[str, str], Properties] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
@@ -210,6 +211,7 @@ class Runs:
         )
         waiter = None if job.wait is None else self.waiter
         inputs = {**submission.inputs(), "kubeconfig": self.kubeconfig, "waiter": waiter}
+        inputs["hook"] = self.hook
         return job, _plain(inputs)
 
     def _step(

@@ -5,7 +5,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +15,7 @@ from clusters.cluster import JOBS
 from jobs.records import archive
 from tests.engine import procfs
 from tests.engine.awaiting import await_true
-from tests.engine.embedded_cluster import TestCluster, bring_in_waiter
+from tests.engine.embedded_cluster import TestCluster, bring_in_waiter, restricted_pod
 from tests.engine.job_programs import FAILING, SLEEPING, python
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
@@ -80,10 +80,41 @@ def test_a_run_that_is_left_is_judged_in_its_cluster_and_the_next_up_has_its_end
     assert _of_waiter(jobs, job_name) == ""
 
 
+_RECEIVER = """
+import http.server, os
+class Receiver(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        print(self.headers["Slipway-Id"], body, flush=True)
+        self.send_response(503 if not os.path.exists("/tmp/down") else 204)
+        open("/tmp/down", "w").close()
+        self.end_headers()
+http.server.HTTPServer(("", 8080), Receiver).serve_forever()
+"""
+"""A webhook that is down when it is called first."""
+
+
+@pytest.fixture
+def receiver(jobs: Jobs, trainer: str, job_name: str) -> Iterator[str]:
+    """A webhook in a pod, by its name."""
+    name = f"{job_name}-receiver"
+    pod = restricted_pod(name)
+    [container] = pod["spec"]["containers"]
+    container |= {"image": trainer, "command": ["python3", "-c", _RECEIVER], "args": []}
+    container["securityContext"] |= {"readOnlyRootFilesystem": False}
+    pod["metadata"]["namespace"] = JOBS
+    jobs.kubectl("apply", "--filename=-", given=json.dumps(pod))
+    jobs.kubectl("wait", "pod", name, "--for=condition=Ready", "--timeout=60s")
+    yield name
+    jobs.kubectl("delete", "pod", name, "--grace-period=1")
+
+
 def test_a_failure_that_nobody_saw_fails_the_next_up_with_its_reason_and_log(
-    job_name: str, left: Runs, jobs: Jobs, trainer: str
+    job_name: str, left: Runs, jobs: Jobs, trainer: str, receiver: str
 ) -> None:
-    """Its retries took place, and what failed is told as of a run that was waited for."""
+    """Its retries took place, the reason is that of a waited run, and a webhook knows it."""
+    address = jobs.kubectl("get", "pod", receiver, "--output=jsonpath={.status.podIP}")
+    left.hook = {"url": f"http://{address}:8080/", "stack": "dev"}
     declared = python(trainer, FAILING, wait=False, retries=1, retryOn=["ownFailure"])
     with left.training(job_name, **declared) as going:
         going.end()
@@ -92,6 +123,9 @@ def test_a_failure_that_nobody_saw_fails_the_next_up_with_its_reason_and_log(
     text = going.text if going.attempt.error else left.train_in_vain(job_name, **declared)
     assert f"job {job_name} ended Failed: rank 1 ({job_name}-worker-0) exited with code 3" in text
     assert "rank 1 is about to fail" in text
+    told = f"{result['run_id']}/Failed"
+    await_true(lambda: jobs.kubectl("logs", receiver).count(told) >= 2)
+    assert address not in _ledger(jobs, job_name)["run"]
     left.destroy(job_name)
 
 

@@ -117,6 +117,8 @@ __all__ = [
     'MinikubeMountArgsDict',
     'MinikubePortMappingArgs',
     'MinikubePortMappingArgsDict',
+    'NotifyArgs',
+    'NotifyArgsDict',
     'OutputsArgs',
     'OutputsArgsDict',
     'TrackingArgs',
@@ -7637,6 +7639,117 @@ class MinikubePortMappingArgs:
     @protocol.setter
     def protocol(self, value: pulumi.Input[Optional[_builtins.str]]):
         pulumi.set(self, "protocol", value)
+
+
+class NotifyArgsDict(TypedDict):
+    """
+    A webhook that is told when a run ends.
+    """
+    url: pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]]
+    """
+    The secret with its address.
+
+    It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
+    """
+    form: NotRequired[pulumi.Input[Optional[_builtins.str]]]
+    """
+    What it gets: fields of the result, a message for Slack, or one for a Teams workflow.
+
+    One of `plain`, `slack`, `teams`.
+    """
+    key: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
+    """
+    The secret that signs what it gets.
+
+    It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
+    """
+    on: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
+    """
+    Of which ends it is told; `failed` is all but success.
+    """
+
+@pulumi.input_type
+class NotifyArgs:
+    def __init__(__self__, *,
+                 url: pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]],
+                 form: pulumi.Input[Optional[_builtins.str]] = None,
+                 key: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
+                 on: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None):
+        """
+        A webhook that is told when a run ends.
+
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] url: The secret with its address.
+               
+               It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
+        :param pulumi.Input[_builtins.str] form: What it gets: fields of the result, a message for Slack, or one for a Teams workflow.
+               
+               One of `plain`, `slack`, `teams`.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] key: The secret that signs what it gets.
+               
+               It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] on: Of which ends it is told; `failed` is all but success.
+        """
+        pulumi.set(__self__, "url", url)
+        if form is not None:
+            pulumi.set(__self__, "form", form)
+        if key is not None:
+            pulumi.set(__self__, "key", key)
+        if on is not None:
+            pulumi.set(__self__, "on", on)
+
+    @_builtins.property
+    @pulumi.getter
+    def url(self) -> pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]]:
+        """
+        The secret with its address.
+
+        It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
+        """
+        return pulumi.get(self, "url")
+
+    @url.setter
+    def url(self, value: pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]]):
+        pulumi.set(self, "url", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def form(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        What it gets: fields of the result, a message for Slack, or one for a Teams workflow.
+
+        One of `plain`, `slack`, `teams`.
+        """
+        return pulumi.get(self, "form")
+
+    @form.setter
+    def form(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "form", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def key(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
+        """
+        The secret that signs what it gets.
+
+        It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
+        """
+        return pulumi.get(self, "key")
+
+    @key.setter
+    def key(self, value: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]):
+        pulumi.set(self, "key", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def on(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
+        """
+        Of which ends it is told; `failed` is all but success.
+        """
+        return pulumi.get(self, "on")
+
+    @on.setter
+    def on(self, value: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]):
+        pulumi.set(self, "on", value)
 
 
 class OutputsArgsDict(TypedDict):

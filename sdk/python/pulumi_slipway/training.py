@@ -24,6 +24,7 @@ class TrainingArgs:
                  cluster: pulumi.Input[Union['AksClusterArgs', 'AzureStackClusterArgs', 'EmbeddedClusterArgs', 'KindClusterArgs', 'MinikubeClusterArgs', 'KubeconfigClusterArgs']],
                  exec_: pulumi.Input[Optional[_builtins.bool]] = None,
                  jobs: pulumi.Input[Optional[Mapping[str, pulumi.Input['JobArgs']]]] = None,
+                 notify: pulumi.Input[Optional['NotifyArgs']] = None,
                  outputs: pulumi.Input[Optional['OutputsArgs']] = None,
                  prices: pulumi.Input[Optional[_builtins.str]] = None,
                  secrets: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
@@ -35,9 +36,10 @@ class TrainingArgs:
         :param pulumi.Input[Union['AksClusterArgs', 'AzureStackClusterArgs', 'EmbeddedClusterArgs', 'KindClusterArgs', 'MinikubeClusterArgs', 'KubeconfigClusterArgs']] cluster: Where training runs.
         :param pulumi.Input[_builtins.bool] exec_: Whether `make shell` and `make stacks` may run commands in jobs' pods.
         :param pulumi.Input[Mapping[str, pulumi.Input['JobArgs']]] jobs: What to train: demos of the catalogue, and jobs of your own, by name.
+        :param pulumi.Input['NotifyArgs'] notify: A webhook that is told when a run ends.
         :param pulumi.Input['OutputsArgs'] outputs: Where jobs without `outputs` keep their files.
         :param pulumi.Input[_builtins.str] prices: A file with your own prices.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] secrets: Secrets by keys, which a job's `env` names: TOKEN: {config: key}.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] secrets: Secrets by keys, which `notify` and the `env` of jobs name: {config: key}.
         :param pulumi.Input[_builtins.str] torch: The version of torch for jobs that ask for none.
         :param pulumi.Input['TrackingArgs'] tracking: Where runs are tracked; nowhere without it.
         """
@@ -46,6 +48,8 @@ class TrainingArgs:
             pulumi.set(__self__, "exec_", exec_)
         if jobs is not None:
             pulumi.set(__self__, "jobs", jobs)
+        if notify is not None:
+            pulumi.set(__self__, "notify", notify)
         if outputs is not None:
             pulumi.set(__self__, "outputs", outputs)
         if prices is not None:
@@ -95,6 +99,18 @@ class TrainingArgs:
 
     @_builtins.property
     @pulumi.getter
+    def notify(self) -> pulumi.Input[Optional['NotifyArgs']]:
+        """
+        A webhook that is told when a run ends.
+        """
+        return pulumi.get(self, "notify")
+
+    @notify.setter
+    def notify(self, value: pulumi.Input[Optional['NotifyArgs']]):
+        pulumi.set(self, "notify", value)
+
+    @_builtins.property
+    @pulumi.getter
     def outputs(self) -> pulumi.Input[Optional['OutputsArgs']]:
         """
         Where jobs without `outputs` keep their files.
@@ -121,7 +137,7 @@ class TrainingArgs:
     @pulumi.getter
     def secrets(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Secrets by keys, which a job's `env` names: TOKEN: {config: key}.
+        Secrets by keys, which `notify` and the `env` of jobs name: {config: key}.
         """
         return pulumi.get(self, "secrets")
 
@@ -163,6 +179,7 @@ class Training(pulumi.ComponentResource):
                  cluster: pulumi.Input[Optional[Union[Union['AksClusterArgs', 'AksClusterArgsDict'], Union['AzureStackClusterArgs', 'AzureStackClusterArgsDict'], Union['EmbeddedClusterArgs', 'EmbeddedClusterArgsDict'], Union['KindClusterArgs', 'KindClusterArgsDict'], Union['MinikubeClusterArgs', 'MinikubeClusterArgsDict'], Union['KubeconfigClusterArgs', 'KubeconfigClusterArgsDict']]]] = None,
                  exec_: pulumi.Input[Optional[_builtins.bool]] = None,
                  jobs: pulumi.Input[Optional[Mapping[str, pulumi.Input[Union['JobArgs', 'JobArgsDict']]]]] = None,
+                 notify: pulumi.Input[Optional[Union['NotifyArgs', 'NotifyArgsDict']]] = None,
                  outputs: pulumi.Input[Optional[Union['OutputsArgs', 'OutputsArgsDict']]] = None,
                  prices: pulumi.Input[Optional[_builtins.str]] = None,
                  secrets: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
@@ -177,9 +194,10 @@ class Training(pulumi.ComponentResource):
         :param pulumi.Input[Union[Union['AksClusterArgs', 'AksClusterArgsDict'], Union['AzureStackClusterArgs', 'AzureStackClusterArgsDict'], Union['EmbeddedClusterArgs', 'EmbeddedClusterArgsDict'], Union['KindClusterArgs', 'KindClusterArgsDict'], Union['MinikubeClusterArgs', 'MinikubeClusterArgsDict'], Union['KubeconfigClusterArgs', 'KubeconfigClusterArgsDict']]] cluster: Where training runs.
         :param pulumi.Input[_builtins.bool] exec_: Whether `make shell` and `make stacks` may run commands in jobs' pods.
         :param pulumi.Input[Mapping[str, pulumi.Input[Union['JobArgs', 'JobArgsDict']]]] jobs: What to train: demos of the catalogue, and jobs of your own, by name.
+        :param pulumi.Input[Union['NotifyArgs', 'NotifyArgsDict']] notify: A webhook that is told when a run ends.
         :param pulumi.Input[Union['OutputsArgs', 'OutputsArgsDict']] outputs: Where jobs without `outputs` keep their files.
         :param pulumi.Input[_builtins.str] prices: A file with your own prices.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] secrets: Secrets by keys, which a job's `env` names: TOKEN: {config: key}.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] secrets: Secrets by keys, which `notify` and the `env` of jobs name: {config: key}.
         :param pulumi.Input[_builtins.str] torch: The version of torch for jobs that ask for none.
         :param pulumi.Input[Union['TrackingArgs', 'TrackingArgsDict']] tracking: Where runs are tracked; nowhere without it.
         """
@@ -210,6 +228,7 @@ class Training(pulumi.ComponentResource):
                  cluster: pulumi.Input[Optional[Union[Union['AksClusterArgs', 'AksClusterArgsDict'], Union['AzureStackClusterArgs', 'AzureStackClusterArgsDict'], Union['EmbeddedClusterArgs', 'EmbeddedClusterArgsDict'], Union['KindClusterArgs', 'KindClusterArgsDict'], Union['MinikubeClusterArgs', 'MinikubeClusterArgsDict'], Union['KubeconfigClusterArgs', 'KubeconfigClusterArgsDict']]]] = None,
                  exec_: pulumi.Input[Optional[_builtins.bool]] = None,
                  jobs: pulumi.Input[Optional[Mapping[str, pulumi.Input[Union['JobArgs', 'JobArgsDict']]]]] = None,
+                 notify: pulumi.Input[Optional[Union['NotifyArgs', 'NotifyArgsDict']]] = None,
                  outputs: pulumi.Input[Optional[Union['OutputsArgs', 'OutputsArgsDict']]] = None,
                  prices: pulumi.Input[Optional[_builtins.str]] = None,
                  secrets: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
@@ -231,6 +250,7 @@ class Training(pulumi.ComponentResource):
             __props__.__dict__["cluster"] = cluster
             __props__.__dict__["exec_"] = exec_
             __props__.__dict__["jobs"] = jobs
+            __props__.__dict__["notify"] = notify
             __props__.__dict__["outputs"] = outputs
             __props__.__dict__["prices"] = prices
             __props__.__dict__["secrets"] = None if secrets is None else pulumi.Output.secret(secrets)

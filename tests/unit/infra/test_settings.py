@@ -307,6 +307,69 @@ def test_what_is_no_secret_of_the_configuration_is_told_with_the_command(
         assert word in text
 
 
+_HOOK, _KEY = "https://example.org/hooks/hidden", "also hidden"
+
+
+def test_a_webhook_gets_the_secrets_that_its_settings_name_and_neither_is_shown() -> None:
+    notify = {"url": {"config": "hook"}, "key": {"config": "hookKey"}, "on": ["failed"]}
+    config = configured(notify=json.dumps(notify), hook=_HOOK, hookKey=_KEY)
+    settings = parse(config, "dev", ["slipway:hook", "slipway:hookKey"])
+    assert settings.hook == {
+        "url": _HOOK, "key": _KEY, "on": ("failed",), "form": "plain", "stack": "dev",
+    }  # fmt: skip
+    assert "hidden" not in repr(settings)
+    brief = configured(notify=json.dumps({"url": {"config": "hook"}}), hook=_HOOK)
+    ends = ("failed", "succeeded")
+    assert parse(brief, "dev", ["slipway:hook"]).hook == {
+        "url": _HOOK, "on": ends, "form": "plain", "stack": "dev",
+    }  # fmt: skip
+    assert parse(configured(), "dev").hook == {}
+
+
+def test_a_webhooks_secrets_in_plain_text_are_refused_and_not_repeated() -> None:
+    notify = {"url": _HOOK, "key": _KEY, "on": ["suceeded"], "form": "discord"}
+    found = problems(configured(notify=json.dumps(notify)))
+    only = (
+        "its value is not allowed; it takes {config: hook} alone, for what `pulumi config set "
+        "--secret hook` has set"
+    )
+    assert found == {
+        "slipway:notify.url": only,
+        "slipway:notify.key": only,
+        "slipway:notify.on[0]": '"suceeded" is not allowed; it takes one of failed, succeeded',
+        "slipway:notify.form": '"discord" is not allowed; it takes one of plain, slack, teams',
+    }
+
+
+@pytest.mark.parametrize(
+    ("notify", "places"),
+    [
+        ({}, {"slipway:notify.url": "is missing"}),
+        ({"url": {}}, {"slipway:notify.url": "its value is not allowed"}),
+        ({"url": {"secret": "a", "key": "b"}}, dict.fromkeys(
+            ("slipway:notify.url.secret", "slipway:notify.url.key"), "is not allowed"
+        )),
+        ({"url": {"config": "nowhere"}}, {"slipway:notify.url.config": 'has no "nowhere"'}),
+        (
+            {"url": {"config": "hook"}, "key": {"config": "jobs"}},
+            {
+                "slipway:notify.url.config": "is in the configuration unencrypted",
+                "slipway:notify.key.config": "is a key of Slipway's own",
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_webhook_lacks_is_told_by_its_place(
+    notify: dict[str, Any], places: dict[str, str]
+) -> None:
+    found = problems(configured(notify=json.dumps(notify), hook=_HOOK), ["slipway:another"])
+    found.pop("slipway:hook", None)  # which nothing reads where no url names it
+    assert found.keys() == places.keys()
+    for place, words in places.items():
+        assert words in found[place]
+        assert "hidden" not in found[place]
+
+
 def test_all_problems_are_told_at_once() -> None:
     found = problems(
         configured(

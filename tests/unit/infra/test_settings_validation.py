@@ -35,6 +35,7 @@ class Pool:
     labels: dict[str, str] = Field(default_factory=dict)
     zone: str | None = None
     spread: bool = False
+    password: Annotated[int | None, Field(json_schema_extra={"writeOnly": True})] = None
     disk: Disk | None = None
     disks: tuple[Disk, ...] = ()
     root: dict[str, str | Disk] = Field(default_factory=dict)
@@ -79,6 +80,11 @@ def test_each_problem_names_key_value_and_what_is_allowed(
     problem = only_problem(document)
     assert problem.key == key
     assert problem.text.startswith(text)
+
+
+def test_what_is_to_be_hidden_is_not_repeated() -> None:
+    problem = only_problem({"password": "hunter2"})
+    assert problem.text == "its value is not allowed; it takes a whole number"
 
 
 def test_what_is_missing_is_told() -> None:

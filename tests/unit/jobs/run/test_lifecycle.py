@@ -1,6 +1,7 @@
 """When a run is trained again, changed in place, or left alone."""
 
 import copy
+import json
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,8 +21,8 @@ from jobs.model.places import VOLUME_URL
 from jobs.plan import TrainingCost
 from jobs.records.archive import Archive, of_job
 from jobs.records.history import History, Record
-from jobs.result import RunResult
-from jobs.run import lifecycle, train
+from jobs.result import RunResult, State
+from jobs.run import lifecycle, notify, train
 from jobs.run.lifecycle import PyTorchJobHandler
 from jobs.run.train import Training
 from tests.unit.archived_run import line, made
@@ -154,8 +155,9 @@ def test_a_run_is_left_to_its_waiter_but_where_none_may_be_made(
     row = Row("urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::mine")
     inputs = {**INPUTS, "waiter": "image"}
     assert PyTorchJobHandler().create(inputs, row)[1]["result"]["state"] == "Running"
-    run, digest, image = ledger.begin.call_args.args
-    assert (digest, image, "kubeconfig" in run) == (SUBMISSION.digest(), "image", False)
+    run, *others = ledger.begin.call_args.args
+    assert others == [SUBMISSION.digest(), "image", None]
+    assert "kubeconfig" not in run
     ledger.begin.side_effect = ApiException(status=403, reason="may not create roles")
     assert PyTorchJobHandler().create(inputs, row)[1]["result"]["state"] == "Succeeded"
     assert "it is waited for here, as no waiter may be made: 403 may not create roles" in row.said
@@ -248,6 +250,36 @@ def test_a_run_that_takes_the_place_of_another_knows_the_last_success_by_the_sta
     handler.create(dict(INPUTS), Quiet())
     handler.create(dict(INPUTS), Quiet(urn="of another job"))
     assert submitted_last == [last, None]
+
+
+@pytest.mark.parametrize("state", ["Succeeded", "Failed"])
+def test_a_webhook_is_told_of_a_run_that_was_waited_for_and_of_nothing_else(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, posted = RunResult(state=state, run_id="mine-1", duration_seconds=1), list[Any]()
+
+    def post(*sent: Any) -> int:
+        posted.append(sent)
+        return 204
+
+    monkeypatch.setattr(Training, "to_the_end", lambda _: result)
+    monkeypatch.setattr(notify, "_post", post)
+    monkeypatch.setattr(lifecycle, "_api", lambda _: SimpleNamespace(name="mine", namespace="n"))
+    hook = {"url": "https://hidden", "on": ["failed", "succeeded"], "stack": "of mine"}
+    given = {**INPUTS, "hook": hook}
+    _, outputs = PyTorchJobHandler().create(given, Quiet())
+    [(url, body, _)] = posted
+    assert url == "https://hidden"
+    said = json.loads(body)
+    assert (said["id"], said["job"], said["stack"]) == (f"mine-1/{state}", "mine", "of mine")
+    assert outputs == {"result": result.as_map()}
+    handler = PyTorchJobHandler()
+    assert "hook" in handler.passing_inputs
+    assert [each.path for each in handler.diff({**INPUTS, **outputs}, given, Quiet())] == (
+        [] if state == "Succeeded" else ["result"]
+    )
+    handler.update({**INPUTS, **outputs}, given, Quiet())
+    assert len(posted) == 1
 
 
 def test_what_trains_a_run_is_remembered_before_it_and_its_result_after(

@@ -18,7 +18,7 @@ from core import files
 from core.process import CommandFailed
 from scripts.cli import commands, config, down, recovery
 from scripts.cli.backend import INTERRUPTED, Cli, bookkeeping, exists, locks, rows, state_file
-from scripts.cli.config import cluster_of, ensure_own, jobs_of
+from scripts.cli.config import cluster_of, ensure_own, jobs_of, settings_of
 from scripts.cli.recovery import recover, require_stale
 from scripts.cli.terminal import CommandError
 from scripts.environment import backend
@@ -77,6 +77,15 @@ def test_the_names_of_the_jobs_are_known_whatever_is_wrong_with_them(
 ) -> None:
     (checkout / "Pulumi.mine.yaml").write_text(f"config: {{'slipway:jobs': {jobs}}}")
     assert jobs_of("mine") == names
+
+
+def test_a_file_is_read_as_pulumi_reads_it(checkout: Path) -> None:
+    """To PyYAML, `on` is true, which would be the name of a key here."""
+    notify = "{url: {config: hook}, on: [failed], off: On}"
+    (checkout / "Pulumi.mine.yaml").write_text(f"config: {{'slipway:notify': {notify}}}")
+    assert settings_of("mine")["slipway:notify"] == {
+        "url": {"config": "hook"}, "on": ["failed"], "off": "On",
+    }  # fmt: skip
 
 
 def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: Path) -> None:

@@ -1,0 +1,112 @@
+"""Delivers a run's end to a webhook: signed, at least once, and never in the run's way."""
+
+import hmac
+import html
+import json
+from collections.abc import Callable
+from dataclasses import field
+from threading import Thread
+from typing import Annotated, Any, Literal
+from uuid import uuid4
+
+import tenacity
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from core.fields import CONFIG
+from jobs.model.fields import ConfigKey
+from jobs.result import RunResult
+
+_SENT = ("run_id", "state", "reason", "accuracy", "loss", "metrics", "duration_seconds")
+_CARD = "application/vnd.microsoft.card.adaptive"
+_BRIEFLY = 10.0
+_ONLY = "{config: hook} alone, for what `pulumi config set --secret hook` has set"
+Secret = Annotated[dict[Literal["config"], ConfigKey], Field(min_length=1)]
+Ends = tuple[Literal["failed", "succeeded"], ...]
+Form = Literal["plain", "slack", "teams"]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Notify:
+    """The settings of `slipway:notify`: a webhook that is told when a run ends.
+
+    Args:
+        url: The secret with its address.
+        key: The secret that signs what it gets.
+        on: Of which ends it is told; `failed` is all but success.
+        form: What it gets: fields of the result, a message for Slack, or one for a Teams workflow.
+    """
+
+    url: Secret = Field(description=_ONLY, json_schema_extra={"writeOnly": True})
+    key: Secret | None = Field(None, description=_ONLY, json_schema_extra={"writeOnly": True})
+    on: Ends = ("failed", "succeeded")
+    form: Form = "plain"
+
+
+@dataclass(frozen=True)
+class Hook:
+    """A webhook, with the secrets that its settings name: no message may have an error's text."""
+
+    url: str = field(repr=False)
+    key: str | None = field(default=None, repr=False)
+    on: Ends = ("failed", "succeeded")
+    form: Form = "plain"
+    stack: str = ""
+
+    def tell(self, job: str, result: RunResult, warn: Callable[[str], None]) -> bool:
+        """Deliver how a job's run ended within about 10 minutes, or warn; return whether it is."""
+        if ("succeeded" if result.succeeded else "failed") not in self.on:
+            return True
+        try:
+            status = _post(self.url, *self._message(job, result))
+            why = "" if status // 100 == 2 else f"it answered {status}"
+        except Exception as error:  # noqa: BLE001  # whatever it is, the run has ended
+            why = type(error).__name__
+        if why:
+            warn(f"the webhook was not told that job {job} ended {result.state}: {why}")
+        return not why
+
+    def tell_beside(self, job: str, result: RunResult, warn: Callable[[str], None]) -> None:
+        """Deliver it from a thread of its own, which is waited for no longer than 10 seconds."""
+        thread = Thread(target=self.tell, args=(job, result, warn), daemon=True)
+        thread.start()
+        thread.join(_BRIEFLY)
+        if thread.is_alive():
+            warn(f"the webhook is not told of job {job} yet; tries go on until this command ends")
+
+    def _message(self, job: str, result: RunResult) -> tuple[bytes, dict[str, str]]:
+        """Return the body and the headers, which all tries have in common."""
+        name, known = f"{result.run_id or uuid4()}/{result.state}", result.as_map()
+        text = f"Job {job} of stack {self.stack}: {result}"
+        # A TextRun, unlike a TextBlock, takes nothing for Markdown.
+        block = {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": text}]}
+        card = {"type": "AdaptiveCard", "version": "1.4", "body": [block]}
+        sent = {each: known[each] for each in _SENT if each in known}
+        forms: dict[Form, dict[str, Any]] = {
+            "plain": {"id": name, "job": job, "stack": self.stack, **sent},
+            "slack": {"text": html.escape(text, quote=False)},
+            "teams": {"type": "message", "attachments": [{"contentType": _CARD, "content": card}]},
+        }
+        body = json.dumps(forms[self.form]).encode()
+        headers = {"Content-Type": "application/json", "Slipway-Id": name}
+        if self.key is not None:
+            digest = hmac.digest(self.key.encode(), body, "sha256").hex()
+            headers["Slipway-Signature"] = f"sha256={digest}"
+        return body, headers
+
+
+@tenacity.retry(
+    retry=tenacity.retry_if_exception_type(OSError)
+    & tenacity.retry_if_not_exception_type(ValueError)  # which one about a wrong URL is, too
+    | tenacity.retry_if_result(lambda status: status == 429 or status >= 500),
+    stop=tenacity.stop_before_delay(600),
+    wait=tenacity.wait_exponential_jitter(max=60),
+    retry_error_callback=lambda last: last.outcome and last.outcome.result(),
+)
+def _post(url: str, body: bytes, headers: dict[str, str]) -> int:
+    """Return the status of the answer; a redirection is not followed."""
+    from core.http import ask  # noqa: PLC0415 - a program, which has the settings, asks nobody
+
+    return ask(
+        "POST", url, data=body, headers=headers, allow_redirects=False, stream=True
+    ).status_code

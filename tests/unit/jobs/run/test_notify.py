@@ -1,0 +1,219 @@
+"""What a webhook gets of a run's end, how often, and what becomes of one that is down."""
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import tenacity
+
+from jobs.result import FailureDetails, RunResult
+from jobs.run import notify
+from jobs.run.notify import Hook
+from tests.doubles.webhook import PATH, Webhook, signature, webhook
+
+SUCCEEDED = RunResult(
+    state="Succeeded",
+    run_id="mine-1",
+    accuracy=0.97,
+    metrics={"f1": 0.5},
+    duration_seconds=12.5,
+    image="not for them",
+)
+FAILED = RunResult(
+    state="Failed",
+    run_id="mine-2",
+    reason="rank 1 exited with code 1: ValueError: <!channel> & *all*",
+    failure=FailureDetails(log=["a secret that was printed"]),
+)
+REFUSED = RunResult(state="CannotStart", reason="refused: by a quota")
+
+
+@pytest.fixture
+def receiver() -> Iterator[Webhook]:
+    """A webhook that takes everything."""
+    with webhook() as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds between tries, which a test does not wait for."""
+    slept: list[float] = []
+    monkeypatch.setattr("jobs.run.notify._post.retry.sleep", slept.append)
+    return slept
+
+
+def told(hook: Hook, result: RunResult) -> list[str]:
+    """Tell a webhook of a run, and return the warnings."""
+    warnings: list[str] = []
+    replace(hook, stack="dev").tell("mine", result, warnings.append)
+    return warnings
+
+
+def test_the_plain_form_has_fields_of_the_result_by_their_own_names(receiver: Webhook) -> None:
+    hook = Hook(receiver.url)
+    assert told(hook, SUCCEEDED) + told(hook, FAILED) == []
+    of = {"job": "mine", "stack": "dev"}
+    assert receiver.bodies == [
+        {
+            **of, "id": "mine-1/Succeeded", "run_id": "mine-1", "state": "Succeeded", "reason": "",
+            "accuracy": 0.97, "metrics": {"f1": 0.5}, "duration_seconds": 12.5,
+        },
+        {
+            **of, "id": "mine-2/Failed", "run_id": "mine-2", "state": "Failed",
+            "reason": FAILED.reason,
+        },
+    ]  # fmt: skip
+    assert [headers["Slipway-Id"] for headers, _ in receiver.got] == [
+        body["id"] for body in receiver.bodies
+    ]
+    assert {headers["Content-Type"] for headers, _ in receiver.got} == {"application/json"}
+
+
+def test_slack_gets_a_text_that_mentions_and_links_to_nobody(receiver: Webhook) -> None:
+    hook = Hook(receiver.url, form="slack")
+    assert told(hook, SUCCEEDED) + told(hook, FAILED) == []
+    assert receiver.bodies == [
+        {"text": "Job mine of stack dev: Succeeded in 12.5 s, accuracy 0.97, f1 0.5"},
+        {
+            "text": "Job mine of stack dev: Failed: rank 1 exited with code 1: ValueError: "
+            "&lt;!channel&gt; &amp; *all*"
+        },
+    ]
+
+
+def test_teams_gets_an_adaptive_card_with_the_text_as_it_is(receiver: Webhook) -> None:
+    assert told(Hook(receiver.url, form="teams"), FAILED) == []
+    [message] = receiver.bodies
+    [attachment] = message["attachments"]
+    assert message["type"] == "message"
+    assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
+    assert attachment["content"]["type"] == "AdaptiveCard"
+    [block] = attachment["content"]["body"]
+    assert block["inlines"] == [
+        {"type": "TextRun", "text": f"Job mine of stack dev: Failed: {FAILED.reason}"}
+    ]
+
+
+def test_a_body_is_signed_with_the_key_if_there_is_one(receiver: Webhook) -> None:
+    assert told(Hook(receiver.url), FAILED) + told(Hook(receiver.url, "a key"), FAILED) == []
+    (plain, _), (signed, body) = receiver.got
+    assert "Slipway-Signature" not in plain
+    assert signed["Slipway-Signature"] == signature("a key", body)
+
+
+@pytest.mark.parametrize(
+    ("on", "states"),
+    [
+        (("failed",), ["Failed", "CannotStart"]),
+        (("succeeded",), ["Succeeded"]),
+        ((), []),
+    ],
+)
+def test_it_gets_the_ends_that_it_is_for(
+    receiver: Webhook, on: notify.Ends, states: list[str]
+) -> None:
+    for result in (SUCCEEDED, FAILED, REFUSED):
+        assert told(Hook(receiver.url, on=on), result) == []
+    assert [body["state"] for body in receiver.bodies] == states
+
+
+def test_a_refused_job_has_an_id_though_it_never_was_a_run(receiver: Webhook) -> None:
+    receiver.answers = [500, 200, 200]
+    for _ in range(2):
+        assert told(Hook(receiver.url), REFUSED) == []
+    first, again, second = (body["id"] for body in receiver.bodies)
+    assert first == again
+    assert first != second
+
+
+def test_one_that_is_down_for_a_while_gets_the_same_again_until_it_takes_it(
+    receiver: Webhook, waits: list[float]
+) -> None:
+    receiver.answers = [503, 429, 500, 200]
+    assert told(Hook(receiver.url, "a key"), FAILED) == []
+    assert len(receiver.got) == 4
+    assert len({body for _, body in receiver.got}) == 1
+    signatures = {headers["Slipway-Signature"] for headers, _ in receiver.got}
+    assert len(signatures) == 1
+    assert waits == sorted(waits), "they become longer"
+    assert len(waits) == 3
+
+
+@pytest.mark.parametrize("status", [302, 400, 403, 404, 410])
+def test_what_it_refuses_is_a_warning_at_once_and_goes_nowhere_else(
+    receiver: Webhook, status: int
+) -> None:
+    receiver.answers = [status]
+    [warning] = told(Hook(receiver.url), FAILED)
+    assert warning == f"the webhook was not told that job mine ended Failed: it answered {status}"
+    assert len(receiver.got) == 1
+
+
+def test_after_ten_minutes_it_is_given_up_with_a_warning(
+    receiver: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = notify._post.retry.stop
+    assert isinstance(stop, tenacity.stop_before_delay)
+    assert stop.max_delay == 600
+    monkeypatch.setattr("jobs.run.notify._post.retry.stop", tenacity.stop_after_attempt(3))
+    receiver.answers = [503]
+    [warning] = told(Hook(receiver.url), FAILED)
+    assert warning.endswith(": it answered 503")
+    assert len(receiver.got) == 3
+
+
+@pytest.mark.parametrize(
+    ("url", "tries"),
+    [
+        (f"http://127.0.0.1:1/{PATH}", 3),
+        (PATH, 1),
+        (f"gopher://{PATH}", 1),
+        (f"http://127.0.0.1:{PATH}", 1),
+    ],
+)
+def test_no_warning_has_the_address_in_it(
+    url: str, tries: int, waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a secret."""
+    monkeypatch.setattr("jobs.run.notify._post.retry.stop", tenacity.stop_after_attempt(3))
+    hook = Hook(url, "a key")
+    [warning] = told(hook, FAILED)
+    assert warning.startswith("the webhook was not told that job mine ended Failed: ")
+    assert PATH not in warning + repr(hook)
+    assert "a key" not in repr(hook)
+    assert len(waits) == tries - 1
+
+
+def test_one_that_hangs_does_not_hold_up_the_run(
+    receiver: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver.hanging = threading.Event()
+    monkeypatch.setattr(notify, "_BRIEFLY", 0.2)
+    warnings: list[str] = []
+    begun = time.monotonic()
+    Hook(receiver.url).tell_beside("mine", FAILED, warnings.append)
+    assert time.monotonic() - begun < 5
+    assert warnings == [
+        "the webhook is not told of job mine yet; tries go on until this command ends"
+    ]
+
+
+def test_each_try_has_a_limit_of_time_and_another_follows(
+    receiver: Webhook, monkeypatch: pytest.MonkeyPatch, waits: list[float]
+) -> None:
+    receiver.hanging = threading.Event()
+    monkeypatch.setattr("core.http._SECONDS", 0.2)
+    monkeypatch.setattr("jobs.run.notify._post.retry.stop", tenacity.stop_after_attempt(2))
+    [warning] = told(Hook(receiver.url), FAILED)
+    assert warning.endswith(": ReadTimeout")
+    assert len(waits) == 1
+
+
+def test_one_that_answers_is_told_before_the_run_goes_on(receiver: Webhook) -> None:
+    warnings: list[str] = []
+    Hook(receiver.url).tell_beside("mine", SUCCEEDED, warnings.append)
+    assert [body["id"] for body in receiver.bodies] == ["mine-1/Succeeded"]
+    assert warnings == []

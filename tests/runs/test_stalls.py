@@ -5,7 +5,7 @@ import re
 from tests.engine.job_programs import MEETING, python
 from tests.runs.runner import Runs
 
-_STALL = 10
+_STALL = 20
 _STOPS = """
 import os, time, torch, torch.distributed as dist
 from slipway.events import Events

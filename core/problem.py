@@ -11,7 +11,6 @@ Path = tuple[str | int, ...]
 """The keys and indices that lead to a place in a document."""
 
 _LONGEST_QUOTE = 60
-_LONGEST_LIST = 300
 _PLAIN = re.compile(r'[^."\[\]]+')
 
 
@@ -87,7 +86,7 @@ def choices(word: str, allowed: Collection[str]) -> str:
     listed = ", ".join(sorted(allowed)) or "nothing yet"
     if close is None:
         return f"allowed: {listed}"
-    is_long = len(listed) > _LONGEST_LIST
+    is_long = len(listed) > 300
     return f"did you mean {quote(close)}?{'' if is_long else f' Allowed: {listed}'}"
 
 

@@ -17,7 +17,6 @@ from core.schema import Schema
 T = TypeVar("T")
 
 _CONTRADICTORY = "contradictory"
-_UNKNOWN = "unexpected_keyword_argument"
 _MISSING = frozenset({"missing", "missing_argument"})
 
 
@@ -179,7 +178,7 @@ def _problem(path: Path, detail: ErrorDetails, schema: Schema, key: str) -> Prob
     for part in path[:-1]:
         schema = schema.below(part)
     *_, last = path
-    if detail["type"] == _UNKNOWN:
+    if detail["type"] == "unexpected_keyword_argument":
         return Problem(where, f"there is no such key; {choices(str(last), schema.names)}")
     schema = schema.below(last)
     takes = reason or schema.takes() or detail["msg"]

@@ -18,7 +18,6 @@ SYSTEM_RESERVED = "512Mi"
 KEPT_FREE = "100Mi"
 """Memory below which pods are evicted."""
 COREDNS_REQUESTS = {"cpu": "10m", "memory": "32Mi"}
-_UNSTACKABLE = frozenset({"overlay", "nfs", "nfs4", "ecryptfs", "fuse"})
 _IMAGE_BUILDERS = frozenset({"buildah", "mmdebstrap"})
 """Not needed to run the cluster."""
 _NEEDED_DISK = 2 * 2**30
@@ -43,7 +42,7 @@ def image_reference(name: str) -> str:
 def snapshotter(layout: Layout) -> str:
     """How containerd stacks an image's layers: overlayfs, or native where that can't be stacked."""
     kind = filesystem(layout.directory.resolve())
-    return "native" if kind in _UNSTACKABLE else "overlayfs"
+    return "native" if kind in {"overlay", "nfs", "nfs4", "ecryptfs", "fuse"} else "overlayfs"
 
 
 def filesystem(path: Path, mountinfo: bytes | None = None) -> str:

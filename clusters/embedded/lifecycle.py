@@ -30,7 +30,6 @@ _until_well = partial(until_well, limit=180)
 """Waits for a step: of its seconds, a machine that is busy with other things takes some."""
 _LOCK_LIMIT = 120
 """Seconds for others: a program that was left behind may still be at work on the cluster."""
-_APPLY_LIMIT = 20
 # What coredns does with names that are not of the cluster; slirp4netns asks the host's resolver.
 _RESOLVED = "forward . 10.0.2.3"
 _NO_SUCH_NAME = "template ANY ANY {\n            rcode NXDOMAIN\n        }"
@@ -138,7 +137,7 @@ def _start_clients(layout: Layout, reached: Callable[[str], None]) -> None:
         until_well(
             partial(health.attempt, partial(_apply, connection, addon)),
             what=f"{addon['kind']} {addon['metadata']['name']} applied",
-            limit=_APPLY_LIMIT,
+            limit=20,
         )
     _until_well(
         lambda: health.node_problem(connection, layout),

@@ -35,7 +35,6 @@ _ENOUGH_INSTANCES = 1024
 _CHAINS = "NETAVARK"
 """How the names of a podman's firewall chains begin."""
 _TABLES = ("nat", "filter")
-_LIMIT = 60.0
 _TEMPLATES = Path(__file__).with_name("podman-files")
 """Its configuration, and the program that starts it with that."""
 
@@ -87,7 +86,7 @@ def restore() -> None:
     if not (_note().exists() or _storage().exists()):
         return
     with files.locked(_note().with_suffix(".lock")):
-        podman = partial(run, str(directory() / "podman"), limit=_LIMIT)
+        podman = partial(run, str(directory() / "podman"), limit=60.0)
         if podman("ps", "--all", "--quiet").strip():
             return
         podman("volume", "prune", "--force")

@@ -20,7 +20,6 @@ CONTAINER_DRIVERS = ("docker", "podman")
 """Drivers whose nodes are containers of an engine of the same name. Only theirs take ports."""
 _CREATE_SECONDS = 1800.0
 """The nodes' image or disk, about 1.5 GB, may have to be fetched first."""
-_DELETE_SECONDS = 180.0
 _RUNTIME = "containerd"
 """Of the containers, as in every other kind of cluster: docker itself knows no image by a digest
 that it has not pulled."""
@@ -29,7 +28,6 @@ _SHAPE = ("driver", "cpus", "memory", "diskSize", "nodes", "kubernetesVersion")
 _EVERY_TIME = ("--keep-context", "--embed-certs", "--wait=all", "--interactive=false")
 _LABELS, _MARK = "node-labels", "slipway.dev/creation="
 """The kubelet's flag, and the label in it whose value is the token of the creation."""
-_PARTS = ("Host", "Kubelet", "APIServer")
 
 
 class MinikubeTool(Tool):
@@ -85,7 +83,7 @@ class MinikubeTool(Tool):
         return [
             Problem("nodes", f"{each.get('Name', self.name)}: {part} is {each[part]}")
             for each in self._statuses()
-            for part in _PARTS
+            for part in ("Host", "Kubelet", "APIServer")
             if each.get(part) not in {"Running", "Irrelevant", None}
         ]
 
@@ -97,7 +95,7 @@ class MinikubeTool(Tool):
 
     def delete(self) -> None:
         if self.exists():
-            self.run("delete", limit=_DELETE_SECONDS)
+            self.run("delete", limit=180.0)
 
     def load(self, archive: Path, context: Context) -> None:
         self.run("image", "load", str(archive), limit=_CREATE_SECONDS, context=context)

@@ -23,8 +23,6 @@ PUBLISHED = "docker.io/library/debian:{}-slim"
 PULL_LIMIT = 180.0
 _DOCKERFILE = 'FROM scratch\nADD base.tar /\nCMD ["bash"]\n'
 _POCKETS = ("", "-updates", "-security")
-_UNPACK_LIMIT = 300.0
-_SNAPSHOT_SECONDS = 10.0
 _FRESHNESS = ("Acquire::Check-Valid-Until", "Acquire::Check-Date")
 """apt's settings on a machine that takes package lists from a mirror that stands still."""
 # What Debian's own slim images leave out, too.
@@ -70,7 +68,7 @@ def snapshot(suite: str) -> str | None:
     by = {name.removesuffix("_proxy"): each for name, each in proxies().items()}
     release = f"{url}/dists/{suite}/InRelease"
     try:
-        asked = requests.head(release, timeout=_SNAPSHOT_SECONDS, proxies=by)
+        asked = requests.head(release, timeout=10.0, proxies=by)
     except requests.RequestException:
         return None
     # A moment between two states leads to the one before it.
@@ -134,7 +132,7 @@ def unpack(package: str, directory: Path) -> None:
         # As root apt would change to a user that may not write here, and warn about it.
         apt = ("apt-get", "--quiet", "--option=APT::Sandbox::User=root")
         ours = (*apt, f"--option=Dir::State::Lists={private}/lists")
-        call = partial(run, cwd=private, limit=_UNPACK_LIMIT)
+        call = partial(run, cwd=private, limit=300.0)
         if raised(partial(call, *apt, "download", package), CommandFailed) is not None:
             call(*ours, "update")
             call(*ours, "download", package)

@@ -32,7 +32,6 @@ _SETTINGS = "/etc/pip.conf"
 _REASONS = Path(__file__).with_name("pip_reasons.yaml")
 _END = 60_000
 """Characters at the end of a log that have the reason; a compiler may print many more."""
-_LONGEST = 400
 _OF_DOCKER = re.compile(r"^#\d+ [\d.]+ ", re.MULTILINE)
 _COLLECTED = re.compile(r"^Collecting ([\w.-]+)", re.MULTILINE)
 _NOT_BUILT = re.compile(
@@ -111,7 +110,7 @@ def reason(printed: str) -> str | None:
     said = said or _kind(text, known["others"]) or ""
     for words, others in known["words"].items():
         said = said.replace(words, others)
-    return said[:_LONGEST] or None
+    return said[:400] or None
 
 
 def _kind(text: str, kinds: Iterable[Mapping[str, str]]) -> str | None:

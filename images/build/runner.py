@@ -16,7 +16,6 @@ PUSH_LIMIT = 3600.0
 HOLDING = LIMIT + 3 * PUSH_LIMIT
 """Seconds of the longest work that others wait for: a load, and a push by three commands."""
 _PAUSE = 1.0
-_TAIL_LINES = 30
 _STEP_LENGTH = 60
 BUSY = "sealing memfd copy: Device or resource busy"
 """What buildah and podman print, before anything has run, while the kernel still holds a page of
@@ -95,7 +94,7 @@ class Runner:
             self.log.write_bytes(self.log.read_bytes().replace(login.encode(), b"***"))
 
     def _failed(self, title: str, what: str) -> BuildFailed:
-        lines = [f"{title}: {what}. The end of its log:", *tail(self.log, lines=_TAIL_LINES)]
+        lines = [f"{title}: {what}. The end of its log:", *tail(self.log, lines=30)]
         return BuildFailed("\n".join([*lines, f"The whole log is {self.log}"]))
 
 

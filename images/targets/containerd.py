@@ -21,7 +21,6 @@ from images.targets.unpacked import SUFFIX
 
 _ANSWER_LIMIT = 20.0
 _IMPORT_LIMIT = 600.0
-_LOCK_LIMIT = 300.0
 _ROOT = "containerd.io/gc.root"
 """`ctr` gives it to what it makes, which containerd's garbage collector then never removes."""
 
@@ -65,7 +64,7 @@ class Node(Target):
         # Links end at a file system: where they can't be made, an image is unpacked each time.
         with (
             suppress(CommandFailed, TimeoutError),
-            files.locked(kept.with_name("unpacked.lock"), limit=_LOCK_LIMIT),
+            files.locked(kept.with_name("unpacked.lock"), limit=300.0),
         ):
             if not kept.exists():
                 self._keep(reference, kept)

@@ -31,7 +31,6 @@ _OPEN_BYTES = 256 * 1024
 """Of a line that does not end, so much is taken for one."""
 _SECONDS = 1.0
 """A pattern that takes longer for a line, as `(a+)+b` may for ever, is given up."""
-_MOST_LINES = 1000
 _RANKS = re.compile(r"(?=\[\d+\] )")
 _COLORS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
@@ -61,7 +60,7 @@ class Search:
         self._place: dict[str, int] = {}
         self._reports = 0
         # A program that is quicker is held up: a number may be in any line.
-        self.lines: queue.Queue[str | None] = queue.Queue(_MOST_LINES)
+        self.lines: queue.Queue[str | None] = queue.Queue(1000)
 
     def until(self, end: Callable[[], None], prefix: str) -> None:
         """Search the `lines`, from a rank's prefix to the next one's, until `end` has returned."""

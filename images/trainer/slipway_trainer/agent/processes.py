@@ -33,7 +33,6 @@ _OF_A_CHILD = re.compile(r"(?ms)^Process \S+:\n(Traceback .*)")
 LAST_BYTES = 64 * 1024
 """Of a process' standard error, so much at its end is kept, however much it prints."""
 NUMBERS = "metrics.json"
-_NUMBERS_BYTES = 2**20
 
 
 def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
@@ -57,7 +56,7 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
 def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
     """Return `message` with what it lacks of the numbers logged here, and of those in `NUMBERS`."""
     path, printed = directory / NUMBERS, logged()
-    found = read(path, _NUMBERS_BYTES) if path.is_file() else {}
+    found = read(path, 2**20) if path.is_file() else {}
     if path.is_file() and not found:
         warn(f"{path} is left out: it is no map of numbers in JSON, of at most 1 MiB")
     if not printed["metrics"] and not found:

@@ -17,7 +17,6 @@ _OF_A_RANK = (
     *("peak_memory_mib", "gpu_peak_memory_mib"),
 )
 _TAGS = ("world_size", "backend", "torch", "precision", "device", "device_name")
-_FRAME = ("event", "rank", "time", "epoch")
 _NOT_IN_NAMES = re.compile(r"[^\w./ :-]")
 
 
@@ -115,7 +114,7 @@ def _flat(name: str) -> str:
 
 def parameters(started: Mapping[str, Any]) -> dict[str, str]:
     """Return the arguments that a `started` event names."""
-    left_out = {*_FRAME, *_TAGS} - {"backend", "precision"}
+    left_out = {"event", "rank", "time", "epoch", *_TAGS} - {"backend", "precision"}
     return {
         name: str(value)
         for name, value in started.items()

@@ -26,9 +26,7 @@ _METRICS, _PARAMS, _TAGS = 1000, 100, 100
 """At most, in one call."""
 _NAME, _PARAM, _TAG, _DIGEST = 250, 500, 5000, 36
 """Characters at most, in the versions that take the fewest."""
-_FOR_LATER = frozenset({401, 403, 408, 425, 429})
 _RUN_ID = "slipway.run_id"
-_PROXY = "mlflow-artifacts:/"
 
 
 class Mlflow:
@@ -77,7 +75,7 @@ class Mlflow:
         self._log("metrics", metrics, _METRICS)
 
     def artifact(self, path: Path, name: str) -> None:
-        if not self._artifacts.startswith(_PROXY):
+        if not self._artifacts.startswith("mlflow-artifacts:/"):
             raise RefusedError(
                 f"it keeps files in {self._artifacts.partition(':')[0]}, and not behind its own "
                 "address; start it with --serve-artifacts"
@@ -133,7 +131,7 @@ class Mlflow:
                 found = json.loads(answer.read() or "{}")
         except urllib.error.HTTPError as error:
             text = error.read(300).decode(errors="replace")
-            if 400 <= error.code < 500 and error.code not in _FOR_LATER:
+            if 400 <= error.code < 500 and error.code not in {401, 403, 408, 425, 429}:
                 raise RefusedError(f"{path.partition('?')[0]}: {error.code} {text}") from None
             raise OSError(f"{error.code} {error.reason}") from None
         except urllib.error.URLError as error:

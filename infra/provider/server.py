@@ -29,7 +29,6 @@ from infra.provider.engine import complete
 
 # A message holds a complete resource; the engine sends up to this many bytes and so do we.
 _MESSAGE_LIMIT = 400 << 20
-_PARALLEL_RESOURCES = 64
 _LOST = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LOOKS = 3
@@ -118,7 +117,7 @@ def serve(
     provider = make(engine_pb2_grpc.EngineStub(channel))
 
     async def run() -> None:
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_PARALLEL_RESOURCES))
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))
         server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", _MESSAGE_LIMIT),

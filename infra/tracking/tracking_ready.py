@@ -14,7 +14,6 @@ from core.wait import NotYet, until
 
 LIMIT_SECONDS = 180
 """How long a server may take to start: 10 seconds, and longer where its image is pulled."""
-_POLL_SECONDS = 0.5
 
 
 class Gone(RuntimeError):
@@ -39,7 +38,7 @@ class TrackingReadyHandler(Handler):
             LIMIT_SECONDS,
             "the tracking server",
             context,
-            every=_POLL_SECONDS,
+            every=0.5,
             explain=lambda: "".join(each.explain() for each in rollouts),
         )
         return str(rollouts[-1]), {}

@@ -18,7 +18,6 @@ _BURST = timedelta(seconds=10)  # between failures of one cause; kubelets report
 _TERMINATED = 128 + signal.SIGTERM
 _LOST = frozenset({"NodeLost", "NodeShutdown", "Shutdown"})
 """`status.reason` of older clusters, and of nodes that can't set the condition."""
-_SOON = timedelta(seconds=60)
 
 
 class Origin(IntEnum):
@@ -117,7 +116,7 @@ class Disruption:
         if cause.exit.out_of_memory:
             return False
         follows = cause.replica.uid == self.pod or cause.origin is Origin.PEER
-        return follows or timedelta(0) <= cause.finished - self.at <= _SOON
+        return follows or timedelta(0) <= cause.finished - self.at <= timedelta(seconds=60)
 
 
 def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruption | None:

@@ -26,8 +26,6 @@ from jobs.observe.run_state import RunState
 _EVENTS_SECONDS = 2.0
 _PLACING_SECONDS = 20.0
 """So long a volume may be bound, or pods that are being deleted may still take their room."""
-_ROOM_SECONDS = 10.0
-_NODES_SECONDS = 5.0
 _REFUSED = ("is forbidden", "denied the request", "is invalid")
 
 Amounts = dict[str, Decimal]
@@ -57,7 +55,7 @@ class Obstacles:
                 with suppress(ApiException, Unreachable):
                     run.queued = queued(self.api.workloads(run.uid))
             return
-        if now - self._nodes_at >= _NODES_SECONDS:
+        if now - self._nodes_at >= 5.0:
             self._nodes_at = now
             self.see_nodes()
         self._lead_on()
@@ -73,7 +71,7 @@ class Obstacles:
         if run.growth is not None and not run.growth.coming:
             self.warn(cloud_reports.explained(str(run.growth)))
         waiting = [each for each in run.replicas.values() if each.unschedulable is not None]
-        if waiting and now - self._room_at >= _ROOM_SECONDS:
+        if waiting and now - self._room_at >= 10.0:
             self._room_at = now
             # An account that may only submit sees the scheduler's events all the same.
             with suppress(ApiException, Unreachable):

@@ -31,7 +31,6 @@ _MOST_EPOCHS, _MOST_HISTORIES = 1000, 100
 _LOG_LINES = 30
 _CHAIN = re.compile("direct cause of the following exception|During handling of the above")
 _OF_A_FILE = ("url", "sha256", "bytes")
-_EVENTS = 10
 
 
 def result(
@@ -179,7 +178,7 @@ def details(
         followers=run.followers or None,
         previous_log=logs.before()[-_LOG_LINES:] or None,
         log=logs.relevant()[-_LOG_LINES:],
-        events=warnings(events)[-_EVENTS:],
+        events=warnings(events)[-10:],
         advice=f"{_advice(end, run, silent)}, then {again}",
     )
 

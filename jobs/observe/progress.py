@@ -11,7 +11,6 @@ from jobs.records.events import event_in, figure, numbers
 _LONGEST_LINE = 80
 _TRAINS = frozenset({"step", "epoch", "metrics"})  # events of a training that goes on
 _SHOWN = 3  # of figures of other names
-_MOST_WARNINGS = 10
 
 
 @dataclass
@@ -69,7 +68,7 @@ class Progress:
             self._line = ", ".join(_shown(numbers(event.get("metrics")))) or self._line
         elif event.get("event") == "resumed":
             self.resumed = _count(event.get("step"))
-        elif event.get("event") == "warning" and len(self.warnings) < _MOST_WARNINGS:
+        elif event.get("event") == "warning" and len(self.warnings) < 10:
             self.warnings.append(str(event.get("warning")))
         elif "event" not in event:
             # A progress bar draws itself again after a carriage return.

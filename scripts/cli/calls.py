@@ -22,8 +22,6 @@ _ANY_FOLDER = frozenset({"env", "import", "init", "local", "run", "setup"})
 """They look for a stack's file themselves, and in the user's own environment."""
 _SHOWN = (CommandError, CommandFailed, ToolMissing, subprocess.SubprocessError, OSError)
 """Errors of which the user reads the text alone."""
-_CHANGING = frozenset({"up", "preview", "rerun", "down"})
-_TOOLS = frozenset({"up", "preview", "rerun", "kubeconfig", "smoke"})
 
 
 def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
@@ -53,7 +51,7 @@ def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
     stack = str(arguments["stack"])
     if command != "down":  # which does without the stack's file
         resolve_name("scripts.cli.config:check")(stack)
-    if command in _TOOLS:
+    if command in {"up", "preview", "rerun", "kubeconfig", "smoke"}:
         tools = resolve_name("scripts.setup.provide:provide")
         if code := tools(stack, brief=True, preview=command == "preview"):
             return int(code)
@@ -61,7 +59,7 @@ def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
     os.environ.clear()
     typed = as_typed(f"make {command} STACK={stack}")
     os.environ.update({**variables, files.COMMAND_VARIABLE: typed})
-    changing = command in _CHANGING
+    changing = command in {"up", "preview", "rerun", "down"}
     with resolve_name("scripts.cli.recovery:alone")(stack) if changing else nullcontext():
         return int(resolve_name(target)(**arguments))
 

@@ -14,7 +14,6 @@ from scripts.setup.tools import Tool
 # A user's PATH often lacks these, which hold daemons and network tools.
 _SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
-_SECONDS = 20
 
 
 def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | Problem:
@@ -54,7 +53,7 @@ def version_of(program: Path, *arguments: str) -> str | None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_SECONDS,
+            timeout=20,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):

@@ -28,7 +28,6 @@ from scripts.cli.kubeconfig import kubectl
 from scripts.cli.state import JobState
 
 LABEL = "slipway.dev/fetch"  # on the pod: the job whose files it reads
-_START_SECONDS = 180
 _READ_SECONDS = 7200  # for a command in the pod, which ends before
 _ANSWER_SECONDS = (5.0, 20.0)
 
@@ -82,7 +81,7 @@ def running(api: ApiClient, pod: Mapping[str, Any]) -> Iterator[None]:
     except (ApiException, urllib3.exceptions.HTTPError) as error:
         raise FetchError(f"no pod could be made to read them: {kube.api_message(error)}") from error
     try:
-        until(lambda: _require_running(api, own), _START_SECONDS, "the pod", Silence(), every=0.3)
+        until(lambda: _require_running(api, own), 180, "the pod", Silence(), every=0.3)
         yield
     except TimeoutError as error:
         raise FetchError(f"the pod that reads them does not start: {error}") from error

@@ -21,6 +21,7 @@ from core.rollout import REQUEST_SECONDS, Rollout, not_ready_on_errors
 from core.wait import NotYet, until
 
 LIMIT_SECONDS = 120
+_POLL_SECONDS = 0.5
 _CERTIFICATE = "training-operator-webhook-cert"
 """The Secret that the operator fills with its webhook's certificate."""
 
@@ -50,7 +51,7 @@ class OperatorReadyHandler(Handler):
 
         def wait(seconds: float) -> None:
             what, explain = "the training operator", operator.explain
-            until(attempt, seconds, what, context, every=0.5, explain=explain)
+            until(attempt, seconds, what, context, every=_POLL_SECONDS, explain=explain)
 
         try:
             wait(LIMIT_SECONDS)

@@ -14,6 +14,7 @@ from core.wait import NotYet, until
 
 LIMIT_SECONDS = 180
 """How long a server may take to start: 10 seconds, and longer where its image is pulled."""
+_POLL_SECONDS = 0.5
 
 
 class Gone(RuntimeError):
@@ -38,7 +39,7 @@ class TrackingReadyHandler(Handler):
             LIMIT_SECONDS,
             "the tracking server",
             context,
-            every=0.5,
+            every=_POLL_SECONDS,
             explain=lambda: "".join(each.explain() for each in rollouts),
         )
         return str(rollouts[-1]), {}

@@ -22,6 +22,7 @@ _ANY_FOLDER = frozenset({"env", "import", "init", "local", "run", "setup"})
 """They look for a stack's file themselves, and in the user's own environment."""
 _SHOWN = (CommandError, CommandFailed, ToolMissing, subprocess.SubprocessError, OSError)
 """Errors of which the user reads the text alone."""
+_CHANGING = frozenset({"up", "preview", "rerun", "down"})
 
 
 def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
@@ -59,7 +60,7 @@ def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
     os.environ.clear()
     typed = as_typed(f"make {command} STACK={stack}")
     os.environ.update({**variables, files.COMMAND_VARIABLE: typed})
-    changing = command in {"up", "preview", "rerun", "down"}
+    changing = command in _CHANGING
     with resolve_name("scripts.cli.recovery:alone")(stack) if changing else nullcontext():
         return int(resolve_name(target)(**arguments))
 

@@ -28,6 +28,7 @@ from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError, echo
 
 _WAIT_SECONDS = 10.0  # the kernel takes a moment to end a killed process and to close its files
+_POLL_SECONDS = 0.2
 
 
 def down(stack: str, keep: str = "") -> int:
@@ -170,7 +171,7 @@ def prove(stack: str, cluster: Mapping[str, Any]) -> bool:
     """Print that nothing of a stack is left, or what is and how to remove it; return which."""
     deadline = time.monotonic() + _WAIT_SECONDS
     while any((found := _remains(stack, cluster)).values()) and time.monotonic() < deadline:
-        time.sleep(0.2)
+        time.sleep(_POLL_SECONDS)
     left = [thing for things in found.values() for thing in things]
     if left:
         listed = "".join(f"\n  {thing}" for thing in left)

@@ -13,6 +13,7 @@ from scripts.setup.tools import Tool
 
 # A user's PATH often lacks these, which hold daemons and network tools.
 _SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+_SECONDS = 20
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
 
 
@@ -53,7 +54,7 @@ def version_of(program: Path, *arguments: str) -> str | None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):

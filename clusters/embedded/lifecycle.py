@@ -33,8 +33,6 @@ _LOCK_LIMIT = 120
 # What coredns does with names that are not of the cluster; slirp4netns asks the host's resolver.
 _RESOLVED = "forward . 10.0.2.3"
 _NO_SUCH_NAME = "template ANY ANY {\n            rcode NXDOMAIN\n        }"
-_KILL_LIMIT = 20
-"""Seconds for the kernel to end processes that have been killed."""
 
 
 def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
@@ -112,7 +110,7 @@ def kill(layout: Layout) -> None:
         advice = "they wait for a device or a file system; once that answers, try again"
         return f"{named} after SIGKILL: {advice}" if remaining else None
 
-    until_well(survivors, what="end of the cluster's processes", limit=_KILL_LIMIT)
+    until_well(survivors, what="end of the cluster's processes", limit=20)
 
 
 def remove_groups(layout: Layout) -> None:

@@ -15,9 +15,6 @@ _VERSION = re.compile(r"v?(?P<version>\d+\.\d+(\.\d+)?)(-.*)?")
 
 ACCEPTED = "1.7 to 1.9"
 _FIRST, _LAST = (1, 7), (1, 9)
-_FIRST_WITH_WEBHOOK = (1, 8)
-"""The first that has a webhook for PyTorchJobs
-(https://github.com/kubeflow/training-operator/blob/v1.9.4/CHANGELOG.md)."""
 
 
 def version_of(image: str) -> str | None:
@@ -34,7 +31,8 @@ def is_accepted(version: str) -> bool:
 
 def has_webhook(version: str) -> bool:
     """Return whether it has a webhook for PyTorchJobs."""
-    return _minor(version) >= _FIRST_WITH_WEBHOOK
+    # https://github.com/kubeflow/training-operator/blob/v1.9.4/CHANGELOG.md
+    return _minor(version) >= (1, 8)
 
 
 def _minor(version: str) -> tuple[int, int]:

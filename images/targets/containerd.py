@@ -21,8 +21,6 @@ from images.targets.unpacked import SUFFIX
 
 _ANSWER_LIMIT = 20.0
 _IMPORT_LIMIT = 600.0
-_ROOT = "containerd.io/gc.root"
-"""`ctr` gives it to what it makes, which containerd's garbage collector then never removes."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +92,9 @@ class Node(Target):
                 with suppress(CommandFailed):
                     self._snapshots("remove", layer)
             raise
-        # From here on they go with the last image that needs them.
+        # Without the label of what `ctr` makes they go with the last image that needs them.
         for layer in made:
-            self._snapshots("label", layer, f"{_ROOT}=")
+            self._snapshots("label", layer, "containerd.io/gc.root=")
 
     def _keep(self, name: str, kept: Path) -> None:
         manifest = self._ctr("content", "get", str(self.digest(name)))

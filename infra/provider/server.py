@@ -31,7 +31,6 @@ from infra.provider.engine import complete
 _MESSAGE_LIMIT = 400 << 20
 _LOST = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-_LOOKS = 3
 _ESTABLISHED = "01"
 """A socket that its process has closed has no owner, which these tables show as root's."""
 
@@ -153,7 +152,7 @@ def is_trusted(peer: str) -> bool:
     address, _, port = place.rpartition(":")
     # The kernel does not show a table in one piece: where connections come and go, one that stays
     # may be missing from it.
-    looks = (set(_owners(address, int(port))) for _ in range(_LOOKS if kind == "ipv4" else 0))
+    looks = (set(_owners(address, int(port))) for _ in range(3 if kind == "ipv4" else 0))
     owners = next(filter(None, looks), set())
     # Several where the port has connections elsewhere, too: one of another user's may be the peer.
     return bool(owners) and owners <= {0, os.geteuid()}

@@ -39,7 +39,6 @@ https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-dcgm-exporter/0800
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/registry/core/pod/strategy.go
 _METRICS = "/api/v1/namespaces/{namespace}/pods/{name}/proxy/metrics"
 _MOST_BYTES = 1 << 24  # an exporter of eight GPUs reports a hundredth of that
-_ANSWER_SECONDS = 5  # nothing is tried again before the next look
 LOOK_SECONDS = 30.0
 _MOST_SECONDS = 20.0  # for all requests of one look: those without an answer use up their limits
 PATIENCE_SECONDS = 300.0
@@ -180,5 +179,5 @@ class GpuMeter:
 
     def _answer(self, path: str, **query: str) -> str:
         request = Request("GET", path, query)
-        with kube.send(self.api.client, request, limit=_ANSWER_SECONDS) as answer:
+        with kube.send(self.api.client, request, limit=5) as answer:
             return answer.read(_MOST_BYTES).decode(errors="replace")

@@ -16,7 +16,6 @@ from scripts.setup.steps import StepFailed, Steps
 from scripts.setup.tools import GoModule, Tool, numbers
 
 _BUILD_LIMIT = 3600.0  # seconds; the longest takes five minutes on two cores that are its own
-_DOWNLOAD_LIMIT = 1800.0  # seconds
 # What only a debugger reads the linker strips, so that the compiler need not write it. Inlining
 # takes a quarter of the compiler's time and is worth it in the standard library alone.
 BUILD = (
@@ -40,7 +39,7 @@ def download(module: GoModule, steps: Steps) -> None:
             (go, "mod", "download"),
             log=f"download-{module.name}",
             estimate="20 s",
-            limit=_DOWNLOAD_LIMIT,
+            limit=1800.0,
             cwd=module.directory,
             variables=_variables(),
         )

@@ -28,7 +28,6 @@ from scripts.cli.kubeconfig import kubectl
 from scripts.cli.state import JobState
 
 LABEL = "slipway.dev/fetch"  # on the pod: the job whose files it reads
-_READ_SECONDS = 7200  # for a command in the pod, which ends before
 _ANSWER_SECONDS = (5.0, 20.0)
 
 
@@ -114,7 +113,7 @@ def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str], to: 
             stdin=subprocess.DEVNULL,
             stdout=to,
             stderr=subprocess.PIPE,
-            timeout=_READ_SECONDS,
+            timeout=7200,
             check=False,
         )
     if ended.returncode != 0:

@@ -40,8 +40,6 @@ _ODD = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 """Control characters, and what Python has for bytes that are no UTF-8: few stores take them."""
 _COPIED = f"only readable files with plain names in UTF-8 are, no links to folders, and no {LIST}"
 _DUMP = "\n\nDebug source:"
-_REACH_SECONDS = 30
-"""A store's client may try for many minutes, which no run that has ended is held up for."""
 
 
 class NotArrivedError(OSError):
@@ -153,8 +151,8 @@ def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[
             size += len(chunk)
 
 
-def reach(url: str, seconds: float = _REACH_SECONDS) -> None:
-    """Raise, after so many seconds at the latest, when the store of `url` does not answer."""
+def reach(url: str, seconds: float = 30) -> None:
+    """Raise when the store of `url` does not answer, whose client may try for many minutes."""
     with time_limit(seconds, f"reaching {url}"):
         store, root = store_of(url)
         store.exists(root)

@@ -15,8 +15,6 @@ from slipway.checkpoints import EXIT_TERMINATED, stopping
 from slipway.events import Events, own_rank
 
 EXIT_FAILED = 1
-_SECONDS_TO_SAVE = 20.0
-"""Less than the pod's `terminationGracePeriodSeconds` (jobs/model/places.py)."""
 saves = threading.Event()
 """Set by a program that writes a checkpoint after the step at hand, once SIGTERM came."""
 
@@ -57,7 +55,7 @@ def _end_on_sigterm(events: Events) -> None:
         signal.sigwait({signal.SIGTERM})
         stopping.set()
         if saves.is_set():
-            time.sleep(_SECONDS_TO_SAVE)
+            time.sleep(20.0)  # less than the pod's grace period (jobs/model/places.py)
         faulthandler.dump_traceback(2)
         end_terminated(events)
 

@@ -21,8 +21,6 @@ from images.build.runner import BuildFailed, Runner
 PUBLISHED = "docker.io/library/debian:{}-slim"
 """What Dockerfiles start from, but for the suite's name."""
 PULL_LIMIT = 180.0
-_DOCKERFILE = 'FROM scratch\nADD base.tar /\nCMD ["bash"]\n'
-_POCKETS = ("", "-updates", "-security")
 _FRESHNESS = ("Acquire::Check-Valid-Until", "Acquire::Check-Date")
 """apt's settings on a machine that takes package lists from a mirror that stands still."""
 # What Debian's own slim images leave out, too.
@@ -48,7 +46,7 @@ def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
         f"base image {published} can't be pulled; made of Debian's packages: {origin}"
     )
     context.mkdir()
-    (context / "Dockerfile").write_text(_DOCKERFILE)
+    (context / "Dockerfile").write_text('FROM scratch\nADD base.tar /\nCMD ["bash"]\n')
     command = bootstrap(toolchain.path("mmdebstrap"), context / "base.tar", mirrors, suite)
     runner.run("making the base image", command)
     plan = Plan(context, context / "Dockerfile")
@@ -66,9 +64,8 @@ def snapshot(suite: str) -> str | None:
 
     url = f"http://snapshot.debian.org/archive/debian/{day}"
     by = {name.removesuffix("_proxy"): each for name, each in proxies().items()}
-    release = f"{url}/dists/{suite}/InRelease"
     try:
-        asked = requests.head(release, timeout=10.0, proxies=by)
+        asked = requests.head(f"{url}/dists/{suite}/InRelease", timeout=10.0, proxies=by)
     except requests.RequestException:
         return None
     # A moment between two states leads to the one before it.
@@ -93,7 +90,7 @@ def sources(suite: str) -> list[str]:
     lines = {
         f"deb {uri} {suite}{name.removeprefix(codename)} main": None
         for uri, name, component in (line.split("|") for line in targets.split())
-        if component == "main" and name in [f"{codename}{pocket}" for pocket in _POCKETS]
+        if component == "main" and name in {codename, f"{codename}-updates", f"{codename}-security"}
     }
     return list(lines)
 
@@ -136,8 +133,7 @@ def unpack(package: str, directory: Path) -> None:
         if raised(partial(call, *apt, "download", package), CommandFailed) is not None:
             call(*ours, "update")
             call(*ours, "download", package)
-        archive = next(private.glob("*.deb"))
-        call("dpkg-deb", "--extract", str(archive), str(directory))
+        call("dpkg-deb", "--extract", str(next(private.glob("*.deb"))), str(directory))
 
 
 def _apt(name: str) -> str:

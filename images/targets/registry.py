@@ -151,8 +151,7 @@ class Registry(Target):
             | retry_if_result(lambda response: response.status_code in _BUSY),
             retry_error_callback=lambda state: state.outcome and state.outcome.result(),
         )
-        accepted = {"Accept": ", ".join(_MANIFESTS), **headers}
-        return repeat(http.ask, method, url, headers=accepted)
+        return repeat(http.ask, method, url, headers={"Accept": ", ".join(_MANIFESTS), **headers})
 
     def _authorization(self, challenge: str, path: str) -> dict[str, str]:
         """Return the header that a challenge requires; empty when no credentials match."""

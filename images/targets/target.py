@@ -80,8 +80,7 @@ def name_in(target: Any, reference: str) -> str | Placeholder:
 
 def repository(name: str) -> str:
     """Return `name` without its tag or its digest; a host's port is neither."""
-    plain = name.partition("@")[0]
-    head, slash, last = plain.rpartition("/")
+    head, slash, last = name.partition("@")[0].rpartition("/")
     return f"{head}{slash}{last.partition(':')[0]}"
 
 

@@ -17,7 +17,6 @@ from slipway_trainer.agent.processes import LAST_BYTES
 
 _BAR_SECONDS = 1.0
 """How often a progress bar's line is ended: a container's log has nothing of one before."""
-_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[int, str, int]:
@@ -35,7 +34,7 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
         else:
             child.send_signal(number)
 
-    for number in _FORWARDED:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, forward)
     environment = {**os.environ, "SLIPWAY_MESSAGE_DIR": str(scratch)}
     sought = json.loads(os.environ.get(METRICS, "{}"))

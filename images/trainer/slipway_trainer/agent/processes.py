@@ -28,8 +28,6 @@ from slipway_trainer.agent.printed import METRICS
 FIRST_FAILURE = "first-failure.json"
 _USAGE, _REFUSAL = 2, re.compile(r"(?m)^(.+: error: .+)\s*\Z")
 _LAST_LINES = 30
-_OF_A_CHILD = re.compile(r"(?ms)^Process \S+:\n(Traceback .*)")
-"""What multiprocessing prints of a process that an exception ended."""
 LAST_BYTES = 64 * 1024
 """Of a process' standard error, so much at its end is kept, however much it prints."""
 NUMBERS = "metrics.json"
@@ -76,7 +74,8 @@ def besides(
     And with what ended a child of the process `pid`, which the end of its output, `text`, may have.
     """
     failed = [each for each in map(read, directory.glob("failed-*.json")) if each.get("pid") != pid]
-    printed = _OF_A_CHILD.search(text)
+    # What multiprocessing prints of a process that an exception ended.
+    printed = re.search(r"(?ms)^Process \S+:\n(Traceback .*)", text)
     child = next(iter(failed), None) or (in_text(printed[1]) if printed else None)
     trained = noted(directory)
     found: dict[str, Any] = {"trained": trained} if trained else {}

@@ -39,8 +39,7 @@ def _fail(events: Events, error: BaseException) -> int:
     """Report `error` on stderr, as an event and as the termination message; return the code."""
     if isinstance(error, SystemExit) and error.code in (0, None):
         return 0  # --help
-    trace = "".join(traceback.format_exception(error))
-    print(trace, file=sys.stderr, flush=True)
+    print("".join(traceback.format_exception(error)), file=sys.stderr, flush=True)
     known = uncaught.described(error)
     events.emit("failed", error=known["error"])
     termination.leave({"rank": events.rank, **known})

@@ -39,7 +39,6 @@ from slipway_trainer.training.metrics import Metric
 from slipway_trainer.training.timings import EpochTimings
 
 _DIGITS = 6
-_ACCURACY_DIGITS = 4
 
 
 @dataclass(eq=False)
@@ -218,6 +217,6 @@ def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: _rounded(value)
         if isinstance(value, Mapping)
-        else round(value, _DIGITS if "loss" in name else _ACCURACY_DIGITS)
+        else round(value, _DIGITS if "loss" in name else 4)
         for name, value in values.items()
     }

@@ -90,8 +90,7 @@ class Mlflow:
     def close(self, *, is_success: bool, ends_run: bool) -> None:
         if ends_run:
             status = "FINISHED" if is_success else "FAILED"
-            body = {"run_id": self._id, "status": status, "end_time": _now()}
-            self._post("runs/update", body)
+            self._post("runs/update", {"run_id": self._id, "status": status, "end_time": _now()})
 
     def _experiment(self) -> str:
         """Return the id of the experiment, which rank 0 makes."""
@@ -109,8 +108,7 @@ class Mlflow:
 
     def _log(self, what: str, entries: Sequence[Mapping[str, Any]], most: int) -> None:
         for start in range(0, len(entries), most):
-            some = {"run_id": self._id, what: entries[start : start + most]}
-            self._post("runs/log-batch", some)
+            self._post("runs/log-batch", {"run_id": self._id, what: entries[start : start + most]})
 
     def _post(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         headers = {"Content-Type": "application/json"}

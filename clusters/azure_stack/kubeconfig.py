@@ -76,9 +76,8 @@ def listed(inputs: Properties, context: Context) -> str:
         except (LookupError, TypeError):
             raise Refused("the operation has succeeded, and lists no kubeconfig") from None
 
-    what = "Azure to list the kubeconfig"
     try:
-        return until(poll, LIMIT_SECONDS, what, context, every=5.0)
+        return until(poll, LIMIT_SECONDS, "Azure to list the kubeconfig", context, every=5.0)
     except (Refused, TimeoutError) as error:
         of = f"{inputs['operation']} of {inputs['instance']}"
         raise type(error)(f"{of}: {error}\nwhat to do: {inputs['advice']}") from error

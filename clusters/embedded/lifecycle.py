@@ -30,8 +30,6 @@ _until_well = partial(until_well, limit=180)
 """Waits for a step: of its seconds, a machine that is busy with other things takes some."""
 _LOCK_LIMIT = 120
 """Seconds for others: a program that was left behind may still be at work on the cluster."""
-# What coredns does with names that are not of the cluster; slirp4netns asks the host's resolver.
-_RESOLVED = "forward . 10.0.2.3"
 _NO_SUCH_NAME = "template ANY ANY {\n            rcode NXDOMAIN\n        }"
 
 
@@ -151,7 +149,8 @@ def addons(layout: Layout) -> list[Manifest]:
         Path(__file__).with_name("addons.yaml"),
         # By another name coredns is started anew.
         corefile="Internet" if layout.internet else "Corefile",
-        elsewhere=_RESOLVED if layout.internet else _NO_SUCH_NAME,
+        # What coredns does with other names; slirp4netns asks the host's resolver.
+        elsewhere="forward . 10.0.2.3" if layout.internet else _NO_SUCH_NAME,
         dns_domain=DNS_DOMAIN,
         dns_service=str(DNS_SERVICE),
         image=host.image_reference("coredns"),

@@ -21,8 +21,6 @@ _NO_ENGINE = f"there is no container engine ({', '.join(PROGRAMS)}) on PATH. {IN
 _CREATE_SECONDS = 1200.0
 """The nodes' image, about 1 GB, may have to be fetched first."""
 _DELETE_SECONDS = 120.0
-_BALANCER = "-external-load-balancer"
-"""How the container's name ends that stands before several control planes; it is no node."""
 _MARK = "/etc/slipway-"
 """What a node's mount is called in it, up to the token of the creation."""
 _REGISTRY = "https://registry-1.docker.io/v2/"
@@ -106,7 +104,8 @@ class KindTool(Tool):
         self.run(*command, limit=_CREATE_SECONDS, context=context)
 
     def nodes(self) -> list[str]:
-        return [each for each in self._containers() if not each.endswith(_BALANCER)]
+        # What stands before several control planes is no node.
+        return [each for each in self._containers() if not each.endswith("-external-load-balancer")]
 
     def execute(self, node: str, *command: str, limit: float) -> str:
         return self._engine.run("exec", node, *command, limit=limit)

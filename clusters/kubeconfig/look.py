@@ -92,8 +92,7 @@ def _groups(api: client.ApiClient) -> set[str]:
 
 
 def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
-    names = (namespace, NAMESPACE)
-    homes = {name: _seen(api, f"/api/v1/namespaces/{name}") for name in names}
+    homes = {name: _seen(api, f"/api/v1/namespaces/{name}") for name in (namespace, NAMESPACE)}
     kinds = get(api, "/apis/kubeflow.org/v1") if "kubeflow.org" in served else None
     serves = any(each["name"] == "pytorchjobs" for each in (kinds or {}).get("resources", ()))
     claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{KEPT_CLAIM}"

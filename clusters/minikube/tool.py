@@ -25,7 +25,6 @@ _RUNTIME = "containerd"
 that it has not pulled."""
 _SHAPE = ("driver", "cpus", "memory", "diskSize", "nodes", "kubernetesVersion")
 """Inputs that are flags of the same name, such as --disk-size."""
-_EVERY_TIME = ("--keep-context", "--embed-certs", "--wait=all", "--interactive=false")
 _LABELS, _MARK = "node-labels", "slipway.dev/creation="
 """The kubelet's flag, and the label in it whose value is the token of the creation."""
 
@@ -67,8 +66,7 @@ class MinikubeTool(Tool):
     def create(self, token: str, context: Context) -> None:
         # minikube writes it into the profile's configuration before it makes a node.
         mark = f"--extra-config=kubelet.{_LABELS}={_MARK}{token}"
-        flags = create_flags(self.inputs)
-        self.run("start", *flags, mark, limit=_CREATE_SECONDS, context=context)
+        self.run("start", *create_flags(self.inputs), mark, limit=_CREATE_SECONDS, context=context)
 
     def carries(self, token: str) -> bool:
         options = self._kubernetes().get("ExtraOptions") or []
@@ -153,4 +151,4 @@ def _start_flags(inputs: Mapping[str, Any]) -> list[str]:
     flags = ["--force"] if inputs.get("force") else []
     if mount := inputs.get("mount"):
         flags += ["--mount", f"--mount-string={mount['host']}:{mount['node']}"]
-    return [*flags, *_EVERY_TIME]
+    return [*flags, "--keep-context", "--embed-certs", "--wait=all", "--interactive=false"]

@@ -11,7 +11,6 @@ REQUESTS = {"cpu": "50m", "memory": "64Mi"}
 """The requests of the only pod of the operator that Slipway installs."""
 
 _RELEASES = read(Path(__file__).with_name("releases.yaml"))
-_VERSION = re.compile(r"v?(?P<version>\d+\.\d+(\.\d+)?)(-.*)?")
 
 ACCEPTED = "1.7 to 1.9"
 _FIRST, _LAST = (1, 7), (1, 9)
@@ -20,7 +19,7 @@ _FIRST, _LAST = (1, 7), (1, 9)
 def version_of(image: str) -> str | None:
     """Return the version of an operator's image, None where its name has none."""
     tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
-    found = _VERSION.fullmatch(_RELEASES.get(tag, tag))
+    found = re.fullmatch(r"v?(?P<version>\d+\.\d+(\.\d+)?)(-.*)?", _RELEASES.get(tag, tag))
     return None if found is None else found["version"]
 
 

@@ -31,8 +31,6 @@ from infra.provider.engine import complete
 _MESSAGE_LIMIT = 400 << 20
 _LOST = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-_ESTABLISHED = "01"
-"""A socket that its process has closed has no owner, which these tables show as root's."""
 
 
 class Servicer(ProviderServicer):
@@ -165,5 +163,6 @@ def _owners(address: str, port: int) -> Iterator[int]:
     for table in _TABLES:
         for line in table.read_text().splitlines()[1:]:
             fields = line.split()
-            if fields[1].endswith(local) and fields[3] == _ESTABLISHED:
+            # 01: established. What its process has closed has no owner, and is shown as root's.
+            if fields[1].endswith(local) and fields[3] == "01":
                 yield int(fields[7])

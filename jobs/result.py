@@ -14,7 +14,6 @@ from typing import Any, Literal
 from core.fitting import fitting
 from core.problem import located
 
-_SHOWN = 3
 State = Literal["Succeeded", "Failed", "TimedOut", "CannotStart"]
 
 
@@ -209,7 +208,7 @@ class RunResult(TrainingReport):
             return f"{self.state}: {self.reason}"
         figures = {"accuracy": self.accuracy, **(self.metrics or {})}
         known = {name: value for name, value in figures.items() if value is not None}
-        shown = "".join(f", {name} {value:.6g}" for name, value in list(known.items())[:_SHOWN])
+        shown = "".join(f", {name} {value:.6g}" for name, value in list(known.items())[:3])
         begun = "" if self.resumed_step is None else f", resumed from step {self.resumed_step}"
         return f"Succeeded in {self.duration_seconds:g} s{shown}{begun}"
 

@@ -16,8 +16,6 @@ from jobs.observe.replica import Replica
 
 _BURST = timedelta(seconds=10)  # between failures of one cause; kubelets report full seconds
 _TERMINATED = 128 + signal.SIGTERM
-_LOST = frozenset({"NodeLost", "NodeShutdown", "Shutdown"})
-"""`status.reason` of older clusters, and of nodes that can't set the condition."""
 
 
 class Origin(IntEnum):
@@ -127,7 +125,8 @@ def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruptio
         what = SIGNS["disruptions"].get(found.get("reason", ""), "was taken away")
         detail = ": ".join(filter(None, (found.get("reason"), found.get("message"))))
         return _of(pod, f"pod {name} {what} ({detail})", found.get("lastTransitionTime"))
-    if status.get("reason") in _LOST:
+    # Of older clusters, and of nodes that can't set the condition.
+    if status.get("reason") in {"NodeLost", "NodeShutdown", "Shutdown"}:
         return _of(pod, f"pod {name} was lost ({status['reason']}: {status.get('message', '')})")
     if is_running and "deletionTimestamp" in pod["metadata"]:
         return _of(pod, f"pod {name} was deleted while its program ran")

@@ -26,7 +26,6 @@ METRIC = "DCGM_FI_DEV_GPU_UTIL"
 """Per cent of the time in which a kernel ran on the GPU:
 https://docs.nvidia.com/deploy/nvml-api/structnvmlUtilization__t.html"""
 _SAMPLE = re.compile(rf"^{METRIC}{{(.*)}}\s+(\d[\d.eE+-]*)", re.MULTILINE)  # not NaN or +Inf
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _MOST = 100.0  # what is not known is a huge number to DCGM
 
 Gpu = tuple[str, str]
@@ -56,7 +55,7 @@ def utilization(metrics: str, namespace: str) -> dict[Gpu, float]:
     """
     found = {}
     for sample in _SAMPLE.finditer(metrics):
-        labels = dict(_LABEL.findall(sample[1]))
+        labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', sample[1]))
         value = float(sample[2])
         if labels.get("namespace") == namespace and "pod" in labels and value <= _MOST:
             found[labels["pod"], labels.get("UUID") or labels.get("gpu", "")] = value
@@ -178,6 +177,5 @@ class GpuMeter:
         return at, measured, None
 
     def _answer(self, path: str, **query: str) -> str:
-        request = Request("GET", path, query)
-        with kube.send(self.api.client, request, limit=5) as answer:
+        with kube.send(self.api.client, Request("GET", path, query), limit=5) as answer:
             return answer.read(_MOST_BYTES).decode(errors="replace")

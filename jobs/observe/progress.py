@@ -10,7 +10,6 @@ from jobs.records.events import event_in, figure, numbers
 
 _LONGEST_LINE = 80
 _TRAINS = frozenset({"step", "epoch", "metrics"})  # events of a training that goes on
-_SHOWN = 3  # of figures of other names
 
 
 @dataclass
@@ -134,7 +133,7 @@ class Progress:
 def _shown(figures: Mapping[str, float]) -> list[str]:
     return [
         f"{_cut(' '.join(printable(name).split()))} {value:.6g}"
-        for name, value in list(figures.items())[:_SHOWN]
+        for name, value in list(figures.items())[:3]
     ]
 
 

@@ -18,10 +18,6 @@ from scripts.cli.backend import INTERRUPTED
 from scripts.cli.terminal import CommandError, echo
 from scripts.environment import applied, prepare, shell
 
-_ANY_FOLDER = frozenset({"env", "import", "init", "local", "run", "setup"})
-"""They look for a stack's file themselves, and in the user's own environment."""
-_SHOWN = (CommandError, CommandFailed, ToolMissing, subprocess.SubprocessError, OSError)
-"""Errors of which the user reads the text alone."""
 _CHANGING = frozenset({"up", "preview", "rerun", "down"})
 
 
@@ -29,14 +25,16 @@ def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
     """Return the exit status of a command: Pulumi's or kubectl's, or 1 after a message."""
     try:
         target = f"scripts.{function}"
-        if command in _ANY_FOLDER:
+        # They look for a stack's file themselves, and in the user's own environment.
+        if command in {"env", "import", "init", "local", "run", "setup"}:
             return int(resolve_name(target)(**arguments))
         return _on_stack(command, target, arguments)
     except BrokenPipeError:
         # Whoever read has enough, as `head` has. Python would complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except _SHOWN as error:
+    # Of these errors the user reads the text alone.
+    except (CommandError, CommandFailed, ToolMissing, subprocess.SubprocessError, OSError) as error:
         text: str | None = str(error)
         if isinstance(error, OSError) and not isinstance(error, TimeoutError):
             text = files.unwritable(error)

@@ -14,7 +14,6 @@ from scripts.setup.tools import Tool
 # A user's PATH often lacks these, which hold daemons and network tools.
 _SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _SECONDS = 20
-_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
 
 
 def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | Problem:
@@ -59,7 +58,7 @@ def version_of(program: Path, *arguments: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = _VERSION.search(finished.stdout + finished.stderr)
+    match = re.search(r"\d+\.\d+(?:\.\d+)?", finished.stdout + finished.stderr)
     return None if match is None else match[0]
 
 

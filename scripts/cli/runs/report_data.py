@@ -23,8 +23,6 @@ _RATE = "samples_per_second"
 _MOST_LINES, _FEWEST_LINES, _OF_ONE = 20_000, 20, 1000
 """Lines of all ranks together, and at least and at most of one log."""
 _LONGEST = 2000
-_TAIL = 4 * 2**20
-_BY_TORCH = re.compile(r"\[rank(\d{1,9})\]:")
 
 
 @dataclass
@@ -167,9 +165,9 @@ def newest_lines(runs: Sequence[Run], topology: Topology) -> list[Line]:
 def _lines(log: Log, topology: Topology) -> Iterator[Line]:
     span, first = topology.span(log.replica), topology.first_rank(log.replica)
     own = range(first, first + topology.processes)
-    for line in log.lines(_TAIL):
+    for line in log.lines(4 * 2**20):
         # It may name its rank itself: as an event, or before it as torch does.
-        found = _BY_TORCH.match(line.text)
+        found = re.match(r"\[rank(\d{1,9})\]:", line.text)
         rank = event_in(line.text).get("rank") if found is None else int(found[1])
         ranks = str(rank) if isinstance(rank, int) and rank in own else span
         text = line.text if len(line.text) <= _LONGEST else f"{line.text[:_LONGEST]}…"

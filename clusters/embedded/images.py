@@ -18,7 +18,6 @@ from images.targets.unpacked import SUFFIX
 
 NAMESPACE = "k8s.io"
 """containerd's namespace of the images that the kubelet sees."""
-READY_LIMIT = 30
 _PROGRAMS = {
     # Without the first one no pod starts, without the second none finds another.
     "pause": "/pause",
@@ -40,7 +39,7 @@ def ensure(layout: Layout) -> list[str]:
     until_well(
         lambda: raised(partial(missing, layout), CommandFailed),
         what="containerd answering",
-        limit=READY_LIMIT,
+        limit=30,
         log=layout.log("containerd"),
     )
     node = Node(str(layout.containerd_socket), NAMESPACE, host.snapshotter(layout))

@@ -13,7 +13,6 @@ REQUESTS = {"cpu": "50m", "memory": "64Mi"}
 _RELEASES = read(Path(__file__).with_name("releases.yaml"))
 
 ACCEPTED = "1.7 to 1.9"
-_FIRST, _LAST = (1, 7), (1, 9)
 
 
 def version_of(image: str) -> str | None:
@@ -25,7 +24,7 @@ def version_of(image: str) -> str | None:
 
 def is_accepted(version: str) -> bool:
     """Return whether it runs Slipway's PyTorchJobs as they are."""
-    return _FIRST <= _minor(version) <= _LAST
+    return (1, 7) <= _minor(version) <= (1, 9)
 
 
 def has_webhook(version: str) -> bool:

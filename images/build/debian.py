@@ -18,9 +18,6 @@ from images.build.engines import Engine, Plan, answer
 from images.build.releases import SNAPSHOTS
 from images.build.runner import BuildFailed, Runner
 
-PUBLISHED = "docker.io/library/debian:{}-slim"
-"""What Dockerfiles start from, but for the suite's name."""
-PULL_LIMIT = 180.0
 _FRESHNESS = ("Acquire::Check-Valid-Until", "Acquire::Check-Date")
 """apt's settings on a machine that takes package lists from a mirror that stands still."""
 # What Debian's own slim images leave out, too.
@@ -29,9 +26,10 @@ _LEFT_OUT = ("man", "info", "locale", "lintian", "doc")
 
 def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
     """Return the reference of a Debian that `engine` has; raises `BuildFailed`, `ToolMissing`."""
-    published, own = PUBLISHED.format(suite), f"localhost/slipway-base:{suite}"
+    # What Dockerfiles start from.
+    published, own = f"docker.io/library/debian:{suite}-slim", f"localhost/slipway-base:{suite}"
     try:
-        runner.run(f"pulling {published}", engine.pull(published), PULL_LIMIT)
+        runner.run(f"pulling {published}", engine.pull(published), 180.0)
     except BuildFailed:
         # The log has the reason: most often the registry is unreachable, which is no problem here.
         for each in (published, own):

@@ -27,7 +27,6 @@ _KNOWN = _FROM_RANK_0 | {
     *("rank", "world_size", "samples_seen", "total_samples_seen", "duration_seconds", "cpu_seconds")
 }
 """What a summary says besides figures."""
-_MOST_EPOCHS, _MOST_HISTORIES = 1000, 100
 _LOG_LINES = 30
 _CHAIN = re.compile("direct cause of the following exception|During handling of the above")
 _OF_A_FILE = ("url", "sha256", "bytes")
@@ -131,8 +130,8 @@ def _histories(message: Mapping[str, Any]) -> dict[str, list[float]]:
     own = message.get("epoch_metrics")
     every = {"accuracy": message.get("epoch_accuracies"), **(own if isinstance(own, dict) else {})}
     found = {
-        name: [value for text in values[-_MOST_EPOCHS:] if (value := figure(text)) is not None]
-        for name, values in list(every.items())[:_MOST_HISTORIES]
+        name: [value for text in values[-1000:] if (value := figure(text)) is not None]
+        for name, values in list(every.items())[:100]
         if isinstance(values, list)
     }
     return {name: values for name, values in found.items() if values}

@@ -21,10 +21,7 @@ from torchvision.transforms.v2.functional import to_pil_image
 
 from slipway_trainer.data.datasets import Data
 
-ACCURACIES = "accuracies.json"
 _TOLD = ("epoch_accuracies", "accuracy", "top5_accuracy", "class_accuracies")
-WAIT, WARMUP, ACTIVE = 1, 1, 3
-"""Steps before the profiler runs, steps for it to settle, and steps that are in the trace."""
 PREDICTIONS = "predictions.html"
 _HEAD = """<!doctype html><meta charset=utf-8><title>Predictions</title><style>
 body {font: 14px sans-serif; margin: 1em; color: #111; background: #fff}
@@ -61,7 +58,7 @@ def save(path: Path, net: nn.Module, summary: dict[str, Any]) -> None:
     weights = {name: value.cpu().contiguous() for name, value in net.state_dict().items()}
     _replace(path, lambda part: torch.save(weights, part))
     accuracies = json.dumps({name: summary[name] for name in _TOLD if name in summary}, indent=2)
-    _replace(path.with_name(ACCURACIES), lambda part: part.write_text(accuracies + "\n"))
+    _replace(path.with_name("accuracies.json"), lambda part: part.write_text(accuracies + "\n"))
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> None:
@@ -76,7 +73,7 @@ def profiled(directory: Path | None, rank: int) -> AbstractContextManager[profil
         return nullcontext()
     running: AbstractContextManager[profile] = profile(
         activities=supported_activities(),
-        schedule=schedule(wait=WAIT, warmup=WARMUP, active=ACTIVE, repeat=1),
+        schedule=schedule(wait=1, warmup=1, active=3, repeat=1),
         on_trace_ready=tensorboard_trace_handler(str(directory), worker_name=f"rank{rank}"),
     )
     return running

@@ -22,8 +22,6 @@ from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Sin
 from slipway_trainer.agent.tracking.usage import Usage
 
 _LOOK_SECONDS, _LONGEST_PAUSE, _PAUSE_AT_END = 2.0, 30.0, 0.5
-_USAGE_SECONDS, _LEAST_SECONDS = 10.0, 1.0
-"""Between two looks at what the container uses, and before one at the end."""
 LARGEST_FILE = 64 * 2**20
 """Bytes of a file that is sent to the server."""
 
@@ -66,7 +64,8 @@ class Sender:
         while True:
             if not is_last:
                 is_last = self._has_ended.is_set()  # what was written before that is read after it
-                self._used += self._usage.points(_LEAST_SECONDS if is_last else _USAGE_SECONDS)
+                # At least so many seconds after the last look.
+                self._used += self._usage.points(1.0 if is_last else 10.0)
             try:
                 self._open()
                 while self._send_some():

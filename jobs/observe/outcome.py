@@ -1,26 +1,22 @@
 """Makes a run's result, and says why it did not succeed and what to do about that. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.fitting import fitting
 from jobs.api.lines import moment
 from jobs.model import pytorchjob
 from jobs.model.pytorchjob import Topology, run_of
 from jobs.observe.exits import SIGNS, Exit
+from jobs.observe.log_ends import LogEnds
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 from jobs.records.events import figure, numbers
 from jobs.result import FIGURES, End, FailureDetails, RunResult, TrainingReport
 from slipway.worlds import apart
-
-if TYPE_CHECKING:
-    from jobs.observe.log_ends import LogEnds
 
 _FROM_RANK_0 = {each.name for each in fields(TrainingReport)}
 _KNOWN = _FROM_RANK_0 | {

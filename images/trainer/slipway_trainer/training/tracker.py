@@ -112,10 +112,9 @@ class Tracker:
         now.loss_sum = now.loss_sum + value
         now.loss_count += n
         if log_to_api and n > 0:
-            mean = float(value) / n
             step = max(now.steps - 1, 0)
             of = {} if self.steps_of_epoch is None else {"steps": self.steps_of_epoch}
-            self._emit("step", step=step, **of, samples=now.samples, loss=mean)
+            self._emit("step", step=step, **of, samples=now.samples, loss=float(value) / n)
 
     def record_validation(self, values: Mapping[str, Any], elapsed: float | None = None) -> None:
         """Take what a validation found over all ranks, now or after `elapsed` seconds."""

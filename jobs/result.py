@@ -4,8 +4,6 @@ In a stack's state and outputs it is a map without what is not known: the engine
 they would differ before and after.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import nan
@@ -175,7 +173,7 @@ class RunResult(TrainingReport):
     apart: Mapping[str, Any] | None = None
 
     @classmethod
-    def from_map(cls, known: Mapping[str, Any]) -> RunResult:
+    def from_map(cls, known: Mapping[str, Any]) -> "RunResult":
         """Return the result that a state's or an output's map holds; other keys are left out."""
         kept, lost = fitting(cls, known)
         return cls(**{**kept, "left_out": {**kept.get("left_out", {}), **lost} or None})

@@ -22,6 +22,8 @@ JOBS = "slipway-jobs"
 """The namespace that jobs run in by default."""
 JOB_ACCOUNT = "slipway-job"
 """What a job's pods run as: it has no rights, and its token is not mounted."""
+REGISTRY_LOGIN = "slipway-registry"
+"""The Secret with `Cluster.pull_secret`, in each namespace whose pods need it."""
 ONE_AT_A_TIME = "a volume of the default StorageClass can be used on one of them at a time"
 """Of several nodes: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes"""
 
@@ -34,19 +36,6 @@ class JobIdentity:
     """Of the account that they run as."""
     labels: Mapping[str, str]
     """Of their pods."""
-
-
-@dataclass(frozen=True)
-class PullSecret:
-    """With what nodes pull images from a private registry.
-
-    Args:
-        name: Of the Secret, in each namespace whose pods need it.
-        content: A docker config.json with that registry alone. A secret wherever it goes.
-    """
-
-    name: str
-    content: str = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -84,7 +73,8 @@ class Cluster:
         operator: The existing training operator; None where the stack installs one.
         identity: Who jobs are to the cloud around it; None where they have no identity.
         mirrors: What stands in for images of other registries, by the names that jobs call them.
-        pull_secret: With what nodes pull images; None where they need nothing.
+        pull_secret: A docker config.json with which nodes pull images, a secret wherever it goes;
+            None where they need nothing.
         objects: Of the cluster's own, which the stack has to make in it.
         store: A URL that fsspec knows, below which jobs may keep files; None where the cloud around
             it has no such store.
@@ -103,7 +93,7 @@ class Cluster:
     operator: ExistingOperator | None = None
     identity: JobIdentity | None = None
     mirrors: Mapping[str, str] = field(default_factory=dict)
-    pull_secret: PullSecret | None = None
+    pull_secret: str | None = field(default=None, repr=False)
     objects: Sequence[Manifest] = ()
     store: str | None = None
     no_volume: str = ""

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
-from clusters.cluster import PullSecret
+from clusters.cluster import REGISTRY_LOGIN
 from core.fields import CONFIG, Image
 from core.manifests import Manifest
 from images.targets.registry_login import DOCKER_HUB, config, host, stored_login
@@ -126,7 +126,7 @@ class Registry:
         known = {} if self.credentials is None else {"credentials": self.credentials}
         return {"kind": "registry", "server": self.server, "login": "docker", **known}
 
-    def pull_secret(self) -> PullSecret | None:
+    def pull_secret(self) -> str | None:
         """Return `Cluster.pull_secret`, None without `credentials`; or raise `pulumi.RunError`."""
         if self.credentials is None:
             return None
@@ -142,7 +142,7 @@ class Registry:
                 "helper keeps can't be given to nodes); name the config.json that "
                 f"`docker --config DIR login {self.host}` writes in a new directory DIR"
             )
-        return PullSecret("slipway-registry", json.dumps(config(self.server, login)))
+        return json.dumps(config(self.server, login))
 
 
 def reached_alone(options: Any) -> Registry | None:
@@ -151,27 +151,27 @@ def reached_alone(options: Any) -> Registry | None:
     return registry if getattr(options, "disconnected", None) else None
 
 
-def pull_secret(namespace: str, pull: PullSecret) -> Manifest:
+def pull_secret(namespace: str, login: str) -> Manifest:
     """Return the Secret with which nodes pull from a private registry."""
-    encoded = base64.b64encode(pull.content.encode()).decode()
+    encoded = base64.b64encode(login.encode()).decode()
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": pull.name, "namespace": namespace},
+        "metadata": {"name": REGISTRY_LOGIN, "namespace": namespace},
         "type": "kubernetes.io/dockerconfigjson",
         "data": {".dockerconfigjson": pulumi.Output.secret(encoded)},
     }
 
 
 def with_pull_secret(
-    manifests: list[Manifest], namespace: str, pull: PullSecret | None
+    manifests: list[Manifest], namespace: str, login: str | None
 ) -> list[Manifest]:
     """Return what is in a namespace, with what the pods of its accounts need to pull."""
     # https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#add-imagepullsecrets-to-a-service-account
-    if pull is None:
+    if login is None:
         return manifests
-    pulling = {"imagePullSecrets": [{"name": pull.name}]}
+    pulling = {"imagePullSecrets": [{"name": REGISTRY_LOGIN}]}
     return [
-        pull_secret(namespace, pull),
+        pull_secret(namespace, login),
         *({**each, **(pulling if each["kind"] == "ServiceAccount" else {})} for each in manifests),
     ]

@@ -15,12 +15,11 @@ NAME = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 NOTE = "owner"
 """The file that names the stack."""
 _TOKEN = "token"  # noqa: S105 - a file's name
-_STACK = re.compile(r"[^/\s\0]+/[^/\s\0]+")
 
 
 def stack_of(directory: Path) -> str | None:
     """Return the stack that made the cluster; None without a note, or with half a note."""
-    return _read(directory / NOTE, _STACK)
+    return _read(directory / NOTE, re.compile(r"[^/\s\0]+/[^/\s\0]+"))
 
 
 def require(directory: Path, stack: str | None) -> None:

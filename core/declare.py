@@ -20,12 +20,7 @@ from core.wording import as_typed
 # Only its Provider is imported: an object's class comes with all of its group's, and those
 # that a stack needs cost every start of the program a second of CPU time.
 _VERSION = version("pulumi_kubernetes")
-# Enough for a pod's 30 seconds of grace; what takes longer has a finalizer, which the error names.
-_GONE_AFTER = pulumi.CustomTimeouts(delete="60s")
 _ROLES = frozenset({"Role", "ClusterRole"})
-_REPORTED = 32
-"""The exit status of a program that has reported its error: to others the language host adds one
-(https://github.com/pulumi/pulumi/blob/master/sdk/python/cmd/pulumi-language-python-exec)."""
 
 
 def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
@@ -37,7 +32,8 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
     }
     common = pulumi.ResourceOptions(
         additional_secret_outputs=hidden,
-        custom_timeouts=_GONE_AFTER,
+        # For a pod's 30 seconds of grace; what takes longer has a finalizer, which the error names.
+        custom_timeouts=pulumi.CustomTimeouts(delete="60s"),
         version=_VERSION,
     )
     return CustomResource(
@@ -104,4 +100,6 @@ def end(why: str) -> NoReturn:
     pulumi.log.error(as_typed(why))
     # Python would warn of what Pulumi's SDK has begun and is never awaited.
     warnings.simplefilter("ignore", RuntimeWarning)
-    raise SystemExit(_REPORTED)
+    # As a program that has reported its error: to other statuses the language host adds one
+    # (https://github.com/pulumi/pulumi/blob/master/sdk/python/cmd/pulumi-language-python-exec).
+    raise SystemExit(32)

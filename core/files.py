@@ -19,7 +19,6 @@ LIMIT = 1800.0
 COMMAND_VARIABLE = "SLIPWAY_COMMAND"
 """The environment variable with the user's command, for what Pulumi and its plugins hold."""
 _PAUSE = 0.5
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR)
 
 
 def private_directory(path: Path) -> None:
@@ -32,7 +31,7 @@ def private_directory(path: Path) -> None:
 
 def unwritable(error: OSError) -> str | None:
     """Return what an error means of a disk that takes no file; None for any other."""
-    if error.errno not in _UNWRITABLE:
+    if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR}:
         return None
     return (
         f"{error.filename or state_dir()}: {error.strerror}. Slipway keeps its state in "

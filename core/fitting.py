@@ -10,7 +10,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from core.problem import Path, located, quote
 from core.process import utf8
 
-_MOST = 100  # places that are named
 _hints = cache(get_type_hints)
 
 
@@ -52,7 +51,7 @@ def _fit(kind: Any, value: Any, place: Path, lost: dict[str, str]) -> Any:
     elif kind is int and is_number and value == int(value):
         value = int(value)
     elif value is not None and not (is_number if kind is float else _is_one(value, kind)):
-        lost |= {utf8(located("", place)): _shown(value)} if len(lost) < _MOST else {}
+        lost |= {utf8(located("", place)): _shown(value)} if len(lost) < 100 else {}
         value = None
     return value
 

@@ -11,8 +11,6 @@ Path = tuple[str | int, ...]
 """The keys and indices that lead to a place in a document."""
 
 _LONGEST_QUOTE = 60
-_LONGEST_LIST = 300
-_PLAIN = re.compile(r'[^."\[\]]+')
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def located(key: str, path: Path) -> str:
     for part in path:
         if isinstance(part, int):
             key += f"[{part}]"
-        elif _PLAIN.fullmatch(part):
+        elif re.fullmatch(r'[^."\[\]]+', part):
             key += f".{part}" if key else part
         else:
             key += f"[{quote(part)}]"
@@ -87,8 +85,7 @@ def choices(word: str, allowed: Collection[str]) -> str:
     listed = ", ".join(sorted(allowed)) or "nothing yet"
     if close is None:
         return f"allowed: {listed}"
-    is_long = len(listed) > _LONGEST_LIST
-    return f"did you mean {quote(close)}?{'' if is_long else f' Allowed: {listed}'}"
+    return f"did you mean {quote(close)}?{'' if len(listed) > 300 else f' Allowed: {listed}'}"
 
 
 def likeliest(word: str, allowed: Collection[str]) -> str | None:

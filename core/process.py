@@ -13,8 +13,6 @@ from typing import IO, Any
 
 ANSWER_LIMIT = 30.0
 """Seconds for a command that only asks."""
-_PAUSE = 0.1
-_LONGEST = 4000
 _CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -61,7 +59,7 @@ def run(  # noqa: PLR0913  # what a process takes
         env = {**os.environ, **(variables or {})}
         options: dict[str, Any] = {"stdin": stdin, "stderr": complained, "cwd": cwd, "env": env}
         try:
-            status = run_logged(command, printed, limit=limit, tick=tick, pause=_PAUSE, **options)
+            status = run_logged(command, printed, limit=limit, tick=tick, pause=0.1, **options)
         except InterruptedError:
             raise
         except OSError as error:
@@ -69,7 +67,7 @@ def run(  # noqa: PLR0913  # what a process takes
         report(ended=True)
         output = _content(printed)
         message = _content(complained).strip() or output.strip() or "it printed nothing"
-    message = message[-_LONGEST:]
+    message = message[-4000:]
     if status is None:
         raise CommandFailed(f"`{shown}` did not end within {limit:.0f} s; it printed: {message}")
     if status != 0:

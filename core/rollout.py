@@ -14,8 +14,6 @@ from core.manifests import troubles
 from core.wait import NotYet
 
 REQUEST_SECONDS = 5
-_LOG_LINES = 20
-_EVENTS = 10
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class Rollout:
         about = [event for event in events if event["involvedObject"].get("uid") in uids]
         lines += [
             f"Event: {event['type']} {event['reason']}, {event.get('message', '')}"
-            for event in about[-_EVENTS:]
+            for event in about[-10:]
         ]
         describe = f"--namespace {self.namespace} describe deployment {self.deployment}"
         return "\n".join(["", *lines, f"See also: kubectl {describe}"])
@@ -79,7 +77,7 @@ class Rollout:
         return self.get(f"deployments/{self.deployment}", "/apis/apps/v1")
 
     def _log(self, pod: str) -> list[str]:
-        request = Request("GET", self.path(f"pods/{pod}/log"), {"tailLines": str(_LOG_LINES)})
+        request = Request("GET", self.path(f"pods/{pod}/log"), {"tailLines": "20"})
         try:
             text = send(self.api, request, limit=REQUEST_SECONDS).data
         except (ApiException, HTTPError):

@@ -17,7 +17,6 @@ from core.schema import Schema
 T = TypeVar("T")
 
 _CONTRADICTORY = "contradictory"
-_UNKNOWN = "unexpected_keyword_argument"
 _MISSING = frozenset({"missing", "missing_argument"})
 
 
@@ -70,8 +69,7 @@ def _shape(kind: type[Any]) -> tuple[TypeAdapter[Any], Schema]:
 def _validated(adapter: TypeAdapter[T], values: Mapping[str, Any]) -> T | list[ErrorDetails]:
     try:
         # As JSON, where a list may stand for a tuple; nothing else is converted.
-        text = json.dumps(values)
-        return adapter.validate_json(text, strict=True, by_alias=True, by_name=False)
+        return adapter.validate_json(json.dumps(values), strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         return error.errors()
 
@@ -167,8 +165,7 @@ def _path(detail: ErrorDetails, document: Any) -> Path:
         if inside:
             path.append(part)
             document = document[part]
-    last = detail["loc"][-1:]
-    return (*path, *last) if detail["type"] in _MISSING else tuple(path)
+    return (*path, *detail["loc"][-1:]) if detail["type"] in _MISSING else tuple(path)
 
 
 def _problem(path: Path, detail: ErrorDetails, schema: Schema, key: str) -> Problem:
@@ -179,7 +176,7 @@ def _problem(path: Path, detail: ErrorDetails, schema: Schema, key: str) -> Prob
     for part in path[:-1]:
         schema = schema.below(part)
     *_, last = path
-    if detail["type"] == _UNKNOWN:
+    if detail["type"] == "unexpected_keyword_argument":
         return Problem(where, f"there is no such key; {choices(str(last), schema.names)}")
     schema = schema.below(last)
     takes = reason or schema.takes() or detail["msg"]

@@ -120,8 +120,7 @@ class TrainerImages:
         if own.name not in self._of_jobs:
             has_trainer = not own.problems() and own.wants_trainer
             start = self.provide(base).base if has_trainer else None
-            image = Image(own, target=self.target, trainer=start, pinned=None)
-            self._of_jobs[own.name] = image
+            self._of_jobs[own.name] = Image(own, target=self.target, trainer=start, pinned=None)
         return self._of_jobs[own.name].pinned
 
 

@@ -13,7 +13,6 @@ from core.problem import Problem, located, quote
 
 _TEXTS = frozenset({"annotations", "args", "command", "env", "labels", "nodeSelector"})
 """Keys of a job whose values are text, of which each character counts."""
-_READINGS = (float, lambda text: int(text, 0), lambda text: int(text, 8))
 
 
 def altered(config: Mapping[str, Any], file: Path) -> Iterator[Problem]:
@@ -45,7 +44,7 @@ def _is_of(text: str, value: object, *, is_text: bool) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return is_text and text.lower() == json.dumps(value)
     numbers = []
-    for reading in _READINGS:
+    for reading in (float, lambda text: int(text, 0), lambda text: int(text, 8)):
         with suppress(ValueError):
             numbers.append(float(reading(text)))
     return float(value) in numbers and (is_text or numbers[0] != float(value))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from clusters.cluster import Cluster
+from clusters.cluster import REGISTRY_LOGIN, Cluster
 from clusters.nodes import GpuPool, Taint
 from core import manifests
 from jobs.model.job import START_TIMEOUT, TrainingJob
@@ -34,7 +34,7 @@ def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
     # A job without pull Secrets has its account's, which Kubernetes leaves out for one with some
     # (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/).
     if cluster.pull_secret is not None and job.pull_secrets:
-        names = dict.fromkeys((*job.pull_secrets, cluster.pull_secret.name))
+        names = dict.fromkeys((*job.pull_secrets, REGISTRY_LOGIN))
         job = replace(job, pull_secrets=tuple(names))
     return job
 

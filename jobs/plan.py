@@ -11,9 +11,6 @@ from jobs.model.job import TrainingJob
 from jobs.model.names import GPU
 from jobs.model.program import Share, roles, share
 
-_AROUND_SECONDS = 15 * 60
-"""A node is paid for from before its first pod until some minutes after its last."""
-
 
 def prerequisites(job: TrainingJob) -> tuple[str, ...]:
     """Return the jobs that must have succeeded before `job` starts."""
@@ -151,7 +148,8 @@ class TrainingCost:
 
     def most(self, seconds: float) -> float:
         """Return what a training costs with nodes that are made for it and go after it."""
-        return self.nodes * (seconds + _AROUND_SECONDS) * self.hourly / 3600
+        # A node is paid for from before its first pod until some minutes after its last.
+        return self.nodes * (seconds + 15 * 60) * self.hourly / 3600
 
     def in_words(self, seconds: float) -> str:
         """Describe what it costs: from its own time alone to the most."""

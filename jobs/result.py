@@ -4,8 +4,6 @@ In a stack's state and outputs it is a map without what is not known: the engine
 they would differ before and after.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import nan
@@ -14,7 +12,6 @@ from typing import Any, Literal
 from core.fitting import fitting
 from core.problem import located
 
-_SHOWN = 3
 State = Literal["Succeeded", "Failed", "TimedOut", "CannotStart", "Running"]
 RUNNING: State = "Running"
 """Of a run that is not waited for and goes on in its cluster; it has not ended."""
@@ -178,7 +175,7 @@ class RunResult(TrainingReport):
     apart: Mapping[str, Any] | None = None
 
     @classmethod
-    def from_map(cls, known: Mapping[str, Any]) -> RunResult:
+    def from_map(cls, known: Mapping[str, Any]) -> "RunResult":
         """Return the result that a state's or an output's map holds; other keys are left out."""
         kept, lost = fitting(cls, known)
         return cls(**{**kept, "left_out": {**kept.get("left_out", {}), **lost} or None})
@@ -211,7 +208,7 @@ class RunResult(TrainingReport):
             return f"{self.state}: {self.reason}" if self.reason else self.state
         figures = {"accuracy": self.accuracy, **(self.metrics or {})}
         known = {name: value for name, value in figures.items() if value is not None}
-        shown = "".join(f", {name} {value:.6g}" for name, value in list(known.items())[:_SHOWN])
+        shown = "".join(f", {name} {value:.6g}" for name, value in list(known.items())[:3])
         begun = "" if self.resumed_step is None else f", resumed from step {self.resumed_step}"
         return f"Succeeded in {self.duration_seconds:g} s{shown}{begun}"
 

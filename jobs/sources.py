@@ -24,19 +24,12 @@ LIMIT = 2**20
 
 _UTF8 = re.compile("[^\ud800-\udfff]+")
 """Matches a name that is UTF-8, as a path in a ConfigMap is."""
-_BYTES_PER_FILE = 64
-"""What a file costs of that besides its content and its names."""
-_MOST_NAMED = 5
-_LONGEST = 2**20
-"""Bytes: a longer file was not written by hand."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _HARMLESS = {
     *("getLogger", "TypeVar", "namedtuple", "getenv", "get", "int", "float", "Path", "device")
 }
 """What a module of definitions may call besides: that prepares something at most."""
 _MAIN = "/__main__.py"
-_EMPTY = ".gitkeep"
-"""What keeps a folder that programs write to, such as results/, where only files are kept."""
 
 
 def read_script(job: TrainingJob, key: str, folder: Path | None = None) -> Script | Problem:
@@ -84,10 +77,11 @@ def _wrong(job: TrainingJob, path: Path, files: Mapping[str, Path]) -> tuple[str
         return "script", f"{text}{meant(path.name, near)}"
     # Before they are read: the folder may be one with data in it.
     sizes = {name: each.stat().st_size for name, each in files.items()}
-    total = sum(sizes.values()) + sum(2 * len(name) + _BYTES_PER_FILE for name in files)
+    # What a file costs besides its content: its key, its path, and what tells which is which.
+    total = sum(sizes.values()) + sum(2 * len(name) + 64 for name in files)
     if total <= LIMIT:
         return None
-    largest = sorted(sizes, key=sizes.__getitem__, reverse=True)[:_MOST_NAMED]
+    largest = sorted(sizes, key=sizes.__getitem__, reverse=True)[:5]
     listed = ", ".join(f"{name} ({sizes[name]:,})" for name in largest)
     return "script", (
         f"{script} has {total:,} bytes, and a ConfigMap holds {LIMIT:,}; the largest of its "
@@ -114,9 +108,9 @@ def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
 
 
 def _named(path: Path, folder: Path) -> tuple[str, Path]:
-    """Return a file's name in the folder, and the file; for a folder, an empty one in it."""
+    """Return a file's name in the folder, and the file; of a folder, an empty one to keep it."""
     name = str(path.relative_to(folder))
-    return (f"{name}/{_EMPTY}", Path(os.devnull)) if path.is_dir() else (name, path)
+    return (f"{name}/.gitkeep", Path(os.devnull)) if path.is_dir() else (name, path)
 
 
 def _default_entry(files: Mapping[str, bytes]) -> str:
@@ -177,7 +171,8 @@ def read_build(image: JobImageSpec) -> dict[str, str]:
     texts = {}
     for path in _files(image.context):
         with suppress(OSError):  # the build reports a file that can't be read
-            if path.suffix in {".py", ".sh"} and path.stat().st_size <= _LONGEST:
+            # A longer file was not written by hand.
+            if path.suffix in {".py", ".sh"} and path.stat().st_size <= 2**20:
                 texts[str(path.relative_to(image.context))] = path.read_text(errors="replace")
     lines = (image.context / image.dockerfile).read_text(errors="replace").splitlines()
     instructions = [line for line in lines if not line.lstrip().startswith("#")]

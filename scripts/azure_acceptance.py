@@ -38,8 +38,6 @@ from scripts.scratch import Scratch
 STACK = "azure-acceptance"
 AGAIN = "up again"
 DOWN_SECONDS = 30 * 60.0  # how long taking it down may take, which the cap has to pay for as well
-_UP_SECONDS = 60 * 60.0
-_REFRESH_SECONDS = 10 * 60.0
 
 
 @dataclass(frozen=True)
@@ -101,10 +99,10 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke
     file = scratch.checkout / "stacks" / f"{STACK}.yaml"
     file.write_text(yaml.safe_dump({"config": dict(config)}))
     up, smoke, down = (ci_smoke.Command.of_make(name, STACK) for name in ("up", "smoke", "down"))
-    up, down = replace(up, limit=_UP_SECONDS), replace(down, limit=DOWN_SECONDS)
+    up, down = replace(up, limit=60 * 60.0), replace(down, limit=DOWN_SECONDS)
     refresh = f'eval "$(make -s env)" && pulumi refresh --yes --skip-preview --stack {STACK}'
     again = replace(up, name=AGAIN)
-    commands = [up, ci_smoke.Command("refresh", refresh, _REFRESH_SECONDS), again, smoke, down]
+    commands = [up, ci_smoke.Command("refresh", refresh, 10 * 60.0), again, smoke, down]
 
     def recorded(command: ci_smoke.Command) -> ci_smoke.Command:
         record = shlex.quote(f"{records}/{command.name}")

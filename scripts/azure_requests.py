@@ -27,8 +27,6 @@ _PATTERNS = re.compile(
     r"|YXBpVmVyc2lvbj[\w+/=]*",
     re.DOTALL,
 )
-_SHORTEST = 6
-"""Characters of a secret that is looked for wherever else it may stand: `true` may be one, too."""
 
 
 def requests(lines: Iterable[str], step: str) -> Iterator[dict[str, Any]]:
@@ -69,7 +67,8 @@ def _secrets(value: Any, *, inside: bool = False) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _secrets(inner, inside=inside)
-    elif inside and isinstance(value, str) and len(value) >= _SHORTEST:
+    # A shorter one, such as `true`, may stand elsewhere, too.
+    elif inside and isinstance(value, str) and len(value) >= 6:
         yield value
 
 

@@ -17,7 +17,6 @@ from core.paths import CHECKOUT
 
 # The user's shell may select a stack of their own, and `make` passes its own flags on.
 _OF_THE_CALLER = ("PULUMI_", "MAKE", "MFLAGS", "PYTEST_", "SLIPWAY_", "KUBECONFIG", "VIRTUAL_ENV")
-_GRACE_SECONDS = 30
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
         return
     os.killpg(process.pid, signal.SIGINT)
     try:
-        process.wait(_GRACE_SECONDS)
+        process.wait(30)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

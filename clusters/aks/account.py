@@ -20,8 +20,6 @@ from core.process import CommandFailed
 
 _SPOT, _REGULAR = "lowPriorityCores", "cores"
 """The quotas of spot nodes of all families, and of all other nodes together."""
-_KEYS = {GPU_FALLBACK: "gpu.spot.fallback"}
-"""By the pool's name, where its settings' key is another."""
 _QUOTAS = "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests"
 
 
@@ -36,8 +34,7 @@ def problems(settings: AksSettings, account: Mapping[str, Any]) -> Iterator[Prob
 
     with ThreadPoolExecutor() as pool:
         admin = partial(_admin, user=account["user"])
-        questions = (admin, _registered, _region, _sizes, _subnet)
-        for found in pool.map(answer, questions):
+        for found in pool.map(answer, (admin, _registered, _region, _sizes, _subnet)):
             yield from found
 
 
@@ -106,10 +103,9 @@ def _subnet(settings: AksSettings) -> Iterator[Problem]:
         text = "has no service endpoint Microsoft.Storage, by which nodes reach the storage account"
         yield Problem(f"{KEY}.network.subnet", f"{text}; add it")
     # A subnet has one prefix, or several.
-    prefixes = found.get("addressPrefixes") or [found["addressPrefix"]]
     for key in ("pods", "services"):
         own = IPv4Network(getattr(network, key))
-        for each in prefixes:
+        for each in found.get("addressPrefixes") or [found["addressPrefix"]]:
             if own.overlaps(IPv4Network(each)):
                 yield Problem(f"{KEY}.network.{key}", f"{own} overlaps the subnet, {each}")
 
@@ -122,7 +118,7 @@ def _sizes(settings: AksSettings) -> Iterator[Problem]:
     needed: dict[str, dict[str, int]] = defaultdict(dict)
     refused: set[tuple[str, tuple[str, ...]]] = set()
     for name, pool in pools.items():
-        key = _KEYS.get(name, name)
+        key = "gpu.spot.fallback" if name == GPU_FALLBACK else name
         found = sizes[pool.size]
         refusal = "no such size is offered" if found is None else _restriction(found, pool.zones)
         if refusal and (pool.size, pool.zones) not in refused:

@@ -15,7 +15,6 @@ LIMIT_SECONDS = 600
 """What Azure may take until a new right is known everywhere
 (https://learn.microsoft.com/azure/role-based-access-control/troubleshooting)."""
 _POLL_SECONDS = 5.0
-_REQUEST_SECONDS = 15
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
@@ -70,6 +69,6 @@ def ask(kubeconfig: str) -> None:
     }
     request = kube.Request("POST", _REVIEWS, body=review)
     with not_ready_on_errors():
-        answer = kube.ask(kube.connect(kubeconfig), request, limit=_REQUEST_SECONDS)
+        answer = kube.ask(kube.connect(kubeconfig), request, limit=15)
     if not answer.get("status", {}).get("allowed"):
         raise NotYet("it answers, but this account may not make namespaces in it yet")

@@ -19,7 +19,6 @@ from core.process import CommandFailed, run
 KEY = "slipway:cluster"
 _MARKED = re.compile(r"(\w+): \[?(.+?)\]? # yours: (.+)")
 """A line of stacks/*.yaml with a placeholder: its key, that value, and what to put in."""
-_LIMIT_SECONDS = 60
 _TOOLS = {
     "az": "install Azure's CLI, https://learn.microsoft.com/cli/azure/install-azure-cli, and log "
     "in: az login",
@@ -120,7 +119,7 @@ def az(settings: AzureSettings, *words: str) -> Any:
     if program is None:
         raise CommandFailed("`az` is not installed")
     options = ("--subscription", settings.subscription, "--output", "json")
-    return json.loads(run(program, *words, *options, limit=_LIMIT_SECONDS))
+    return json.loads(run(program, *words, *options, limit=60))
 
 
 def _texts(document: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:

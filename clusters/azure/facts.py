@@ -22,10 +22,6 @@ LOCAL_GPUS: Mapping[str, int] = {size: node["gpus"] for size, node in _LOCAL.ite
 _CORES = re.compile(r"^Standard_[A-Z]+([0-9]+)(?:-([0-9]+))?[a-z]*(?:_[A-Za-z0-9]+)*_v[3-9]$")
 """Family, cores, those that a constrained size offers, features; older versions do not fit
 (https://learn.microsoft.com/azure/virtual-machines/vm-naming-conventions)."""
-_ACCELERATED = "Standard_N"
-"""Begins every size with GPUs, and no other."""
-_INFINIBAND = "Standard_ND"
-"""Likewise with InfiniBand (https://learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated/nd-family)."""
 
 
 def cores(size: str) -> Decimal | None:
@@ -58,7 +54,8 @@ def unfit(size: str) -> str | None:
 
 def network(size: str) -> str:
     """Describe what a node's network lacks, for estimates; empty where that is nothing."""
-    if not size.startswith(_INFINIBAND):
+    # https://learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated/nd-family
+    if not size.startswith("Standard_ND"):
         return ""
     ethernet, infiniband = _SIZES["infiniband"].get(size, (None, None))
     if ethernet is None:
@@ -79,7 +76,7 @@ def reserved(place: Place, name: str | None) -> Iterator[Contradiction]:
 
 def without_gpus(key: str, size: str) -> Iterator[Contradiction]:
     """Yield a size with GPUs where none are used."""
-    if size.startswith(_ACCELERATED):
+    if size.startswith("Standard_N"):  # as every size with GPUs, and no other
         yield contradiction((key, "size"), f"{quote(size)} has GPUs; those belong into gpu")
 
 

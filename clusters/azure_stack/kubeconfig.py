@@ -19,8 +19,6 @@ from core.wait import NotYet, until
 from slipway.events import json_map
 
 LIMIT_SECONDS = 600
-_POLL_SECONDS = 5.0
-_LONGEST_PAUSE = 60.0
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 """Status codes after which azure-native repeats a request."""
 
@@ -78,9 +76,8 @@ def listed(inputs: Properties, context: Context) -> str:
         except (LookupError, TypeError):
             raise Refused("the operation has succeeded, and lists no kubeconfig") from None
 
-    what = "Azure to list the kubeconfig"
     try:
-        return until(poll, LIMIT_SECONDS, what, context, every=_POLL_SECONDS)
+        return until(poll, LIMIT_SECONDS, "Azure to list the kubeconfig", context, every=5.0)
     except (Refused, TimeoutError) as error:
         of = f"{inputs['operation']} of {inputs['instance']}"
         raise type(error)(f"{of}: {error}\nwhat to do: {inputs['advice']}") from error
@@ -132,4 +129,4 @@ def _reason(document: dict[str, Any]) -> str:
 def _pause(answer: requests.Response) -> float | None:
     """Return the seconds that Azure asks for, and a minute at most; None where it does not."""
     seconds = urllib3.Retry().get_retry_after(answer.raw)
-    return min(seconds, _LONGEST_PAUSE) if seconds else None
+    return min(seconds, 60.0) if seconds else None

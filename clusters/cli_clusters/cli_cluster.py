@@ -19,9 +19,6 @@ from core.wait import NotYet, until
 from images.targets.target import Target, listed
 
 READY_SECONDS = 300.0
-_POLL_SECONDS = 1.0
-_IMAGES_SECONDS = 60.0
-_REMOVE_IMAGE_SECONDS = 300.0
 _OF_THE_CLUSTER = ("kubeconfig", "clusterId")
 """Outputs that another cluster of the same name would have others of."""
 _IN_PLACE = frozenset({"name", "owner", "adopt", "force"})
@@ -179,12 +176,12 @@ class NodeImages(Target):
     def remove(self, name: str) -> None:
         for node in self.tool.nodes():
             if self._digest(node, name) is not None:
-                self._images(node, "remove", "--sync", name, limit=_REMOVE_IMAGE_SECONDS)
+                self._images(node, "remove", "--sync", name, limit=300.0)
 
     def _digest(self, node: str, name: str) -> str | None:
         return listed(self._images(node, "list", f"name=={name}"), name)
 
-    def _images(self, node: str, *arguments: str, limit: float = _IMAGES_SECONDS) -> str:
+    def _images(self, node: str, *arguments: str, limit: float = 60.0) -> str:
         command = ("ctr", "--namespace=k8s.io", "images", *arguments)
         return self.tool.execute(node, *command, limit=limit)
 
@@ -229,7 +226,7 @@ def _ready(tool: Tool, context: Context, *, adopted: bool) -> Properties:
         if found := tool.problems(adopted=adopted):
             raise NotYet("; ".join(map(str, found)))
 
-    until(look, READY_SECONDS, "the cluster's nodes", context, every=_POLL_SECONDS)
+    until(look, READY_SECONDS, "the cluster's nodes", context, every=1.0)
     return _outputs(tool, adopted=adopted)
 
 

@@ -13,7 +13,6 @@ https://github.com/kubernetes-sigs/kind/blob/v0.31.0/pkg/cluster/provider.go."""
 CHOICE = "KIND_EXPERIMENTAL_PROVIDER"
 """The variable by which the user chooses kind's engine."""
 INSTALL = "Install docker (https://docs.docker.com/engine/install/) or podman"
-_LOOK_LIMIT = 15.0
 _START = "Start it (docker: `systemctl start docker`) and see that this user may use it"
 
 
@@ -41,7 +40,7 @@ class Engine:
         if shutil.which(self.program) is None:
             return f"{self.program} is not on PATH. {INSTALL}"
         try:
-            self.run("ps", limit=_LOOK_LIMIT)
+            self.run("ps", limit=15.0)
         except CommandFailed as error:
             # The lines before the last are about the client.
             reason = str(error).strip().splitlines()[-1]

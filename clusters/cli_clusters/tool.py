@@ -20,8 +20,6 @@ from core.problem import Problem, raised
 from core.process import CommandFailed, run
 
 _ANSWER_SECONDS = 60.0
-_API_LIMIT = (5, 10)
-"""Seconds to connect to the API server, and for its answer."""
 
 
 @dataclass(frozen=True)
@@ -187,4 +185,4 @@ def _of_nodes(kubeconfig: str, expected: int) -> list[Problem]:
 
 def _get(kubeconfig: str, path: str) -> Any:
     with kube.connect(kubeconfig) as api:
-        return kube.ask(api, kube.Request("GET", path), limit=_API_LIMIT)
+        return kube.ask(api, kube.Request("GET", path), limit=(5, 10))

@@ -22,7 +22,6 @@ from core import manifests, tokens
 from core.fields import CONFIG
 
 _INTERFACES = Path("/sys/class/net")
-_PROC = Path("/proc")
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -126,7 +125,7 @@ def left_on_machine(layout: Layout) -> Mapping[str, list[str]]:
 def _inside(directories: tuple[Path, ...]) -> set[int]:
     """Return the processes that run from these directories or work in them, whoever began them."""
     found = set()
-    for process in _PROC.glob("[0-9]*"):
+    for process in Path("/proc").glob("[0-9]*"):
         for name in ("exe", "cwd", "root"):
             with suppress(OSError):
                 place = Path(str((process / name).readlink()).removesuffix(" (deleted)"))

@@ -64,10 +64,9 @@ def components(layout: Layout) -> list[Component]:
         "snapshotter": host.snapshotter(layout),
         "system_reserved": host.SYSTEM_RESERVED,
     }
-    programs = read(Path(__file__).with_name("node.yaml"))
     return [
         _component(layout, name, program, values)
-        for name, program in programs.items()
+        for name, program in read(Path(__file__).with_name("node.yaml")).items()
         if layout.internet or not program.get("internet", False)
     ]
 

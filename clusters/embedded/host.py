@@ -18,9 +18,6 @@ SYSTEM_RESERVED = "512Mi"
 KEPT_FREE = "100Mi"
 """Memory below which pods are evicted."""
 COREDNS_REQUESTS = {"cpu": "10m", "memory": "32Mi"}
-_UNSTACKABLE = frozenset({"overlay", "nfs", "nfs4", "ecryptfs", "fuse"})
-_IMAGE_BUILDERS = frozenset({"buildah", "mmdebstrap"})
-"""Not needed to run the cluster."""
 _NEEDED_DISK = 2 * 2**30
 """Bytes: images stored and unpacked, the database, logs, and what eviction keeps free."""
 
@@ -43,7 +40,7 @@ def image_reference(name: str) -> str:
 def snapshotter(layout: Layout) -> str:
     """How containerd stacks an image's layers: overlayfs, or native where that can't be stacked."""
     kind = filesystem(layout.directory.resolve())
-    return "native" if kind in _UNSTACKABLE else "overlayfs"
+    return "native" if kind in {"overlay", "nfs", "nfs4", "ecryptfs", "fuse"} else "overlayfs"
 
 
 def filesystem(path: Path, mountinfo: bytes | None = None) -> str:
@@ -71,7 +68,7 @@ def _problems(layout: Layout) -> Iterator[str]:
     more = (KIND.tool_of_setting["internet"],) if layout.internet else ()
     for name in (*KIND.tools, *more, "tcp-wait", "training-operator"):
         reason = raised(partial(toolchain.path, name), toolchain.ToolMissing)
-        if name not in _IMAGE_BUILDERS and reason is not None:
+        if reason is not None and name not in {"buildah", "mmdebstrap"}:  # to build images
             yield reason
     if layout.internet and not _TUN.exists():
         yield f"{_TUN} is missing, which `internet` needs: `modprobe tun`, or leave it out"

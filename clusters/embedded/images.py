@@ -18,8 +18,6 @@ from images.targets.unpacked import SUFFIX
 
 NAMESPACE = "k8s.io"
 """containerd's namespace of the images that the kubelet sees."""
-READY_LIMIT = 30
-_DIGITS = 12
 _PROGRAMS = {
     # Without the first one no pod starts, without the second none finds another.
     "pause": "/pause",
@@ -41,7 +39,7 @@ def ensure(layout: Layout) -> list[str]:
     until_well(
         lambda: raised(partial(missing, layout), CommandFailed),
         what="containerd answering",
-        limit=READY_LIMIT,
+        limit=30,
         log=layout.log("containerd"),
     )
     node = Node(str(layout.containerd_socket), NAMESPACE, host.snapshotter(layout))
@@ -50,7 +48,7 @@ def ensure(layout: Layout) -> list[str]:
         tool, reference, entry = toolchain.tool(name), host.image_reference(name), _PROGRAMS[name]
         content = Program.from_tool(tool, entry).content_hash
         digest = hashlib.sha256(f"{reference} {content}".encode()).hexdigest()
-        kept = cache_dir() / "images" / f"{name}-{digest[:_DIGITS]}{SUFFIX}"
+        kept = cache_dir() / "images" / f"{name}-{digest[:12]}{SUFFIX}"
         if node.link(kept):
             continue
         # On disk and not in memory: it may be 100 MB.

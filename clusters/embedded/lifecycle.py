@@ -30,12 +30,7 @@ _until_well = partial(until_well, limit=180)
 """Waits for a step: of its seconds, a machine that is busy with other things takes some."""
 _LOCK_LIMIT = 120
 """Seconds for others: a program that was left behind may still be at work on the cluster."""
-_APPLY_LIMIT = 20
-# What coredns does with names that are not of the cluster; slirp4netns asks the host's resolver.
-_RESOLVED = "forward . 10.0.2.3"
 _NO_SUCH_NAME = "template ANY ANY {\n            rcode NXDOMAIN\n        }"
-_KILL_LIMIT = 20
-"""Seconds for the kernel to end processes that have been killed."""
 
 
 def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
@@ -113,7 +108,7 @@ def kill(layout: Layout) -> None:
         advice = "they wait for a device or a file system; once that answers, try again"
         return f"{named} after SIGKILL: {advice}" if remaining else None
 
-    until_well(survivors, what="end of the cluster's processes", limit=_KILL_LIMIT)
+    until_well(survivors, what="end of the cluster's processes", limit=20)
 
 
 def remove_groups(layout: Layout) -> None:
@@ -138,7 +133,7 @@ def _start_clients(layout: Layout, reached: Callable[[str], None]) -> None:
         until_well(
             partial(health.attempt, partial(_apply, connection, addon)),
             what=f"{addon['kind']} {addon['metadata']['name']} applied",
-            limit=_APPLY_LIMIT,
+            limit=20,
         )
     _until_well(
         lambda: health.node_problem(connection, layout),
@@ -154,7 +149,8 @@ def addons(layout: Layout) -> list[Manifest]:
         Path(__file__).with_name("addons.yaml"),
         # By another name coredns is started anew.
         corefile="Internet" if layout.internet else "Corefile",
-        elsewhere=_RESOLVED if layout.internet else _NO_SUCH_NAME,
+        # What coredns does with other names; slirp4netns asks the host's resolver.
+        elsewhere="forward . 10.0.2.3" if layout.internet else _NO_SUCH_NAME,
         dns_domain=DNS_DOMAIN,
         dns_service=str(DNS_SERVICE),
         image=host.image_reference("coredns"),

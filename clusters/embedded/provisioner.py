@@ -24,7 +24,6 @@ from core import kube
 from core.kube import Request
 from core.manifests import Manifest
 
-RETRY = 1
 WATCH = 300
 """Seconds that one watch lasts: each begins with all objects, so nothing is missed for longer."""
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -91,7 +90,7 @@ class Provisioner:
                         act(change["raw_object"])
             except kube.UNREACHABLE as error:
                 log.warning("will try again: %s", kube.reason(error))
-                time.sleep(RETRY)
+                time.sleep(1)
 
     def _ask(self, request: Request, settled: int) -> Any:
         return kube.ask(self.api, request, limit=API_LIMIT, settled=settled)

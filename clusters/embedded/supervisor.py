@@ -20,7 +20,6 @@ from core.wait import until_well
 
 _CALL_LIMIT = 30
 """Seconds for one call; stopping a component may take 5 of them."""
-_ALREADY_STARTED = 60  # supervisor.xmlrpc.Faults, whose module imports all of supervisord
 START_LIMIT = 20
 """Seconds from the command to supervisord's answer."""
 
@@ -84,7 +83,7 @@ def run(layout: Layout, components: Iterable[Component]) -> None:
             _ask(layout, "startProcess", component.name, False)
         except xmlrpc.client.Fault as fault:
             # It had just exited, and supervisord, which starts it again by itself, was faster.
-            if fault.faultCode != _ALREADY_STARTED:
+            if fault.faultCode != 60:  # ALREADY_STARTED of supervisor.xmlrpc.Faults
                 raise
 
 

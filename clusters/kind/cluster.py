@@ -107,8 +107,7 @@ def provision(settings: KindSettings) -> Cluster:
     if not settings.adopt:  # An existing one has the mounts that it was made with.
         machine.require({f"mounts[{index}]": each for index, each in enumerate(settings.mounts)})
     inputs = {"name": settings.name, "config": config(settings), "adopt": settings.adopt}
-    target = {"kind": "kind", "cluster": settings.name}
-    return machine.declare("kind", tokens.KIND, inputs, target)
+    return machine.declare("kind", tokens.KIND, inputs, {"kind": "kind", "cluster": settings.name})
 
 
 def _kept(settings: KindSettings) -> dict[str, str]:

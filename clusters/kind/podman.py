@@ -32,10 +32,7 @@ _MODULES = Path("/lib/modules")
 """kind mounts it into the nodes, so it has to exist."""
 _ENOUGH_INSTANCES = 1024
 """The kernel's 128 are too few: https://kind.sigs.k8s.io/docs/user/known-issues/."""
-_CHAINS = "NETAVARK"
-"""How the names of a podman's firewall chains begin."""
 _TABLES = ("nat", "filter")
-_LIMIT = 60.0
 _TEMPLATES = Path(__file__).with_name("podman-files")
 """Its configuration, and the program that starts it with that."""
 
@@ -87,7 +84,7 @@ def restore() -> None:
     if not (_note().exists() or _storage().exists()):
         return
     with files.locked(_note().with_suffix(".lock")):
-        podman = partial(run, str(directory() / "podman"), limit=_LIMIT)
+        podman = partial(run, str(directory() / "podman"), limit=60.0)
         if podman("ps", "--all", "--quiet").strip():
             return
         podman("volume", "prune", "--force")
@@ -116,7 +113,7 @@ def _rules() -> list[list[str]]:
         return []
     lines = ((table, run("iptables", "--table", table, "--list-rules")) for table in _TABLES)
     rules = [
-        [table, line] for table, text in lines for line in text.splitlines() if _CHAINS in line
+        [table, line] for table, text in lines for line in text.splitlines() if "NETAVARK" in line
     ]
     return sorted(rules, key=lambda rule: rule[1].startswith("-N"))  # a chain after its rules
 

@@ -20,16 +20,11 @@ from images.build.kind_node import KindNode
 _NO_ENGINE = f"there is no container engine ({', '.join(PROGRAMS)}) on PATH. {INSTALL}"
 _CREATE_SECONDS = 1200.0
 """The nodes' image, about 1 GB, may have to be fetched first."""
-_START_SECONDS = 120.0
 _DELETE_SECONDS = 120.0
-_LOAD_SECONDS = 300.0
-_BALANCER = "-external-load-balancer"
-"""How the container's name ends that stands before several control planes; it is no node."""
 _MARK = "/etc/slipway-"
 """What a node's mount is called in it, up to the token of the creation."""
 _REGISTRY = "https://registry-1.docker.io/v2/"
 """Where kind's own images for nodes come from. It answers 401 to whoever has not logged in."""
-_REGISTRY_SECONDS = 5.0
 
 
 class KindTool(Tool):
@@ -68,7 +63,7 @@ class KindTool(Tool):
             if not self._engine.run("images", "--quiet", image.reference).strip():
                 archive = image.build(context)
                 context.status(f"loading {image.reference} into {self._engine.program}")
-                self._engine.run("load", "--input", str(archive), limit=_LOAD_SECONDS)
+                self._engine.run("load", "--input", str(archive), limit=300.0)
             config["nodes"] = [{"image": image.reference, **node} for node in config["nodes"]]
         self.run(
             *("create", "cluster", "--name", self.name, "--config", "-"),
@@ -86,7 +81,7 @@ class KindTool(Tool):
     def start(self, context: Context) -> None:
         if names := list(self._not_running()):
             context.status(f"starts {', '.join(names)}")
-            self._engine.run("start", *names, limit=_START_SECONDS)
+            self._engine.run("start", *names, limit=120.0)
 
     def stopped(self) -> list[Problem]:
         return [Problem("nodes", f"{name} is {at}") for name, at in self._not_running().items()]
@@ -109,7 +104,8 @@ class KindTool(Tool):
         self.run(*command, limit=_CREATE_SECONDS, context=context)
 
     def nodes(self) -> list[str]:
-        return [each for each in self._containers() if not each.endswith(_BALANCER)]
+        # What stands before several control planes is no node.
+        return [each for each in self._containers() if not each.endswith("-external-load-balancer")]
 
     def execute(self, node: str, *command: str, limit: float) -> str:
         return self._engine.run("exec", node, *command, limit=limit)
@@ -166,5 +162,5 @@ def more_tools() -> tuple[str, ...]:
 
 
 def _is_reachable() -> bool:
-    ask = partial(urllib3.request, "GET", _REGISTRY, timeout=_REGISTRY_SECONDS, retries=False)
+    ask = partial(urllib3.request, "GET", _REGISTRY, timeout=5.0, retries=False)
     return raised(ask, urllib3.exceptions.HTTPError) is None

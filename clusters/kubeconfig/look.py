@@ -27,8 +27,6 @@ _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _LIMIT = (3, 5)
 """Seconds to connect, and for the answer."""
-_RETRY_SECONDS = 10
-_UNSEEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 
 
 def look(choice: Choice, namespace: str) -> Found:
@@ -84,7 +82,7 @@ def _unreachable(choice: Choice, why: str) -> str:
 
 @tenacity.retry(
     retry=tenacity.retry_if_exception_type(urllib3.exceptions.HTTPError),
-    stop=tenacity.stop_after_delay(_RETRY_SECONDS),
+    stop=tenacity.stop_after_delay(10),
     wait=tenacity.wait_fixed(1),
     reraise=True,
 )
@@ -94,8 +92,7 @@ def _groups(api: client.ApiClient) -> set[str]:
 
 
 def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
-    names = (namespace, NAMESPACE)
-    homes = {name: _seen(api, f"/api/v1/namespaces/{name}") for name in names}
+    homes = {name: _seen(api, f"/api/v1/namespaces/{name}") for name in (namespace, NAMESPACE)}
     kinds = get(api, "/apis/kubeflow.org/v1") if "kubeflow.org" in served else None
     serves = any(each["name"] == "pytorchjobs" for each in (kinds or {}).get("resources", ()))
     claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{KEPT_CLAIM}"
@@ -166,6 +163,6 @@ def _seen(api: client.ApiClient, path: str, **query: str) -> Any:
     try:
         return ask(api, Request("GET", path, query), limit=_LIMIT)
     except ApiException as error:
-        if error.status not in _UNSEEN:
+        if error.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
             raise
         return HTTPStatus(error.status)

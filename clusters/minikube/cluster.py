@@ -19,9 +19,6 @@ from core.fields import CONFIG, Memory, size
 from core.problem import Contradiction, contradiction
 from core.validation import Consistent
 
-_SYSTEM = {"cpu": "850m", "memory": "220Mi"}
-"""The requests of the control plane, one CoreDNS and the network plugin on the first node."""
-
 Driver = Annotated[
     Literal["docker", "podman", "kvm2", "qemu2", "virtualbox", "vfkit", "hyperkit", "hyperv"],
     Field(
@@ -77,7 +74,8 @@ class MinikubeSettings(Consistent):
 def capacity(settings: MinikubeSettings) -> Capacity:
     """What each node has for jobs; of several, the first one's share is taken for all."""
     whole = Capacity(Decimal(settings.cpus), size(settings.memory), nodes=settings.nodes)
-    return whole.beside((_SYSTEM, releases.REQUESTS))
+    # The requests of the control plane, one CoreDNS and the network plugin on the first node.
+    return whole.beside(({"cpu": "850m", "memory": "220Mi"}, releases.REQUESTS))
 
 
 def inputs(settings: MinikubeSettings) -> dict[str, Any]:

@@ -20,16 +20,13 @@ CONTAINER_DRIVERS = ("docker", "podman")
 """Drivers whose nodes are containers of an engine of the same name. Only theirs take ports."""
 _CREATE_SECONDS = 1800.0
 """The nodes' image or disk, about 1.5 GB, may have to be fetched first."""
-_DELETE_SECONDS = 180.0
 _RUNTIME = "containerd"
 """Of the containers, as in every other kind of cluster: docker itself knows no image by a digest
 that it has not pulled."""
 _SHAPE = ("driver", "cpus", "memory", "diskSize", "nodes", "kubernetesVersion")
 """Inputs that are flags of the same name, such as --disk-size."""
-_EVERY_TIME = ("--keep-context", "--embed-certs", "--wait=all", "--interactive=false")
 _LABELS, _MARK = "node-labels", "slipway.dev/creation="
 """The kubelet's flag, and the label in it whose value is the token of the creation."""
-_PARTS = ("Host", "Kubelet", "APIServer")
 
 
 class MinikubeTool(Tool):
@@ -69,8 +66,7 @@ class MinikubeTool(Tool):
     def create(self, token: str, context: Context) -> None:
         # minikube writes it into the profile's configuration before it makes a node.
         mark = f"--extra-config=kubelet.{_LABELS}={_MARK}{token}"
-        flags = create_flags(self.inputs)
-        self.run("start", *flags, mark, limit=_CREATE_SECONDS, context=context)
+        self.run("start", *create_flags(self.inputs), mark, limit=_CREATE_SECONDS, context=context)
 
     def carries(self, token: str) -> bool:
         options = self._kubernetes().get("ExtraOptions") or []
@@ -85,7 +81,7 @@ class MinikubeTool(Tool):
         return [
             Problem("nodes", f"{each.get('Name', self.name)}: {part} is {each[part]}")
             for each in self._statuses()
-            for part in _PARTS
+            for part in ("Host", "Kubelet", "APIServer")
             if each.get(part) not in {"Running", "Irrelevant", None}
         ]
 
@@ -97,7 +93,7 @@ class MinikubeTool(Tool):
 
     def delete(self) -> None:
         if self.exists():
-            self.run("delete", limit=_DELETE_SECONDS)
+            self.run("delete", limit=180.0)
 
     def load(self, archive: Path, context: Context) -> None:
         self.run("image", "load", str(archive), limit=_CREATE_SECONDS, context=context)
@@ -155,4 +151,4 @@ def _start_flags(inputs: Mapping[str, Any]) -> list[str]:
     flags = ["--force"] if inputs.get("force") else []
     if mount := inputs.get("mount"):
         flags += ["--mount", f"--mount-string={mount['host']}:{mount['node']}"]
-    return [*flags, *_EVERY_TIME]
+    return [*flags, "--keep-context", "--embed-certs", "--wait=all", "--interactive=false"]

@@ -22,8 +22,6 @@ from core.wait import NotYet, until
 
 LIMIT_SECONDS = 120
 _POLL_SECONDS = 0.5
-_CERTIFICATE = "training-operator-webhook-cert"
-"""The Secret that the operator fills with its webhook's certificate."""
 
 
 class OperatorReadyHandler(Handler):
@@ -110,7 +108,7 @@ class Operator:
         if not self._own or own is None:
             return
         with not_ready_on_errors():
-            secret = own.get(f"secrets/{_CERTIFICATE}")
+            secret = own.get("secrets/training-operator-webhook-cert")
             if not secret.get("data"):
                 return
             version = secret["metadata"]["resourceVersion"]

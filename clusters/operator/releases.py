@@ -11,30 +11,26 @@ REQUESTS = {"cpu": "50m", "memory": "64Mi"}
 """The requests of the only pod of the operator that Slipway installs."""
 
 _RELEASES = read(Path(__file__).with_name("releases.yaml"))
-_VERSION = re.compile(r"v?(?P<version>\d+\.\d+(\.\d+)?)(-.*)?")
 
 ACCEPTED = "1.7 to 1.9"
-_FIRST, _LAST = (1, 7), (1, 9)
-_FIRST_WITH_WEBHOOK = (1, 8)
-"""The first that has a webhook for PyTorchJobs
-(https://github.com/kubeflow/training-operator/blob/v1.9.4/CHANGELOG.md)."""
 
 
 def version_of(image: str) -> str | None:
     """Return the version of an operator's image, None where its name has none."""
     tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
-    found = _VERSION.fullmatch(_RELEASES.get(tag, tag))
+    found = re.fullmatch(r"v?(?P<version>\d+\.\d+(\.\d+)?)(-.*)?", _RELEASES.get(tag, tag))
     return None if found is None else found["version"]
 
 
 def is_accepted(version: str) -> bool:
     """Return whether it runs Slipway's PyTorchJobs as they are."""
-    return _FIRST <= _minor(version) <= _LAST
+    return (1, 7) <= _minor(version) <= (1, 9)
 
 
 def has_webhook(version: str) -> bool:
     """Return whether it has a webhook for PyTorchJobs."""
-    return _minor(version) >= _FIRST_WITH_WEBHOOK
+    # https://github.com/kubeflow/training-operator/blob/v1.9.4/CHANGELOG.md
+    return _minor(version) >= (1, 8)
 
 
 def _minor(version: str) -> tuple[int, int]:

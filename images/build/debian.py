@@ -18,13 +18,6 @@ from images.build.engines import Engine, Plan, answer
 from images.build.releases import SNAPSHOTS
 from images.build.runner import BuildFailed, Runner
 
-PUBLISHED = "docker.io/library/debian:{}-slim"
-"""What Dockerfiles start from, but for the suite's name."""
-PULL_LIMIT = 180.0
-_DOCKERFILE = 'FROM scratch\nADD base.tar /\nCMD ["bash"]\n'
-_POCKETS = ("", "-updates", "-security")
-_UNPACK_LIMIT = 300.0
-_SNAPSHOT_SECONDS = 10.0
 _FRESHNESS = ("Acquire::Check-Valid-Until", "Acquire::Check-Date")
 """apt's settings on a machine that takes package lists from a mirror that stands still."""
 # What Debian's own slim images leave out, too.
@@ -33,9 +26,10 @@ _LEFT_OUT = ("man", "info", "locale", "lintian", "doc")
 
 def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
     """Return the reference of a Debian that `engine` has; raises `BuildFailed`, `ToolMissing`."""
-    published, own = PUBLISHED.format(suite), f"localhost/slipway-base:{suite}"
+    # What Dockerfiles start from.
+    published, own = f"docker.io/library/debian:{suite}-slim", f"localhost/slipway-base:{suite}"
     try:
-        runner.run(f"pulling {published}", engine.pull(published), PULL_LIMIT)
+        runner.run(f"pulling {published}", engine.pull(published), 180.0)
     except BuildFailed:
         # The log has the reason: most often the registry is unreachable, which is no problem here.
         for each in (published, own):
@@ -50,7 +44,7 @@ def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
         f"base image {published} can't be pulled; made of Debian's packages: {origin}"
     )
     context.mkdir()
-    (context / "Dockerfile").write_text(_DOCKERFILE)
+    (context / "Dockerfile").write_text('FROM scratch\nADD base.tar /\nCMD ["bash"]\n')
     command = bootstrap(toolchain.path("mmdebstrap"), context / "base.tar", mirrors, suite)
     runner.run("making the base image", command)
     plan = Plan(context, context / "Dockerfile")
@@ -68,9 +62,8 @@ def snapshot(suite: str) -> str | None:
 
     url = f"http://snapshot.debian.org/archive/debian/{day}"
     by = {name.removesuffix("_proxy"): each for name, each in proxies().items()}
-    release = f"{url}/dists/{suite}/InRelease"
     try:
-        asked = requests.head(release, timeout=_SNAPSHOT_SECONDS, proxies=by)
+        asked = requests.head(f"{url}/dists/{suite}/InRelease", timeout=10.0, proxies=by)
     except requests.RequestException:
         return None
     # A moment between two states leads to the one before it.
@@ -95,7 +88,7 @@ def sources(suite: str) -> list[str]:
     lines = {
         f"deb {uri} {suite}{name.removeprefix(codename)} main": None
         for uri, name, component in (line.split("|") for line in targets.split())
-        if component == "main" and name in [f"{codename}{pocket}" for pocket in _POCKETS]
+        if component == "main" and name in {codename, f"{codename}-updates", f"{codename}-security"}
     }
     return list(lines)
 
@@ -134,12 +127,11 @@ def unpack(package: str, directory: Path) -> None:
         # As root apt would change to a user that may not write here, and warn about it.
         apt = ("apt-get", "--quiet", "--option=APT::Sandbox::User=root")
         ours = (*apt, f"--option=Dir::State::Lists={private}/lists")
-        call = partial(run, cwd=private, limit=_UNPACK_LIMIT)
+        call = partial(run, cwd=private, limit=300.0)
         if raised(partial(call, *apt, "download", package), CommandFailed) is not None:
             call(*ours, "update")
             call(*ours, "download", package)
-        archive = next(private.glob("*.deb"))
-        call("dpkg-deb", "--extract", str(archive), str(directory))
+        call("dpkg-deb", "--extract", str(next(private.glob("*.deb"))), str(directory))
 
 
 def _apt(name: str) -> str:

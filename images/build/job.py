@@ -25,7 +25,6 @@ from images.build.runner import BuildFailed, Runner, logins
 from images.build.spec import DIGITS, BuildSpec, digest_of
 from images.build.trainer import TRAINER, ImageSpec, trainer_of
 
-_TRAINER = re.compile(r"^\s*ARG\s+TRAINER\b", re.IGNORECASE | re.MULTILINE)
 _KEEPS_PROXY = re.compile(r"^\s*(ARG|ENV)\s.*_proxy\b", re.IGNORECASE | re.MULTILINE)
 DOCKERFILE = Path(__file__).with_name("requirements.Dockerfile")
 LISTED = "requirements.txt"
@@ -34,10 +33,6 @@ _ANOTHER_FILE = re.compile(
     r"-[rce]|--(?:requirement|constraint|editable)\b|\.{0,2}/|[^#]*@\s*file:|file:"
 )
 """https://pip.pypa.io/en/stable/reference/requirements-file-format/"""
-_HOW = (
-    "Correct the file and run `make up` again. torch and torchvision stay as they are: for others, "
-    "set the job's `torch` (docs/install.md#versions-of-torch)"
-)
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,7 @@ class JobImageSpec(BuildSpec):
         """Whether the Dockerfile uses the trainer's image, with `ARG TRAINER`."""
         # Instructions are ASCII; a comment may be in any encoding.
         text = (self.context / self.dockerfile).read_text(errors="replace")
-        return _TRAINER.search(text) is not None
+        return re.search(r"(?im)^\s*ARG\s+TRAINER\b", text) is not None
 
     @property
     def origin(self) -> str:
@@ -105,8 +100,7 @@ class JobImageSpec(BuildSpec):
 
     @property
     def version(self) -> str:
-        counted = f"{self.content_hash}\0{self.trainer}".encode()
-        return hashlib.sha256(counted).hexdigest()[:DIGITS]
+        return hashlib.sha256(f"{self.content_hash}\0{self.trainer}".encode()).hexdigest()[:DIGITS]
 
     @cached_property
     def _start(self) -> ImageSpec | None:
@@ -225,8 +219,11 @@ class RequirementsSpec(JobImageSpec):
         """Return it with pip's own reason, which is far down in the log, and with what to do."""
         why = pip.reason(log.read_text(errors="replace"))
         found = "" if why is None else f": {why}"
-        text = f"the packages of {self.path} can't be installed{found}\n{_HOW}.\n{failure}"
-        return BuildFailed(text)
+        return BuildFailed(
+            f"the packages of {self.path} can't be installed{found}\nCorrect the file and run "
+            "`make up` again. torch and torchvision stay as they are: for others, set the job's "
+            f"`torch` (docs/install.md#versions-of-torch).\n{failure}"
+        )
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
         """Put the file alone into the context."""

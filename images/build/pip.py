@@ -30,9 +30,6 @@ _CERTIFICATES = "/run/slipway-certificates.crt"
 _SETTINGS = "/etc/pip.conf"
 """Where pip looks first of all, on any Linux."""
 _REASONS = Path(__file__).with_name("pip_reasons.yaml")
-_END = 60_000
-"""Characters at the end of a log that have the reason; a compiler may print many more."""
-_LONGEST = 400
 _OF_DOCKER = re.compile(r"^#\d+ [\d.]+ ", re.MULTILINE)
 _COLLECTED = re.compile(r"^Collecting ([\w.-]+)", re.MULTILINE)
 _NOT_BUILT = re.compile(
@@ -106,12 +103,13 @@ def settings(listed: str) -> dict[str, str]:
 
 def reason(printed: str) -> str | None:
     """Return why pip failed, in one line, out of what it printed; None where that is not known."""
-    text, known = _OF_DOCKER.sub("", printed[-_END:]), read(_REASONS)
+    # The reason is at the end of the log; a compiler may print many more characters.
+    text, known = _OF_DOCKER.sub("", printed[-60_000:]), read(_REASONS)
     said = _kind(text, known["kinds"]) or _of_build(text, known["ofBuilds"])
     said = said or _kind(text, known["others"]) or ""
     for words, others in known["words"].items():
         said = said.replace(words, others)
-    return said[:_LONGEST] or None
+    return said[:400] or None
 
 
 def _kind(text: str, kinds: Iterable[Mapping[str, str]]) -> str | None:

@@ -34,8 +34,7 @@ class Program(Spec):
 
     @classmethod
     def from_inputs(cls, inputs: Mapping[str, Any]) -> "Program":
-        path = Path(inputs["path"])
-        return cls(inputs["name"], path, inputs["version"], inputs["entrypoint"])
+        return cls(inputs["name"], Path(inputs["path"]), inputs["version"], inputs["entrypoint"])
 
     @classmethod
     def from_tool(cls, tool: Tool, entrypoint: str) -> "Program":

@@ -16,16 +16,12 @@ PUSH_LIMIT = 3600.0
 HOLDING = LIMIT + 3 * PUSH_LIMIT
 """Seconds of the longest work that others wait for: a load, and a push by three commands."""
 _PAUSE = 1.0
-_TAIL_LINES = 30
-_STEP_LENGTH = 60
 BUSY = "sealing memfd copy: Device or resource busy"
 """What buildah and podman print, before anything has run, while the kernel still holds a page of
 the copy of themselves that they start a container from. It passes:
 https://github.com/containers/storage/blob/main/pkg/unshare/unshare.c"""
 ATTEMPTS = 3
 """How often a command that prints `BUSY` is started."""
-_MARKS = ("STEP ", "Step ", "#", "I: ")
-"""How buildah, docker (old and new builder) and mmdebstrap begin the lines that name a step."""
 
 
 class BuildFailed(Exception):
@@ -95,7 +91,7 @@ class Runner:
             self.log.write_bytes(self.log.read_bytes().replace(login.encode(), b"***"))
 
     def _failed(self, title: str, what: str) -> BuildFailed:
-        lines = [f"{title}: {what}. The end of its log:", *tail(self.log, lines=_TAIL_LINES)]
+        lines = [f"{title}: {what}. The end of its log:", *tail(self.log, lines=30)]
         return BuildFailed("\n".join([*lines, f"The whole log is {self.log}"]))
 
 
@@ -116,5 +112,6 @@ def _isolated() -> tuple[str, ...]:
 def _latest_step(log: Path, start: int) -> str:
     """Return the last line that names a step, of those at the end of a log; empty without one."""
     lines = (" ".join(line.split()) for line in tail(log, lines=200, start=start))
-    steps = [line for line in lines if line.startswith(_MARKS)]
-    return steps[-1][:_STEP_LENGTH] if steps else ""
+    # As buildah, docker (old and new builder) and mmdebstrap begin the lines that name a step.
+    steps = [line for line in lines if line.startswith(("STEP ", "Step ", "#", "I: "))]
+    return steps[-1][:60] if steps else ""

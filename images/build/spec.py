@@ -216,8 +216,7 @@ def workplace(name: str, reporter: Context) -> Iterator[tuple[Engine, Runner, Pa
         work.mkdir()
         try:
             variables = {"TMPDIR": str(work), **debian.proxies()}
-            log = cache_dir() / "logs" / f"image-{name}.log"
-            runner = Runner(log, reporter, variables)
+            runner = Runner(cache_dir() / "logs" / f"image-{name}.log", reporter, variables)
             yield engines.choose(images / "storage", work), runner, work
         finally:
             shutil.rmtree(work, ignore_errors=True)

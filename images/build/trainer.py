@@ -47,8 +47,7 @@ class ImageSpec(BuildSpec):
         name, context = inputs["name"], Path(inputs["context"])
         dockerfile, torch = inputs.get("dockerfile", DOCKERFILE), inputs.get("torch")
         like = (each.estimate for each in IMAGES if each.dockerfile == dockerfile)
-        estimate = next(like, cls.estimate)
-        return cls(name, context, datasets, dockerfile, torch, estimate)
+        return cls(name, context, datasets, dockerfile, torch, next(like, cls.estimate))
 
     @property
     def inputs(self) -> dict[str, Any]:

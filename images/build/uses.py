@@ -14,8 +14,6 @@ from pathlib import Path
 from core import files
 from core.paths import cache_dir
 
-_LIMIT = 120.0
-
 
 def place(image: str) -> Path:
     """Return where the uses of an image are, by the name of its archive without `.tar`."""
@@ -52,7 +50,7 @@ def remove_unused(but: str) -> list[str]:
 
 @contextmanager
 def _held() -> Iterator[Path]:
-    with files.locked(place("lock"), limit=_LIMIT, what="the uses of images"):
+    with files.locked(place("lock"), limit=120.0, what="the uses of images"):
         yield place("lock").parent
 
 

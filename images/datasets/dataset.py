@@ -20,7 +20,6 @@ DESCRIPTION = "DATASET"
 """The file that an image has beside a data set's own: what it is, as JSON."""
 CONNECT_LIMIT, READ_LIMIT, LIMIT = 5.0, 30.0, 1200.0
 """Seconds for a download: until a server answers, between two of its bytes, and in total."""
-_CHUNK = 1 << 20
 
 
 class NotAvailable(Exception):
@@ -182,7 +181,7 @@ def download(url: str, target: Path, reporter: Context) -> None:
             target.open("wb") as file,
         ):
             response.raise_for_status()
-            for chunk in response.iter_content(_CHUNK):
+            for chunk in response.iter_content(1 << 20):
                 file.write(chunk)
                 reporter.status(f"{url}: {file.tell() // 10**7 * 10} MB")
                 if reporter.cancelled.is_set():

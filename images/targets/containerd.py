@@ -21,9 +21,6 @@ from images.targets.unpacked import SUFFIX
 
 _ANSWER_LIMIT = 20.0
 _IMPORT_LIMIT = 600.0
-_LOCK_LIMIT = 300.0
-_ROOT = "containerd.io/gc.root"
-"""`ctr` gives it to what it makes, which containerd's garbage collector then never removes."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ class Node(Target):
         # Links end at a file system: where they can't be made, an image is unpacked each time.
         with (
             suppress(CommandFailed, TimeoutError),
-            files.locked(kept.with_name("unpacked.lock"), limit=_LOCK_LIMIT),
+            files.locked(kept.with_name("unpacked.lock"), limit=300.0),
         ):
             if not kept.exists():
                 self._keep(reference, kept)
@@ -95,9 +92,9 @@ class Node(Target):
                 with suppress(CommandFailed):
                     self._snapshots("remove", layer)
             raise
-        # From here on they go with the last image that needs them.
+        # Without the label of what `ctr` makes they go with the last image that needs them.
         for layer in made:
-            self._snapshots("label", layer, f"{_ROOT}=")
+            self._snapshots("label", layer, "containerd.io/gc.root=")
 
     def _keep(self, name: str, kept: Path) -> None:
         manifest = self._ctr("content", "get", str(self.digest(name)))

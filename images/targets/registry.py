@@ -37,7 +37,6 @@ LIMIT = 60.0
 """Seconds for one query with its retries: for a busy registry, or a lost connection."""
 _BUSY = frozenset({429, 500, 502, 503, 504})
 """Status codes after which a query is retried."""
-_REFUSED = frozenset({401, 403})
 _MANIFESTS = (
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.oci.image.manifest.v1+json",
@@ -134,7 +133,7 @@ class Registry(Target):
             problem = str(error)
         if problem is not None:
             raise TargetError(f"{self.server} has not answered within {LIMIT:.0f} s: {problem}")
-        if response.status_code in _REFUSED:
+        if response.status_code in {401, 403}:
             who = "anonymous requests" if self._login is None else "that login"
             raise TargetError(
                 f"{self.server} refuses {path} to {who} ({response.status_code}); {self._remedy}"
@@ -152,8 +151,7 @@ class Registry(Target):
             | retry_if_result(lambda response: response.status_code in _BUSY),
             retry_error_callback=lambda state: state.outcome and state.outcome.result(),
         )
-        accepted = {"Accept": ", ".join(_MANIFESTS), **headers}
-        return repeat(http.ask, method, url, headers=accepted)
+        return repeat(http.ask, method, url, headers={"Accept": ", ".join(_MANIFESTS), **headers})
 
     def _authorization(self, challenge: str, path: str) -> dict[str, str]:
         """Return the header that a challenge requires; empty when no credentials match."""

@@ -20,8 +20,6 @@ TARGETS: Mapping[str, Lazy] = {
     "registry": Lazy("images.targets.registry.Registry"),
 }
 """What makes each kind that is no cluster's own, from the map's other keys."""
-AFTER = "after"
-"""A key of any kind's map: an output, such as a registry's ID, of a resource to be waited for."""
 
 
 class TargetError(RuntimeError):
@@ -68,7 +66,8 @@ class Target(ABC):
 def target_of(target: Mapping[str, Any], kinds: Mapping[str, Lazy] = TARGETS) -> Target:
     """Return what a resource's input `target`, a map with a `kind` of these, stands for."""
     made = kinds[target["kind"]].load()
-    return cast("Target", made(**{key: target[key] for key in target.keys() - {"kind", AFTER}}))
+    # `after`, of any kind: an output, such as a registry's ID, of a resource to be waited for.
+    return cast("Target", made(**{key: target[key] for key in target.keys() - {"kind", "after"}}))
 
 
 def name_in(target: Any, reference: str) -> str | Placeholder:
@@ -80,8 +79,7 @@ def name_in(target: Any, reference: str) -> str | Placeholder:
 
 def repository(name: str) -> str:
     """Return `name` without its tag or its digest; a host's port is neither."""
-    plain = name.partition("@")[0]
-    head, slash, last = plain.rpartition("/")
+    head, slash, last = name.partition("@")[0].rpartition("/")
     return f"{head}{slash}{last.partition(':')[0]}"
 
 

@@ -21,7 +21,6 @@ from core.process import run
 
 SUFFIX = ".unpacked"
 REST = "image.tar"
-_LIMIT = 300.0
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
@@ -48,7 +47,7 @@ def directories(mounts: str) -> list[Path]:
 def link(source: Path, target: Path) -> None:
     """Link a directory's files to `target`; `CommandFailed` as between two file systems."""
     places = (str(source), str(target))
-    run("cp", "--archive", "--link", "--no-target-directory", *places, limit=_LIMIT)
+    run("cp", "--archive", "--link", "--no-target-directory", *places, limit=300.0)
 
 
 def write(target: Path, name: str, manifest: bytes, config: bytes) -> None:

@@ -15,7 +15,6 @@ from jobs.observe.progress import duration
 from jobs.plan import TrainingCost, shares
 
 _HOURS_OF_MONTH = 730
-_OLD = 365  # days
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
@@ -53,7 +52,7 @@ def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
         days = (today - source.date).days
         age = f" ({days * 12 // 365} months old: the prices of today may differ)"
         line = f"prices of {source.date} by {source.publisher}: {source.url}"
-        lines.append(f"{line}{age if days > _OLD else ''}")
+        lines.append(f"{line}{age if days > 365 else ''}")
     if table.not_included and sources:
         lines.append(f"not included: {', '.join(table.not_included)}")
     return "\n  ".join(lines)

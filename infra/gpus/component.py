@@ -32,8 +32,8 @@ def provide_gpus(
     if pool.device_plugin:
         image = cluster.images.get(PLUGIN, DEVICE_PLUGIN)
         # Out of a private registry where that has it.
-        pull = cluster.pull_secret if image in cluster.mirrors else None
-        manifests = device_plugin(pool, cluster.mirrors.get(image, image), pull)
+        login = cluster.pull_secret if image in cluster.mirrors else None
+        manifests = device_plugin(pool, cluster.mirrors.get(image, image), login)
     made = [*after]
     for manifest in manifests:
         made.append(declare(manifest, ResourceOptions(parent=parent, depends_on=[*made])))

@@ -24,7 +24,6 @@ Object = Mapping[str, Any]
 NODES_SECONDS = 600
 """How long existing nodes may take to offer their GPUs: drivers and images are large."""
 LIMIT_SECONDS = 5  # of a request
-_LOG_LINES = 30
 _NO_DRIVER = re.compile(
     r"NVML|ERROR_LIBRARY_NOT_FOUND|ERROR_DRIVER_NOT_LOADED|libnvidia-ml|Incompatible strategy"
     r"|version mismatch",
@@ -143,7 +142,7 @@ def _items(api: ApiClient, path: str, **query: str) -> list[Object]:
 def _log(api: ApiClient, pod: str) -> list[str]:
     """Return the end of a pod's log, or of that before its restart where it has none yet."""
     for previous in ("false", "true"):
-        query = {"tailLines": str(_LOG_LINES), "previous": previous}
+        query = {"tailLines": "30", "previous": previous}
         with suppress(ApiException):
             text = send(api, Request("GET", f"{pod}/log", query), limit=LIMIT_SECONDS).data
             if lines := text.decode(errors="replace").splitlines():

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from clusters.cluster import PullSecret
+from clusters.cluster import REGISTRY_LOGIN
 from clusters.image_registry import pull_secret
 from clusters.nodes import GpuPool
 from core.manifests import Manifest, rendered
@@ -17,7 +17,7 @@ PLUGIN = "nvidia-device-plugin"  # the DaemonSet's name, and the plugin's image 
 _POOL = TypeAdapter(GpuPool)
 
 
-def device_plugin(pool: GpuPool, image: str, pull: PullSecret | None = None) -> list[Manifest]:
+def device_plugin(pool: GpuPool, image: str, login: str | None = None) -> list[Manifest]:
     """Return the plugin's namespace, the Secret with which nodes pull it, if any, and DaemonSet."""
     namespace, daemon_set = rendered(Path(__file__).with_name("device-plugin.yaml"))
     pod = daemon_set["spec"]["template"]["spec"]
@@ -28,10 +28,10 @@ def device_plugin(pool: GpuPool, image: str, pull: PullSecret | None = None) -> 
     # which it looks only once. Without labels it would restart endlessly on nodes without a GPU.
     env = [{"name": "FAIL_ON_INIT_ERROR", "value": "true" if pool.labels else "false"}]
     pod["containers"][0] |= {"image": image, "env": env}
-    if pull is None:
+    if login is None:
         return [namespace, daemon_set]
-    pod["imagePullSecrets"] = [{"name": pull.name}]
-    return [namespace, pull_secret(NAMESPACE, pull), daemon_set]
+    pod["imagePullSecrets"] = [{"name": REGISTRY_LOGIN}]
+    return [namespace, pull_secret(NAMESPACE, login), daemon_set]
 
 
 def facts(pool: GpuPool) -> dict[str, Any]:

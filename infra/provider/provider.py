@@ -18,7 +18,6 @@ from infra.provider.engine import EngineContext, plain_map, wrap_map
 
 SCHEMA = CHECKOUT / "sdk/schema.json"
 """What other people's programs may use; `python -m tests.docs.schemas` writes it."""
-_CONSTRUCT = Lazy("infra.component.construct")
 
 
 class SlipwayProvider(protocol.Provider):
@@ -119,7 +118,7 @@ class SlipwayProvider(protocol.Provider):
     async def construct(self, request: protocol.ConstructRequest) -> protocol.ConstructResponse:
         if request.resource_type != tokens.TRAINING:
             raise LookupError(f"no component {request.resource_type!r}; there is {tokens.TRAINING}")
-        make = await asyncio.to_thread(_CONSTRUCT.load)
+        make = await asyncio.to_thread(Lazy("infra.component.construct").load)
         made: protocol.ConstructResponse = await make(request)
         return made
 

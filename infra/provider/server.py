@@ -29,12 +29,8 @@ from infra.provider.engine import complete
 
 # A message holds a complete resource; the engine sends up to this many bytes and so do we.
 _MESSAGE_LIMIT = 400 << 20
-_PARALLEL_RESOURCES = 64
 _LOST = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-_LOOKS = 3
-_ESTABLISHED = "01"
-"""A socket that its process has closed has no owner, which these tables show as root's."""
 
 
 class Servicer(ProviderServicer):
@@ -118,7 +114,7 @@ def serve(
     provider = make(engine_pb2_grpc.EngineStub(channel))
 
     async def run() -> None:
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_PARALLEL_RESOURCES))
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))
         server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", _MESSAGE_LIMIT),
@@ -154,7 +150,7 @@ def is_trusted(peer: str) -> bool:
     address, _, port = place.rpartition(":")
     # The kernel does not show a table in one piece: where connections come and go, one that stays
     # may be missing from it.
-    looks = (set(_owners(address, int(port))) for _ in range(_LOOKS if kind == "ipv4" else 0))
+    looks = (set(_owners(address, int(port))) for _ in range(3 if kind == "ipv4" else 0))
     owners = next(filter(None, looks), set())
     # Several where the port has connections elsewhere, too: one of another user's may be the peer.
     return bool(owners) and owners <= {0, os.geteuid()}
@@ -167,5 +163,6 @@ def _owners(address: str, port: int) -> Iterator[int]:
     for table in _TABLES:
         for line in table.read_text().splitlines()[1:]:
             fields = line.split()
-            if fields[1].endswith(local) and fields[3] == _ESTABLISHED:
+            # 01: established. What its process has closed has no owner, and is shown as root's.
+            if fields[1].endswith(local) and fields[3] == "01":
                 yield int(fields[7])

@@ -53,8 +53,7 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
     namespace, target = cluster.namespace, cluster.image_target
     has_database = settings.database == "postgresql"
     kubeconfig: Output[str] = Output.secret(cluster.kubeconfig)
-    image = declared(MLFLOW, target).reference
-    objects = server(namespace, image, has_database=has_database)
+    objects = server(namespace, declared(MLFLOW, target).reference, has_database=has_database)
     needed: list[pulumi.Resource] = [
         Claim(each, kubeconfig=kubeconfig, after=after)
         for each in claims(namespace, settings.size, storage_class, has_database=has_database)
@@ -85,10 +84,8 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
 
 def server(namespace: str, image: pulumi.Input[str], *, has_database: bool) -> list[Manifest]:
     """Return the Service and the Deployment of MLflow, with SQLite or with a database beside it."""
-    port = str(PORT)
-    *objects, databases = _rendered("mlflow", namespace, image, MLFLOW_REQUESTS, port=port)
-    environment = _container(objects)["env"]
-    environment += databases["postgresql" if has_database else "sqlite"]
+    *objects, databases = _rendered("mlflow", namespace, image, MLFLOW_REQUESTS, port=str(PORT))
+    _container(objects)["env"] += databases["postgresql" if has_database else "sqlite"]
     return objects
 
 

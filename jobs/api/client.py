@@ -29,7 +29,6 @@ Unreachable = urllib3.exceptions.HTTPError
 """What the client raises when no answer came."""
 
 _STAND_IN = Path(__file__).with_name("stand_in.yaml")
-_BRIEF_SECONDS = 5  # for a request that need not be answered
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
 
@@ -86,7 +85,7 @@ class JobApi:
         request = Request("POST", self._jobs, {"dryRun": "All"}, manifest)
         # A job of that name is no refusal: it is looked up once all who judge agree.
         # https://github.com/kubernetes/apiserver/blob/v0.34.4/pkg/registry/generic/registry/store.go
-        kube.ask(self.client, request, limit=_BRIEF_SECONDS, settled=409)
+        kube.ask(self.client, request, limit=5, settled=409)
 
     def patch(self, change: Object, pod: str | None = None) -> None:
         """Merge `change` into the job, or into one pod; nothing happens when it does not exist."""

@@ -11,8 +11,6 @@ from jobs.api.lines import LONGEST, Line
 
 LIMIT = (5, 20)
 """Seconds to connect, and until the next byte."""
-_LOG_LIMIT = (5, 30)
-_WATCH_LIMIT = (5, 35)
 _WATCH_SECONDS = 30
 
 
@@ -24,7 +22,7 @@ def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Itera
         urllib3.exceptions.HTTPError: no answer, or none any more.
     """
     request = kube.Request("GET", path, {**options, "timestamps": "true"})
-    answer = kube.send(client, request, limit=_LOG_LIMIT)
+    answer = kube.send(client, request, limit=(5, 30))
     try:
         yield []
         rest = bytearray()
@@ -55,7 +53,7 @@ def watch(client: ApiClient, path: str, query: Mapping[str, str]) -> Iterator[li
     }
     changed = kube.Request("GET", path, {**query, **since})
     stream = Watch().stream(  # type: ignore[no-untyped-call]
-        lambda **_: kube.send(client, changed, limit=_WATCH_LIMIT),
+        lambda **_: kube.send(client, changed, limit=(5, 35)),
         timeout_seconds=_WATCH_SECONDS,
     )
     for change in stream:

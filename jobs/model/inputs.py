@@ -24,8 +24,6 @@ InputVolumes = Mapping[str, Mapping[str, str]]
 and the `mountPath` that the other job has it at."""
 CACHE_MOUNT = {"name": DATA_CACHE, "mountPath": CACHED_DATA}
 """Where a container finds the cache."""
-_CACHE_SIZE = "20Gi"
-"""Of the cache's claim. Where a storage class keeps to it, larger data need a volume of the job."""
 
 
 def environment(job: TrainingJob) -> dict[str, str]:
@@ -89,7 +87,8 @@ def needs_cache(job: TrainingJob) -> bool:
 
 def cache_claim(namespace: str) -> Manifest:
     """Return the claim of the cache; it goes when no job needs it."""
-    return claim(DATA_CACHE, namespace, _CACHE_SIZE)
+    # Where a storage class keeps to that, larger data need a volume of the job.
+    return claim(DATA_CACHE, namespace, "20Gi")
 
 
 def other_volumes(

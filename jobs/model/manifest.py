@@ -75,13 +75,12 @@ def manifest(
 
 def checkpoint_key(submission: Submission) -> str:
     """Return the name of a program's checkpoints: of its arguments and inputs, not its replicas."""
-    parts = ("image", "command", "args", "env")
     # A job that was renamed goes on: variables and hosts have its first name.
     submission = replace(submission, job=replace(submission.job, name=submission.job.origin))
     first = share(submission.job, next(iter(roles(submission.job))))
     program_of = {
         "containers": [
-            {part: container.get(part) for part in parts}
+            {part: container.get(part) for part in ("image", "command", "args", "env")}
             for container in (_container(submission, first), *_fetching(submission, first))
         ],
         "files": [] if submission.script is None else [submission.script["name"]],

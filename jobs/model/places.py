@@ -32,12 +32,8 @@ if TYPE_CHECKING:
 
 Map = Mapping[str, Any]
 VOLUME_URL = f"file://{KEPT_DIRECTORY}"
-_SECONDS_TO_STOP = 10
-"""Between SIGTERM and SIGKILL: Python as process 1 ignores SIGTERM, so a stop takes all of it."""
 _SECONDS_TO_COPY_OUT = 60
-"""The same where what a program leaves is to be copied."""
-_SECONDS_TO_WRITE = 30
-"""The step at hand ends in that time, and its state is written."""
+"""Between SIGTERM and SIGKILL, where what a program leaves is to be copied."""
 _TRACKING = "SLIPWAY_TRACKING"
 
 
@@ -60,7 +56,8 @@ def prepare(
     may_be_rank_0 = role == "Master" or job.elastic is not None
     variables = _declared(job, may_be_rank_0=may_be_rank_0)
     needs_volume = False
-    seconds = _SECONDS_TO_STOP if job.outputs is None else _SECONDS_TO_COPY_OUT
+    # Python as process 1 ignores SIGTERM, so a stop takes all of it.
+    seconds = 10 if job.outputs is None else _SECONDS_TO_COPY_OUT
     if job.checkpoint is not None and (url := checkpoints_url(job, place)) is not None:
         folder, is_store = f"checkpoints/{job.origin}/{key}", url != VOLUME_URL
         stack = None if job.checkpoint.url is None else submission.stack
@@ -76,7 +73,8 @@ def prepare(
                 # Until November 2026 all stacks had this one.
                 variables["SLIPWAY_CHECKPOINT_URL_BEFORE"] = f"{url.rstrip('/')}/{folder}"
         needs_volume = not is_store
-        seconds = max(_SECONDS_TO_COPY_OUT if is_store else _SECONDS_TO_WRITE, seconds)
+        # The step at hand ends in that time, and its state is written.
+        seconds = max(_SECONDS_TO_COPY_OUT if is_store else 30, seconds)
     kept = outputs_url(place, job.origin, job.outputs)
     if kept is not None and may_be_rank_0:
         variables["SLIPWAY_KEPT"] = kept

@@ -24,7 +24,6 @@ JOB_NAME_LABEL = "training.kubeflow.org/job-name"
 """The operator puts it on a job's pods and services."""
 TYPE_LABEL = "training.kubeflow.org/replica-type"
 INDEX_LABEL = "training.kubeflow.org/replica-index"
-_BACKSTOP_SECONDS = 120
 DEADLINE = "active longer than specified deadline"
 """A part of the message of the condition Failed when it is about the job's deadline:
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go"""
@@ -92,7 +91,7 @@ def document(
             "cleanPodPolicy": job.clean_pod_policy,
             "backoffLimit": job.max_restarts,
             # `pulumi up` ends a run at its timeout; this stops one that no `up` waits for.
-            "activeDeadlineSeconds": job.timeout + _BACKSTOP_SECONDS,
+            "activeDeadlineSeconds": job.timeout + 120,
             **({} if ttl is None else {"ttlSecondsAfterFinished": ttl}),
         },
         # The operator's own default is "auto", which torchrun takes for the node's cores.

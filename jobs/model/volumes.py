@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from jobs.model.job import TrainingJob
     from jobs.model.program import Share
 
-_READABLE_AND_EXECUTABLE = 0o555
-_LONGEST_KEY = 200
 _TEXT = re.compile("[\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
 """Matches what the YAML by which pulumi-kubernetes sends a text leaves as it is."""
 
@@ -57,7 +55,7 @@ class Script:
         """Each path by its key in the ConfigMap: keys know no folders."""
         items: dict[str, str] = {}
         for path in sorted(self.files):
-            plain = re.sub(r"[^-._a-zA-Z0-9]", "_", path)[-_LONGEST_KEY:]
+            plain = re.sub(r"[^-._a-zA-Z0-9]", "_", path)[-200:]
             number = sum(key == plain or key.startswith(f"{plain}.") for key in items)
             items[f"{plain}.{number}" if plain in items else plain] = path
         return items
@@ -102,7 +100,7 @@ def pod_volumes(
     }
     if script is not None:
         items = [{"key": key, "path": path} for key, path in sorted(script["items"].items())]
-        files = {"name": script["name"], "items": items, "defaultMode": _READABLE_AND_EXECUTABLE}
+        files = {"name": script["name"], "items": items, "defaultMode": 0o555}
         own["script"] = {"configMap": files}
     for name, volume in job.volumes.items():
         if (most := volume.empty_dir) is None:

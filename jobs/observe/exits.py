@@ -18,9 +18,6 @@ from slipway.uncaught import FRAME, in_text, relevant
 SIGNS = read(Path(__file__).with_name("signs.yaml"))
 """What is reported of runs that do not succeed, by what it means."""
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|NotFound)(?:: .*)?")
-_LITTLE_SECONDS = 10
-"""Of CPU time, over all ranks."""
-_TAIL_LINES, _LONGEST_EXCEPTION = 10, 200
 _PEER_HAS_GONE = re.compile("|".join(SIGNS["peerHasGone"]), re.IGNORECASE)
 
 
@@ -70,7 +67,7 @@ class Exit:
         line = next(filter(None, map(str.strip, str(known.get("error", "")).splitlines())), "")
         if not line or line.startswith("the program "):  # the launcher's, of its exit code
             return None
-        shown, at = line[:_LONGEST_EXCEPTION], known.get("at")
+        shown, at = line[:200], known.get("at")
         return f"{shown}, {at}" if at else shown
 
     @property
@@ -92,7 +89,7 @@ class Exit:
     @cached_property
     def _raised(self) -> dict[str, Any]:
         """The last traceback in that text, as a program records it; else an error at its end."""
-        tail = reversed(self._text.splitlines()[-_TAIL_LINES:])
+        tail = reversed(self._text.splitlines()[-10:])
         errors = (each for each in tail if _EXCEPTION.fullmatch(each.rstrip()))
         return in_text(self._text) or {"error": next(errors, "")}
 
@@ -114,7 +111,7 @@ def remarks(ends: Mapping[str, Exit | None], found: RunResult) -> Iterator[str]:
     used = [figure(report.get("cpu_seconds")) for report in reports.values()]
     seconds = sum(each or 0 for each in used)
     is_silent = None not in used and not (found.metrics or found.files)
-    if is_silent and seconds < _LITTLE_SECONDS:
+    if is_silent and seconds < 10:  # of CPU time, over all ranks
         yield (
             f"it succeeded with {seconds:.1f} s of CPU time and left neither a number nor a file. "
             "If it was to train, see whether its file only defines functions, or ends early"

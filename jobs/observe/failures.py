@@ -16,9 +16,6 @@ from jobs.observe.replica import Replica
 
 _BURST = timedelta(seconds=10)  # between failures of one cause; kubelets report full seconds
 _TERMINATED = 128 + signal.SIGTERM
-_LOST = frozenset({"NodeLost", "NodeShutdown", "Shutdown"})
-"""`status.reason` of older clusters, and of nodes that can't set the condition."""
-_SOON = timedelta(seconds=60)
 
 
 class Origin(IntEnum):
@@ -117,7 +114,7 @@ class Disruption:
         if cause.exit.out_of_memory:
             return False
         follows = cause.replica.uid == self.pod or cause.origin is Origin.PEER
-        return follows or timedelta(0) <= cause.finished - self.at <= _SOON
+        return follows or timedelta(0) <= cause.finished - self.at <= timedelta(seconds=60)
 
 
 def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruption | None:
@@ -128,7 +125,8 @@ def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruptio
         what = SIGNS["disruptions"].get(found.get("reason", ""), "was taken away")
         detail = ": ".join(filter(None, (found.get("reason"), found.get("message"))))
         return _of(pod, f"pod {name} {what} ({detail})", found.get("lastTransitionTime"))
-    if status.get("reason") in _LOST:
+    # Of older clusters, and of nodes that can't set the condition.
+    if status.get("reason") in {"NodeLost", "NodeShutdown", "Shutdown"}:
         return _of(pod, f"pod {name} was lost ({status['reason']}: {status.get('message', '')})")
     if is_running and "deletionTimestamp" in pod["metadata"]:
         return _of(pod, f"pod {name} was deleted while its program ran")

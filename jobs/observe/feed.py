@@ -19,7 +19,6 @@ from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
 from jobs.records.recording import Recording
 
-_PAUSE_SECONDS = 1.0
 See = Callable[[Any], None]
 
 
@@ -119,4 +118,4 @@ class Feed:
                         break
             except Exception as error:  # noqa: BLE001 - see `failed`
                 self.follower.failed(error)
-                self._closed.wait(_PAUSE_SECONDS)
+                self._closed.wait(1.0)

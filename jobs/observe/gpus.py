@@ -26,7 +26,6 @@ METRIC = "DCGM_FI_DEV_GPU_UTIL"
 """Per cent of the time in which a kernel ran on the GPU:
 https://docs.nvidia.com/deploy/nvml-api/structnvmlUtilization__t.html"""
 _SAMPLE = re.compile(rf"^{METRIC}{{(.*)}}\s+(\d[\d.eE+-]*)", re.MULTILINE)  # not NaN or +Inf
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _MOST = 100.0  # what is not known is a huge number to DCGM
 
 Gpu = tuple[str, str]
@@ -39,7 +38,6 @@ https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-dcgm-exporter/0800
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/registry/core/pod/strategy.go
 _METRICS = "/api/v1/namespaces/{namespace}/pods/{name}/proxy/metrics"
 _MOST_BYTES = 1 << 24  # an exporter of eight GPUs reports a hundredth of that
-_ANSWER_SECONDS = 5  # nothing is tried again before the next look
 LOOK_SECONDS = 30.0
 _MOST_SECONDS = 20.0  # for all requests of one look: those without an answer use up their limits
 PATIENCE_SECONDS = 300.0
@@ -57,7 +55,7 @@ def utilization(metrics: str, namespace: str) -> dict[Gpu, float]:
     """
     found = {}
     for sample in _SAMPLE.finditer(metrics):
-        labels = dict(_LABEL.findall(sample[1]))
+        labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', sample[1]))
         value = float(sample[2])
         if labels.get("namespace") == namespace and "pod" in labels and value <= _MOST:
             found[labels["pod"], labels.get("UUID") or labels.get("gpu", "")] = value
@@ -179,6 +177,5 @@ class GpuMeter:
         return at, measured, None
 
     def _answer(self, path: str, **query: str) -> str:
-        request = Request("GET", path, query)
-        with kube.send(self.api.client, request, limit=_ANSWER_SECONDS) as answer:
+        with kube.send(self.api.client, Request("GET", path, query), limit=5) as answer:
             return answer.read(_MOST_BYTES).decode(errors="replace")

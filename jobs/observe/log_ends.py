@@ -12,10 +12,8 @@ from jobs.records.archive import Run
 from jobs.records.events import Event, events_of
 
 _STACKS = 20  # of so many ranks: when all of 1,000 hang, the rest are alike
-_FRAMES = 6
 # https://docs.python.org/3/library/faulthandler.html
 _BEGINS = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
-_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)$')
 # Of gloo, whose calls return when all have taken part; DDP's are in the engine that runs backward.
 _WAITS = re.compile(r"/torch/(?:distributed/|autograd/graph\.py)")
 
@@ -44,8 +42,7 @@ class LogEnds:
         cause = self.run.cause
         if cause is None:
             return []
-        number = cause.replica.number
-        same = [each for each in self.run.failures if each.replica.number == number]
+        same = [each for each in self.run.failures if each.replica.number == cause.replica.number]
         before = [each for each in same if each.finished < cause.finished]
         return self._of(before[-1]) if before else []
 
@@ -93,11 +90,11 @@ def stack_frames(lines: Sequence[str]) -> list[str]:
     starts = _starts(lines)
     frames: list[str] = []
     for line in lines[starts[-1] + 1 :] if starts else ():
-        found = _FRAME.search(line)
+        found = re.search(r'  File "(.*)", line (\d+) in (.*)$', line)
         if found is None:
             break
         frames.append("{}:{} in {}".format(*found.groups()))
-    return frames[:_FRAMES]
+    return frames[:6]
 
 
 def before_stacks(lines: list[str]) -> list[str]:

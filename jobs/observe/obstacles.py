@@ -24,15 +24,10 @@ from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 
 _EVENTS_SECONDS = 2.0
-_PLACING_SECONDS = 20.0
-"""So long a volume may be bound, or pods that are being deleted may still take their room."""
-_ROOM_SECONDS = 10.0
-_NODES_SECONDS = 5.0
 _REFUSED = ("is forbidden", "denied the request", "is invalid")
 
 Amounts = dict[str, Decimal]
 _BYTES = frozenset({"memory", "ephemeral-storage"})
-_OVER_QUOTA = re.compile(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)")
 
 
 @dataclass
@@ -57,7 +52,7 @@ class Obstacles:
                 with suppress(ApiException, Unreachable):
                     run.queued = queued(self.api.workloads(run.uid))
             return
-        if now - self._nodes_at >= _NODES_SECONDS:
+        if now - self._nodes_at >= 5.0:
             self._nodes_at = now
             self.see_nodes()
         self._lead_on()
@@ -66,14 +61,15 @@ class Obstacles:
         self._events_at = now
         events = self._events()
         see_events(run, events)
-        for warning in warnings(self._lasting(events, _PLACING_SECONDS)):
+        # So long a volume may be bound, or pods that are being deleted may still take their room.
+        for warning in warnings(self._lasting(events, 20.0)):
             self.warn(warning)
         if run.pulls is not None and run.refused_pulls:
             self.warn(f"{run.refused_pulls[0]}: {run.pulls.advice}")
         if run.growth is not None and not run.growth.coming:
             self.warn(cloud_reports.explained(str(run.growth)))
         waiting = [each for each in run.replicas.values() if each.unschedulable is not None]
-        if waiting and now - self._room_at >= _ROOM_SECONDS:
+        if waiting and now - self._room_at >= 10.0:
             self._room_at = now
             # An account that may only submit sees the scheduler's events all the same.
             with suppress(ApiException, Unreachable):
@@ -177,7 +173,7 @@ def never_fits(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> st
 
 def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
     """Return whether a pod fits the quota it is refused for beside the job's own `pods` alone."""
-    found = _OVER_QUOTA.search(refusal)
+    found = re.search(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)", refusal)
     if found is None:
         return False
     requested, limited = (

@@ -1,37 +1,31 @@
 """Makes a run's result, and says why it did not succeed and what to do about that. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.fitting import fitting
 from jobs.api.lines import moment
 from jobs.model import pytorchjob
 from jobs.model.pytorchjob import Topology, run_of
 from jobs.observe.exits import SIGNS, Exit
+from jobs.observe.log_ends import LogEnds
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 from jobs.records.events import figure, numbers
 from jobs.result import FIGURES, End, FailureDetails, RunResult, TrainingReport
 from slipway.worlds import apart
 
-if TYPE_CHECKING:
-    from jobs.observe.log_ends import LogEnds
-
 _FROM_RANK_0 = {each.name for each in fields(TrainingReport)}
 _KNOWN = _FROM_RANK_0 | {
     *("rank", "world_size", "samples_seen", "total_samples_seen", "duration_seconds", "cpu_seconds")
 }
 """What a summary says besides figures."""
-_MOST_EPOCHS, _MOST_HISTORIES = 1000, 100
 _LOG_LINES = 30
 _CHAIN = re.compile("direct cause of the following exception|During handling of the above")
 _OF_A_FILE = ("url", "sha256", "bytes")
-_EVENTS = 10
 
 
 def result(
@@ -132,8 +126,8 @@ def _histories(message: Mapping[str, Any]) -> dict[str, list[float]]:
     own = message.get("epoch_metrics")
     every = {"accuracy": message.get("epoch_accuracies"), **(own if isinstance(own, dict) else {})}
     found = {
-        name: [value for text in values[-_MOST_EPOCHS:] if (value := figure(text)) is not None]
-        for name, values in list(every.items())[:_MOST_HISTORIES]
+        name: [value for text in values[-1000:] if (value := figure(text)) is not None]
+        for name, values in list(every.items())[:100]
         if isinstance(values, list)
     }
     return {name: values for name, values in found.items() if values}
@@ -179,7 +173,7 @@ def details(
         followers=run.followers or None,
         previous_log=logs.before()[-_LOG_LINES:] or None,
         log=logs.relevant()[-_LOG_LINES:],
-        events=warnings(events)[-_EVENTS:],
+        events=warnings(events)[-10:],
         advice=f"{_advice(end, run, silent)}, then {again}",
     )
 

@@ -7,11 +7,6 @@ from statistics import median
 from jobs.records.events import event_in, numbers
 from slipway.pace import OWN
 
-_EVENT = '"event": "pace"'
-_TIMES = 1.5
-_SHARE = 0.1
-"""Of a step: for so long at least the others wait. Other differences are of no account."""
-
 
 @dataclass
 class Paces:
@@ -25,7 +20,7 @@ class Paces:
 
     def see(self, line: str) -> None:
         """Take in a line of any rank's log; it may report its pace."""
-        if _EVENT not in line:
+        if '"event": "pace"' not in line:
             return
         event = event_in(line)
         rank, parts = event.get("rank"), numbers(event.get("seconds_in"))
@@ -45,7 +40,8 @@ class Paces:
         others = median(own[each] for each in own if each != rank)
         waited_for = own[rank] - others
         self.now.discard(rank)
-        if own[rank] >= _TIMES * others and waited_for >= _SHARE * sum(parts.values()):
+        # For so long of a step the others wait at least. Other differences are of no account.
+        if own[rank] >= 1.5 * others and waited_for >= 0.1 * sum(parts.values()):
             self.now.add(rank)
             where = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in parts.items())
             text = f"slower than the others, which wait {waited_for:.3g} s in each step: {where}"

@@ -10,8 +10,6 @@ from jobs.records.events import event_in, figure, numbers
 
 _LONGEST_LINE = 80
 _TRAINS = frozenset({"step", "epoch", "metrics"})  # events of a training that goes on
-_SHOWN = 3  # of figures of other names
-_MOST_WARNINGS = 10
 
 
 @dataclass
@@ -69,7 +67,7 @@ class Progress:
             self._line = ", ".join(_shown(numbers(event.get("metrics")))) or self._line
         elif event.get("event") == "resumed":
             self.resumed = _count(event.get("step"))
-        elif event.get("event") == "warning" and len(self.warnings) < _MOST_WARNINGS:
+        elif event.get("event") == "warning" and len(self.warnings) < 10:
             self.warnings.append(str(event.get("warning")))
         elif "event" not in event:
             # A progress bar draws itself again after a carriage return.
@@ -135,7 +133,7 @@ class Progress:
 def _shown(figures: Mapping[str, float]) -> list[str]:
     return [
         f"{_cut(' '.join(printable(name).split()))} {value:.6g}"
-        for name, value in list(figures.items())[:_SHOWN]
+        for name, value in list(figures.items())[:3]
     ]
 
 

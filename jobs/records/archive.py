@@ -33,8 +33,6 @@ ABOUT = "run.json"
 COMPLETE = "complete"
 NOTE = "#"
 _NAME = re.compile("[0-9]{1,9}-")
-_TAIL = 4 * LONGEST
-"""Bytes at the end of a log that contain a complete line, though each of its own became three."""
 INTERRUPTED = "interrupted"
 """What the end of a run that Ctrl-C deleted is about."""
 _MOST_ENTRIES = 5000
@@ -76,7 +74,8 @@ class Log:
     def cursor(self) -> Cursor:
         """Return how far the container's log was read to get this."""
         cursor = Cursor()
-        cursor.see(self.lines(tail=_TAIL))
+        # These bytes contain a complete line, though each of its own became three.
+        cursor.see(self.lines(tail=4 * LONGEST))
         return cursor
 
 

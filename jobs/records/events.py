@@ -21,8 +21,6 @@ _TYPES = {
     **dict.fromkeys(("metrics", "seconds_in", "summary"), (dict,)),
 }
 _SECONDS = 60.0
-_TAIL = 4 * 2**20
-_LONGEST = 4096
 _PLACES = {"epoch", "step"}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _WORD = r"[A-Za-z_][\w./-]{0,40}"
@@ -93,10 +91,10 @@ def likeness(kept: Run, name: str) -> str:
     """Return what was printed last that a figure's name may mean, and what to add to have it."""
     seen: dict[str, re.Match[str]] = {}
     log = _log(kept)
-    for line in () if log is None else log.lines(_TAIL):
+    for line in () if log is None else log.lines(4 * 2**20):
         if "event" in event_in(line.text):  # in which no pattern is looked for
             continue
-        drawn = printable(line.text.replace("\r", "\n"))[-_LONGEST:]
+        drawn = printable(line.text.replace("\r", "\n"))[-4096:]
         seen |= {_plain(match[1]): match for match in _LABELLED.finditer(drawn)}
     wanted = _plain(name)
     near = [each for each in seen if wanted in each] or [each for each in seen if each in wanted]

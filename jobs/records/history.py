@@ -23,7 +23,6 @@ from slipway.termination import read
 
 MOST = 200
 """Runs of a job that are remembered: the latest."""
-_READING_SECONDS = 10.0
 
 
 def mean(values: Collection[float]) -> float:
@@ -33,7 +32,6 @@ def mean(values: Collection[float]) -> float:
 
 _MERGES: Mapping[str, Callable[[Sequence[float]], float]]
 _MERGES = {"loss": mean, "accuracy": mean, "seconds": mean, "samples_per_second": sum}
-_GIT_SECONDS = 5.0
 _STATUS = ("git", "--no-optional-locks", "status", "--porcelain=v2", "--branch")
 _COMMIT = "# branch.oid "
 
@@ -71,7 +69,7 @@ class History:
         if (record := self.find(run_id)) is not None:
             curve: list[dict[str, Any]] = []
             with suppress(Exception):  # whatever its programs printed, the run has ended
-                curve = epochs(self.archive.run(run_id), _READING_SECONDS)
+                curve = epochs(self.archive.run(run_id), limit_seconds=10.0)
             self._save(replace(record, result=result, epochs=curve))
 
     def find(self, run_id: str) -> Record | None:
@@ -177,7 +175,7 @@ def provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
 def revision(directory: Path) -> str | None:
     """Return the commit of a directory; None where it has none, or git does not answer in time."""
     try:
-        lines = run(*_STATUS, cwd=directory, limit=_GIT_SECONDS).splitlines()
+        lines = run(*_STATUS, cwd=directory, limit=5.0).splitlines()
     except (CommandFailed, OSError):
         return None
     commits = [line.removeprefix(_COMMIT) for line in lines if line.startswith(_COMMIT)]

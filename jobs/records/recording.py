@@ -17,7 +17,6 @@ from jobs.records.archive import COMPLETE, NOTE, Run, open_private
 _LOG_BYTES = 64 * 2**20
 _RUN_BYTES = 2 * 2**30
 _LOCK_SECONDS = 10.0
-_BLOCK = 2**20
 T = TypeVar("T")
 
 
@@ -91,7 +90,7 @@ class Recording:
             full.readline()
             note = f"{NOTE} lines before these were dropped: the log grew over {self.limit} bytes\n"
             kept.write(note.encode())
-            shutil.copyfileobj(full, kept, _BLOCK)
+            shutil.copyfileobj(full, kept, 2**20)
         shorter.replace(path)
 
     def _attempt(self, step: Callable[[], T]) -> T | None:

@@ -18,7 +18,6 @@ from core.manifests import MADE_BY
 from core.wait import NotYet, until
 from jobs.api.client import Unreachable
 
-_LIMIT = (5.0, 20.0)
 _SECONDS = 60
 _FIXED = ("metadata.namespace", "spec.accessModes", "spec.storageClassName")
 """The places of a claim that Kubernetes never changes."""
@@ -111,7 +110,7 @@ def _ask(
     if method != "POST":
         path, settled = f"{path}/{metadata['name']}", HTTPStatus.NOT_FOUND
     try:
-        return kube.ask(api, Request(method, path, body=body), limit=_LIMIT, settled=settled)
+        return kube.ask(api, Request(method, path, body=body), limit=(5.0, 20.0), settled=settled)
     except ApiException as error:
         if error.status == HTTPStatus.CONFLICT or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise NotYet(kube.api_message(error)) from error

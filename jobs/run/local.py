@@ -34,8 +34,6 @@ from jobs.result import End, RunResult
 from jobs.run.local_process import LOOPBACK, LocalProcess, now, processes
 
 _TICK_SECONDS = 0.05
-_SETTLE_SECONDS = 2.0
-"""How long after a failure those that it takes along may fail, too, or what it followed."""
 _STOP_SECONDS, _STOP_WITH_CHECKPOINT_SECONDS = 10.0, 30.0
 """Between SIGTERM and SIGKILL, as in a cluster."""
 _KILL_SECONDS = 5.0
@@ -130,11 +128,11 @@ class LocalRun:
         status: dict[str, Any] = {}
         if codes[0] == 0:
             status = {"type": "Succeeded", "message": "every rank exited with 0"}
-        elif any(codes) and (None not in codes or lasted >= _SETTLE_SECONDS):
+        # Until then those that it takes along may fail, too, or what it followed.
+        elif any(codes) and (None not in codes or lasted >= 2.0):
             status = {"type": "Failed"}
         if status:
-            conditions = [{**status, "status": "True"}]
-            state.job = {**state.job, "status": {"conditions": conditions}}
+            state.job = {**state.job, "status": {"conditions": [{**status, "status": "True"}]}}
         return end_of(state, elapsed, self.job)
 
     def _stop(self) -> None:

@@ -26,7 +26,6 @@ from slipway.termination import read
 from slipway_trainer.agent.artifacts import sort
 
 LOOPBACK = "127.0.0.1"
-_BLOCKED = ("elastic", "module", "build", "image", "volumes", "inputs", "data")
 _TRAINER = CHECKOUT / "images/trainer"
 _IMAGES = {
     "ACCELERATE_USE_CPU": "true",
@@ -45,7 +44,7 @@ _REFERENCE = re.compile(r"\$(?:(\$)|\((\w+)\))")
 
 def problems(job: TrainingJob, key: str) -> Iterator[Problem]:
     """Yield what keeps a job, declared at `key` of the configuration, from running here."""
-    for name in _BLOCKED:
+    for name in ("elastic", "module", "build", "image", "volumes", "inputs", "data"):
         if getattr(job, name):
             place = key if name == "module" else f"{key}.{name}"
             yield Problem(place, "is for a cluster alone: `make up` runs such a job")

@@ -17,7 +17,6 @@ ANNOTATION = "slipway.dev/earlier-attempts"
 SUCCEEDED = "slipway.dev/last-succeeded"
 """The annotation with the id of the run before it that succeeded last, if that is known."""
 _KEPT = ("run_id", "state", "started", "completed", "duration_seconds")
-_LONGEST_REASON = 500
 
 Attempt = dict[str, Any]
 """`number`, `run_id`, `state`, `reason`, `started`, `completed`, `duration_seconds`."""
@@ -47,7 +46,7 @@ def curable(result: RunResult, retry_on: Collection[str]) -> str | None:
 def with_ended(before: Sequence[Attempt], result: RunResult, reason: str) -> list[Attempt]:
     """Return the attempts `before` and the one that ended with `result`, for `reason`."""
     kept = {key: value for key in _KEPT if (value := getattr(result, key)) is not None}
-    return [*before, {"number": len(before) + 1, **kept, "reason": reason[:_LONGEST_REASON]}]
+    return [*before, {"number": len(before) + 1, **kept, "reason": reason[:500]}]
 
 
 def complete(result: RunResult, before: Sequence[Attempt], succeeded: str | None) -> RunResult:

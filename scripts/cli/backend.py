@@ -18,7 +18,6 @@ from scripts.cli import project
 from scripts.cli.terminal import CommandError
 from scripts.environment import backend, passphrase_file
 
-_QUERY_LIMIT = 120  # seconds; these only read or write the stack's file
 QUIET = "--suppress-progress"
 """Without a terminal, Pulumi's dots would be a line of their own between any two rows."""
 INTERRUPTED = 128 + signal.SIGINT  # A shell's exit status for a command that Ctrl-C has ended
@@ -56,7 +55,7 @@ class Cli:
     def query(self, *arguments: str, stdin: str = "") -> str:
         """Runs a short command, which reads `stdin`, and returns what it prints."""
         try:
-            return run(*self._command(arguments), text=stdin, cwd=CHECKOUT, limit=_QUERY_LIMIT)
+            return run(*self._command(arguments), text=stdin, cwd=CHECKOUT, limit=120)
         except CommandFailed as error:
             if "incorrect passphrase" not in str(error):
                 raise

@@ -18,26 +18,23 @@ from scripts.cli.backend import INTERRUPTED
 from scripts.cli.terminal import CommandError, echo
 from scripts.environment import applied, prepare, shell
 
-_ANY_FOLDER = frozenset({"env", "import", "init", "local", "run", "setup"})
-"""They look for a stack's file themselves, and in the user's own environment."""
-_SHOWN = (CommandError, CommandFailed, ToolMissing, subprocess.SubprocessError, OSError)
-"""Errors of which the user reads the text alone."""
 _CHANGING = frozenset({"up", "preview", "rerun", "down"})
-_TOOLS = frozenset({"up", "preview", "rerun", "kubeconfig", "smoke"})
 
 
 def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
     """Return the exit status of a command: Pulumi's or kubectl's, or 1 after a message."""
     try:
         target = f"scripts.{function}"
-        if command in _ANY_FOLDER:
+        # They look for a stack's file themselves, and in the user's own environment.
+        if command in {"env", "import", "init", "local", "run", "setup"}:
             return int(resolve_name(target)(**arguments))
         return _on_stack(command, target, arguments)
     except BrokenPipeError:
         # Whoever read has enough, as `head` has. Python would complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except _SHOWN as error:
+    # Of these errors the user reads the text alone.
+    except (CommandError, CommandFailed, ToolMissing, subprocess.SubprocessError, OSError) as error:
         text: str | None = str(error)
         if isinstance(error, OSError) and not isinstance(error, TimeoutError):
             text = files.unwritable(error)
@@ -53,7 +50,7 @@ def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
     stack = str(arguments["stack"])
     if command != "down":  # which does without the stack's file
         resolve_name("scripts.cli.config:check")(stack)
-    if command in _TOOLS:
+    if command in {"up", "preview", "rerun", "kubeconfig", "smoke"}:
         tools = resolve_name("scripts.setup.provide:provide")
         if code := tools(stack, brief=True, preview=command == "preview"):
             return int(code)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _TOP = {"config", "encryptedkey", "encryptionsalt", "environment", "secretsprovider"}
 """All that a stack's file has at its top; Pulumi, which writes to it, drops anything else."""
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
-"""https://www.pulumi.com/docs/iac/concepts/stacks/#create-stack"""
 
 
 class _AsPulumi(yaml.SafeLoader):
@@ -67,7 +65,8 @@ def check(stack: str) -> None:
 
 def require_name(stack: str, more: str = "") -> None:
     """Raise `CommandError`, with `more`, unless Pulumi takes a stack of this name."""
-    if not _NAME.fullmatch(stack):
+    # https://www.pulumi.com/docs/iac/concepts/stacks/#create-stack
+    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", stack):
         allowed = "use letters, digits, -, _ and . only."
         raise CommandError(f"{stack!r} is not a valid name of a stack: {allowed}{more}")
 

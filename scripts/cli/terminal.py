@@ -8,8 +8,6 @@ from core.wording import as_typed
 if TYPE_CHECKING:  # It is of no use to most commands.
     from rich.console import Console
 
-_PIPE_WIDTH = 10_000  # the width without a terminal: a table is as wide as its content
-
 
 class CommandError(Exception):
     """What can go wrong without a fault in this program: its text alone is shown."""
@@ -24,5 +22,5 @@ def console() -> "Console":
     """Return what prints tables as they are, whatever is in their cells."""
     from rich.console import Console  # noqa: PLC0415 - see above
 
-    width = None if Console().is_terminal else _PIPE_WIDTH
+    width = None if Console().is_terminal else 10_000  # a table is as wide as its content
     return Console(width=width, highlight=False, markup=False, emoji=False)

@@ -15,18 +15,12 @@ from scripts.setup.record import Entry, Problem, Results
 from scripts.setup.steps import StepFailed, Steps
 from scripts.setup.tools import GoModule, Tool, numbers
 
-_BUILD_LIMIT = 3600.0  # seconds; the longest takes five minutes on two cores that are its own
-_DOWNLOAD_LIMIT = 1800.0  # seconds
 # What only a debugger reads the linker strips, so that the compiler need not write it. Inlining
 # takes a quarter of the compiler's time and is worth it in the standard library alone.
 BUILD = (
     *("build", "-trimpath", "-buildvcs=false"),
     *("-gcflags=all=-dwarf=false -l", "-gcflags=std=-dwarf=false"),
 )
-_ROOMY = 12 * 2**30
-"""Bytes of free memory from which on two builds run in parallel, with less garbage collection."""
-_WITH_GARBAGE = {"GOGC": "off", "GOMEMLIMIT": "2GiB"}
-"""The compiler is a Go program: each of its processes collects garbage only from 2 GiB on."""
 
 
 def download(module: GoModule, steps: Steps) -> None:
@@ -40,7 +34,7 @@ def download(module: GoModule, steps: Steps) -> None:
             (go, "mod", "download"),
             log=f"download-{module.name}",
             estimate="20 s",
-            limit=_DOWNLOAD_LIMIT,
+            limit=1800.0,
             cwd=module.directory,
             variables=_variables(),
         )
@@ -75,7 +69,8 @@ def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
 
 def _variables() -> dict[str, str]:
     ours = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
-    return {**ours, **(_WITH_GARBAGE if _roomy() else {})}
+    # The compiler is a Go program: each of its processes collects garbage only from 2 GiB on.
+    return {**ours, **({"GOGC": "off", "GOMEMLIMIT": "2GiB"} if _roomy() else {})}
 
 
 @cache
@@ -85,7 +80,8 @@ def _roomy() -> bool:
         free = re.search(r"MemAvailable: *(\d+)", Path("/proc/meminfo").read_text())
     except OSError:
         return False
-    return free is not None and int(free[1]) * 1024 >= _ROOMY
+    # From so much on two builds run in parallel, with less garbage collection.
+    return free is not None and int(free[1]) * 1024 >= 12 * 2**30
 
 
 def _go() -> str | None:
@@ -116,7 +112,7 @@ def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> d
         (go, *BUILD, "-ldflags", module.ldflags, "-o", f"{fresh}/", *packages),
         log=f"build-{module.name}",
         estimate=module.estimate,
-        limit=_BUILD_LIMIT,
+        limit=3600.0,  # the longest takes five minutes on two cores that are its own
         cwd=module.directory,
         variables=_variables(),
     )

@@ -13,7 +13,6 @@ from scripts.setup.tools import Tool
 
 # A user's PATH often lacks these, which hold daemons and network tools.
 _SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
 _SECONDS = 20
 
 
@@ -59,7 +58,7 @@ def version_of(program: Path, *arguments: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = _VERSION.search(finished.stdout + finished.stderr)
+    match = re.search(r"\d+\.\d+(?:\.\d+)?", finished.stdout + finished.stderr)
     return None if match is None else match[0]
 
 

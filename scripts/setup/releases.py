@@ -25,7 +25,6 @@ from scripts.setup.tools import MACHINES, Tool
 _ANSWER_SECONDS = 5.0
 _SILENCE_SECONDS = 30.0
 _LIMIT = 900.0  # seconds; for one file
-_CHUNK = 1 << 20
 _CHECKSUM = re.compile(r"(?P<checksum>[0-9a-f]{64})(?:\s+\*?(?P<file>\S+))?")
 
 
@@ -100,7 +99,7 @@ def save(address: str, checksum: str, file: Path, steps: Steps) -> None:
     """Write what an address serves to a file; raise `Refused` unless it has that SHA-256."""
     digest, started = hashlib.sha256(), time.monotonic()
     with _answer(address, _SILENCE_SECONDS) as answer, file.open("wb") as opened:
-        for chunk in answer.iter_content(_CHUNK):
+        for chunk in answer.iter_content(1 << 20):
             digest.update(chunk)
             opened.write(chunk)
             if steps.ended.is_set() or time.monotonic() - started > _LIMIT:

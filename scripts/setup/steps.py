@@ -17,7 +17,6 @@ from jobs.observe.progress import duration
 
 _HEARTBEAT = 60.0  # seconds between two signs of life without a terminal to redraw
 _PAUSE = 0.2
-_LOG_LINES = 15
 
 
 class StepFailed(Exception):
@@ -82,7 +81,7 @@ class Steps:
             if code != 0:
                 after = f"exited {code} after {time.monotonic() - started:.0f} s"
                 what = f"did not end within {limit:.0f} s" if code is None else after
-                end = tail(file, lines=_LOG_LINES)
+                end = tail(file, lines=15)
                 raise StepFailed("\n".join([f"{title}: {what}. The end of {file}:", *end]))
 
     @contextmanager

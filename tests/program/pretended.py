@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_kubernetes
 
-from clusters.cluster import Cluster, Kind, PullSecret
+from clusters.cluster import Cluster, Kind
 from clusters.nodes import DEVICE_PLUGIN, GpuPool, Taint
 from core.handler import Lazy
 
@@ -42,7 +42,7 @@ def provision(settings: Settings) -> Cluster:
         images={"training-operator": "operator:1", "tcp-wait": "wait:1"},
         gpus=gpus(settings),
         mirrors={DEVICE_PLUGIN: "registry.example.org/plugin@sha256:0"} if settings.private else {},
-        pull_secret=PullSecret("pull", "a login") if settings.private else None,
+        pull_secret="a login" if settings.private else None,
     )
 
 

@@ -9,7 +9,6 @@ import pulumi
 import pulumi_kubernetes
 import pytest
 
-from clusters.cluster import PullSecret
 from clusters.image_registry import with_pull_secret
 from clusters.nodes import GpuPool
 from clusters.operator import training_operator as operator
@@ -65,7 +64,7 @@ def manifests() -> list[Manifest]:
     """Return objects of every kind that a stack may declare."""
     source = toolchain.path("training-operator-manifests")
     contents = namespace.contents("jobs", own=True, known={})
-    inside = with_pull_secret(contents, "jobs", PullSecret("pull", "{}"))
+    inside = with_pull_secret(contents, "jobs", "{}")
     return [
         restricted_namespace("jobs"),
         *inside,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from clusters.cluster import REGISTRY_LOGIN
 from clusters.kinds import CLUSTERS
 from tests.program import pretended
 from tests.program.declared import (
@@ -73,8 +74,10 @@ def test_the_device_plugin_comes_out_of_a_private_registry_that_has_it(declared:
     program = declared({"mnist-gloo": {}}, private=True)
     spec = program.one(DAEMONS).inputs["spec"]["template"]["spec"]
     assert spec["containers"][0]["image"] == "registry.example.org/plugin@sha256:0"
-    assert spec["imagePullSecrets"] == [{"name": "pull"}]
-    secrets = [each for each in program.of("kubernetes:core/v1:Secret") if each.name == "pull"]
+    assert spec["imagePullSecrets"] == [{"name": REGISTRY_LOGIN}]
+    secrets = [
+        each for each in program.of("kubernetes:core/v1:Secret") if each.name == REGISTRY_LOGIN
+    ]
     places = {each.inputs["metadata"]["namespace"]: each for each in secrets}
     assert places["slipway-gpu"].urn in program.needs(program.one(DAEMONS))
 

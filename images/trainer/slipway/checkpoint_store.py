@@ -15,7 +15,6 @@ from slipway.events import Events
 
 KEPT = 2
 _DIGITS = 16
-_CHUNK = 1 << 20
 
 
 @dataclass
@@ -140,6 +139,6 @@ def sha256_of(path: Path) -> str:
     """Return a file's sha256 in hexadecimal digits."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
+        while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 SPOOL_BYTES = 256 * 2**20
 """Of events that are not tracked yet: a pod whose disk is full would be evicted."""
-_EVENT = '{"event": '
 _DEEPEST = 32
 _JSON = json.JSONDecoder(parse_int=lambda each: int(each) if len(each) < 16 else float(each))
 Work = TypeVar("Work", bound=Callable[..., None])
@@ -54,7 +53,7 @@ class Events:
 
 def reported(line: str) -> dict[str, Any]:
     """Return the event that a line ends with, perhaps after a progress bar; empty without one."""
-    begins = line.find(_EVENT)
+    begins = line.find('{"event": ')
     return json_map(line) or (json_map(line[begins:]) if begins > 0 else {})
 
 

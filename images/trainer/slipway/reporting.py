@@ -10,8 +10,6 @@ from typing import Any
 from slipway import termination
 from slipway.events import Events, harmless, own_rank, warn
 
-MOST_EPOCHS = 1000
-"""Of each number the latest are kept."""
 _latest: dict[str, float] = {}
 _epochs: dict[str, dict[int, float]] = {}
 
@@ -75,7 +73,7 @@ def _add(values: Mapping[str, Any], epoch: int | None = None) -> dict[str, float
     for name, value in found.items() if epoch is not None else ():
         of_epochs = _epochs.setdefault(name, {})
         of_epochs[int(epoch)] = value  # type: ignore[arg-type]
-        while len(of_epochs) > MOST_EPOCHS:
+        while len(of_epochs) > 1000:  # the latest are kept
             del of_epochs[min(of_epochs)]
     return found
 

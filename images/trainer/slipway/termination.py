@@ -20,8 +20,6 @@ from slipway.events import Events, json_map, own_rank
 LIMIT_BYTES = 4096
 _LARGEST = 4 * 2**20
 """Of the messages that are read: a rank's memory is its program's."""
-_MOST_NAMES, _LONGEST_NAME = 10, 30
-"""Of those that `cut` lists: twelve bytes a character fit the limit."""
 _stand_in: dict[str, str] = {}
 """`dataset`, the name of one that stands in for another, once this process has read it."""
 
@@ -79,7 +77,8 @@ def fit(message: dict[str, Any]) -> dict[str, Any]:
     left, cut = dict(message), set[str]()
 
     def noted() -> dict[str, Any]:
-        names = [name[:_LONGEST_NAME] for name in sorted(cut)[:_MOST_NAMES]]
+        # Twelve bytes a character fit the limit.
+        names = [name[:30] for name in sorted(cut)[:10]]
         return {**left, "cut": names} if cut and "error" not in left else left
 
     while left and len(json.dumps(noted()).encode()) > LIMIT_BYTES:

@@ -15,9 +15,6 @@ from typing import Any, Literal
 from core.manifests import read
 from scripts.cli.runs.report_data import ALL, Curve, Series
 
-_EACH = 8
-"""So many ranks have a line each; of more, their spread is drawn and one of them by choice."""
-_BARS = 40
 _MOST_CHARTS = 24
 _SPREAD = ("least of all ranks", "median", "greatest of all ranks")
 _TITLES = read(Path(__file__).with_name("figures.yaml"))["titles"]
@@ -72,7 +69,8 @@ def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
     if not all(isfinite(value) for points in lines.values() for value in points.values()):
         notes = [*notes, "Some values are no finite numbers (NaN): the lines have gaps there."]
     axes, choices = (curve.axis, escape(curve.name)), [*lines]
-    if len(lines) <= _EACH:
+    # Of more ranks their spread is drawn, and one of them by choice.
+    if len(lines) <= 8:
         rows = _rows(places, lines)
         return Chart(title, "line", axes, data, [curve.axis, *lines], rows, notes=notes)
     values = zip(*map(curve.spread, places), strict=True)
@@ -98,7 +96,7 @@ def _rows(places: Sequence[float], lines: Mapping[str, Mapping[float, float]]) -
 
 
 def _phases(epochs: Sequence[Mapping[str, Any]]) -> Chart:
-    shown = [epoch for epoch in epochs if epoch.get("seconds_in")][-_BARS:]
+    shown = [epoch for epoch in epochs if epoch.get("seconds_in")][-40:]
     names = [*dict.fromkeys(name for epoch in shown for name in epoch["seconds_in"])]
     x = [f"epoch {epoch['epoch']}" for epoch in shown]
     seconds = {name: [epoch["seconds_in"].get(name, 0.0) for epoch in shown] for name in names}

@@ -29,8 +29,6 @@ _FETCH_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
 """How long to retry a cluster that does not answer, where an archive may exist."""
 _POLL_SECONDS = 1.0
-_STRAGGLERS_SECONDS = 45.0
-"""How long pods may go on after the run's end: `up` stops them within 30 s."""
 
 
 def show(target: Target, api: JobApi, printer: Printer, stack: str, *, follow: bool) -> None:
@@ -62,7 +60,8 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
         if job is None or pytorchjob.has_ended(job) or run_of(job) != target.run_id:
             ended_at = time.monotonic() if ended_at is None else ended_at
         running = [printer.names[each.replica] for each in current if not each.ended]
-        is_late = ended_at is not None and time.monotonic() - ended_at > _STRAGGLERS_SECONDS
+        # Pods may go on after the run's end: `up` stops them within 30 s.
+        is_late = ended_at is not None and time.monotonic() - ended_at > 45.0
         is_last = not follow or (ended_at is not None and (not running or is_late))
         if not current and not is_last and newest is None:
             printer.note(f"no rank of {target.name} has started yet")

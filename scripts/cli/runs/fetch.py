@@ -23,6 +23,7 @@ from scripts.cli.config import require_job
 from scripts.cli.runs import kept, reader_pod
 from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, echo
+from slipway.checkpoint_store import sha256_of
 
 LIST = "artifacts.json"  # lists all files of a replica (`slipway_trainer.agent.artifacts`)
 _LISTS = re.compile(rf"(replica-[^/]*/)?{re.escape(LIST)}")
@@ -175,7 +176,8 @@ def receive(fetched: IO[bytes], to: Path, known: Files) -> Received:
             if expected.setdefault(name, sums[name]) == sums[name]:
                 expected |= _listed(files[name], name)
         right = [name for name in files if expected.get(name, sums[name]) == sums[name]]
-        yours = {name: _digest(to / name) for name in right if (to / name).exists()}
+        there = [name for name in right if (to / name).exists()]
+        yours = {name: sha256_of(to / name) if (to / name).is_file() else "" for name in there}
         # Another run's list stays: what this run's says is checked by now.
         others = [each for each in sorted(yours) if yours[each] != sums[each]]
         if others := [each for each in others if not _LISTS.fullmatch(each)]:
@@ -230,10 +232,3 @@ def _put(source: BufferedReader, path: Path) -> int:
         return part.rename(path).stat().st_size
     finally:
         part.unlink(missing_ok=True)
-
-
-def _digest(path: Path) -> str:
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()

@@ -28,8 +28,6 @@ from scripts.cli.kubeconfig import kubectl
 from scripts.cli.state import JobState
 
 LABEL = "slipway.dev/fetch"  # on the pod: the job whose files it reads
-_START_SECONDS = 180
-_READ_SECONDS = 7200  # for a command in the pod, which ends before
 _ANSWER_SECONDS = (5.0, 20.0)
 
 
@@ -82,7 +80,7 @@ def running(api: ApiClient, pod: Mapping[str, Any]) -> Iterator[None]:
     except (ApiException, urllib3.exceptions.HTTPError) as error:
         raise FetchError(f"no pod could be made to read them: {kube.api_message(error)}") from error
     try:
-        until(lambda: _require_running(api, own), _START_SECONDS, "the pod", Silence(), every=0.3)
+        until(lambda: _require_running(api, own), 180, "the pod", Silence(), every=0.3)
         yield
     except TimeoutError as error:
         raise FetchError(f"the pod that reads them does not start: {error}") from error
@@ -115,7 +113,7 @@ def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str], to: 
             stdin=subprocess.DEVNULL,
             stdout=to,
             stderr=subprocess.PIPE,
-            timeout=_READ_SECONDS,
+            timeout=7200,
             check=False,
         )
     if ended.returncode != 0:

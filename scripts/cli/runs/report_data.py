@@ -19,14 +19,10 @@ ALL = -1  # in place of a rank: what is the same on all of them, or was found by
 _MOST_BYTES, _LEAST_BYTES = 2**28, 2**20  # of the ends of all logs, and of one at least
 _MOST_POINTS = 20_000
 _FEWEST, _MOST = 25, 400
-_KINDS = ("step", "validation", "epoch", "metrics")
-_FOUND = ("accuracy", "top5_accuracy", "test_loss")
 _RATE = "samples_per_second"
 _MOST_LINES, _FEWEST_LINES, _OF_ONE = 20_000, 20, 1000
 """Lines of all ranks together, and at least and at most of one log."""
 _LONGEST = 2000
-_TAIL = 4 * 2**20
-_BY_TORCH = re.compile(r"\[rank(\d{1,9})\]:")
 
 
 @dataclass
@@ -74,7 +70,7 @@ def of_logs(run: Run, known: Sequence[Mapping[str, Any]] = ()) -> Series:
     for log in logs:
         with suppress(OSError):
             found.is_cut |= log.is_cut or log.path.stat().st_size > tail
-        for event in events_of(log, _KINDS, tail):
+        for event in events_of(log, ("step", "validation", "epoch", "metrics"), tail):
             rank = event.get("rank")
             if isinstance(rank, int):
                 reader = readers.setdefault((log.replica, rank), _Rank(rank, found))
@@ -119,7 +115,7 @@ class _Rank:
         elif self.rank == 0:
             done = figure(event.get("step"))
             x = epoch - 1 + min(1.0, done / self._steps) if done and self._steps else epoch
-            for name in _FOUND:
+            for name in ("accuracy", "top5_accuracy", "test_loss"):
                 self.series.add(name, ALL, x, event.get(name))
 
     def _see_step(self, event: Event, epoch: int) -> None:
@@ -169,9 +165,9 @@ def newest_lines(runs: Sequence[Run], topology: Topology) -> list[Line]:
 def _lines(log: Log, topology: Topology) -> Iterator[Line]:
     span, first = topology.span(log.replica), topology.first_rank(log.replica)
     own = range(first, first + topology.processes)
-    for line in log.lines(_TAIL):
+    for line in log.lines(4 * 2**20):
         # It may name its rank itself: as an event, or before it as torch does.
-        found = _BY_TORCH.match(line.text)
+        found = re.match(r"\[rank(\d{1,9})\]:", line.text)
         rank = event_in(line.text).get("rank") if found is None else int(found[1])
         ranks = str(rank) if isinstance(rank, int) and rank in own else span
         text = line.text if len(line.text) <= _LONGEST else f"{line.text[:_LONGEST]}…"

@@ -8,6 +8,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from clusters.cluster import Cluster
 from clusters.image_registry import Registry
 from core.validation import check
 
@@ -84,8 +85,8 @@ class TestPullSecret:
         file = self._file(tmp_path, auths=auths)
         secret = Registry(server="example.org/team", credentials=file).pull_secret()
         assert secret is not None
-        assert json.loads(secret.content) == {"auths": {"example.org": login}}
-        assert login["auth"] not in repr(secret)
+        assert json.loads(secret) == {"auths": {"example.org": login}}
+        assert not Cluster.__dataclass_fields__["pull_secret"].repr
 
     def test_without_credentials_there_is_none(self) -> None:
         assert Registry(server="example.org").pull_secret() is None

@@ -33,15 +33,9 @@ LIMIT_SECONDS = 600
 STALL_SECONDS = 60.0
 LIST = "artifacts.json"
 SUCCEEDED, _ENDED = "succeeded", ".slipway-ended"
-_READ_BACK_BYTES = 64 * 2**20
-"""Of larger files only the size is compared: reading them back would take as long as sending."""
 _CHUNK_BYTES = 8 * 2**20
-_ODD = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
-"""Control characters, and what Python has for bytes that are no UTF-8: few stores take them."""
 _COPIED = f"only readable files with plain names in UTF-8 are, no links to folders, and no {LIST}"
 _DUMP = "\n\nDebug source:"
-_REACH_SECONDS = 30
-"""A store's client may try for many minutes, which no run that has ended is held up for."""
 
 
 class NotArrivedError(OSError):
@@ -110,7 +104,8 @@ def sort(directory: Path) -> tuple[dict[str, Path], list[str]]:
     for path in sorted(directory.rglob("*")):
         name = str(path.relative_to(directory))
         is_readable = path.is_file() and os.access(path, os.R_OK)
-        if is_readable and name != LIST and _ODD.search(name) is None:
+        # Few stores take control characters, and what Python has for bytes that are no UTF-8.
+        if is_readable and name != LIST and re.search("[\x00-\x1f\x7f\ud800-\udfff]", name) is None:
             files[name] = path
         elif path.is_symlink() or (path.exists() and not path.is_dir()):
             others.append(name)
@@ -129,7 +124,7 @@ def _verify(store: "AbstractFileSystem", target: str, sent: dict[str, Any]) -> N
         raise NotArrivedError(
             f"{target} has {size} bytes and not the {sent['bytes']} that were sent"
         )
-    if size > _READ_BACK_BYTES:
+    if size > 64 * 2**20:  # to read it back would take as long as to send it
         return
     digest = sha256(store.cat_file(target)).hexdigest()
     if digest != sent["sha256"]:
@@ -153,8 +148,8 @@ def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[
             size += len(chunk)
 
 
-def reach(url: str, seconds: float = _REACH_SECONDS) -> None:
-    """Raise, after so many seconds at the latest, when the store of `url` does not answer."""
+def reach(url: str, seconds: float = 30) -> None:
+    """Raise when the store of `url` does not answer, whose client may try for many minutes."""
     with time_limit(seconds, f"reaching {url}"):
         store, root = store_of(url)
         store.exists(root)

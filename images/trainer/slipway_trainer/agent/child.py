@@ -15,10 +15,8 @@ from typing import IO
 from slipway_trainer.agent.printed import METRICS, Lines, Search
 from slipway_trainer.agent.processes import LAST_BYTES
 
-_LEFT_OPEN_SECONDS = 1.0
 _BAR_SECONDS = 1.0
 """How often a progress bar's line is ended: a container's log has nothing of one before."""
-_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[int, str, int]:
@@ -36,7 +34,7 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
         else:
             child.send_signal(number)
 
-    for number in _FORWARDED:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, forward)
     environment = {**os.environ, "SLIPWAY_MESSAGE_DIR": str(scratch)}
     sought = json.loads(os.environ.get(METRICS, "{}"))
@@ -55,7 +53,7 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
         # Without a limit: how long a job may take is up to its deadline, not to this process.
         child.wait()
         # A process that the program left behind may keep its standard error open.
-        passed_on.join(_LEFT_OPEN_SECONDS)
+        passed_on.join(1.0)
 
     search.until(end, rank_0) if sought else end()
     code, text = child.wait(), bytes(last).decode(errors="replace")

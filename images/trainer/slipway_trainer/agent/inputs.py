@@ -32,8 +32,6 @@ from slipway import termination
 from slipway_trainer.agent.artifacts import STALL_SECONDS, copy, described, time_limit
 from slipway_trainer.training import report
 
-_TURN_SECONDS = 3600.0
-
 
 class NotFetchedError(Exception):
     """What a job starts with cannot be had: which, from where, why, and what to do."""
@@ -113,7 +111,7 @@ def fetch_input(wanted: Input, stall_seconds: float = STALL_SECONDS) -> int:
     return size
 
 
-def fetch_data(data: Data, turn_seconds: float = _TURN_SECONDS) -> int:
+def fetch_data(data: Data, turn_seconds: float = 3600.0) -> int:
     """See that the cache has it, or raise `NotFetchedError`; return how many bytes were fetched."""
     cache = Path(data.cache)
     # Of this pod: where a lock holds for one node only, others may be fetching it, too.

@@ -13,9 +13,6 @@ from threading import Event, Thread
 from slipway.events import Events, own_rank
 from slipway_trainer.agent.artifacts import LIMIT_SECONDS, described, sort, store_of, time_limit
 
-_SETTLED_SECONDS = 2.0
-"""A file that was changed less long ago may still be written."""
-
 _State = tuple[int, int]
 """When a file was last changed, in nanoseconds, and its size in bytes."""
 
@@ -63,8 +60,8 @@ class Mirror:
             has_ended.set()
             thread.join(LIMIT_SECONDS)
 
-    def copy(self, settled_seconds: float = _SETTLED_SECONDS) -> None:
-        """Copy what has changed since, but files younger than that; a failure is a warning."""
+    def copy(self, settled_seconds: float = 2.0) -> None:
+        """Copy what has changed, but files younger than that, which may still be written."""
         before = time.time_ns() - int(settled_seconds * 1e9)
         self._gather()
         found = self._found()

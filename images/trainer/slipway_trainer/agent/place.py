@@ -28,7 +28,6 @@ _DEFAULT = ["outputs/**"]
 _NOT_NAMED = {"__pycache__", "data", "dataset", "datasets"}
 """Folders with what was cached or downloaded: hidden ones, too."""
 _MOST_SEEN, _MOST_LEFT, _MOST_NAMED = 10_000, 10, 3
-_EXECUTABLE = 0o755
 
 
 class Place:
@@ -120,7 +119,7 @@ class Place:
 def _copied(source: str, target: str) -> None:
     """Copy a file for the program to change: a ConfigMap's are executable and read-only."""
     shutil.copyfile(source, target)
-    Path(target).chmod(_EXECUTABLE)
+    Path(target).chmod(0o755)
 
 
 def _link(path: Path, target: Path) -> None:

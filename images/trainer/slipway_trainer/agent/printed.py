@@ -25,14 +25,8 @@ from slipway_trainer.agent.artifacts import time_limit
 
 METRICS = "SLIPWAY_METRICS"
 """What to look for: a pattern by each number's name, as JSON."""
-_LONGEST = 4096
-"""Characters of a line, or of one state of a progress bar, that are searched."""
-_OPEN_BYTES = 256 * 1024
-"""Of a line that does not end, so much is taken for one."""
 _SECONDS = 1.0
 """A pattern that takes longer for a line, as `(a+)+b` may for ever, is given up."""
-_MOST_LINES = 1000
-_RANKS = re.compile(r"(?=\[\d+\] )")
 _COLORS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
@@ -46,7 +40,7 @@ class Lines:
     def write(self, piece: bytes) -> None:
         """Take what comes next; nothing is the end."""
         *whole, self._open = (self._open + piece).split(b"\n")
-        if self._open and (not piece or len(self._open) > _OPEN_BYTES):
+        if self._open and (not piece or len(self._open) > 256 * 1024):  # taken for one
             whole, self._open = [*whole, self._open], b""
         for line in whole:
             self._sink.write(line + b"\n")
@@ -61,7 +55,7 @@ class Search:
         self._place: dict[str, int] = {}
         self._reports = 0
         # A program that is quicker is held up: a number may be in any line.
-        self.lines: queue.Queue[str | None] = queue.Queue(_MOST_LINES)
+        self.lines: queue.Queue[str | None] = queue.Queue(1000)
 
     def until(self, end: Callable[[], None], prefix: str) -> None:
         """Search the `lines`, from a rank's prefix to the next one's, until `end` has returned."""
@@ -73,7 +67,7 @@ class Search:
         threading.Thread(target=wait, daemon=True).start()
         every = iter(self.lines.get, None)
         if prefix:
-            parts = (part for line in every for part in _RANKS.split(line))
+            parts = (part for line in every for part in re.split(r"(?=\[\d+\] )", line))
             every = (part.removeprefix(prefix) for part in parts if part.startswith(prefix))
         self.see(every)
 
@@ -91,7 +85,7 @@ class Search:
                 reporting.log(**{**(self._place or {"step": self._reports}), **found})
 
     def _found(self, line: str) -> dict[str, Any]:
-        drawn = [each[:_LONGEST] for each in reversed(_COLORS.sub("", line).split("\r"))]
+        drawn = [each[:4096] for each in reversed(_COLORS.sub("", line).split("\r"))]
         found, name = dict[str, Any](), ""
         try:
             with time_limit(_SECONDS, "searching a line"):

@@ -28,12 +28,9 @@ from slipway_trainer.agent.printed import METRICS
 FIRST_FAILURE = "first-failure.json"
 _USAGE, _REFUSAL = 2, re.compile(r"(?m)^(.+: error: .+)\s*\Z")
 _LAST_LINES = 30
-_OF_A_CHILD = re.compile(r"(?ms)^Process \S+:\n(Traceback .*)")
-"""What multiprocessing prints of a process that an exception ended."""
 LAST_BYTES = 64 * 1024
 """Of a process' standard error, so much at its end is kept, however much it prints."""
 NUMBERS = "metrics.json"
-_NUMBERS_BYTES = 2**20
 
 
 def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
@@ -57,7 +54,7 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
 def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
     """Return `message` with what it lacks of the numbers logged here, and of those in `NUMBERS`."""
     path, printed = directory / NUMBERS, logged()
-    found = read(path, _NUMBERS_BYTES) if path.is_file() else {}
+    found = read(path, 2**20) if path.is_file() else {}
     if path.is_file() and not found:
         warn(f"{path} is left out: it is no map of numbers in JSON, of at most 1 MiB")
     if not printed["metrics"] and not found:
@@ -77,7 +74,8 @@ def besides(
     And with what ended a child of the process `pid`, which the end of its output, `text`, may have.
     """
     failed = [each for each in map(read, directory.glob("failed-*.json")) if each.get("pid") != pid]
-    printed = _OF_A_CHILD.search(text)
+    # What multiprocessing prints of a process that an exception ended.
+    printed = re.search(r"(?ms)^Process \S+:\n(Traceback .*)", text)
     child = next(iter(failed), None) or (in_text(printed[1]) if printed else None)
     trained = noted(directory)
     found: dict[str, Any] = {"trained": trained} if trained else {}

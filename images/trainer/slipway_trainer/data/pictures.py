@@ -30,7 +30,6 @@ _FOLDERS = {True: ("train", "training"), False: ("test", "testing", "val", "vali
 # Of ImageNet's pictures, which torchvision's networks are used to:
 # https://docs.pytorch.org/vision/0.21/models.html
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-_FEW = {True: 6000, False: 1000}
 
 
 class Pictures(Data):
@@ -118,7 +117,7 @@ def _loaded(place: str | shards.Place) -> Any:
 def made(cifar10: Path = Path("/data/cifar10")) -> Path:
     """Write 6,000 and 1,000 of the image's pictures as PNG files; return their new directory."""
     directory = Path(tempfile.mkdtemp(prefix="pictures-"))
-    for train, count in _FEW.items():
+    for train, count in {True: 6000, False: 1000}.items():
         dataset: Any = CIFAR10(cifar10, train=train)
         folders = [
             directory / _FOLDERS[train][0] / name.replace("/", "-") for name in dataset.classes

@@ -151,8 +151,7 @@ class Training:
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the model's outputs (n, classes) for pictures (n, colors, height, width)."""
-        is_half = self.dtype == "bf16"
-        with torch.autocast(self.world.device.type, torch.bfloat16, enabled=is_half):
+        with torch.autocast(self.world.device.type, torch.bfloat16, enabled=self.dtype == "bf16"):
             output: Tensor = self.model(images)
         return output.float()
 

@@ -21,14 +21,8 @@ from torchvision.transforms.v2.functional import to_pil_image
 
 from slipway_trainer.data.datasets import Data
 
-ACCURACIES = "accuracies.json"
 _TOLD = ("epoch_accuracies", "accuracy", "top5_accuracy", "class_accuracies")
-WAIT, WARMUP, ACTIVE = 1, 1, 3
-"""Steps before the profiler runs, steps for it to settle, and steps that are in the trace."""
 PREDICTIONS = "predictions.html"
-_PICTURES = 20
-_MOST_CLASSES = 100
-"""The matrix of more would be too large to read, and to send to the other ranks."""
 _HEAD = """<!doctype html><meta charset=utf-8><title>Predictions</title><style>
 body {font: 14px sans-serif; margin: 1em; color: #111; background: #fff}
 table {border-collapse: collapse; margin: 1em 0}
@@ -64,7 +58,7 @@ def save(path: Path, net: nn.Module, summary: dict[str, Any]) -> None:
     weights = {name: value.cpu().contiguous() for name, value in net.state_dict().items()}
     _replace(path, lambda part: torch.save(weights, part))
     accuracies = json.dumps({name: summary[name] for name in _TOLD if name in summary}, indent=2)
-    _replace(path.with_name(ACCURACIES), lambda part: part.write_text(accuracies + "\n"))
+    _replace(path.with_name("accuracies.json"), lambda part: part.write_text(accuracies + "\n"))
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> None:
@@ -79,7 +73,7 @@ def profiled(directory: Path | None, rank: int) -> AbstractContextManager[profil
         return nullcontext()
     running: AbstractContextManager[profile] = profile(
         activities=supported_activities(),
-        schedule=schedule(wait=WAIT, warmup=WARMUP, active=ACTIVE, repeat=1),
+        schedule=schedule(wait=1, warmup=1, active=3, repeat=1),
         on_trace_ready=tensorboard_trace_handler(str(directory), worker_name=f"rank{rank}"),
     )
     return running
@@ -95,7 +89,8 @@ class Predictions:
         self.matrix: list[list[int]] = []
         """How many pictures of each class (row) were taken for which (column), over all ranks."""
         self._seen: list[Tensor] = []
-        self.size = len(classes) ** 2 if len(classes) <= _MOST_CLASSES else 0
+        # The matrix of more would be too large to read, and to send to the other ranks.
+        self.size = len(classes) ** 2 if len(classes) <= 100 else 0
 
     def counts(self, output: Tensor, target: Tensor) -> Tensor:
         share, predicted = output.softmax(dim=1).max(dim=1)
@@ -134,7 +129,7 @@ class Predictions:
         share, predicted, target = torch.cat(self._seen, dim=1).cpu()
         is_right = predicted == target
         # Those come first of which it was surest.
-        chosen = (is_right * 2 - share).argsort()[:_PICTURES]
+        chosen = (is_right * 2 - share).argsort()[:20]
         pictures, _ = data.placed(*data[self.indices[chosen]])
         rows = ["<tr><th>picture<th>class<th>predicted<th>probability<th>result"]
         for number, picture in zip(chosen.tolist(), pictures.cpu(), strict=True):

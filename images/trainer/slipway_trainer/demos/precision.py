@@ -16,8 +16,6 @@ PROBED = 32
 """Samples in a step that is measured, at most."""
 WORTH_IT = 1.1
 """How much faster bfloat16 must be; below that a run would have the one or the other by chance."""
-_PROBE_SECONDS = 0.2
-_PROBE_ROUNDS = 6
 _TYPES = ("fp32", "bf16")
 DTYPES: Mapping[str, str] = {"float32": "fp32", "bfloat16": "bf16"}
 """By their names on the command line, but for auto."""
@@ -64,7 +62,7 @@ def _measured(net: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float
         for name in _TYPES:
             step(name)  # the first one of each makes what the others use again
         rounds: list[dict[str, float]] = []
-        until = time.perf_counter() + _PROBE_SECONDS
-        while len(rounds) < _PROBE_ROUNDS and (not rounds or time.perf_counter() < until):
+        until = time.perf_counter() + 0.2
+        while len(rounds) < 6 and (not rounds or time.perf_counter() < until):
             rounds.append({name: step(name) for name in _TYPES})
     return {name: min(each[name] for each in rounds) for name in _TYPES}

@@ -28,8 +28,6 @@ from slipway_trainer.training.distributed import total
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-_LOOK_OUT_SECONDS = 0.5
-
 
 @dataclass
 class _Step:
@@ -237,7 +235,7 @@ class PyTorchAllReduceController:
 
     def _look_out(self) -> bool:
         """Return now and then whether newcomers wait at this worker."""
-        if time.monotonic() < self._looked_out + _LOOK_OUT_SECONDS:
+        if time.monotonic() < self._looked_out + 0.5:
             return False
         self._looked_out = time.monotonic()
         return self._inside.rendezvous.newcomers()

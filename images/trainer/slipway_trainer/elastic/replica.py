@@ -24,9 +24,6 @@ from slipway_trainer.membership import settings
 from slipway_trainer.membership.board import Record, index_of
 from slipway_trainer.membership.rendezvous import JobDone, Rendezvous
 
-_LINGER_SECONDS = 20.0
-"""How long replacements of lost workers can still be told that the job is done."""
-
 
 class Stateful(Protocol):
     """A part of what is trained: a model, an optimizer, a scheduler, a scaler, an average."""
@@ -156,7 +153,7 @@ class Replica:
             missing = set(self.shared.indices) - self._present
             # One worker is enough for that; the others, and with them the job, end now.
             if missing and self.rank == self.size - 1:
-                self.rendezvous.linger(missing, _LINGER_SECONDS)
+                self.rendezvous.linger(missing, seconds=20.0)
             return
 
     def _enter(self, seconds: float, least: int, began: float, reason: str) -> None:

@@ -19,7 +19,6 @@ Result = TypeVar("Result")
 PIECE_BYTES = 16 * 2**20
 STORE_SECONDS = 5.0
 """How long a worker may take to come to the store where the members of its world meet."""
-_POLL_SECONDS = 0.05
 _EXTRAS = 2
 """Numbers that travel with the gradients: of how many samples they are, and a flag."""
 
@@ -176,7 +175,7 @@ def _all_loaded(is_done: Callable[[], bool]) -> None:
         dist.all_reduce(busy)
         if not int(busy):
             return
-        time.sleep(_POLL_SECONDS)
+        time.sleep(0.05)
 
 
 class Bucket:

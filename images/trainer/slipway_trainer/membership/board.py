@@ -29,8 +29,6 @@ ANSWER_SECONDS = 2.0
 """How long a worker may take to answer; a thread of its own does that."""
 KNOCK_SECONDS = 5.0
 """How long a knock counts: longer than whoever knocked may look at all others in between."""
-_MOST_BYTES = 64 * 1024
-"""In a question: one that expects a thousand workers takes a tenth of it."""
 
 
 def index_of(member: str) -> int:
@@ -170,7 +168,8 @@ class _Handler(StreamRequestHandler):
         super().__init__(*connection)
 
     def handle(self) -> None:
-        asked = json.loads(self.rfile.readline(_MOST_BYTES))
+        # A question that expects a thousand workers takes a tenth of that.
+        asked = json.loads(self.rfile.readline(64 * 1024))
         knock = asked["knock"] and Knock(**asked["knock"])
         answer = json.dumps(asdict(self._board.ask(asked["reader"], knock)))
         self.wfile.write(f"{answer}\n".encode())

@@ -8,7 +8,6 @@ from typing import Any
 
 METRICS = ("accuracy", "top5_accuracy", "val_loss", "test_loss")
 """Of the demos, whose validations are on the test set: the two losses are the same."""
-_FALLING = ("loss", "error", "perplexity")
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Goal:
     @property
     def falls(self) -> bool:
         """Whether less is better, as the metric's name tells."""
-        return any(word in self.metric for word in _FALLING)
+        return any(word in self.metric for word in ("loss", "error", "perplexity"))
 
     def reached(self, values: Mapping[str, Any]) -> bool:
         """Return whether a validation's values reach it; raise `ValueError` without the metric."""

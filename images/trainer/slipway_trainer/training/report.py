@@ -15,8 +15,6 @@ from slipway.checkpoints import EXIT_TERMINATED, stopping
 from slipway.events import Events, own_rank
 
 EXIT_FAILED = 1
-_SECONDS_TO_SAVE = 20.0
-"""Less than the pod's `terminationGracePeriodSeconds` (jobs/model/places.py)."""
 saves = threading.Event()
 """Set by a program that writes a checkpoint after the step at hand, once SIGTERM came."""
 
@@ -41,8 +39,7 @@ def _fail(events: Events, error: BaseException) -> int:
     """Report `error` on stderr, as an event and as the termination message; return the code."""
     if isinstance(error, SystemExit) and error.code in (0, None):
         return 0  # --help
-    trace = "".join(traceback.format_exception(error))
-    print(trace, file=sys.stderr, flush=True)
+    print("".join(traceback.format_exception(error)), file=sys.stderr, flush=True)
     known = uncaught.described(error)
     events.emit("failed", error=known["error"])
     termination.leave({"rank": events.rank, **known})
@@ -57,7 +54,7 @@ def _end_on_sigterm(events: Events) -> None:
         signal.sigwait({signal.SIGTERM})
         stopping.set()
         if saves.is_set():
-            time.sleep(_SECONDS_TO_SAVE)
+            time.sleep(20.0)  # less than the pod's grace period (jobs/model/places.py)
         faulthandler.dump_traceback(2)
         end_terminated(events)
 

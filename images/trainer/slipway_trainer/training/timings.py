@@ -8,9 +8,6 @@ from typing import Any
 
 import torch
 
-_DIGITS = 6
-_MOST_EVENTS = 1024
-
 
 @dataclass
 class EpochTimings:
@@ -58,7 +55,7 @@ class EpochTimings:
         """A part of a step ends here."""
         if self.events:
             self.events.append((name, _event()))
-            if len(self.events) > _MOST_EVENTS:
+            if len(self.events) > 1024:
                 self._read_events()
             return
         now = time.perf_counter()
@@ -91,7 +88,7 @@ class EpochTimings:
         mean = self.mean_loss()
         speed = self.samples / self.seconds if self.seconds else 0.0
         return {
-            **({} if mean is None else {"rank_loss": round(mean, _DIGITS)}),
+            **({} if mean is None else {"rank_loss": round(mean, 6)}),
             "steps": self.steps,
             "samples": self.samples,
             "seconds": round(self.seconds, 3),

@@ -39,7 +39,6 @@ from slipway_trainer.training.metrics import Metric
 from slipway_trainer.training.timings import EpochTimings
 
 _DIGITS = 6
-_ACCURACY_DIGITS = 4
 
 
 @dataclass(eq=False)
@@ -113,10 +112,9 @@ class Tracker:
         now.loss_sum = now.loss_sum + value
         now.loss_count += n
         if log_to_api and n > 0:
-            mean = float(value) / n
             step = max(now.steps - 1, 0)
             of = {} if self.steps_of_epoch is None else {"steps": self.steps_of_epoch}
-            self._emit("step", step=step, **of, samples=now.samples, loss=mean)
+            self._emit("step", step=step, **of, samples=now.samples, loss=float(value) / n)
 
     def record_validation(self, values: Mapping[str, Any], elapsed: float | None = None) -> None:
         """Take what a validation found over all ranks, now or after `elapsed` seconds."""
@@ -218,6 +216,6 @@ def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: _rounded(value)
         if isinstance(value, Mapping)
-        else round(value, _DIGITS if "loss" in name else _ACCURACY_DIGITS)
+        else round(value, _DIGITS if "loss" in name else 4)
         for name, value in values.items()
     }

@@ -17,8 +17,6 @@ _OF_A_RANK = (
     *("peak_memory_mib", "gpu_peak_memory_mib"),
 )
 _TAGS = ("world_size", "backend", "torch", "precision", "device", "device_name")
-_FRAME = ("event", "rank", "time", "epoch")
-_NOT_IN_NAMES = re.compile(r"[^\w./ :-]")
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Figures:
     def at(self, found: Mapping[str, Any], step: int, time: int) -> list[Point]:
         """Return those of `found` that are finite numbers, as the metrics of a step."""
         points = [
-            Point(_NOT_IN_NAMES.sub("_", name), float(value), step, time)
+            Point(re.sub(r"[^\w./ :-]", "_", name), float(value), step, time)
             for name, value in found.items()
             if isinstance(value, (int, float)) and math.isfinite(value)
         ]
@@ -115,7 +113,7 @@ def _flat(name: str) -> str:
 
 def parameters(started: Mapping[str, Any]) -> dict[str, str]:
     """Return the arguments that a `started` event names."""
-    left_out = {*_FRAME, *_TAGS} - {"backend", "precision"}
+    left_out = {"event", "rank", "time", "epoch", *_TAGS} - {"backend", "precision"}
     return {
         name: str(value)
         for name, value in started.items()

@@ -26,9 +26,7 @@ _METRICS, _PARAMS, _TAGS = 1000, 100, 100
 """At most, in one call."""
 _NAME, _PARAM, _TAG, _DIGEST = 250, 500, 5000, 36
 """Characters at most, in the versions that take the fewest."""
-_FOR_LATER = frozenset({401, 403, 408, 425, 429})
 _RUN_ID = "slipway.run_id"
-_PROXY = "mlflow-artifacts:/"
 
 
 class Mlflow:
@@ -77,7 +75,7 @@ class Mlflow:
         self._log("metrics", metrics, _METRICS)
 
     def artifact(self, path: Path, name: str) -> None:
-        if not self._artifacts.startswith(_PROXY):
+        if not self._artifacts.startswith("mlflow-artifacts:/"):
             raise RefusedError(
                 f"it keeps files in {self._artifacts.partition(':')[0]}, and not behind its own "
                 "address; start it with --serve-artifacts"
@@ -92,8 +90,7 @@ class Mlflow:
     def close(self, *, is_success: bool, ends_run: bool) -> None:
         if ends_run:
             status = "FINISHED" if is_success else "FAILED"
-            body = {"run_id": self._id, "status": status, "end_time": _now()}
-            self._post("runs/update", body)
+            self._post("runs/update", {"run_id": self._id, "status": status, "end_time": _now()})
 
     def _experiment(self) -> str:
         """Return the id of the experiment, which rank 0 makes."""
@@ -111,8 +108,7 @@ class Mlflow:
 
     def _log(self, what: str, entries: Sequence[Mapping[str, Any]], most: int) -> None:
         for start in range(0, len(entries), most):
-            some = {"run_id": self._id, what: entries[start : start + most]}
-            self._post("runs/log-batch", some)
+            self._post("runs/log-batch", {"run_id": self._id, what: entries[start : start + most]})
 
     def _post(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         headers = {"Content-Type": "application/json"}
@@ -133,7 +129,7 @@ class Mlflow:
                 found = json.loads(answer.read() or "{}")
         except urllib.error.HTTPError as error:
             text = error.read(300).decode(errors="replace")
-            if 400 <= error.code < 500 and error.code not in _FOR_LATER:
+            if 400 <= error.code < 500 and error.code not in {401, 403, 408, 425, 429}:
                 raise RefusedError(f"{path.partition('?')[0]}: {error.code} {text}") from None
             raise OSError(f"{error.code} {error.reason}") from None
         except urllib.error.URLError as error:

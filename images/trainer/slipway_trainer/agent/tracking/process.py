@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 _SECONDS = 10.0
 """After the program's end: for what was not sent until then. docs/tracking.md names it."""
-_SECONDS_WHEN_STOPPED = 2.0
-"""After a SIGTERM, of which SIGKILL follows, and the program's files are still to be copied."""
-_MARGIN_SECONDS = 2.0
 _ends = threading.Lock()
 
 
@@ -59,8 +56,9 @@ class Tracking:
 
     def end(self, code: int, message: dict[str, Any]) -> dict[str, Any]:
         """Let it send the rest in bounded time; return the message with the address of the run."""
-        seconds = _SECONDS_WHEN_STOPPED if code == EXIT_TERMINATED else _SECONDS
-        limit = seconds + _MARGIN_SECONDS
+        # SIGKILL follows a SIGTERM, and the program's files are still to be copied.
+        seconds = 2.0 if code == EXIT_TERMINATED else _SECONDS
+        limit = seconds + 2.0
         ended = json.dumps({"code": code, "message": message, "seconds": seconds})
         try:
             self._sender.communicate(ended.encode(), timeout=limit)

@@ -22,12 +22,6 @@ from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Sin
 from slipway_trainer.agent.tracking.usage import Usage
 
 _LOOK_SECONDS, _LONGEST_PAUSE, _PAUSE_AT_END = 2.0, 30.0, 0.5
-_USAGE_SECONDS, _LEAST_SECONDS = 10.0, 1.0
-"""Between two looks at what the container uses, and before one at the end."""
-_MOST_USED = 1000
-"""Figures of the container that wait for a server; then the oldest go."""
-_LINES = 200
-"""In a batch."""
 LARGEST_FILE = 64 * 2**20
 """Bytes of a file that is sent to the server."""
 
@@ -57,7 +51,7 @@ class Sender:
         self._has_facts = True
         self._declared = sinks.declared_dataset(run.facts.get("data"))
         self._batch: Batch | None = None
-        self._usage, self._used = Usage(run.rank), deque[figures.Point](maxlen=_MOST_USED)
+        self._usage, self._used = Usage(run.rank), deque[figures.Point](maxlen=1000)
 
     def conclude(self, code: int, message: dict[str, Any]) -> None:
         """Have `work` end, as the program has: with this exit code and termination message."""
@@ -70,7 +64,8 @@ class Sender:
         while True:
             if not is_last:
                 is_last = self._has_ended.is_set()  # what was written before that is read after it
-                self._used += self._usage.points(_LEAST_SECONDS if is_last else _USAGE_SECONDS)
+                # At least so many seconds after the last look.
+                self._used += self._usage.points(1.0 if is_last else 10.0)
             try:
                 self._open()
                 while self._send_some():
@@ -152,7 +147,7 @@ class Sender:
         batch = Batch(self._sent)
         with self.spool.open("rb") as file:
             file.seek(self._sent)
-            for line in islice(file, _LINES):
+            for line in islice(file, 200):
                 if not line.endswith(b"\n"):
                     break
                 batch.until += len(line)

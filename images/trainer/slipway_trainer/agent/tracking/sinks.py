@@ -104,8 +104,7 @@ def sink_of(run: Run) -> Sink:
     try:
         sink: Sink = resolve_name(f"slipway_trainer.agent.tracking.{KINDS[kind]}")(run)
     except ModuleNotFoundError as error:
-        text = f"{error}; name {error.name} in the job's `requirements`"
-        raise RefusedError(text) from None
+        raise RefusedError(f"{error}; name {error.name} in the job's `requirements`") from None
     return sink
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from slipway_trainer.agent.tracking.figures import Point
 
-_MIB = 2**20
-_GPU_SECONDS = 5.0
 _QUERY = "--query-gpu=index,utilization.gpu,memory.used"
 ROOT = Path("/sys/fs/cgroup")
 """Where the container's cgroup is mounted: version 2, or 1 with its controllers as directories."""
@@ -42,7 +40,7 @@ class Usage:
         self._before = now, seconds = time.monotonic(), self._cpu_seconds()
         found = {
             "cpu_utilization_percentage": 100 * (seconds - used) / ((now - before) or math.nan),
-            "system_memory_usage_megabytes": self._memory() / _MIB,
+            "system_memory_usage_megabytes": self._memory() / 2**20,
             **self._gpus(),
         }
         return {
@@ -68,9 +66,7 @@ class Usage:
             return {}
         command = (self._nvidia_smi, _QUERY, "--format=csv,noheader,nounits")
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_GPU_SECONDS, check=True
-            )
+            done = subprocess.run(command, capture_output=True, text=True, timeout=5.0, check=True)
         except (OSError, subprocess.SubprocessError):
             return {}
         return gpus(done.stdout)

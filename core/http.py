@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 import requests
 
+_SECONDS = 15.0
+
 
 def is_loopback(name: str) -> bool:
     """Return whether `host:port` is this machine, to which nothing needs TLS."""
@@ -29,4 +31,4 @@ def ask(method: str, url: str, **more: Any) -> requests.Response:
         session.trust_env = not is_loopback(urlsplit(url).netloc)
         # Otherwise ~/.netrc would replace the header.
         session.auth = lambda request: request
-        return session.request(method, url, timeout=15.0, **more)
+        return session.request(method, url, timeout=_SECONDS, **more)

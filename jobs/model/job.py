@@ -74,6 +74,8 @@ class TrainingJob:
     timeout: InPlace[fields.WholeSeconds] = TIMEOUT
     start_timeout: Waits[fields.WholeSeconds] = START_TIMEOUT
     stall: Waits[fields.WholeSeconds | None] = None
+    on_failure: Waits[parts.OnFailure | None] = None
+    debug: Trains[Count | None] = None
     ttl_seconds_after_finished: InPlace[Annotated[int, Field(ge=60)] | None] = None
     clean_pod_policy: InPlace[Literal["None", "Running", "All"]] = "None"
     priority_class: InPlace[fields.ObjectName | None] = None

@@ -122,6 +122,11 @@ class TrainingJob:
         return bool(self.inputs) or (self.data is not None and self.data.url is not None)
 
     @property
+    def hold(self) -> int:
+        """For how many seconds the pod of a rank that failed stays."""
+        return 0 if self.on_failure is None else self.on_failure.hold
+
+    @property
     def max_restarts(self) -> int:
         """The backoff limit that applies."""
         if self.backoff_limit is not None:

@@ -86,21 +86,20 @@ def document(
 ) -> dict[str, Any]:
     """Return the PyTorchJob that runs `job`; `replicas` has how many, and the template, by role."""
     ttl = job.ttl_seconds_after_finished
-    # Past a limit of restarts the operator would remove pods that are to stay.
-    hold = 0 if job.on_failure is None else job.on_failure.hold
     spec: dict[str, Any] = {
         "runPolicy": {
             # Pods stay: their logs and exit codes are to be read after the end, too.
-            "cleanPodPolicy": "None" if hold else job.clean_pod_policy,
-            "backoffLimit": 1 if hold else job.max_restarts,
+            "cleanPodPolicy": "None" if job.hold else job.clean_pod_policy,
+            "backoffLimit": 1 if job.hold else job.max_restarts,
             # `pulumi up` ends a run at its timeout; this stops one that no `up` waits for.
-            "activeDeadlineSeconds": job.timeout + hold + _BACKSTOP_SECONDS,
+            "activeDeadlineSeconds": job.timeout + job.hold + _BACKSTOP_SECONDS,
             **({} if ttl is None else {"ttlSecondsAfterFinished": ttl}),
         },
         # The operator's own default is "auto", which torchrun takes for the node's cores.
         "nprocPerNode": str(job.processes_per_node),
         "pytorchReplicaSpecs": {
-            role: {**each, "restartPolicy": "Never" if hold else job.restart_policy}
+            # Past a limit of restarts the operator would remove pods that are held.
+            role: {**each, "restartPolicy": "Never" if job.hold else job.restart_policy}
             for role, each in replicas.items()
         },
     }

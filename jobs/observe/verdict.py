@@ -86,7 +86,8 @@ def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJo
     # The others may begin only now, and be at work: their time is from their last sign on. A pod
     # that takes the place of one that had started waits for a rank 0 that has gone.
     all_begun = elastic or run.all_started or not any(replica.to_come for replica in replicas)
-    may_straggle = run.lasted("silence", elapsed, holds=all_begun) < _STRAGGLERS_SECONDS
+    is_silent = run.lasted("silence", elapsed, holds=all_begun) >= _STRAGGLERS_SECONDS
+    may_straggle = declared.debug is not None or not is_silent
     if elastic:
         # What replicas would do that were replaced at the end has been done.
         is_running = any(replica.running for replica in replicas)

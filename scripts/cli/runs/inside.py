@@ -130,7 +130,7 @@ def _pods(stack: str, job: str, rank: int | None) -> Iterator[_Pods]:
         running = {each: pods[each] for each in names if each in pods}
         if rank is not None and not running:
             raise CommandError(
-                f"Rank {rank} of {job} does not run; `make results JOB={job} STACK={stack}` shows "
-                "how the job ended."
+                f"Rank {rank} of {job} does not run, or not yet; `make results JOB={job} "
+                f"STACK={stack}` shows how the job ended."
             )
         yield _Pods(names, running, line)

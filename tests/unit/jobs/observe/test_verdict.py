@@ -941,6 +941,8 @@ def test_a_rank_with_a_debugger_stands_still_as_long_as_it_likes() -> None:
     end = end_of(run, 601, debugged)
     assert end is not None
     assert end.state == "TimedOut"
+    alone = tracker(done(0), pod(1, state=RUNNING), of=job("Succeeded"))
+    assert [end_of(alone, each, debugged) for each in (1, 70, 599)] == [None] * 3
 
 
 _EXIT = {"exitCode": 3, "reason": "Error", "finishedAt": "2026-01-01T00:00:20Z"}

@@ -134,5 +134,6 @@ def _forwarded(line: Sequence[str], text: str) -> str | None:
                         is_ready = True
             finally:
                 process.terminate()
+                process.wait()  # Ctrl-C would leave it
         complaints.seek(0)
         return None if is_ready else complaints.read().strip() or "kubectl gives no reason"

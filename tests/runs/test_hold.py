@@ -1,14 +1,16 @@
 """A rank that failed stays for a shell while the run has ended, and one waits for a debugger."""
 
 import json
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,11 +18,11 @@ from typing import Any
 import pytest
 import yaml
 
+from jobs.api.lines import moment
 from scripts.cli.runs import inside
 from scripts.cli.state import StackState
-from scripts.cli.terminal import CommandError
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
-from tests.engine.job_programs import MEETING
+from tests.engine.job_programs import FOLLOWED, MEETING
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
 
@@ -31,13 +33,14 @@ if rank == 1:
     raise ValueError("a bad value")
 time.sleep(600)
 """
-_ENDS = """
-import os
+_STOP = "    return 2 * number"
+_ENDS = f"""{MEETING}
+print(rank, "begins", flush=True)
 def doubled(number):
-    return 2 * number  # stops here
-print(os.environ["RANK"], "begins", flush=True)
+{_STOP}
 print("it is", doubled(21), flush=True)
 """
+_LINE = 1 + _ENDS.splitlines().index(_STOP)
 _LONG, _SHORT = 600, 15
 _SECONDS = 30
 
@@ -100,27 +103,50 @@ def test_a_rank_that_failed_is_held_for_a_shell_until_its_time_is_over_or_the_ne
     where = f"/work/src/{job_name}"
     assert shown == [where, "by the program", "declared, rank 1 of 2", "train.py"]
 
-    # The next run ends that, and its own comes to its end by itself.
+    # The next run ends that. In it rank 0 fails for want of rank 1, before that, and is not held.
     before, began = jobs.uids(job_name), time.monotonic()
-    runs.train_in_vain(job_name, **job, onFailure={"hold": _SHORT})
+    job = declared(folder, FOLLOWED, onFailure={"hold": _SHORT})
+    said = runs.train_in_vain(job_name, **job)
     assert time.monotonic() - began < 2 * _SECONDS
+    assert f"ended Failed: rank 1 ({job_name}-worker-0) exited with code 3\n" in said
+    assert "RANK=1` until 20" in said
     assert len(jobs.uids(job_name)) == 1
     assert jobs.uids(job_name) != before
-    await_true(lambda: exit_of(pods(jobs, job_name)[f"{job_name}-worker-0"]) != {})
-    held = pods(jobs, job_name)[f"{job_name}-worker-0"]
-    assert exit_of(held)["exitCode"] == 1
-    assert json.loads(exit_of(held)["message"])["error"] == "ValueError: a bad value"
+    there = pods(jobs, job_name)
+    assert there[f"{job_name}-worker-0"]["status"]["phase"] == "Running"
+    assert exit_of(there[f"{job_name}-master-0"])["exitCode"] == 1
+    (live,) = jobs.items("pytorchjobs", job_name)
+    assert "Failed" in [each["type"] for each in live["status"]["conditions"]]
+
+    # Its time is over.
     await_true(lambda: pods(jobs, job_name)[f"{job_name}-worker-0"]["status"]["phase"] == "Failed")
+    held = pods(jobs, job_name)[f"{job_name}-worker-0"]
+    assert exit_of(held)["exitCode"] == 3
+    lasted = moment(exit_of(held)["finishedAt"]) - moment(exit_of(held)["startedAt"])
+    assert _SHORT <= lasted.total_seconds() < _SHORT + _SECONDS
     assert [each["restartCount"] for each in held["status"]["containerStatuses"]] == [0]
 
 
 class Debugger:
     """A client of debugpy: https://microsoft.github.io/debug-adapter-protocol/specification."""
 
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+    def reach(self, port: int) -> bool:
+        """Return whether debugpy answers, whose port may be forwarded before it listens."""
+        try:
+            self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        except OSError:
+            return False
         self._file, self._sent = self._socket.makefile("rb"), 0
-        self.events: list[dict[str, Any]] = []
+        try:
+            self.answer(self.send("initialize", adapterID="debugpy", pathFormat="path"))
+        except OSError:
+            self.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
 
     def send(self, command: str, **arguments: Any) -> int:
         self._sent += 1
@@ -152,34 +178,26 @@ class Debugger:
 
 def debug(port: int, local: Path, remote: str) -> str:
     """Attach, stop in `doubled`, change what it is given, go on, and return where it stopped."""
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            client = Debugger(port)
-            client.answer(client.send("initialize", adapterID="debugpy", pathFormat="path"))
-            break
-        except OSError:
-            assert time.monotonic() < deadline
-            time.sleep(0.5)
-    places = [{"localRoot": str(local), "remoteRoot": remote}]
-    client.send("attach", justMyCode=True, pathMappings=places)
-    client.await_event("initialized")
-    source = {"path": str(local / "train.py")}
-    line = 1 + _ENDS.splitlines().index("    return 2 * number  # stops here")
-    client.answer(client.send("setBreakpoints", source=source, breakpoints=[{"line": line}]))
-    client.send("configurationDone")
-    thread = client.await_event("stopped")["threadId"]
-    frame = client.answer(client.send("stackTrace", threadId=thread))["stackFrames"][0]
-    inside_it = {"frameId": frame["id"], "context": "repl"}
-    client.answer(client.send("evaluate", expression="number = 4", **inside_it))
-    client.answer(client.send("continue", threadId=thread))
-    client.await_event("terminated")
-    return f"{frame['source']['path']}:{frame['line']}"
+    client = Debugger()
+    await_true(lambda: client.reach(port), 60)
+    with closing(client):
+        places = [{"localRoot": str(local), "remoteRoot": remote}]
+        client.send("attach", justMyCode=True, pathMappings=places)
+        client.await_event("initialized")
+        source = {"path": str(local / "train.py")}
+        client.answer(client.send("setBreakpoints", source=source, breakpoints=[{"line": _LINE}]))
+        client.send("configurationDone")
+        thread = client.await_event("stopped")["threadId"]
+        frame = client.answer(client.send("stackTrace", threadId=thread))["stackFrames"][0]
+        there = {"frameId": frame["id"], "context": "repl"}
+        client.answer(client.send("evaluate", expression="number = 4", **there))
+        client.answer(client.send("continue", threadId=thread))
+        client.await_event("terminated")
+        return f"{frame['source']['path']}:{frame['line']}"
 
 
-@contextmanager
-def debugpy(folder: Path) -> Iterator[dict[str, Any]]:
-    """The fields of a job that has debugpy, as `requirements` would bring it."""
+def with_debugpy(folder: Path) -> dict[str, Any]:
+    """Return the fields of a job that has debugpy, as `requirements` would bring it."""
     found = find_spec("debugpy")
     assert found is not None
     assert found.origin is not None
@@ -187,7 +205,7 @@ def debugpy(folder: Path) -> Iterator[dict[str, Any]]:
     shutil.copytree(Path(found.origin).parent, place / "debugpy")
     place.chmod(0o755)
     mounted = {"hostPath": str(place), "mountPath": "/mnt/packages", "readOnly": True}
-    yield {"volumes": {"packages": mounted}, "env": {"PYTHONPATH": "/opt/slipway:/mnt/packages"}}
+    return {"volumes": {"packages": mounted}, "env": {"PYTHONPATH": "/opt/slipway:/mnt/packages"}}
 
 
 def test_a_rank_waits_for_its_debugger_and_goes_on_under_it(
@@ -198,25 +216,22 @@ def test_a_rank_waits_for_its_debugger_and_goes_on_under_it(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with debugpy(folder) as packages:
-        job = declared(folder, _ENDS, debug=1, stall=5, **packages)
-    job["memory"] = "512Mi"
+    own = {"debug": 1, "stall": 5, "memory": "512Mi", **with_debugpy(folder)}
+    job = declared(folder, _ENDS, **own)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with runs.training(job_name, **job) as going, ThreadPoolExecutor(1) as pool:
-        await_true(lambda: "0 begins" in jobs.kubectl("logs", f"{job_name}-master-0"))
-        await_true(lambda: f"`make debug JOB={job_name}`" in going.text)
-        await_true(
-            lambda: pods(jobs, job_name)[f"{job_name}-worker-0"]["status"]["phase"] == "Running"
-        )
-        time.sleep(8)
-        assert "1 begins" not in jobs.kubectl("logs", f"{job_name}-worker-0")
+        jobs.await_all_running(job_name, 2)
+        assert f"rank 1 waits for a debugger: `make debug JOB={job_name}`" in going.text
+        time.sleep(2 * own["stall"])
+        assert "begins" not in jobs.kubectl("logs", f"{job_name}-worker-0")
         state = StackState.from_export(runs.export())
         monkeypatch.setattr(inside, "read_state", lambda *_, **__: state)
         stopped = pool.submit(debug, port, folder, f"/work/src/{job_name}")
-        with pytest.raises(CommandError, match="can't be reached, or no longer"):
-            inside.debug("test", job_name, port)
-        assert stopped.result(60) == f"{folder}/train.py:4"
+        # As Ctrl-C does; the port stays until then, whatever becomes of the rank.
+        stopped.add_done_callback(lambda _: os.kill(os.getpid(), signal.SIGTERM))
+        assert inside.debug("test", job_name, port) == 0
+        assert stopped.result(60) == f"{folder}/train.py:{_LINE}"
         entry = json.loads(capfd.readouterr().out.partition("launch.json:\n")[2])
         assert entry["pathMappings"][0]["localRoot"] == str(folder)
         assert going.end().error is None, going.text

@@ -9,7 +9,7 @@ PYTHON ?= python3
 JOB    ?=
 RANK   ?=
 RUN    ?=
-PORT   ?= 5000
+PORT   ?=
 WITH   ?=
 TO     ?=
 KEEP   ?=
@@ -44,7 +44,7 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python browser up preview down rerun wait logs stacks shell results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
+.PHONY: help setup tools python test-python browser up preview down rerun wait logs stacks shell debug results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -88,6 +88,9 @@ stacks: python ## where each rank of a running job stands now: JOB=…, and RANK
 shell: python ## a shell beside the program of a running rank: JOB=… RANK=1
 	@$(SLIPWAY) shell $(OF_STACK) $${ARG_RANK:+"--rank=$$ARG_RANK"} -- "$$ARG_JOB"
 
+debug: python ## lead a debugger to the rank that waits for one: JOB=… PORT=5678
+	@$(SLIPWAY) debug $(OF_STACK) $${ARG_PORT:+"--port=$$ARG_PORT"} -- "$$ARG_JOB"
+
 results: python ## how each job has ended last; JOB=… for all of one, FORMAT=json for programs
 	@$(SLIPWAY) results $(OF_STACK) --format="$$ARG_FORMAT" -- "$$ARG_JOB"
 
@@ -95,7 +98,7 @@ fetch: python ## copy the files of a job's last run to your disk, and check them
 	@$(SLIPWAY) fetch $(OF_STACK) --to="$$ARG_TO" $${ARG_RUN:+"--run=$$ARG_RUN"} -- "$$ARG_JOB"
 
 ui: python ## where the runs are tracked, and the way to the server in the cluster: JOB=… PORT=5000
-	@$(SLIPWAY) ui $(OF_STACK) --port="$$ARG_PORT" -- "$$ARG_JOB"
+	@$(SLIPWAY) ui $(OF_STACK) $${ARG_PORT:+"--port=$$ARG_PORT"} -- "$$ARG_JOB"
 
 report: python ## write a page about the jobs' runs, to look at: JOB=… for one, TO=report.html
 	@$(SLIPWAY) report $(OF_STACK) --to="$$ARG_TO" -- "$$ARG_JOB"

@@ -5,8 +5,8 @@ import re
 from core.paths import CHECKOUT
 
 _COMMAND = re.compile(
-    r"\bmake (?:-s )?(setup|up|preview|down|rerun|wait|logs|stacks|shell|results|fetch|ui|report"
-    r"|compare|import|smoke|kubeconfig|env)\b((?: [A-Z]+=[^\s`<]*[^\s`<.,;:)])*)"
+    r"\bmake (?:-s )?(setup|up|preview|down|rerun|wait|logs|stacks|shell|debug|results|fetch|ui"
+    r"|report|compare|import|smoke|kubeconfig|env)\b((?: [A-Z]+=[^\s`<]*[^\s`<.,;:)])*)"
 )
 _PAGE = re.compile(r"\bdocs/[\w-]+\.md")
 _HINT = re.compile(r"\b(?:JOB=NAME|TO=…|RUN=succeeded)")

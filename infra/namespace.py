@@ -11,7 +11,8 @@ from core import tokens
 from core.declare import declare, declare_all
 from core.manifests import MANAGED_BY, Manifest, marked, rendered, restricted_namespace
 
-_EXEC = {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create", "get"]}
+_INSIDE = ["pods/exec", "pods/portforward"]
+_EXEC = {"apiGroups": [""], "resources": _INSIDE, "verbs": ["create", "get"]}
 
 
 def job_namespace(

@@ -125,7 +125,7 @@ def too_dear(
     limited = [job for job in jobs if job.max_cost is not None]
     costs = of_jobs(limited, pools, own) if limited else {}
     for job in limited:
-        cost, seconds = costs.get(job.name), job.timeout * (job.retries + 1)
+        cost, seconds = costs.get(job.name), job.timeout * (job.retries + 1) + job.hold
         if cost is not None and job.max_cost is not None and cost.most(seconds) > job.max_cost:
             text = (
                 f"{job.max_cost:g} is less than what it may cost until the timeout of its last "

@@ -19,6 +19,7 @@ from jobs.model.program import roles, share
 if TYPE_CHECKING:
     from jobs.model.job import TrainingJob
 
+_LAUNCHER = "slipway_trainer.launch"
 NO_PROGRAM = "has nothing to run; a job has a `script`, a `build` or an `image`"
 _PROGRAMS = ("script", "build", "image")
 _OWN = (*_PROGRAMS, "command", "script_entry", "requirements", "working_dir", "keep")
@@ -31,7 +32,7 @@ def contradictions(job: TrainingJob) -> list[Contradiction]:
     """Return the contradictions between fields of `job`."""
     rules = (
         _own_program if job.module is None else _catalogues_program,
-        *(_elastic, _pairs, _env, _gpus, _volumes, _data, _require),
+        *(_elastic, _pairs, _inside, _env, _gpus, _volumes, _data, _require),
     )
     return [each for rule in rules for each in rule(job)]
 
@@ -96,6 +97,19 @@ def _pairs(job: TrainingJob) -> Iterator[Contradiction]:
         yield from _secret_in(job.outputs, ("outputs",))
     if job.checkpoint is not None and job.checkpoint.url is not None:
         yield from _secret_in(job.checkpoint.url, ("checkpoint", "url"))
+
+
+def _inside(job: TrainingJob) -> Iterator[Contradiction]:
+    command, ranks = job.command or (), sum(roles(job).values()) * job.processes_per_node
+    for name in (each for each in ("on_failure", "debug") if getattr(job, each) is not None):
+        if job.elastic is not None:
+            yield _of(name, "goes with no `elastic`, which goes on without that rank", "elastic")
+        if command and job.script is None and _LAUNCHER not in command:
+            yield _of(name, f"goes with a `command` that runs {_LAUNCHER}", "command")
+    if job.debug is not None and job.debug >= ranks:
+        yield _of("debug", f"{job.debug} is no rank of the job", "workers", "processes_per_node")
+    if job.debug is not None and command and (job.script is not None or "--command" in command):
+        yield _of("debug", "goes with a Python file to start, and no other `command`", "command")
 
 
 def _env(job: TrainingJob) -> Iterator[Contradiction]:

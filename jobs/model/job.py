@@ -74,6 +74,8 @@ class TrainingJob:
     timeout: InPlace[fields.WholeSeconds] = TIMEOUT
     start_timeout: Waits[fields.WholeSeconds] = START_TIMEOUT
     stall: Waits[fields.WholeSeconds | None] = None
+    on_failure: Waits[parts.OnFailure | None] = None
+    debug: Trains[Count | None] = None
     ttl_seconds_after_finished: InPlace[Annotated[int, Field(ge=60)] | None] = None
     clean_pod_policy: InPlace[Literal["None", "Running", "All"]] = "None"
     priority_class: InPlace[fields.ObjectName | None] = None
@@ -119,6 +121,11 @@ class TrainingJob:
     def fetches(self) -> bool:
         """Whether a container of the trainer's image fetches files before the program starts."""
         return bool(self.inputs) or (self.data is not None and self.data.url is not None)
+
+    @property
+    def hold(self) -> int:
+        """For how many seconds the pod of a rank that failed stays."""
+        return 0 if self.on_failure is None else self.on_failure.hold
 
     @property
     def max_restarts(self) -> int:

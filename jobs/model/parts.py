@@ -98,6 +98,13 @@ class Elastic:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
+class OnFailure:
+    """What becomes of the pod of a rank whose program fails: for how long to `hold` it."""
+
+    hold: fields.WholeSeconds
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Checkpoint:
     """How often a training's state is written, for a later attempt to go on from.
 

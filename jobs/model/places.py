@@ -96,6 +96,10 @@ def _declared(job: TrainingJob, *, may_be_rank_0: bool) -> dict[str, str]:
     variables = {}
     if job.outputs_every is not None:
         variables["SLIPWAY_OUTPUTS_EVERY"] = str(job.outputs_every)
+    if job.hold:
+        variables["SLIPWAY_HOLD"] = str(job.hold)
+    if job.debug is not None:
+        variables["SLIPWAY_DEBUG"] = str(job.debug)
     if job.keep is not None:
         variables["SLIPWAY_KEEP"] = json.dumps(job.keep)
     if job.metrics and may_be_rank_0:

@@ -88,16 +88,18 @@ def document(
     spec: dict[str, Any] = {
         "runPolicy": {
             # Pods stay: their logs and exit codes are to be read after the end, too.
-            "cleanPodPolicy": job.clean_pod_policy,
-            "backoffLimit": job.max_restarts,
+            "cleanPodPolicy": "None" if job.hold else job.clean_pod_policy,
+            "backoffLimit": 1 if job.hold else job.max_restarts,
             # `pulumi up` ends a run at its timeout; this stops one that no `up` waits for.
-            "activeDeadlineSeconds": job.timeout + 120,
+            "activeDeadlineSeconds": job.timeout + job.hold + 120,
             **({} if ttl is None else {"ttlSecondsAfterFinished": ttl}),
         },
         # The operator's own default is "auto", which torchrun takes for the node's cores.
         "nprocPerNode": str(job.processes_per_node),
         "pytorchReplicaSpecs": {
-            role: {**each, "restartPolicy": job.restart_policy} for role, each in replicas.items()
+            # Past a limit of restarts the operator would remove pods that are held.
+            role: {**each, "restartPolicy": "Never" if job.hold else job.restart_policy}
+            for role, each in replicas.items()
         },
     }
     if job.elastic is not None:

@@ -17,6 +17,7 @@ from jobs.model.pytorchjob import run_of
 from jobs.observe.replica import containers, starts_in
 from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
+from jobs.records.events import HELD
 from jobs.records.recording import Recording
 
 See = Callable[[Any], None]
@@ -86,7 +87,7 @@ class Feed:
             self.warn(f"not all logs were read within {limit_seconds:g} s{reason}")
         # Of what came meanwhile the lines alone: pods that are stopped now change no verdict.
         for see, what in self._take(0):
-            if see == self.run.progress.see:
+            if see in (self.run.progress.see, self.run.see_held):
                 see(what)
 
     def _take(self, wait_seconds: float) -> list[tuple[See, Any]]:
@@ -104,8 +105,10 @@ class Feed:
         # What an earlier process has written is read again for the progress alone.
         fresh = lines if isinstance(lines, Sequence) else ()
         self._seen.put((self.run.see_sign, (replica, fresh)))
-        if replica == self._progress_replica:
-            for line in lines:
+        for line in lines:
+            if HELD in line.text:
+                self._seen.put((self.run.see_held, (replica, line.text)))
+            if replica == self._progress_replica:
                 self._seen.put((self.run.progress.see, line.text))
 
     def _repeat(self, see: See, watch: Callable[[], Iterable[list[Object]]]) -> None:

@@ -9,7 +9,7 @@ from jobs.observe.failures import Failure
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
-from jobs.records.events import Event, events_of
+from jobs.records.events import HELD, Event, events_of
 
 _STACKS = 20  # of so many ranks: when all of 1,000 hang, the rest are alike
 # https://docs.python.org/3/library/faulthandler.html
@@ -82,7 +82,7 @@ class LogEnds:
         """Return a container's log, or the end of it, where its termination message is that."""
         log = self.kept.log(failed.replica.number, failed.exit.container_id)
         end = failed.exit.message.splitlines() if failed.exit.error is None else []
-        return [line.text for line in log.lines()] or end
+        return [line.text for line in log.lines() if HELD not in line.text] or end
 
 
 def stack_frames(lines: Sequence[str]) -> list[str]:

@@ -165,6 +165,7 @@ def details(
     """
     disruption, cause, silent = run.cured_by_a_retry, run.cause, logs.silent()
     evicted = None if cause is None else cause.replica.evicted
+    held = "".join(f"look into its pod by {way}, " for way in run.held.values())
     is_news = disruption is not None and (evicted is None or evicted not in disruption)
     return FailureDetails(
         **_who(run, silent or run.idle or run.stalled or ()),
@@ -174,7 +175,7 @@ def details(
         previous_log=logs.before()[-_LOG_LINES:] or None,
         log=logs.relevant()[-_LOG_LINES:],
         events=warnings(events)[-10:],
-        advice=f"{_advice(end, run, silent)}, then {again}",
+        advice=f"{held}{_advice(end, run, silent)}, then {again}",
     )
 
 

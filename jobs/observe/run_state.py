@@ -11,11 +11,13 @@ from core.manifests import holds
 from jobs.api.lines import Line, moment
 from jobs.model.pytorchjob import Topology, has_ended, is_of, is_replica, is_suspended
 from jobs.observe import failures
+from jobs.observe.exits import Exit
 from jobs.observe.failures import Disruption, Failure, Origin, disruption
 from jobs.observe.gpus import Gpu, GpuUse
 from jobs.observe.paces import Paces
 from jobs.observe.progress import Progress
 from jobs.observe.replica import Replica
+from jobs.records.events import event_in
 
 _STILLNESS = "stillness of {}"
 _FIRST = timedelta(seconds=1)  # nodes' clocks differ by less
@@ -40,6 +42,7 @@ class RunState:
     gpu_use: GpuUse = field(default_factory=GpuUse)
     refused_until: float = 0.0  # seconds from its start to a pull's last refusal that is waited for
     replicas: dict[int, Replica] = field(default_factory=dict)  # as seen last, also when they went
+    held: dict[int, str] = field(default_factory=dict)  # how to get in, by the replica's number
     stalled: Sequence[Replica] | None = None  # those that stood still first; None while none does
     _since: dict[str, float] = field(default_factory=dict)  # when conditions of `lasted` began
     _last_signs: dict[int, str] = field(default_factory=dict)  # when each replica printed last
@@ -217,6 +220,19 @@ class RunState:
             self._last_signs[number] = line.stamp
             self.paces.see(line.text)
             self._trained[number] += any(event in line.text for event in _TRAINING)
+
+    def see_held(self, printed: tuple[int, str]) -> None:
+        """Take in that a replica's program failed, as its exit, although its container stays."""
+        replica, event = self.replicas.get(printed[0]), event_in(printed[1])
+        ended, job = event.get("terminated", {}), self.job
+        # Any program may print such a line.
+        is_whole = type(ended.get("exitCode")) is int and "SLIPWAY_HOLD" in str(job["spec"])
+        if replica is not None and replica.running and is_whole:
+            own = {"startedAt": replica.running_since, "containerID": replica.container_id}
+            failed = Failure(replica, Exit({**ended, **own}))
+            self.failures.append(failed)
+            shell = f"`make shell JOB={job['metadata']['name']} RANK={failed.rank}`"
+            self.held[replica.number] = f"{shell} until {event.get('until')}"
 
     def see_stillness(self, elapsed: float, limit: float) -> bool:
         """Return whether a rank stood still for `limit` seconds; `stalled` has who did so first.

@@ -56,7 +56,8 @@ def end_of(
     if is_suspended(run.job):
         return None
     return (
-        _outlasted(run, elapsed)
+        (End("Failed", str(run.failure)) if run.held else None)
+        or _outlasted(run, elapsed)
         or _repeats(run)
         or _never_starts(run, elapsed, declared)
         or _abandoned(run, elapsed)
@@ -85,14 +86,15 @@ def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJo
     # The others may begin only now, and be at work: their time is from their last sign on. A pod
     # that takes the place of one that had started waits for a rank 0 that has gone.
     all_begun = elastic or run.all_started or not any(replica.to_come for replica in replicas)
-    may_straggle = run.lasted("silence", elapsed, holds=all_begun) < _STRAGGLERS_SECONDS
+    is_silent = run.lasted("silence", elapsed, holds=all_begun) >= _STRAGGLERS_SECONDS
+    may_straggle = declared.debug is not None or not is_silent
     if elastic:
         # What replicas would do that were replaced at the end has been done.
         is_running = any(replica.running for replica in replicas)
         return None if is_running and may_straggle else End("Succeeded", message)
     ends = {number: replica.ended for number, replica in run.replicas.items()}
     missing = [number for number in range(run.topology.replicas) if ends.get(number) is None]
-    has_failed = any(ended is not None and ended.code != 0 for ended in ends.values())
+    has_failed = bool(run.held) or any(each and each.code for each in ends.values())
     if not has_failed and not missing:
         return End("Succeeded", message)
     if not has_failed and may_straggle:
@@ -216,7 +218,7 @@ def _overdue(run: RunState, elapsed: float, declared: TrainingJob) -> End | None
 
 def _stalled(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
     """Return the end of a run of which a rank, or all, have printed nothing for too long."""
-    limit = declared.stall
+    limit = declared.stall if declared.debug is None else None
     if limit is None or not run.all_started or not run.see_stillness(elapsed, limit):
         return None
     who = ", ".join(map(str, run.stalled or ())) or "every rank"
@@ -226,7 +228,8 @@ def _stalled(run: RunState, elapsed: float, declared: TrainingJob) -> End | None
 def _idle(run: RunState, declared: TrainingJob, cost: TrainingCost | None) -> End | None:
     """Return the end of a run that leaves GPUs idle, with what they cost meanwhile."""
     replicas = run.idle
-    if (least := declared.min_gpu_utilization) is None or not replicas:
+    least = declared.min_gpu_utilization if declared.debug is None else None
+    if least is None or not replicas:
         return None
     uids = {each.uid for each in replicas}
     idle = [streak for (uid, _), streak in run.gpu_use.idle.items() if uid in uids]

@@ -71,6 +71,8 @@ class Wait:
             InterruptedWait: Ctrl-C, or no contact to the API server for two minutes.
         """
         run, begun = self._run, time.monotonic() - self.api.age(self.job)
+        if (rank := self.declared.debug) is not None:
+            self.context.info(f"rank {rank} waits for a debugger: `make debug JOB={self.api.name}`")
         # What was adopted may be older than the limit for the start of its replicas.
         run.see_pods(self.api.pods())
         with Feed(self.api, run, self.kept, self._warn_once) as feed:
@@ -192,12 +194,16 @@ class Wait:
 
     def _stop_survivors(self, end: End) -> None:
         """Stop what still runs of a run that has ended; pods that are done stay, to be read."""
-        if end.state in {"TimedOut", "CannotStart"} or self._run.goes_on:
+        run = self._run
+        if end.state in {"TimedOut", "CannotStart"} or (run.goes_on and not run.held):
             # To the operator it has not ended: without its job no pod is made again.
             self.api.delete()
             return
-        for replica in self._run.replicas.values():
-            if replica.active or replica.outlasting:
+        for number, replica in run.replicas.items():
+            is_left = number not in run.held and (replica.active or replica.outlasting)
+            if is_left and run.goes_on:  # so a deleted one would be made again
+                self.api.patch({"spec": {"activeDeadlineSeconds": 1}}, replica.name)
+            elif is_left:
                 self.api.delete_pod(replica.name)
 
 

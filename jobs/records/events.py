@@ -14,11 +14,13 @@ from jobs.result import FIGURES, RunResult
 from slipway.events import reported
 
 Event = dict[str, Any]
+HELD = '"event": "held"'
+"""In a launcher's line: its program has failed, and its container stays for a while."""
 _TYPES = {
     **dict.fromkeys(("event", "time"), (str,)),
     **dict.fromkeys(("rank", "epochs", "steps", "samples"), (int,)),
     **dict.fromkeys(("epoch", "step"), (int, float)),
-    **dict.fromkeys(("metrics", "seconds_in", "summary"), (dict,)),
+    **dict.fromkeys(("metrics", "seconds_in", "summary", "terminated"), (dict,)),
 }
 _SECONDS = 60.0
 _PLACES = {"epoch", "step"}

@@ -37,7 +37,8 @@ _IMAGES = {
 }
 """Of what images/trainer/Dockerfile sets that which is right for any torch."""
 _OF_A_RANK = re.compile("RANK|LOCAL_.*|WORLD_SIZE|MASTER_.*|(PET|SLIPWAY|TORCHELASTIC)_.*")
-_OF_A_CLUSTER = {"SLIPWAY_KEPT", "SLIPWAY_OUTPUTS", "SLIPWAY_OUTPUTS_EVERY"}
+_LEFT_OUT = ("KEPT", "OUTPUTS", "OUTPUTS_EVERY", "HOLD", "DEBUG")
+_OF_A_CLUSTER = {f"SLIPWAY_{each}" for each in _LEFT_OUT}
 _PLACES = re.compile(rf"(^|(?<=[=:,]))({OUTPUT_DIR}|{WORK}/src|{SCRIPT}|{KEPT_DIRECTORY})(?=/|$)")
 _REFERENCE = re.compile(r"\$(?:(\$)|\((\w+)\))")
 

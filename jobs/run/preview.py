@@ -183,7 +183,7 @@ def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) 
     line = f"needs {described(shares(job))}; ends after {duration(job.timeout)} at most"
     line += f"; {validate_admission(inputs)}"
     if cost := inputs.get("cost"):
-        seconds = job.timeout * (job.retries + 1)
+        seconds = job.timeout * (job.retries + 1) + job.hold
         line += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
     context.info(f"{line}\n{render(_manifest(shown))}")
 

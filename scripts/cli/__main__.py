@@ -71,7 +71,8 @@ FOLLOW = click.Option(["--follow"], type=click.Choice("01"), default="1", help="
 FORMAT = click.Option(["--format"], type=click.Choice(["text", "json"]), default="text")
 TO = _text(["--to"], help="Where to; by default outputs/JOB/RUN, and report.html.")
 RUN = click.Option(["--run"], type=click.Choice(["succeeded"]), help="Of the last success.")
-PORT = click.Option(["--port"], type=click.IntRange(1, 2**16 - 1), default=5000, show_default=True)
+_port = partial(click.Option, ["--port"], type=click.IntRange(1, 2**16 - 1), show_default=True)
+PORT, DEBUG_PORT = _port(default=5000), _port(default=5678)
 WITH = _text(["--with", "other"], help="The id of another run.")
 BRIEF = click.Option(["--brief"], is_flag=True, help="Say nothing if nothing is missing.")
 WORKERS = click.Option(
@@ -90,6 +91,7 @@ _add("wait", "cli.runs.detached:wait", "Follow a run that was left to its waiter
 _add("logs", "cli.runs.logs:show", "Show what a job prints.", JOB, RANK, FOLLOW, STACK)
 _add("stacks", "cli.runs.inside:stacks", "Show where each rank stands now.", JOB, RANK, STACK)
 _add("shell", "cli.runs.inside:shell", "Open a shell beside a rank's program.", JOB, RANK, STACK)
+_add("debug", "cli.runs.inside:debug", "Lead a debugger to a rank.", JOB, DEBUG_PORT, STACK)
 _add("results", "cli.runs.results:show", "Show how each job ended last.", JOB, FORMAT, STACK)
 _add("fetch", "cli.runs.fetch:fetch", "Copy a job's files to your disk.", JOB, TO, RUN, STACK)
 _add("ui", "cli.ui:show", "Lead to where the runs are tracked.", JOB, PORT, STACK)

@@ -5,7 +5,6 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from tempfile import TemporaryFile
 
 from core.validation import check as validate
@@ -32,10 +31,10 @@ def show(stack: str, job: str, port: int) -> int:
         return 0
     if state.kubeconfig is None or state.namespace is None:
         raise CommandError(f"Stack {stack} has no server yet; `make up STACK={stack}` installs it.")
-    _require_free(port, stack)
-    with suppress(KeyboardInterrupt):  # to stop looking is no failure
-        text = announcement(stack, job, page, port)
-        _forward(state.kubeconfig, state.namespace, port, stack, text)
+    with kubectl(state.kubeconfig) as command:
+        line = [*command, f"--namespace={state.namespace}"]
+        text, again = announcement(stack, job, page, port), f"make ui STACK={stack}"
+        forward(line, f"service/{NAME}", (port, PORT), text, again)
     return 0
 
 
@@ -84,7 +83,7 @@ def _settings(stack: str) -> Tracking:
     return settings
 
 
-def _require_free(port: int, stack: str) -> None:
+def _require_free(port: int, command: str) -> None:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as kubectl does
         try:
@@ -92,26 +91,30 @@ def _require_free(port: int, stack: str) -> None:
         except OSError as error:
             raise CommandError(
                 f"Port {port} of this machine can't be used ({error.strerror}): another program, "
-                f"such as another `make ui`, may have it. Take another one: `make ui STACK={stack} "
+                f"such as the same command, may have it. Take another one: `{command} "
                 f"PORT={port + 1}`."
             ) from error
 
 
-def _forward(kubeconfig: str, namespace: str, port: int, stack: str, text: str) -> None:
-    """Forward a port to the server until Ctrl-C or SIGTERM; print `text` once it can be used."""
+def forward(line: Sequence[str], to: str, ports: tuple[int, int], text: str, again: str) -> None:
+    """Forward a port to one in the cluster until Ctrl-C or SIGTERM; `line` begins kubectl's.
+
+    Prints `text` once it can be used. The command `again` does the same.
+    """
+    _require_free(ports[0], again)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    ports = ("--address=127.0.0.1", f"service/{NAME}", f"{port}:{PORT}")
+    line = [*line, "port-forward", "--address=127.0.0.1", to, "{}:{}".format(*ports)]
     try:
-        with kubectl(kubeconfig) as command:
-            line = [*command, "port-forward", "--namespace", namespace, *ports]
-            while (reason := _forwarded(line, text)) is None:
-                time.sleep(_PAUSE_SECONDS)  # the connection broke, as when the server is restarted
-                text = ""
+        while (reason := _forwarded(line, text)) is None:
+            time.sleep(_PAUSE_SECONDS)  # the connection broke, as when the server is restarted
+            text = ""
+    except KeyboardInterrupt:  # to stop looking is no failure
+        return
     finally:
         signal.signal(signal.SIGTERM, before)
     raise CommandError(
-        f"The server of {stack} can't be reached, or no longer: {reason}\n`make up STACK={stack}` "
-        "installs it or brings it back; then run the same command again."
+        f"{to} can't be reached, or no longer: {reason}\nOnce it runs (`make up` brings it back), "
+        f"run the same command again: {again}"
     )
 
 
@@ -131,5 +134,6 @@ def _forwarded(line: Sequence[str], text: str) -> str | None:
                         is_ready = True
             finally:
                 process.terminate()
+                process.wait()  # Ctrl-C would leave it
         complaints.seek(0)
         return None if is_ready else complaints.read().strip() or "kubectl gives no reason"

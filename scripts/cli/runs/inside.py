@@ -1,4 +1,4 @@
-"""`make stacks JOB=…` and `make shell JOB=… RANK=…`: a look into the pods of a run that goes on."""
+"""`make stacks`, `make shell` and `make debug JOB=…`: a look into the pods of a run."""
 
 import json
 import subprocess
@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from core import process
-from jobs.model.names import CONTAINER, PACKAGES
+from core.paths import project_dir
+from jobs.model.names import CONTAINER, PACKAGES, WORK
 from jobs.model.pytorchjob import JOB_NAME_LABEL, Topology, is_replica
 from jobs.observe.replica import Replica
 from scripts.cli.config import own, require_job, settings_of
@@ -17,6 +18,7 @@ from scripts.cli.kubeconfig import kubectl
 from scripts.cli.runs.log_lines import names_of
 from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError
+from scripts.cli.ui import forward
 
 KEY = "slipway:exec"
 _SHELL = f"""
@@ -26,7 +28,7 @@ fi
 cd "$(readlink /proc/1/cwd)"; exec "$(command -v bash || echo sh)"
 """
 """For any image with a shell: where there is no launcher, process 1 is the program."""
-_AT_ONCE = 8
+_AT_ONCE, _DEBUGPY_PORT = 8, 5678
 _NO_LAUNCHER = (
     "An image without Slipway's launcher can't: start it from the trainer's (docs/own-job.md#build)"
     ", or put py-spy into it, and run `py-spy dump --pid 1` in a shell beside it."
@@ -72,14 +74,36 @@ def shell(stack: str, job: str, rank: int | None) -> int:
     rank = 0 if rank is None else rank
     with _pods(stack, job, rank) as pods:
         (replica,) = pods.names
-        if replica not in pods.running:
-            raise CommandError(
-                f"Rank {rank} of {job} does not run; `make results JOB={job} STACK={stack}` shows "
-                "how the job ended."
-            )
         options = ["--stdin", *(["--tty"] if sys.stdin.isatty() else [])]
         line = pods.line(replica, "sh", "-c", _SHELL, str(rank), options=options)
         return subprocess.run(line, stdin=sys.stdin, check=False).returncode
+
+
+def debug(stack: str, job: str, port: int) -> int:
+    """Forward a port to the rank that waits for a debugger, and print how to attach one."""
+    known = read_state(stack).jobs
+    require_job(stack, job, known)
+    declared = known[job].declared
+    if (rank := declared.get("debug")) is None:
+        raise CommandError(f"No rank of {job} waits for a debugger: add `debug: 0` for rank 0.")
+    script = (project_dir() / declared.get("script", "")).resolve()
+    folder = script.parent if script.is_file() else script
+    entry = {
+        "name": f"{job}, rank {rank}",
+        "type": "debugpy",
+        "request": "attach",
+        "connect": {"host": "localhost", "port": port},
+        "pathMappings": [{"localRoot": str(folder), "remoteRoot": f"{WORK}/src/{job}"}],
+    }
+    text = (
+        f"Rank {rank} of {job} is at localhost:{port} (Ctrl-C ends it). To attach VS Code, add to "
+        f"`configurations` in .vscode/launch.json:\n{json.dumps(entry, indent=2)}"
+    )
+    with _pods(stack, job, rank) as pods:
+        (pod,) = pods.running.values()
+        again = f"make debug JOB={job} STACK={stack}"
+        forward(pods.kubectl, f"pod/{pod}", (port, _DEBUGPY_PORT), text, again)
+    return 0
 
 
 @contextmanager
@@ -103,4 +127,10 @@ def _pods(stack: str, job: str, rank: int | None) -> Iterator[_Pods]:
         listed = json.loads(process.run(*line, "get", "pods", selector, "--output=json"))["items"]
         replicas = (Replica(each, topology) for each in listed if is_replica(each))
         pods = {each.number: each.name for each in replicas if each.running}
-        yield _Pods(names, {each: pods[each] for each in names if each in pods}, line)
+        running = {each: pods[each] for each in names if each in pods}
+        if rank is not None and not running:
+            raise CommandError(
+                f"Rank {rank} of {job} does not run, or not yet; `make results JOB={job} "
+                f"STACK={stack}` shows how the job ended."
+            )
+        yield _Pods(names, running, line)

@@ -87,6 +87,8 @@ __all__ = [
     'JobLimitsArgsDict',
     'JobMasterArgs',
     'JobMasterArgsDict',
+    'JobOnFailureArgs',
+    'JobOnFailureArgsDict',
     'JobSecretKeyArgs',
     'JobSecretKeyArgsDict',
     'JobTolerationArgs',
@@ -3650,6 +3652,10 @@ class JobArgsDict(TypedDict):
     """
     What it trains on: a `url` with its `sha256`, fetched once for each node, or a `volume`.
     """
+    debug: NotRequired[pulumi.Input[Optional[_builtins.int]]]
+    """
+    The rank that waits for a debugger before its program begins.
+    """
     depends_on: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
     Jobs that must have succeeded and passed their gates before this one starts.
@@ -3763,6 +3769,10 @@ class JobArgsDict(TypedDict):
     Or `delete`: what Ctrl-C does with the job; the next `up` waits for a job that was kept.
 
     One of `keep`, `delete`.
+    """
+    on_failure: NotRequired[pulumi.Input[Optional['JobOnFailureArgsDict']]]
+    """
+    `{hold: 30m}`: the pod of a rank whose program failed stays so long for `make shell`.
     """
     outputs: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -3917,6 +3927,7 @@ class JobArgs:
                  command: pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, _builtins.float, _builtins.bool]]]]] = None,
                  cpu: pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]] = None,
                  data: pulumi.Input[Optional['JobDataArgs']] = None,
+                 debug: pulumi.Input[Optional[_builtins.int]] = None,
                  depends_on: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  distributed: pulumi.Input[Optional[_builtins.bool]] = None,
                  elastic: pulumi.Input[Optional['JobElasticArgs']] = None,
@@ -3942,6 +3953,7 @@ class JobArgs:
                  momentum: pulumi.Input[Optional[_builtins.float]] = None,
                  node_selector: pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]]] = None,
                  on_cancel: pulumi.Input[Optional[_builtins.str]] = None,
+                 on_failure: pulumi.Input[Optional['JobOnFailureArgs']] = None,
                  outputs: pulumi.Input[Optional[_builtins.str]] = None,
                  outputs_every: pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]] = None,
                  priority_class: pulumi.Input[Optional[_builtins.str]] = None,
@@ -3987,6 +3999,7 @@ class JobArgs:
                
                It takes cores above 0, such as 2, 0.5 or 500m.
         :param pulumi.Input['JobDataArgs'] data: What it trains on: a `url` with its `sha256`, fetched once for each node, or a `volume`.
+        :param pulumi.Input[_builtins.int] debug: The rank that waits for a debugger before its program begins.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] depends_on: Jobs that must have succeeded and passed their gates before this one starts.
         :param pulumi.Input[_builtins.bool] distributed: `false`: its ranks are meant to train each for itself; else a gate fails where they do.
         :param pulumi.Input['JobElasticArgs'] elastic: Continue when replicas are lost: `minReplicas` (more than half of them), `maxReplicas` (`workers`), `maxRestarts` (10).
@@ -4026,6 +4039,7 @@ class JobArgs:
         :param pulumi.Input[_builtins.str] on_cancel: Or `delete`: what Ctrl-C does with the job; the next `up` waits for a job that was kept.
                
                One of `keep`, `delete`.
+        :param pulumi.Input['JobOnFailureArgs'] on_failure: `{hold: 30m}`: the pod of a rank whose program failed stays so long for `make shell`.
         :param pulumi.Input[_builtins.str] outputs: Destination of the files in SLIPWAY_OUTPUT_DIR, instead of where the stack keeps them.
                
                It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
@@ -4106,6 +4120,8 @@ class JobArgs:
             pulumi.set(__self__, "cpu", cpu)
         if data is not None:
             pulumi.set(__self__, "data", data)
+        if debug is not None:
+            pulumi.set(__self__, "debug", debug)
         if depends_on is not None:
             pulumi.set(__self__, "depends_on", depends_on)
         if distributed is not None:
@@ -4156,6 +4172,8 @@ class JobArgs:
             pulumi.set(__self__, "node_selector", node_selector)
         if on_cancel is not None:
             pulumi.set(__self__, "on_cancel", on_cancel)
+        if on_failure is not None:
+            pulumi.set(__self__, "on_failure", on_failure)
         if outputs is not None:
             pulumi.set(__self__, "outputs", outputs)
         if outputs_every is not None:
@@ -4348,6 +4366,18 @@ class JobArgs:
     @data.setter
     def data(self, value: pulumi.Input[Optional['JobDataArgs']]):
         pulumi.set(self, "data", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def debug(self) -> pulumi.Input[Optional[_builtins.int]]:
+        """
+        The rank that waits for a debugger before its program begins.
+        """
+        return pulumi.get(self, "debug")
+
+    @debug.setter
+    def debug(self, value: pulumi.Input[Optional[_builtins.int]]):
+        pulumi.set(self, "debug", value)
 
     @_builtins.property
     @pulumi.getter(name="dependsOn")
@@ -4662,6 +4692,18 @@ class JobArgs:
     @on_cancel.setter
     def on_cancel(self, value: pulumi.Input[Optional[_builtins.str]]):
         pulumi.set(self, "on_cancel", value)
+
+    @_builtins.property
+    @pulumi.getter(name="onFailure")
+    def on_failure(self) -> pulumi.Input[Optional['JobOnFailureArgs']]:
+        """
+        `{hold: 30m}`: the pod of a rank whose program failed stays so long for `make shell`.
+        """
+        return pulumi.get(self, "on_failure")
+
+    @on_failure.setter
+    def on_failure(self, value: pulumi.Input[Optional['JobOnFailureArgs']]):
+        pulumi.set(self, "on_failure", value)
 
     @_builtins.property
     @pulumi.getter
@@ -5629,6 +5671,34 @@ class JobMasterArgs:
     @memory.setter
     def memory(self, value: pulumi.Input[Optional[_builtins.str]]):
         pulumi.set(self, "memory", value)
+
+
+class JobOnFailureArgsDict(TypedDict):
+    hold: pulumi.Input[Union[_builtins.int, _builtins.str]]
+    """
+    It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
+    """
+
+@pulumi.input_type
+class JobOnFailureArgs:
+    def __init__(__self__, *,
+                 hold: pulumi.Input[Union[_builtins.int, _builtins.str]]):
+        """
+        :param pulumi.Input[Union[_builtins.int, _builtins.str]] hold: It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
+        """
+        pulumi.set(__self__, "hold", hold)
+
+    @_builtins.property
+    @pulumi.getter
+    def hold(self) -> pulumi.Input[Union[_builtins.int, _builtins.str]]:
+        """
+        It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
+        """
+        return pulumi.get(self, "hold")
+
+    @hold.setter
+    def hold(self, value: pulumi.Input[Union[_builtins.int, _builtins.str]]):
+        pulumi.set(self, "hold", value)
 
 
 class JobSecretKeyArgsDict(TypedDict):

@@ -335,6 +335,10 @@ def test_an_elastic_jobs_workers_are_between_its_bounds(declared: dict[str, Any]
         ({"outputs": "https://there/x?sig=ab"}, "outputs", "from a Secret"),
         ({"outputs": "abfs://[there/x"}, "outputs", "a URL that fsspec knows"),
         ({"minGpuUtilization": 20}, "minGpuUtilization", "set `gpus`, or `backend: nccl`"),
+        ({"onFailure": {}}, "onFailure.hold", "is missing"),
+        ({"onFailure": {"hold": 60}, "elastic": {}}, "onFailure", "goes with no `elastic`"),
+        ({"debug": 4}, "debug", "4 is no rank of the job"),
+        ({"debug": 0, "elastic": {}, "backend": "gloo"}, "debug", "goes with no `elastic`"),
         ({"minGpuUtilization": 20, "gpus": 0}, "minGpuUtilization", "goes with GPUs"),
         ({"minGpuUtilization": 0, "gpus": 1}, "minGpuUtilization", "from 1 to 100"),
         ({"minGpuUtilization": 101, "gpus": 1}, "minGpuUtilization", "from 1 to 100"),
@@ -352,6 +356,7 @@ def test_what_could_not_work_or_would_tell_a_secret_is_refused(
     "declared",
     [
         {"timeout": 60},
+        {"debug": 3, "onFailure": {"hold": "30m"}},
         {"minGpuUtilization": 20, "backend": "nccl"},
         {"minGpuUtilization": 20, "gpus": 1},
         {"minGpuUtilization": "20", "master": {"gpus": 1}},
@@ -360,6 +365,29 @@ def test_what_could_not_work_or_would_tell_a_secret_is_refused(
 )
 def test_what_does_go_together_is_taken(declared: dict[str, Any]) -> None:
     job("mnist-gloo", declared)
+
+
+@pytest.mark.parametrize(
+    ("command", "field", "words"),
+    [
+        (["python3", "train.py"], {"onFailure": {"hold": 60}}, "that runs slipway_trainer.launch"),
+        (["python3", "train.py"], {"debug": 1}, "that runs slipway_trainer.launch"),
+        (
+            ["python3", "-m", "slipway_trainer.launch", "--command", "--", "accelerate"],
+            {"debug": 1},
+            "goes with a Python file",
+        ),
+    ],
+)
+def test_only_what_the_launcher_starts_is_held_and_only_python_debugged(
+    command: list[str], field: dict[str, Any], words: str
+) -> None:
+    image = {"image": "example.org/mine:1"}
+    found = problems("mine", {**image, **field, "command": command})
+    assert found.keys() == field.keys()
+    assert words in found[next(iter(field))]
+    for launched in ([], ["python3", "-m", "slipway_trainer.launch", "--", "train.py"]):
+        job("mine", {**image, **field, **({"command": launched} if launched else {})})
 
 
 def test_what_is_allowed_is_told_in_sentences() -> None:

@@ -32,8 +32,8 @@ COMMANDS: dict[str, list[str | None]] = {
     "up": [], "preview": [], "down": ["keep"], "kubeconfig": [], "rerun": [None],
     "logs": ["rank?", "follow", None], "stacks": ["rank?", None], "shell": ["rank?", None],
     "results": ["format", None], "fetch": ["to", "run?", None],
-    "ui": ["port", None], "report": ["to", None], "compare": ["with", None], "import": [None],
-    "local": [None],
+    "ui": ["port?", None], "debug": ["port?", None], "report": ["to", None],
+    "compare": ["with", None], "import": [None], "local": [None],
     "setup": [], "smoke": ["junit"],
 }  # fmt: skip
 """What each target passes to its command beside the stack: options, of which some only if they have

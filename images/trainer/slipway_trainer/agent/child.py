@@ -9,14 +9,20 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import IO
 
+from slipway.events import own_rank
 from slipway_trainer.agent.printed import METRICS, Lines, Search
 from slipway_trainer.agent.processes import LAST_BYTES
 
 _BAR_SECONDS = 1.0
 """How often a progress bar's line is ended: a container's log has nothing of one before."""
+received: set[int] = set()
+DEBUG = "SLIPWAY_DEBUG"
+"""The rank that begins when a debugger has come: `make debug` forwards a port to its debugpy."""
+_DEBUGPY = ["-m", "debugpy", "--listen", "127.0.0.1:5678", "--wait-for-client"]
 
 
 def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[int, str, int]:
@@ -29,6 +35,7 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
     child: subprocess.Popen[bytes] | None = None
 
     def forward(number: int, _frame: object) -> None:
+        received.add(number)
         if child is None:
             early.append(number)
         else:
@@ -79,3 +86,11 @@ def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> Non
             sink.write(b"\n")
             is_bar, ended = False, time.monotonic()
         sink.flush()
+
+
+if __name__ == "__main__":  # where there is `DEBUG`, of each rank, which becomes its program
+    command = [sys.executable, *sys.argv[1:]]
+    if str(own_rank()) == os.environ[DEBUG]:
+        import_module("debugpy")  # its error says what to add to `requirements`
+        command[1:1] = ["-Xfrozen_modules=off", *_DEBUGPY]
+    os.execv(sys.executable, command)  # noqa: S606 - that is its purpose

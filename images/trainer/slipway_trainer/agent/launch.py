@@ -19,20 +19,24 @@ left to do. So this module imports neither torch nor fsspec unless they are need
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from slipway import termination
 from slipway.events import Events, own_index, own_rank
+from slipway.uncaught import PEER
 from slipway_trainer.agent import artifacts
-from slipway_trainer.agent.child import wait_for
+from slipway_trainer.agent.child import DEBUG, received, wait_for
 from slipway_trainer.agent.mirror import Mirror
 from slipway_trainer.agent.place import Place
 from slipway_trainer.agent.printed import METRICS
@@ -50,7 +54,8 @@ from slipway_trainer.training import report
 _LOOK_SECONDS = 1.0
 """How often new checkpoints are looked for."""
 _BEFORE, _ENDED = "SLIPWAY_CHECKPOINT_URL_BEFORE", "ended"
-_NOT_FOUND = 127
+_NOT_FOUND, _KILLED = 127, 128 + signal.SIGKILL
+_HOLD = "SLIPWAY_HOLD"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -66,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     place = Place(directory)
     program = place.enter(program)
     tracking = Tracking.begun()
-    has_more |= tracking is not None or METRICS in os.environ
+    has_more |= tracking is not None or bool({METRICS, _HOLD, DEBUG} & os.environ.keys())
     if processes == 1 and not has_more and program[:2] == [sys.executable, "-m"]:
         sys.stdout.flush()
         os.execv(sys.executable, program)  # noqa: S606 - that is its purpose
@@ -90,6 +95,7 @@ def main(arguments: Sequence[str]) -> int:
         message = {"rank": 0, **message, "left_behind": left}
     if message:
         termination.leave(message)
+    _hold(code, message)
     return code
 
 
@@ -167,6 +173,8 @@ def _set_torchruns_variables() -> None:
 
 def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
     """Run the program to its end; return its exit code and the message of all its processes."""
+    if DEBUG in os.environ and program[0] == sys.executable:
+        program = [sys.executable, "-m", "slipway_trainer.agent.child", *program[1:]]
     with tempfile.TemporaryDirectory(prefix="slipway-") as directory:
         scratch = Path(directory)
         if processes > 1 and program[0] == sys.executable:
@@ -212,6 +220,24 @@ def _copy(
         except Exception as error:  # noqa: BLE001 - as above; it is no failure of this run
             _failed(f"files of earlier runs in {url} could not be removed", error)
     return code, {"rank": rank, **message, "artifacts": listed} if listed else message
+
+
+def _hold(code: int, message: dict[str, Any]) -> None:
+    """Let a pod whose program failed by itself stay for shells, as long as its job says.
+
+    `make up` takes the event for its end. Whether one was killed for its memory, that alone shows.
+    """
+    seconds, rank = int(os.environ.get(_HOLD, "0")), message.get("rank", own_rank())
+    is_stopped = signal.SIGTERM in received or message.get("from") == PEER
+    if seconds == 0 or is_stopped or code in {0, _KILLED}:
+        return
+    now, text = datetime.now(UTC), json.dumps(termination.read(termination.container_log()))
+    until = f"{now + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S} UTC"
+    ended = {"exitCode": code, "reason": "Error", "finishedAt": f"{now:%FT%TZ}", "message": text}
+    Events(rank).emit("held", until=until, terminated=ended)
+    with tempfile.TemporaryDirectory(prefix="slipway-") as scratch:
+        # A process with the program's environment and directory, for `make shell` to find.
+        wait_for(["env", f"RANK={rank}", "sleep", str(seconds)], Path(scratch))
 
 
 def _destination(url: str, code: int, rank: int) -> str:

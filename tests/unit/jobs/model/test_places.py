@@ -8,19 +8,20 @@ from typing import Any
 import pytest
 
 from jobs.model.job import TrainingJob
-from jobs.model.manifest import manifest
-from jobs.model.parts import Elastic
+from jobs.model.manifest import checkpoint_key, manifest
+from jobs.model.parts import Elastic, OnFailure
 from jobs.model.places import VOLUME_URL, mount
 from jobs.model.submission import Submission
 
 SERVER = {"kind": "mlflow", "url": "http://mlflow:5000", "address": "http://localhost:5000"}
 TRACKING = {**SERVER, "experiment": "dev/mine"}
+LAUNCHED = ("python3", "-m", "slipway_trainer.launch", "--", "train.py")
 
 
 def submission(
     place: str | None = None, tracking: Mapping[str, str] | None = None, **fields: Any
 ) -> Submission:
-    job = TrainingJob(name="mine", image="example.org/own:1", command=("run",), **fields)
+    job = TrainingJob(name="mine", image="example.org/own:1", **{"command": ("run",), **fields})
     return Submission(job=job, image=job.image, place=place, tracking=tracking)
 
 
@@ -72,6 +73,26 @@ def test_every_pod_knows_what_to_keep_for_which_nothing_is_trained_again() -> No
     for pod in pods(own).values():
         assert variables(pod)["SLIPWAY_KEEP"] == '["*.pt", "runs/$$(HOME)/**"]'
     assert own.digest() == submission(VOLUME_URL).digest()
+
+
+def test_every_pod_knows_how_long_to_stay_and_which_rank_to_debug() -> None:
+    plain, debugged = submission(command=LAUNCHED), submission(command=LAUNCHED, debug=1)
+    held = submission(command=LAUNCHED, debug=1, on_failure=OnFailure(hold=90))
+    for pod in pods(held).values():
+        assert variables(pod)["SLIPWAY_HOLD"] == "90"
+        assert variables(pod)["SLIPWAY_DEBUG"] == "1"
+    assert held.digest() == debugged.digest(), "nothing is trained again to hold a pod"
+    assert debugged.digest() != plain.digest(), "who debugs it may change what it does"
+    assert checkpoint_key(held) == checkpoint_key(plain)
+
+
+def test_a_pod_that_was_held_is_not_started_again_nor_removed_before() -> None:
+    own: dict[str, Any] = {"clean_pod_policy": "Running", "backoff_limit": 0, "timeout": 600}
+    held = submission(command=LAUNCHED, on_failure=OnFailure(hold=90), **own)
+    spec = manifest(held)["spec"]
+    assert [each["restartPolicy"] for each in spec["pytorchReplicaSpecs"].values()] == ["Never"] * 2
+    policy = {"cleanPodPolicy": "None", "backoffLimit": 1, "activeDeadlineSeconds": 810}
+    assert spec["runPolicy"] == policy
 
 
 def test_a_store_of_a_cloud_takes_no_volume() -> None:

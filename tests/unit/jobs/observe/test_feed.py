@@ -1,5 +1,6 @@
 """A feed keeps every rank's log and passes on that of the one that speaks for the run."""
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,6 +109,34 @@ def test_a_wait_that_is_taken_up_again_hears_all_and_keeps_nothing_twice(tmp_pat
     again = spoken(Ranks(pod(0, state=RUNNING), lines=4), 4, tmp_path, workers=0)
     assert again == [f"mine-master-0 {second}" for second in range(4)]
     assert kept(tmp_path) == {0: again}
+
+
+class Held(Ranks):
+    """Of these ranks the last one is held."""
+
+    def log_lines(self, pod: str, **options: Any) -> Iterator[list[Line]]:
+        if pod == self.there[-1]["metadata"]["name"]:
+            ended = {"exitCode": 3, "finishedAt": "2026-01-01T00:00:09Z", "message": "{}"}
+            event = {"event": "held", "until": "12:00:00 UTC", "terminated": ended}
+            yield [line(9, json.dumps(event))]
+        yield from super().log_lines(pod, **options)
+
+
+def test_a_rank_that_is_held_is_heard_of_also_when_a_wait_is_taken_up_again(
+    tmp_path: Path,
+) -> None:
+    of = submitted()
+    of["spec"]["env"] = "SLIPWAY_HOLD"
+    for _ in range(2):
+        api = Held(pod(0, state=RUNNING), pod(1, state=RUNNING), lines=1)
+        run = RunState(of)
+        with Feed(cast("JobApi", api), run, Archive(tmp_path).run("mine-1"), pytest.fail) as feed:
+            deadline = time.monotonic() + 5
+            while not run.held:
+                assert time.monotonic() < deadline
+                feed.process(0.1)
+        api.there.clear()
+        assert [*run.held] == [1]
 
 
 def test_of_an_elastic_job_whose_first_worker_is_lost_the_next_one_speaks(tmp_path: Path) -> None:

@@ -935,6 +935,76 @@ def test_a_rank_that_falls_silent_a_moment_later_is_waited_for() -> None:
     assert reason == "every rank stood still: nothing was printed for 60 s"
 
 
+def test_a_rank_with_a_debugger_stands_still_as_long_as_it_likes() -> None:
+    run, debugged = two_ranks(), replace(STALLING, debug=1, timeout=600)
+    assert [end_of(run, each, debugged) for each in (1, 70, 599)] == [None] * 3
+    end = end_of(run, 601, debugged)
+    assert end is not None
+    assert end.state == "TimedOut"
+    alone = tracker(done(0), pod(1, state=RUNNING), of=job("Succeeded"))
+    assert [end_of(alone, each, debugged) for each in (1, 70, 599)] == [None] * 3
+
+
+_EXIT = {"exitCode": 3, "reason": "Error", "finishedAt": "2026-01-01T00:00:20Z"}
+
+
+def holding(*pods: dict[str, Any], of: dict[str, Any] | None = None, **ended: Any) -> RunState:
+    """Return a run whose rank 1 is held, by what its launcher reports."""
+    of = job("Running") if of is None else of
+    of["spec"]["pytorchReplicaSpecs"]["Worker"]["template"] = {"env": ["SLIPWAY_HOLD"]}
+    run = tracker(*(pods or [pod(rank, state=RUNNING) for rank in (0, 1)]), of=of)
+    run.job = of
+    message = json.dumps({"rank": 1, "error": "ValueError: bad", "at": "train.py:4"})
+    told = {"terminated": {**_EXIT, "message": message, **ended}, "until": "12:00:00 UTC"}
+    run.see_held((1, f"10%|# {json.dumps({'event': 'held', 'rank': 1, **told})}"))
+    return run
+
+
+def test_a_rank_that_is_held_has_failed_as_if_its_container_had_ended() -> None:
+    run = holding()
+    end = end_of(run, 20, DECLARED)
+    assert end is not None
+    real = tracker(
+        pod(0, state=RUNNING), pod(1, state=ended(3, run.failures[0].exit.message)),
+        of=job("Failed"),
+    )  # fmt: skip
+    assert end == end_of(real, 20, DECLARED)
+    assert "ValueError: bad, train.py:4" in end.reason
+    assert run.held == {1: "`make shell JOB=mine RANK=1` until 12:00:00 UTC"}
+    assert run.cause is not None
+    assert (run.cause.rank, run.cause.exit.code) == (1, 3)
+    run.see_pods([pod(1, state=ended(3, container="containerd://1-0"))])
+    assert len(run.failures) == 1, "its container's end is no other failure"
+
+
+def test_a_rank_that_is_held_explains_those_that_lost_it_before() -> None:
+    peers = ended(1, {"rank": 0, "error": "reset", "from": "peer"}, finished="2026-01-01T00:00:19Z")
+    pods = pod(0, state=peers), pod(1, state=RUNNING)
+    lost = tracker(*pods, of=job("Failed"))
+    assert lost.cause_may_be_to_come
+    run = holding(*pods, of=job("Failed"))
+    assert not run.cause_may_be_to_come
+    end = end_of(run, 20, DECLARED)
+    assert end is not None
+    assert end.reason == "rank 1 (mine-worker-0) exited with code 3: ValueError: bad, train.py:4"
+
+
+def test_a_rank_that_is_held_after_rank_0_succeeded_has_failed_at_once() -> None:
+    run = holding(done(0), pod(1, state=RUNNING), of=job("Succeeded"))
+    end = end_of(run, 20, DECLARED)
+    assert end is not None
+    assert end.reason.endswith("bad, train.py:4, although rank 0 succeeded")
+
+
+def test_lines_like_a_launchers_of_other_programs_mean_nothing() -> None:
+    assert not holding(exitCode="3").held
+    assert not holding(pod(0, state=RUNNING), pod(1, state=waiting("ContainerCreating"))).held
+    assert not holding(pod(0, state=RUNNING)).held
+    plain = two_ranks()
+    plain.see_held((1, json.dumps({"event": "held", "terminated": {**_EXIT, "message": ""}})))
+    assert (plain.held, plain.failures) == ({}, [])
+
+
 def test_neither_a_start_nor_a_rank_that_has_ended_is_a_stall() -> None:
     starting = two_ranks(rank_1=waiting("ContainerCreating"))
     assert stalls_after(starting, 1, 59) == [None, None]

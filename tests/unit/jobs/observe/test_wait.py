@@ -1,5 +1,6 @@
 """A wait that is taken up again, without a cluster."""
 
+import json
 import math
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from jobs.model.parts import Checkpoint
 from jobs.observe.wait import InterruptedWait, Wait
 from jobs.records.archive import INTERRUPTED, Run, entries
 from tests.unit.images.objects import Listener
+from tests.unit.jobs.observe.test_feed import labelled
 from tests.unit.jobs.run.test_lifecycle import Quiet
 from tests.unit.jobs_objects import RUNNING, declared, ended, job, pod, summary
 
@@ -148,6 +150,74 @@ def test_pods_that_another_container_keeps_running_are_read_and_then_stopped(
     assert any("container proxy did not end in 2 pods" in each for each in row.lines)
     assert api.deleted
     assert api.read
+
+
+class Held(Running):
+    """A job whose rank 1 is held, while the others go on."""
+
+    def __init__(self, *conditions: str) -> None:
+        super().__init__()
+        self.conditions = conditions
+        self.stopped: list[tuple[str, object]] = []
+
+    def pods(self) -> list[dict[str, Any]]:
+        return [labelled(pod(rank, state=RUNNING)) for rank in range(3)]
+
+    def watch_job(self) -> Iterator[list[dict[str, Any]]]:
+        yield [of_held(*self.conditions)]
+        time.sleep(_LASTS_SECONDS)
+
+    def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
+        if _pod == "mine-worker-0":
+            message = json.dumps({"rank": 1, "error": "ValueError: bad"})
+            ended = {"exitCode": 3, "finishedAt": "2026-01-01T00:00:21Z", "message": message}
+            event = {"event": "held", "until": "12:00:00 UTC", "terminated": ended}
+            yield [Line("2026-01-01T00:00:22.000000000Z", json.dumps(event))]
+        while not self.stopped:  # as a log that is followed
+            time.sleep(0.01)
+
+    def get(self, name: str) -> dict[str, Any]:
+        return next(each for each in self.pods() if each["metadata"]["name"] == name)
+
+    def patch(self, change: object, name: str) -> None:
+        self.stopped.append((name, change))
+
+    def delete_pod(self, name: str) -> None:
+        self.stopped.append((name, "deleted"))
+
+
+def of_held(*conditions: str) -> dict[str, Any]:
+    of = job(*conditions, workers=2)
+    of["spec"]["env"], of["metadata"]["labels"] = "SLIPWAY_HOLD", {"slipway.dev/run": "mine-1"}
+    return of
+
+
+@pytest.mark.parametrize(
+    ("condition", "stop"),
+    [("Running", {"spec": {"activeDeadlineSeconds": 1}}), ("Failed", "deleted")],
+)
+def test_of_a_run_with_held_ranks_the_others_alone_are_stopped(
+    condition: str, stop: object, tmp_path: Path
+) -> None:
+    api = Held(condition)
+    wait = Wait(cast("JobApi", api), of_held("Running"), declared(), Quiet(), Run(tmp_path))
+    result = wait.to_the_end()
+    assert (result.state, result.exit_codes) == ("Failed", {"1": 3})
+    assert result.reason == "rank 1 (mine-worker-0) exited with code 3: ValueError: bad"
+    assert result.failure is not None
+    assert (result.failure.rank, result.failure.exit_code) == (1, 3)
+    way = "look into its pod by `make shell JOB=mine RANK=1` until 12:00:00 UTC, "
+    assert str(result.failure.advice).startswith(way)
+    assert result.failure.log == [], "without the launcher's own line"
+    assert api.stopped == [("mine-master-0", stop), ("mine-worker-1", stop)]
+    assert not api.deleted
+
+
+def test_who_waits_for_a_rank_to_be_debugged_is_told_the_command(tmp_path: Path) -> None:
+    row = Listener()
+    own = declared(debug=1)
+    assert Wait(cast("JobApi", Running()), job(), own, row, Run(tmp_path)).to_the_end().succeeded
+    assert "rank 1 waits for a debugger: `make debug JOB=mine`" in row.lines
 
 
 class GoingOn(Running):

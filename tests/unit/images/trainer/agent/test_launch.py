@@ -8,8 +8,10 @@ import socket
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -417,6 +419,97 @@ def test_signals_reach_the_program_and_its_files_are_copied_still(launched: Laun
     process.communicate(timeout=_LIMIT_SECONDS)
     assert process.returncode == 9
     assert (launched.copies / "run-1/saved").exists()
+
+
+_FAILS = (
+    "import pathlib, sys\n"
+    "pathlib.Path('left').write_text('by the program')\n"
+    "print('fails', flush=True)\n"
+    "raise ValueError('a bad value')\n"
+)
+
+
+def held(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Return the event of a launcher that holds its pod."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if '"event": "held"' in line:
+            found: dict[str, Any] = json.loads(line)
+            return found
+    raise AssertionError(process.communicate())
+
+
+def test_a_program_that_failed_leaves_its_place_until_sigterm(launched: Launched) -> None:
+    launched.copying(rank=1).environment |= {"SLIPWAY_HOLD": "600", "OWN": "declared"}
+    process = launched.start(_FAILS)
+    event = held(process)
+    ended = event["terminated"]
+    until = datetime.strptime(f"{event['until']}+0000", "%Y-%m-%d %H:%M:%S UTC%z")
+    assert 590 < (until - datetime.now(UTC)).total_seconds() < 601
+    assert (ended["exitCode"], event["rank"]) == (1, 1)
+    assert json.loads(ended["message"]) == launched.message, "as the kubelet is going to find it"
+    assert launched.message["error"] == "ValueError: a bad value"
+    assert datetime.fromisoformat(ended["finishedAt"]) <= datetime.now(UTC)
+    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    variables = Path(f"/proc/{child}/environ").read_text().split("\0")
+    assert {"RANK=1", "OWN=declared"} <= {*variables}
+    assert any(each.startswith("SLIPWAY_MESSAGE_DIR=") for each in variables), (
+        "what a shell starts there does not replace the message"
+    )
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=5)
+    assert process.returncode == 1
+
+
+def test_a_held_program_ends_by_itself_with_its_own_code(launched: Launched) -> None:
+    launched.environment["SLIPWAY_HOLD"] = "1"
+    began = time.monotonic()
+    code, out, _ = launched.run("import sys; sys.exit(3)")
+    assert code == 3
+    assert time.monotonic() - began >= 1
+    assert json.loads(out.splitlines()[-1])["terminated"]["exitCode"] == 3
+
+
+_LOSES_A_PEER = (
+    "class DistNetworkError(RuntimeError):\n    __module__ = 'torch.distributed'\n"
+    "raise DistNetworkError('Connection reset by peer')"
+)
+_IS_STOPPED = (
+    "import os, signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\n"
+    "os.kill(os.getppid(), signal.SIGTERM)\ntime.sleep(10)"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("", 0), ("import os; os.kill(os.getpid(), 9)", 137), (_LOSES_A_PEER, 1), (_IS_STOPPED, 9)],
+    ids=["success", "killed", "lost its peer", "stopped"],
+)
+def test_nothing_else_is_held(launched: Launched, text: str, code: int) -> None:
+    launched.environment["SLIPWAY_HOLD"] = "600"
+    launched.environment["PYTHONPATH"] += f":{CHECKOUT / 'images/trainer/python'}"
+    assert launched.run(text)[0] == code
+
+
+def test_the_rank_to_debug_begins_under_debugpy_and_no_other(launched: Launched) -> None:
+    launched.environment["PYTHONPATH"] += f":{launched.directory}"
+    launched.environment |= {"SLIPWAY_DEBUG": "1", "RANK": "1"}
+    (launched.directory / "debugpy.py").write_text("import sys; print('debugs', sys.argv[1:])")
+    script = str(launched.directory / "script.py")
+    words = ["--listen", "127.0.0.1:5678", "--wait-for-client", script, "--x"]
+    assert launched.run("print('runs')") == (0, f"debugs {words}\n", "")
+    launched.environment["RANK"] = "0"
+    assert launched.run("import sys; print('runs', sys.argv[1:])") == (0, "runs ['--x']\n", "")
+
+
+def test_a_rank_without_debugpy_says_what_it_lacks(launched: Launched) -> None:
+    launched.environment["PYTHONPATH"] += f":{launched.directory}"
+    launched.environment |= {"SLIPWAY_DEBUG": "0", "RANK": "0"}
+    error = "No module named 'debugpy'"
+    (launched.directory / "debugpy.py").write_text(f"raise ModuleNotFoundError({error!r})")
+    code, _, _ = launched.run("print('runs')")
+    assert code == 1
+    assert launched.message["error"] == f"ModuleNotFoundError: {error}"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ from tests.unit.jobs_objects import RUNNING, ended, pod
 _KUBECTL = """#!/bin/sh
 case "$*" in
     *" get pods "*) cat {pods} ;;
+    *" port-forward "*) echo "$@" >> {calls}; [ -e {calls}.2 ] && echo "has ended" >&2 && exit 1
+        touch {calls}.2; echo "Forwarding from 127.0.0.1" ;;
     *worker-1*) echo "No module named slipway_trainer.inside" >&2; exit 1 ;;
     *) echo "stands in train"; echo "$@" >> {calls} ;;
 esac
@@ -91,3 +94,28 @@ def test_a_shell_opens_in_the_pod_of_its_rank(
         inside.shell("mine", "mine", 3)
     with pytest.raises(CommandError, match=r"Job mine has no rank 4\. It has ranks 0 to 3\."):
         inside.shell("mine", "mine", 4)
+
+
+def test_a_debugger_is_led_to_the_rank_that_waits_and_told_where_its_files_are(
+    calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(CommandError, match=r"No rank of mine waits for a debugger.*`debug: 0`"):
+        inside.debug("mine", "mine", 5678)
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/train.py").touch()
+    declared = {"workers": 3, "debug": 1, "script": "code/train.py"}
+    jobs = {"mine": JobState("mine", {"namespace": "n", "job": declared})}
+    state = StackState("a kubeconfig", "n", jobs)
+    monkeypatch.setattr(inside, "read_state", lambda *_, **__: state)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(CommandError, match=r"has ended\n.*make debug JOB=mine STACK=mine"):
+        inside.debug("mine", "mine", port)
+    where = f"port-forward --address=127.0.0.1 pod/mine-worker-0 {port}:5678"
+    assert calls.read_text().splitlines() == [f"--namespace=n {where}"] * 2
+    shown = capsys.readouterr().out
+    assert f"Rank 1 of mine is at localhost:{port} (Ctrl-C ends it)." in shown
+    entry = json.loads(shown.partition("launch.json:\n")[2])
+    assert entry["connect"] == {"host": "localhost", "port": port}
+    places = {"localRoot": str(tmp_path / "code"), "remoteRoot": "/work/src/mine"}
+    assert entry["pathMappings"] == [places]

@@ -1,0 +1,239 @@
+"""A rank that failed stays for a shell while the run has ended, and one waits for a debugger."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobs.api.lines import moment
+from scripts.cli.runs import inside
+from scripts.cli.state import StackState
+from tests.engine.awaiting import COMMAND_SECONDS, await_true
+from tests.engine.job_programs import FOLLOWED, MEETING
+from tests.engine.pytorchjob_stack import Jobs
+from tests.runs.runner import Runs
+
+_FAILS = f"""{MEETING}
+print(rank, "begins", flush=True)
+if rank == 1:
+    open("left", "w").write("by the program")
+    raise ValueError("a bad value")
+time.sleep(600)
+"""
+_STOP = "    return 2 * number"
+_ENDS = f"""{MEETING}
+print(rank, "begins", flush=True)
+def doubled(number):
+{_STOP}
+print("it is", doubled(21), flush=True)
+"""
+_LINE = 1 + _ENDS.splitlines().index(_STOP)
+_LONG, _SHORT = 600, 15
+_SECONDS = 30
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project's folder, with a stack `test` that allows commands in its jobs' pods."""
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
+    config = {"slipway:cluster": {"kind": "kubeconfig"}, "slipway:exec": True}
+    (tmp_path / "Pulumi.test.yaml").write_text(yaml.safe_dump({"config": config}))
+    return tmp_path
+
+
+def declared(folder: Path, program: str, **fields: Any) -> dict[str, Any]:
+    (folder / "train.py").write_text(program)
+    common = {"script": "train.py", "cpu": "100m", "memory": "128Mi", "timeout": COMMAND_SECONDS}
+    return {**common, "workers": 1, **fields}
+
+
+def pods(jobs: Jobs, job: str) -> dict[str, dict[str, Any]]:
+    return {pod["metadata"]["name"]: pod for pod in jobs.items("pods", job)}
+
+
+def exit_of(pod: dict[str, Any]) -> dict[str, Any]:
+    (status,) = pod["status"]["containerStatuses"]
+    ended: dict[str, Any] = status["state"].get("terminated", {})
+    return ended
+
+
+def test_a_rank_that_failed_is_held_for_a_shell_until_its_time_is_over_or_the_next_run(
+    job_name: str,
+    runs: Runs,
+    jobs: Jobs,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    job = declared(folder, _FAILS, env={"OWN": "declared"})
+    with runs.training(job_name, **job, onFailure={"hold": _LONG}) as going:
+        await_true(lambda: "with code 1: ValueError: a bad value, train.py:" in going.text)
+        began = time.monotonic()
+        said = str(going.end().error)
+        assert time.monotonic() - began < _SECONDS, "it did not wait for the end of the hold"
+    assert f"job {job_name} ended Failed: rank 1 ({job_name}-worker-0) exited with code 1" in said
+    assert f"what to do: look into its pod by `make shell JOB={job_name} RANK=1` until 20" in said
+    assert '"held"' not in said
+    assert runs.output(job_name)["exit_codes"]["1"] == 1
+    assert runs.output(job_name)["failure"]["error"] == "ValueError: a bad value"
+
+    # Rank 0, which would have gone on for ten minutes, is stopped; rank 1 stays.
+    await_true(lambda: exit_of(pods(jobs, job_name)[f"{job_name}-master-0"]) != {})
+    assert pods(jobs, job_name)[f"{job_name}-worker-0"]["status"]["phase"] == "Running"
+    state = StackState.from_export(runs.export())
+    monkeypatch.setattr(inside, "read_state", lambda *_, **__: state)
+    words = "pwd; cat left; echo; echo $OWN, rank $RANK of $WORLD_SIZE; ls train.py; exit 7"
+    with subprocess.Popen(["echo", words], stdout=subprocess.PIPE) as typed:
+        monkeypatch.setattr(sys, "stdin", typed.stdout)
+        assert inside.shell("test", job_name, 1) == 7, "the shell's own exit code"
+    shown = capfd.readouterr().out.splitlines()
+    where = f"/work/src/{job_name}"
+    assert shown == [where, "by the program", "declared, rank 1 of 2", "train.py"]
+
+    # The next run ends that. In it rank 0 fails for want of rank 1, before that, and is not held.
+    before, began = jobs.uids(job_name), time.monotonic()
+    job = declared(folder, FOLLOWED, onFailure={"hold": _SHORT})
+    said = runs.train_in_vain(job_name, **job)
+    assert time.monotonic() - began < 2 * _SECONDS
+    assert f"ended Failed: rank 1 ({job_name}-worker-0) exited with code 3\n" in said
+    assert "RANK=1` until 20" in said
+    assert len(jobs.uids(job_name)) == 1
+    assert jobs.uids(job_name) != before
+    there = pods(jobs, job_name)
+    assert there[f"{job_name}-worker-0"]["status"]["phase"] == "Running"
+    assert exit_of(there[f"{job_name}-master-0"])["exitCode"] == 1
+    (live,) = jobs.items("pytorchjobs", job_name)
+    assert "Failed" in [each["type"] for each in live["status"]["conditions"]]
+
+    # Its time is over.
+    await_true(lambda: pods(jobs, job_name)[f"{job_name}-worker-0"]["status"]["phase"] == "Failed")
+    held = pods(jobs, job_name)[f"{job_name}-worker-0"]
+    assert exit_of(held)["exitCode"] == 3
+    lasted = moment(exit_of(held)["finishedAt"]) - moment(exit_of(held)["startedAt"])
+    assert _SHORT <= lasted.total_seconds() < _SHORT + _SECONDS
+    assert [each["restartCount"] for each in held["status"]["containerStatuses"]] == [0]
+
+
+class Debugger:
+    """A client of debugpy: https://microsoft.github.io/debug-adapter-protocol/specification."""
+
+    def reach(self, port: int) -> bool:
+        """Return whether debugpy answers, whose port may be forwarded before it listens."""
+        try:
+            self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        except OSError:
+            return False
+        self._file, self._sent = self._socket.makefile("rb"), 0
+        try:
+            self.answer(self.send("initialize", adapterID="debugpy", pathFormat="path"))
+        except OSError:
+            self.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+    def send(self, command: str, **arguments: Any) -> int:
+        self._sent += 1
+        request = {"seq": self._sent, "type": "request", "command": command}
+        text = json.dumps({**request, "arguments": arguments}).encode()
+        self._socket.sendall(b"Content-Length: %d\r\n\r\n%s" % (len(text), text))
+        return self._sent
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        while header := self._file.readline():
+            length = int(header.partition(b":")[2])
+            self._file.readline()
+            yield json.loads(self._file.read(length))
+
+    def answer(self, number: int) -> dict[str, Any]:
+        """Return the body of the answer to a request."""
+        for each in self.messages():
+            if each["type"] == "response" and each["request_seq"] == number:
+                assert each["success"], each
+                return dict(each.get("body") or {})
+        raise ConnectionError
+
+    def await_event(self, name: str) -> dict[str, Any]:
+        for each in self.messages():
+            if each["type"] == "event" and each["event"] == name:
+                return dict(each.get("body") or {})
+        raise ConnectionError
+
+
+def debug(port: int, local: Path, remote: str) -> str:
+    """Attach, stop in `doubled`, change what it is given, go on, and return where it stopped."""
+    client = Debugger()
+    await_true(lambda: client.reach(port), 60)
+    with closing(client):
+        places = [{"localRoot": str(local), "remoteRoot": remote}]
+        client.send("attach", justMyCode=True, pathMappings=places)
+        client.await_event("initialized")
+        source = {"path": str(local / "train.py")}
+        client.answer(client.send("setBreakpoints", source=source, breakpoints=[{"line": _LINE}]))
+        client.send("configurationDone")
+        thread = client.await_event("stopped")["threadId"]
+        frame = client.answer(client.send("stackTrace", threadId=thread))["stackFrames"][0]
+        there = {"frameId": frame["id"], "context": "repl"}
+        client.answer(client.send("evaluate", expression="number = 4", **there))
+        client.answer(client.send("continue", threadId=thread))
+        client.await_event("terminated")
+        return f"{frame['source']['path']}:{frame['line']}"
+
+
+def with_debugpy(folder: Path) -> dict[str, Any]:
+    """Return the fields of a job that has debugpy, as `requirements` would bring it."""
+    found = find_spec("debugpy")
+    assert found is not None
+    assert found.origin is not None
+    place = folder / "packages"
+    shutil.copytree(Path(found.origin).parent, place / "debugpy")
+    place.chmod(0o755)
+    mounted = {"hostPath": str(place), "mountPath": "/mnt/packages", "readOnly": True}
+    return {"volumes": {"packages": mounted}, "env": {"PYTHONPATH": "/opt/slipway:/mnt/packages"}}
+
+
+def test_a_rank_waits_for_its_debugger_and_goes_on_under_it(
+    job_name: str,
+    runs: Runs,
+    jobs: Jobs,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    own = {"debug": 1, "stall": 5, "memory": "512Mi", **with_debugpy(folder)}
+    job = declared(folder, _ENDS, **own)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with runs.training(job_name, **job) as going, ThreadPoolExecutor(1) as pool:
+        jobs.await_all_running(job_name, 2)
+        assert f"rank 1 waits for a debugger: `make debug JOB={job_name}`" in going.text
+        time.sleep(2 * own["stall"])
+        assert "begins" not in jobs.kubectl("logs", f"{job_name}-worker-0")
+        state = StackState.from_export(runs.export())
+        monkeypatch.setattr(inside, "read_state", lambda *_, **__: state)
+        stopped = pool.submit(debug, port, folder, f"/work/src/{job_name}")
+        # As Ctrl-C does; the port stays until then, whatever becomes of the rank.
+        stopped.add_done_callback(lambda _: os.kill(os.getpid(), signal.SIGTERM))
+        assert inside.debug("test", job_name, port) == 0
+        assert stopped.result(60) == f"{folder}/train.py:{_LINE}"
+        entry = json.loads(capfd.readouterr().out.partition("launch.json:\n")[2])
+        assert entry["pathMappings"][0]["localRoot"] == str(folder)
+        assert going.end().error is None, going.text
+    assert "it is 8" in jobs.kubectl("logs", f"{job_name}-worker-0")
+    assert runs.output(job_name)["state"] == "Succeeded"

@@ -1,4 +1,4 @@
-"""Lets the jobs' pods, and no others, through to the internet: keeps the set of internet.nft."""
+"""Lets the pods of jobs and their waiters, and no others, through to the internet: internet.nft."""
 
 import logging
 import sys
@@ -11,7 +11,8 @@ from core import kube
 from core.manifests import Manifest
 from core.process import CommandFailed, run
 
-_OF_JOBS = {"labelSelector": "training.kubeflow.org/job-name", "resourceVersion": "0"}
+_SLIPWAYS = "app.kubernetes.io/managed-by=slipway,app.kubernetes.io/name notin (mlflow, postgres)"
+_OF_JOBS = {"labelSelector": _SLIPWAYS, "resourceVersion": "0"}
 _PODS = kube.Request("GET", f"/api/v1/namespaces/{JOBS}/pods", _OF_JOBS)
 
 

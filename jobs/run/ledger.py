@@ -116,7 +116,7 @@ class Ledger(JobApi):
                     "cluster; the next `make up` has its result, `make down` ends it"
                 )
             waited += _POLL_SECONDS
-        raise InterruptedWait(f"the waiter of job {self.name} was removed; run the command again")
+        raise InterruptedWait(f"job {self.name} was removed: by `make down`, or an `up` without it")
 
     def _running(self, known: Mapping[str, str]) -> RunResult | None:
         """Return what is known of a run all of whose ranks run; None while one does not."""

@@ -3,6 +3,7 @@
 To create it is to train; what it returned stays in its state, whatever becomes of the object.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -50,7 +51,8 @@ class PyTorchJobHandler(Handler):
         changes = self._changes(state, inputs, context)
         succeeded = state["result"]["state"] == "Succeeded"
         if state["result"]["state"] == RUNNING:
-            changes += _of_running(inputs, context)
+            known, own = _of_running(inputs, context)
+            state, changes = {**state, "result": known or state["result"]}, [*changes, *own]
         elif not succeeded:
             changes.append(Change("result", replace=True, drift=True))
         if (meaning := describe(changes, state, inputs)) is not None:
@@ -158,20 +160,21 @@ class PyTorchJobHandler(Handler):
         return alters_result(super().diff(state, inputs, context), state, inputs)
 
 
-def _of_running(inputs: Properties, context: Context) -> list[Change]:
-    """Return what has become of a run that was left to its waiter, as a change of its result."""
+def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]]:
+    """Return the result of a run that was left to its waiter, if it has one, and what changes."""
     try:
         known = _ledger(inputs).known()
     except (ApiException, Unreachable):
-        return []
+        return None, []
     if known is None:
         context.info("its waiter is gone: the run was removed, or its cluster made anew")
-        return [Change("result", replace=True, drift=True)]
-    if "result" in known or "waiter" not in inputs:
-        return [Change("result", drift=True)]
+        return None, [Change("result", replace=True, drift=True)]
+    result = json.loads(known.get("result", "null"))
+    if result is not None or "waiter" not in inputs:
+        return result, [Change("result", drift=True)]
     text = known.get("status", "its waiter starts")
     context.info(f"goes on: {text}. `make wait JOB={inputs['job']['name']}` follows it")
-    return []
+    return None, []
 
 
 def _with_waiter(training: Training, inputs: Properties) -> RunResult | None:

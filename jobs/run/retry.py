@@ -40,7 +40,7 @@ def curable(result: RunResult, retry_on: Collection[str]) -> str | None:
     if result.state != "Failed" or "ownFailure" not in retry_on:
         return None
     error = None if result.failure is None else result.failure.error
-    return result.reason if error is None else f"{result.reason}: {error}"
+    return result.reason if (error or "") in result.reason else f"{result.reason}: {error}"
 
 
 def with_ended(before: Sequence[Attempt], result: RunResult, reason: str) -> list[Attempt]:

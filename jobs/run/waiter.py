@@ -6,6 +6,7 @@ up the PyTorchJob that it finds, also one that has ended meanwhile.
 
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import Mapping
@@ -34,9 +35,9 @@ class _Notes:
     """The `Context` of a run that nobody watches: what it shows is in its log and the ledger."""
 
     ledger: Ledger
+    _warnings: list[str]  # in the order in which they came, and each once
     urn: str = ""
     cancelled: threading.Event = field(default_factory=threading.Event)
-    _warnings: list[str] = field(default_factory=list)
 
     def status(self, message: str) -> None:
         self.info(message)
@@ -47,31 +48,34 @@ class _Notes:
         print(message, flush=True)  # noqa: T201  # the pod's log
 
     def warn(self, message: str) -> None:
-        self._warnings.append(message)
-        self.status(message)
+        if message not in self._warnings:
+            self._warnings.append(message)
+            self.status(message)
 
 
 def main(namespace: str, job: str) -> None:
     """Bring a run to its end and tell of it, as far as its ledger has not that it was done."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(1))  # else process 1 ignores it
     ledger = Ledger(kube.inside(), namespace, job)
     if (known := ledger.known()) is None:
         return
+    notes = _Notes(ledger, json.loads(known.get("warnings", "[]")))
     ended = json.loads(known.get("result", "null"))
-    result = RunResult.from_map(ended) if ended else _waited(ledger, known)
+    result = RunResult.from_map(ended) if ended else _waited(ledger, known, notes)
     hook = os.environ.get("SLIPWAY_HOOK")
     if hook is None or "told" in known:
         return
-    if not Hook(**json.loads(hook)).tell(job, result, print):
+    if not Hook(**json.loads(hook)).tell(job, result, notes.warn):
         sys.exit("to be told again")  # by the next one: this process is started anew
     ledger.note(told="true")
 
 
-def _waited(ledger: Ledger, known: Mapping[str, str]) -> RunResult:
+def _waited(ledger: Ledger, known: Mapping[str, str], notes: _Notes) -> RunResult:
     run = json.loads(known["run"])
     submission = replace(Submission.from_inputs(run), succeeded=run.get("succeeded"))
     cost = TrainingCost(**run["cost"]) if "cost" in run else None
     logs, pulls = Archive(_LOGS), RefusedPulls.from_inputs(run)
-    training = Training(ledger, submission, run["facts"], logs, _Notes(ledger), cost, pulls)
+    training = Training(ledger, submission, run["facts"], logs, notes, cost, pulls)
     result = replace(training, takes_ended=True).to_the_end()
     ledger.end(result, logs)
     return result

@@ -78,7 +78,7 @@ def _update(cli: Cli, *options: str, **variables: str) -> int:
     else:
         from scripts.cli.runs import results  # noqa: PLC0415 - of no use to a preview
 
-        results.summarize(cli.stack)
+        return results.summarize(cli.stack, code)
     return code
 
 

@@ -54,8 +54,7 @@ def wait(stack: str, job: str) -> int:
             raise CommandError(f"The cluster of {stack}: {api_message(error)}") from error
         except InterruptedWait as error:
             raise CommandError(str(error)) from error
-    outcome = results.summarize(stack)[job]
-    return int(outcome.state != "Succeeded" or bool(outcome.missed))
+    return results.summarize(stack, 0, job)
 
 
 def caught_up(stack: str, state: StackState, jobs: Iterable[JobState]) -> StackState:

@@ -151,15 +151,25 @@ def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the co
     return 0
 
 
-def summarize(stack: str) -> dict[str, Outcome]:
-    """Print a row for each of a stack's jobs at the end of `make up`; nothing without results."""
+def summarize(stack: str, code: int, *jobs: str) -> int:
+    """Print a row for each of a stack's jobs, or of some; return `code`, or 1 where one has failed.
+
+    Pulumi, whose status that is, has told the story of what it saw. Nothing without results.
+    """
     found, _ = _read(stack)
+    found = {name: found[name] for name in jobs or found}
     if not any(each.result for each in found.values()):
-        return found
+        return code
     _print_table(found)
+    ended = [each for each in found.values() if each.result and each.state != "running"]
+    failed = [each for each in ended if each.state != "Succeeded" or each.missed]
+    for outcome in failed if code == 0 else ():
+        echo(f"\n{_story(outcome)}\n")
+    for name in (name for name, each in found.items() if each.state == "running"):
+        echo(f"{name} goes on in the cluster: `make wait JOB={name} STACK={stack}` follows it")
     if not all(each.is_fine for each in found.values()):
         echo(f"All about one job: `make results JOB=… STACK={stack}`")
-    return found
+    return code or int(bool(failed))
 
 
 def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
@@ -187,7 +197,7 @@ def print_results(
         jobs = {name: each.document for name, each in found.items()}
         print(json.dumps(jobs[job] if job else {"jobs": jobs, "skipped": dict(skipped)}, indent=2))
     elif job:
-        print(_document(found[job]))
+        print(as_typed(_document(found[job])))
         if left := _files(found[job]):
             print(
                 as_typed(f"\n{left}; `make fetch JOB={job} STACK={stack}` copies and checks them")

@@ -1,6 +1,7 @@
 """A job's ranks run as processes of this machine, and end as those of a cluster do."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -118,7 +119,8 @@ def test_a_run_ends_at_its_timeout_with_where_its_ranks_stood(
     (tmp_path / "hangs.py").write_text(program)
     code, result = run("hangs", script="hangs.py", workers=0, timeout=30)
     assert (code, result["state"]) == (1, "TimedOut")
-    assert "hangs.py:5 in wait" in result["failure"]["stacks"]["rank 0"][0]
+    # As soon as its line is there, it may not have come back from printing it.
+    assert re.search("hangs.py:[45] in wait", result["failure"]["stacks"]["rank 0"][0])
 
 
 _STUBBORN = """

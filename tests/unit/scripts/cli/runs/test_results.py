@@ -214,15 +214,18 @@ def test_an_update_ends_with_a_row_for_each_job(
     monkeypatch.setattr(results, "load_settings", lambda _stack: None)
     there = state()
     monkeypatch.setattr(results, "read_state", lambda _stack: there)
-    results.summarize("dev")
+    assert results.summarize("dev", 0) == 0
     assert capsys.readouterr().out == ""
     there = state(run("a", SUCCESS), gate("a", SUCCESS), run("bad", FAILURE))
-    results.summarize("dev")
+    assert results.summarize("dev", 255) == 255
     shown = capsys.readouterr()
     assert [line.split()[:2] for line in shown.out.splitlines()] == [
         ["job", "state"], ["a", "Succeeded"], ["bad", "Failed"],
     ]  # fmt: skip
     assert shown.err == "All about one job: `make results JOB=… STACK=dev`\n"
+    # Of a failure that an update has not seen, as its run was left to its waiter.
+    assert results.summarize("dev", 0) == 1
+    assert f"job bad ended {FAILURE['state']}:" in capsys.readouterr().err
 
 
 def test_when_all_jobs_have_passed_their_declarations_are_not_read(

@@ -93,11 +93,9 @@ def prepare(
 
 def _declared(job: TrainingJob, *, may_be_rank_0: bool) -> dict[str, str]:
     """Return the variables that a job's own fields become, for the launcher in its pods."""
-    variables = {}
+    variables = {"SLIPWAY_HOLD": str(job.hold)} if job.hold else {}
     if job.outputs_every is not None:
         variables["SLIPWAY_OUTPUTS_EVERY"] = str(job.outputs_every)
-    if job.hold:
-        variables["SLIPWAY_HOLD"] = str(job.hold)
     if job.debug is not None:
         variables["SLIPWAY_DEBUG"] = str(job.debug)
     if job.keep is not None:

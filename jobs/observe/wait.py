@@ -194,17 +194,15 @@ class Wait:
 
     def _stop_survivors(self, end: End) -> None:
         """Stop what still runs of a run that has ended; pods that are done stay, to be read."""
-        run = self._run
-        if end.state in {"TimedOut", "CannotStart"} or (run.goes_on and not run.held):
+        held = self._run.held
+        if end.state in {"TimedOut", "CannotStart"} or (self._run.goes_on and not held):
             # To the operator it has not ended: without its job no pod is made again.
             self.api.delete()
             return
-        for number, replica in run.replicas.items():
-            is_left = number not in run.held and (replica.active or replica.outlasting)
-            if is_left and run.goes_on:  # so a deleted one would be made again
-                self.api.patch({"spec": {"activeDeadlineSeconds": 1}}, replica.name)
-            elif is_left:
-                self.api.delete_pod(replica.name)
+        ends = {"spec": {"activeDeadlineSeconds": 1}}  # of a job that goes on, it is not made again
+        for number, replica in self._run.replicas.items():
+            if number not in held and (replica.active or replica.outlasting):
+                self.api.patch(ends, replica.name) if held else self.api.delete_pod(replica.name)
 
 
 @dataclass

@@ -14,8 +14,7 @@ from jobs.result import FIGURES, RunResult
 from slipway.events import reported
 
 Event = dict[str, Any]
-HELD = '"event": "held"'
-"""In a launcher's line: its program has failed, and its container stays for a while."""
+HELD = '"event": "held"'  # of a launcher whose program has failed, and whose pod stays
 _TYPES = {
     **dict.fromkeys(("event", "time"), (str,)),
     **dict.fromkeys(("rank", "epochs", "steps", "samples"), (int,)),

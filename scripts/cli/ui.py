@@ -97,10 +97,7 @@ def _require_free(port: int, command: str) -> None:
 
 
 def forward(line: Sequence[str], to: str, ports: tuple[int, int], text: str, again: str) -> None:
-    """Forward a port to one in the cluster until Ctrl-C or SIGTERM; `line` begins kubectl's.
-
-    Prints `text` once it can be used. The command `again` does the same.
-    """
+    """Forward a port until Ctrl-C or SIGTERM; print `text` once it can be used."""
     _require_free(ports[0], again)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     line = [*line, "port-forward", "--address=127.0.0.1", to, "{}:{}".format(*ports)]

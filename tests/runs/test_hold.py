@@ -115,8 +115,8 @@ def test_a_rank_that_failed_is_held_for_a_shell_until_its_time_is_over_or_the_ne
     there = pods(jobs, job_name)
     assert there[f"{job_name}-worker-0"]["status"]["phase"] == "Running"
     assert exit_of(there[f"{job_name}-master-0"])["exitCode"] == 1
-    (live,) = jobs.items("pytorchjobs", job_name)
-    assert "Failed" in [each["type"] for each in live["status"]["conditions"]]
+    await_true(lambda: '"Failed"' in json.dumps(jobs.items("pytorchjobs", job_name)[0]["status"]))
+    assert pods(jobs, job_name)[f"{job_name}-worker-0"]["status"]["phase"] == "Running"
 
     # Its time is over.
     await_true(lambda: pods(jobs, job_name)[f"{job_name}-worker-0"]["status"]["phase"] == "Failed")

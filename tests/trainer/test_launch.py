@@ -159,6 +159,33 @@ def test_a_failure_is_that_of_the_rank_that_failed_first(
         assert "[1] " in pod.errors, "its standard error is shown, with its rank"
 
 
+def test_of_several_processes_the_one_that_failed_is_held(pods: Pods) -> None:
+    (pods.directory / "script.py").write_text(_BREAKING.format(grief="sys.exit(5)"))
+    look = (
+        "until grep -q held /out/0.out; do sleep 0.2; done; sleep 0.5; "
+        "for child in $(cat /proc/$launcher/task/$launcher/children); do "
+        "tr '\\0' '\\n' < /proc/$child/environ > /out/variables; done; kill $launcher"
+    )
+    [pod] = pods.run("/out/script.py", before="export SLIPWAY_HOLD=500", after=look)
+    event = json.loads(pod.out.splitlines()[-1])
+    assert (event["event"], event["rank"]) == ("held", 1)
+    assert event["terminated"]["exitCode"] == pod.code == 5
+    assert json.loads(event["terminated"]["message"]) == pod.message
+    assert "RANK=1" in (pods.directory / "variables").read_text().splitlines()
+
+
+def test_of_several_processes_one_alone_is_debugged(pods: Pods) -> None:
+    (pods.directory / "script.py").write_text("import os; print(os.environ['RANK'], 'runs')")
+    (pods.directory / "debugpy.py").write_text(
+        "import os, sys\n"
+        "if __name__ == '__main__':\n    print(os.environ['RANK'], 'debugs', sys.argv[-1])\n"
+    )
+    before = "export SLIPWAY_DEBUG=1 PYTHONPATH=/opt/slipway:/out"
+    [pod] = pods.run("/out/script.py", before=before)
+    assert pod.code == 0, pod.errors
+    assert sorted(pod.out.splitlines()) == ["0 runs", "1 debugs /out/script.py"]
+
+
 def test_a_rank_that_reports_its_failure_is_heard(pods: Pods) -> None:
     (pods.directory / "script.py").write_text(_REPORTING)
     [pod] = pods.run("/out/script.py", processes=3)

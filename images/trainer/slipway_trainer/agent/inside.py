@@ -92,7 +92,7 @@ def show() -> None:
             shown += 1
             print(each, *(f"  {line}" for line in stack.splitlines()), sep="\n")
     if not shown:
-        sys.exit("no process of the program is a Python of Slipway's image")
+        sys.exit("no process of the program is a Python of Slipway's image, or it has ended")
 
 
 def shell(rank: str) -> NoReturn:

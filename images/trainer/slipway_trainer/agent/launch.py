@@ -54,8 +54,7 @@ from slipway_trainer.training import report
 _LOOK_SECONDS = 1.0
 """How often new checkpoints are looked for."""
 _BEFORE, _ENDED = "SLIPWAY_CHECKPOINT_URL_BEFORE", "ended"
-_NOT_FOUND, _KILLED = 127, 128 + signal.SIGKILL
-_HOLD = "SLIPWAY_HOLD"
+_NOT_FOUND, _KILLED, _HOLD = 127, 128 + signal.SIGKILL, "SLIPWAY_HOLD"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -223,12 +222,10 @@ def _copy(
 
 
 def _hold(code: int, message: dict[str, Any]) -> None:
-    """Let a pod whose program failed by itself stay for shells, as long as its job says.
-
-    `make up` takes the event for its end. Whether one was killed for its memory, that alone shows.
-    """
+    """Let a pod whose program failed by itself stay as its job says; its end is the event."""
     seconds, rank = int(os.environ.get(_HOLD, "0")), message.get("rank", own_rank())
     is_stopped = signal.SIGTERM in received or message.get("from") == PEER
+    # Whether it was killed for its memory, the container's real end alone shows.
     if seconds == 0 or is_stopped or code in {0, _KILLED}:
         return
     now, text = datetime.now(UTC), json.dumps(termination.read(termination.container_log()))

@@ -494,7 +494,9 @@ def test_nothing_else_is_held(launched: Launched, text: str, code: int) -> None:
 def test_the_rank_to_debug_begins_under_debugpy_and_no_other(launched: Launched) -> None:
     launched.environment["PYTHONPATH"] += f":{launched.directory}"
     launched.environment |= {"SLIPWAY_DEBUG": "1", "RANK": "1"}
-    (launched.directory / "debugpy.py").write_text("import sys; print('debugs', sys.argv[1:])")
+    (launched.directory / "debugpy.py").write_text(
+        "import sys\nif __name__ == '__main__':\n    print('debugs', sys.argv[1:])\n"
+    )
     script = str(launched.directory / "script.py")
     words = ["--listen", "127.0.0.1:5678", "--wait-for-client", script, "--x"]
     assert launched.run("print('runs')") == (0, f"debugs {words}\n", "")

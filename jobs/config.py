@@ -132,7 +132,6 @@ def _dependency_problems(
     jobs: Sequence[TrainingJob], declared: Collection[str], key: str
 ) -> Iterator[Problem]:
     """Yield what is wrong with what jobs need of others; `declared` also names those not read."""
-    alone = {job.name for job in jobs if job.wait is False}
     for job in jobs:
         others = [name for name in declared if name != job.name]
         references: list[tuple[Path, str]] = [
@@ -142,7 +141,7 @@ def _dependency_problems(
         for path, name in references:
             if name == job.name:
                 text = "is the job itself, which can't wait for its own end"
-            elif name in alone:
+            elif any(each.name == name and each.wait is False for each in jobs):
                 text = (
                     f"{quote(name)} has `wait: false`, so nothing can come after it; take that out"
                 )

@@ -15,7 +15,7 @@ from core import kube
 from core.context import Context
 from core.handler import Change, Handler, Properties
 from core.kube import api_message
-from jobs.api.client import JobApi, Unreachable
+from jobs.api.client import Unreachable
 from jobs.model.manifest import manifest
 from jobs.model.submission import Submission
 from jobs.plan import TrainingCost
@@ -132,7 +132,7 @@ class PyTorchJobHandler(Handler):
             ) from error
         if state["result"]["state"] == RUNNING:
             logs, is_left = archive.of_urn(context.urn), "waiter" in inputs
-            found = _ledger(inputs).follow(context, logs, to_the_end=not is_left)
+            found = api.follow(context, logs, to_the_end=not is_left)
             return {"result": found.as_map()}
         return {"result": _searched(state, inputs, context)}
 
@@ -141,7 +141,7 @@ class PyTorchJobHandler(Handler):
         api = _api(upgraded(state))
         job = f"{api.namespace}/{api.name}"
         try:
-            _ledger(upgraded(state)).remove(context)
+            api.remove(context)
             remove(api, context)
         except Unreachable as error:
             if not kube.may_be_gone():
@@ -163,7 +163,7 @@ class PyTorchJobHandler(Handler):
 def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]]:
     """Return the result of a run that was left to its waiter, if it has one, and what changes."""
     try:
-        known = _ledger(inputs).known()
+        known = _api(inputs).known()
     except (ApiException, Unreachable):
         return None, []
     if known is None:
@@ -180,12 +180,9 @@ def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]
 def _with_waiter(training: Training, inputs: Properties) -> RunResult | None:
     """Return how a run goes on, or ended, that has a waiter or gets one; None without."""
     context, digest = training.context, training.submission.digest()
-    ledger, image = _ledger(inputs), inputs.get("waiter")
-    known = ledger.known()
-    if known is not None and known.get("digest") != digest:
+    ledger, image = _api(inputs), inputs.get("waiter")
+    if (ledger.known() or {}).get("digest") != digest:
         ledger.remove(context)
-        known = None
-    if known is None:
         if image is None:
             return None
         others = {"hook", "kubeconfig", "waiter"}
@@ -226,11 +223,6 @@ def _trains(changes: Sequence[Change]) -> bool:
     return any(change.replace for change in changes)
 
 
-def _api(properties: Mapping[str, Any]) -> JobApi:
-    name = properties["job"]["name"]
-    return JobApi.connect(properties["kubeconfig"], properties["namespace"], name)
-
-
-def _ledger(properties: Mapping[str, Any]) -> Ledger:
+def _api(properties: Mapping[str, Any]) -> Ledger:
     name = properties["job"]["name"]
     return Ledger.connect(properties["kubeconfig"], properties["namespace"], name)

@@ -49,7 +49,7 @@ def ledger(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     """What a waiter in the cluster has written of the run: there is none."""
     made = MagicMock()
     made.known.return_value = None
-    monkeypatch.setattr(lifecycle, "_ledger", lambda _: made)
+    monkeypatch.setattr(lifecycle, "_api", lambda _: made)
     return made
 
 
@@ -150,7 +150,6 @@ def test_a_run_is_left_to_its_waiter_but_where_none_may_be_made(
     """Then it is waited for as ever, and the reason is told."""
     left, waited = RunResult(state="Running"), RunResult(state="Succeeded", duration_seconds=1)
     monkeypatch.setattr(Training, "to_the_end", lambda _: waited)
-    monkeypatch.setattr(lifecycle, "_api", lambda _: MagicMock())
     ledger.follow.return_value = left
     row = Row("urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::mine")
     inputs = {**INPUTS, "waiter": "image"}
@@ -207,7 +206,6 @@ def test_what_a_run_may_take_and_what_its_nodes_cost_reach_the_wait(
     labelled = {"metadata": {"labels": {RUN_LABEL: "mine-1"}}}
     monkeypatch.setattr(train, "submit", lambda *_, **__: labelled)
     monkeypatch.setattr(train, "Wait", Waited)
-    monkeypatch.setattr(lifecycle, "_api", lambda _: MagicMock())
     monkeypatch.setattr(lifecycle, "archive", MagicMock(of_urn=lambda _: Archive(tmp_path)))
     watched = {**changed("job/minGpuUtilization", 20), "cost": COST}
     watched["job"] |= {"gpus": 1}
@@ -242,7 +240,6 @@ def test_a_run_that_takes_the_place_of_another_knows_the_last_success_by_the_sta
         return RunResult(state="Failed")
 
     monkeypatch.setattr(Training, "to_the_end", end)
-    monkeypatch.setattr(lifecycle, "_api", lambda _: MagicMock())
     monkeypatch.setattr(lifecycle, "remove", lambda *_: None)
     monkeypatch.setattr(lifecycle, "archive", MagicMock())
     handler = PyTorchJobHandler()
@@ -254,7 +251,7 @@ def test_a_run_that_takes_the_place_of_another_knows_the_last_success_by_the_sta
 
 @pytest.mark.parametrize("state", ["Succeeded", "Failed"])
 def test_a_webhook_is_told_of_a_run_that_was_waited_for_and_of_nothing_else(
-    state: State, monkeypatch: pytest.MonkeyPatch
+    state: State, monkeypatch: pytest.MonkeyPatch, ledger: MagicMock
 ) -> None:
     result, posted = RunResult(state=state, run_id="mine-1", duration_seconds=1), list[Any]()
 
@@ -264,7 +261,7 @@ def test_a_webhook_is_told_of_a_run_that_was_waited_for_and_of_nothing_else(
 
     monkeypatch.setattr(Training, "to_the_end", lambda _: result)
     monkeypatch.setattr(notify, "_post", post)
-    monkeypatch.setattr(lifecycle, "_api", lambda _: SimpleNamespace(name="mine", namespace="n"))
+    ledger.name = "mine"
     hook = {"url": "https://hidden", "on": ["failed", "succeeded"], "stack": "of mine"}
     given = {**INPUTS, "hook": hook}
     _, outputs = PyTorchJobHandler().create(given, Quiet())
@@ -299,7 +296,6 @@ def test_what_trains_a_run_is_remembered_before_it_and_its_result_after(
     labelled = {"metadata": {"labels": {RUN_LABEL: "mine-1"}, "creationTimestamp": made}}
     monkeypatch.setattr(train, "submit", lambda *_, **__: labelled)
     monkeypatch.setattr(train, "Wait", Waited)
-    monkeypatch.setattr(lifecycle, "_api", lambda _: MagicMock())
     monkeypatch.setattr(lifecycle, "archive", MagicMock(of_urn=lambda _: kept))
     _, outputs = PyTorchJobHandler().create(dict(INPUTS), Quiet())
     [before], [after] = remembered, History(kept).records()
@@ -310,12 +306,9 @@ def test_what_trains_a_run_is_remembered_before_it_and_its_result_after(
     assert after.result == outputs["result"]
 
 
-def test_the_log_of_a_run_is_searched_by_metrics_that_come_after_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_log_of_a_run_is_searched_by_metrics_that_come_after_it() -> None:
     """And nothing is trained."""
     made([line(1, "epoch 1: acc=0.5 f1=0.25")], job="mine", run_id="mine-1")
-    monkeypatch.setattr(lifecycle, "_api", lambda _: MagicMock())
     before = {**INPUTS, "result": {"state": "Succeeded", "run_id": "mine-1", "duration_seconds": 1}}
     now = changed("job/metrics", {"accuracy": "acc=([0-9.]+)"})
     assert set(diff(now).values()) == {False}

@@ -80,7 +80,7 @@ class Wait:
                 self._process(feed)
                 self._check(feed)
             self._see_pods()
-            self._settle(feed)
+            self._settle(feed, may_be_held=self.declared.hold > 0 and end.state == "Failed")
             end = self._end() or end
             if stuck := is_stuck(run, end):
                 self._stop_survivors(end)
@@ -108,14 +108,16 @@ class Wait:
         self._run.see_pods(self.api.pods())
         self._report()
 
-    def _settle(self, feed: Feed) -> None:
-        """Wait for the failure that the others followed, if it lacks: nodes report with a delay."""
+    def _settle(self, feed: Feed, *, may_be_held: bool) -> None:
+        """Wait for the failure that the others followed, or its hold: both come with a delay."""
         cause = self._run.cause
         missed_a_peer = cause is not None and cause.origin is Origin.PEER
         # It may have been on another node, which was lost.
         may_be_a_node = missed_a_peer and len(self._run.nodes) > 1
         deadline = time.monotonic() + (_NODE_SECONDS if may_be_a_node else _SETTLE_SECONDS)
-        while self._run.cause_may_be_to_come and time.monotonic() < deadline:
+        while time.monotonic() < deadline and (
+            self._run.cause_may_be_to_come or (may_be_held and not self._run.held)
+        ):
             self._process(feed)
 
     def _await_stacks(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from jobs.api.client import JobApi
 from jobs.api.lines import Line
-from jobs.model.parts import Checkpoint
+from jobs.model.parts import Checkpoint, OnFailure
 from jobs.observe.wait import InterruptedWait, Wait
 from jobs.records.archive import INTERRUPTED, Run, entries
 from tests.unit.images.objects import Listener
@@ -195,7 +195,13 @@ def test_of_a_run_with_held_ranks_the_others_alone_are_stopped(
 ) -> None:
     stop = {"spec": {"activeDeadlineSeconds": 1}}
     api = Held(condition)
-    wait = Wait(cast("JobApi", api), of_held("Running"), declared(), Quiet(), Run(tmp_path))
+    wait = Wait(
+        cast("JobApi", api),
+        of_held("Running"),
+        declared(on_failure=OnFailure(hold=60)),
+        Quiet(),
+        Run(tmp_path),
+    )
     result = wait.to_the_end()
     assert (result.state, result.exit_codes) == ("Failed", {"1": 3})
     assert result.reason == "rank 1 (mine-worker-0) exited with code 3: ValueError: bad"

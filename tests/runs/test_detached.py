@@ -158,6 +158,23 @@ def test_a_waiter_that_is_killed_is_followed_by_one_that_knows_the_end(
     left.destroy(job_name)
 
 
+def test_a_run_whose_up_was_interrupted_is_handed_over_to_a_waiter(
+    job_name: str, left: Runs, jobs: Jobs, trainer: str
+) -> None:
+    """It goes on as it was."""
+    declared = python(trainer, SLEEPING, "12")
+    with left.training(job_name, **declared) as going:
+        jobs.await_all_running(job_name, pods=2)
+        going.attempt.context.cancelled.set()
+        assert "which continues" in str(going.end().error)
+    (uid,) = jobs.uids(job_name)
+    left.train(job_name, **declared, wait=False)
+    assert left.output(job_name)["state"] == "Running"
+    assert _await_end(jobs, job_name)["state"] == "Succeeded"
+    assert jobs.uids(job_name) == [uid]
+    left.destroy(job_name)
+
+
 def _kill_operator(jobs: Jobs, _job: str) -> None:
     jobs.kubectl(
         *("delete", "pod", "--all-namespaces", "--force", "--grace-period=0"),

@@ -450,12 +450,16 @@ def test_a_program_that_failed_leaves_its_place_until_sigterm(launched: Launched
     assert json.loads(ended["message"]) == launched.message, "as the kubelet is going to find it"
     assert launched.message["error"] == "ValueError: a bad value"
     assert datetime.fromisoformat(ended["finishedAt"]) <= datetime.now(UTC)
-    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    deadline = time.monotonic() + _LIMIT_SECONDS
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    child = ""
+    while not child or "sleep" not in Path(f"/proc/{child}/cmdline").read_text():
+        assert time.monotonic() < deadline
+        child = children.read_text().strip()
     variables = Path(f"/proc/{child}/environ").read_text().split("\0")
     assert {"RANK=1", "OWN=declared"} <= {*variables}
-    assert any(each.startswith("SLIPWAY_MESSAGE_DIR=") for each in variables), (
-        "what a shell starts there does not replace the message"
-    )
+    told = [each for each in variables if each.startswith("SLIPWAY_MESSAGE_DIR=")]
+    assert told, "what a shell starts there does not replace the message"
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=5)
     assert process.returncode == 1

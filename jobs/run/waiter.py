@@ -75,8 +75,8 @@ def _waited(ledger: Ledger, known: Mapping[str, str], notes: _Notes) -> RunResul
     submission = replace(Submission.from_inputs(run), succeeded=run.get("succeeded"))
     cost = TrainingCost(**run["cost"]) if "cost" in run else None
     logs, pulls = Archive(_LOGS), RefusedPulls.from_inputs(run)
-    training = Training(ledger, submission, run["facts"], logs, notes, cost, pulls)
-    result = replace(training, takes_ended=True).to_the_end()
+    waited = (ledger, submission, run["facts"], logs, notes, cost, pulls)
+    result = Training(*waited, takes_ended=True).to_the_end()
     ledger.end(result, logs)
     return result
 

@@ -53,8 +53,7 @@ class Ledger(JobApi):
 
     def note(self, **values: str) -> None:
         """Write values by their keys; nothing happens when it does not exist any more."""
-        path = self._of("ConfigMap", self.own)
-        self._unless_gone(Request("PATCH", path, body={"data": values}))
+        self._unless_gone(Request("PATCH", self._of("ConfigMap", self.own), body={"data": values}))
 
     def begin(
         self, run: Mapping[str, Any], digest: str, image: str, hook: Mapping[str, Any] | None

@@ -27,8 +27,6 @@ from jobs.run.ledger import Ledger
 from jobs.run.notify import Hook
 from jobs.run.train import Training
 
-_LOGS = Path("/work/runs")
-
 
 @dataclass
 class _Notes:
@@ -74,7 +72,7 @@ def _waited(ledger: Ledger, known: Mapping[str, str], notes: _Notes) -> RunResul
     run = json.loads(known["run"])
     submission = replace(Submission.from_inputs(run), succeeded=run.get("succeeded"))
     cost = TrainingCost(**run["cost"]) if "cost" in run else None
-    logs, pulls = Archive(_LOGS), RefusedPulls.from_inputs(run)
+    logs, pulls = Archive(Path("/work/runs")), RefusedPulls.from_inputs(run)
     waited = (ledger, submission, run["facts"], logs, notes, cost, pulls)
     result = Training(*waited, takes_ended=True).to_the_end()
     ledger.end(result, logs)

@@ -105,10 +105,11 @@ class Feed:
         # What an earlier process has written is read again for the progress alone.
         fresh = lines if isinstance(lines, Sequence) else ()
         self._seen.put((self.run.see_sign, (replica, fresh)))
-        for line in lines:
-            if HELD in line.text:
+        is_progress, may_be_held = replica == self._progress_replica, self.run.may_be_held
+        for line in lines if is_progress or may_be_held else ():
+            if may_be_held and HELD in line.text:
                 self._seen.put((self.run.see_held, (replica, line.text)))
-            if replica == self._progress_replica:
+            if is_progress:
                 self._seen.put((self.run.progress.see, line.text))
 
     def _repeat(self, see: See, watch: Callable[[], Iterable[list[Object]]]) -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 from clusters.cloud_reports import Growth, RefusedPulls
@@ -221,17 +222,22 @@ class RunState:
             self.paces.see(line.text)
             self._trained[number] += any(event in line.text for event in _TRAINING)
 
+    @cached_property
+    def may_be_held(self) -> bool:
+        """Whether the pod of a rank whose program fails stays for a while."""
+        return "SLIPWAY_HOLD" in str(self.job["spec"])
+
     def see_held(self, printed: tuple[int, str]) -> None:
         """Take in that a replica's program failed, as its exit, although its container stays."""
         replica, event = self.replicas.get(printed[0]), event_in(printed[1])
-        ended, job = event.get("terminated", {}), self.job
+        ended = event.get("terminated", {})
         # Any program may print such a line.
-        is_whole = type(ended.get("exitCode")) is int and "SLIPWAY_HOLD" in str(job["spec"])
+        is_whole = self.may_be_held and type(ended.get("exitCode")) is int
         if replica is not None and replica.running and is_whole:
             own = {"startedAt": replica.running_since, "containerID": replica.container_id}
             failed = Failure(replica, Exit({**ended, **own}))
             self.failures.append(failed)
-            shell = f"`make shell JOB={job['metadata']['name']} RANK={failed.rank}`"
+            shell = f"`make shell JOB={self.job['metadata']['name']} RANK={failed.rank}`"
             self.held[replica.number] = f"{shell} until {event.get('until')}"
 
     def see_stillness(self, elapsed: float, limit: float) -> bool:

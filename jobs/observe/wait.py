@@ -80,7 +80,7 @@ class Wait:
                 self._process(feed)
                 self._check(feed)
             self._see_pods()
-            self._settle(feed, may_be_held=self.declared.hold > 0 and end.state == "Failed")
+            self._settle(feed, may_be_held=run.may_be_held and end.state == "Failed")
             end = self._end() or end
             if stuck := is_stuck(run, end):
                 self._stop_survivors(end)

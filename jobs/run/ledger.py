@@ -64,14 +64,16 @@ class Ledger(JobApi):
         `hook` is a `jobs.run.notify.Hook`, which nobody may read in the ledger.
         """
         names = {"name": self.own, "job": self.name, "namespace": self.namespace, "image": image}
-        ledger, secret, *others = rendered(Path(__file__).with_name("waiter.yaml"), **names)
-        account = self._one("ServiceAccount", run["account"])
-        others[0]["imagePullSecrets"] = (account or {}).get("imagePullSecrets") or []
-        others[-2]["binaryData"] = {"code.zip": base64.b64encode(code()).decode()}
+        made = rendered(Path(__file__).with_name("waiter.yaml"), **names)
+        ledger, secret, account, *rights, modules, waiter = made
+        jobs_own = self._one("ServiceAccount", run["account"]) or {}
+        account["imagePullSecrets"] = jobs_own.get("imagePullSecrets") or []
+        modules["binaryData"] = {"code.zip": base64.b64encode(code()).decode()}
         ledger["data"] = {"digest": digest, "run": json.dumps(run)}
         secret["stringData"] = {"hook": json.dumps(hook)}
         owner = self._made(ledger)
-        for each in others if hook is None else [secret, *others]:
+        secrets = [] if hook is None else [secret]
+        for each in (*secrets, account, *rights, modules, waiter):
             self._made(each, owner)
 
     def remove(self, context: Context) -> None:

@@ -89,7 +89,7 @@ class PyTorchJobHandler(Handler):
         facts, pulls = provenance(inputs), RefusedPulls.from_inputs(inputs)
         training = Training(api, submission, facts, logs, context, nodes, pulls)
         try:
-            result = _with_waiter(training, inputs)
+            result = _with_waiter(api, training, inputs)
             if result is None:
                 result = training.to_the_end()
                 if (hook := inputs.get("hook")) is not None:
@@ -177,10 +177,9 @@ def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]
     return None, []
 
 
-def _with_waiter(training: Training, inputs: Properties) -> RunResult | None:
+def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunResult | None:
     """Return how a run goes on, or ended, that has a waiter or gets one; None without."""
-    context, digest = training.context, training.submission.digest()
-    ledger, image = _api(inputs), inputs.get("waiter")
+    context, digest, image = training.context, training.submission.digest(), inputs.get("waiter")
     if (ledger.known() or {}).get("digest") != digest:
         ledger.remove(context)
         if image is None:

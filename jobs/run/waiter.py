@@ -8,16 +8,16 @@ import json
 import os
 import signal
 import sys
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kubernetes.client.exceptions import ApiException
 
 from clusters.cloud_reports import RefusedPulls
 from core import kube
+from core.context import Silence
 from jobs.api.client import Unreachable
 from jobs.model.submission import Submission
 from jobs.plan import TrainingCost
@@ -28,26 +28,24 @@ from jobs.run.notify import Hook
 from jobs.run.train import Training
 
 
-@dataclass
-class _Notes:
+@dataclass(kw_only=True)
+class _Notes(Silence):
     """The `Context` of a run that nobody watches: what it shows is in its log and the ledger."""
 
     ledger: Ledger
-    _warnings: list[str]  # in the order in which they came, and each once
-    urn: str = ""
-    cancelled: threading.Event = field(default_factory=threading.Event)
+    warnings: list[str]  # in the order in which they came, and each once
 
     def status(self, message: str) -> None:
         self.info(message)
         with suppress(ApiException, Unreachable):  # the next one is shown again
-            self.ledger.note(status=message, warnings=json.dumps(self._warnings))
+            self.ledger.note(status=message, warnings=json.dumps(self.warnings))
 
     def info(self, message: str) -> None:
         print(message, flush=True)  # noqa: T201  # the pod's log
 
     def warn(self, message: str) -> None:
-        if message not in self._warnings:
-            self._warnings.append(message)
+        if message not in self.warnings:
+            self.warnings.append(message)
             self.status(message)
 
 
@@ -57,7 +55,7 @@ def main(namespace: str, job: str) -> None:
     ledger = Ledger(kube.inside(), namespace, job)
     if (known := ledger.known()) is None:
         return
-    notes = _Notes(ledger, json.loads(known.get("warnings", "[]")))
+    notes = _Notes(ledger=ledger, warnings=json.loads(known.get("warnings", "[]")))
     ended = json.loads(known.get("result", "null"))
     result = RunResult.from_map(ended) if ended else _waited(ledger, known, notes)
     hook = os.environ.get("SLIPWAY_HOOK")

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from jobs.api.lines import moment
 from scripts.cli.runs import inside
@@ -43,15 +42,6 @@ print("it is", doubled(21), flush=True)
 _LINE = 1 + _ENDS.splitlines().index(_STOP)
 _LONG, _SHORT = 600, 15
 _SECONDS = 30
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The project's folder, with a stack `test` that allows commands in its jobs' pods."""
-    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
-    config = {"slipway:cluster": {"kind": "kubeconfig"}, "slipway:exec": True}
-    (tmp_path / "Pulumi.test.yaml").write_text(yaml.safe_dump({"config": config}))
-    return tmp_path
 
 
 def declared(folder: Path, program: str, **fields: Any) -> dict[str, Any]:

@@ -3,11 +3,9 @@
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from scripts.cli.runs import inside
 from scripts.cli.state import StackState
@@ -28,15 +26,7 @@ waits_for_a_batch()
 _SECONDS = 3
 
 
-@pytest.fixture
-def allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stack `test` that allows commands in its jobs' pods."""
-    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
-    config = {"slipway:cluster": {"kind": "kubeconfig"}, "slipway:exec": True}
-    (tmp_path / "Pulumi.test.yaml").write_text(yaml.safe_dump({"config": config}))
-
-
-@pytest.mark.usefixtures("allowed")
+@pytest.mark.usefixtures("folder")
 def test_a_running_rank_shows_where_it_stands_and_takes_a_shell_beside_it(
     job_name: str,
     runs: Runs,

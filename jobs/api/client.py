@@ -32,11 +32,6 @@ _STAND_IN = Path(__file__).with_name("stand_in.yaml")
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
 
-def _is_transient(error: BaseException) -> bool:
-    is_busy = isinstance(error, ApiException) and error.status in _SERVER_BUSY
-    return is_busy or (isinstance(error, Unreachable) and not isinstance(error, kube.AnotherServer))
-
-
 @dataclass(frozen=True)
 class JobApi:
     """One PyTorchJob and what belongs to it. Transient errors are retried for `retry_seconds`.
@@ -197,12 +192,24 @@ class JobApi:
 
     def _ask(self, request: Request, send: Callable[..., Any] = kube.ask) -> Any:
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_is_transient),
+            retry=tenacity.retry_if_exception(self._is_transient),
             stop=tenacity.stop_after_delay(self.retry_seconds),
             wait=tenacity.wait_exponential_jitter(multiplier=0.2, max=5),
             reraise=True,
         )
         return retrying(send, self.client, request, limit=LIMIT)
+
+    def _is_transient(self, error: BaseException) -> bool:
+        if not isinstance(error, ApiException):
+            return isinstance(error, Unreachable) and not isinstance(error, kube.AnotherServer)
+        if error.status != 403:
+            return error.status in _SERVER_BUSY
+        # An API server that has just started refuses everything until it has read its roles.
+        try:
+            kube.send(self.client, Request("GET", "/readyz"), limit=LIMIT).read()
+        except (ApiException, Unreachable) as answer:
+            return getattr(answer, "status", 0) != 404
+        return False
 
 
 def _in(namespace: str) -> str:

@@ -48,7 +48,7 @@ class Failure:
             self.origin = Origin.PEER
         # The rank that failed; of several in one replica the first, unless one reported it.
         reported, topology = self.exit.report.get("rank"), self.replica.topology
-        is_known = isinstance(reported, int) and not topology.elastic
+        is_known = type(reported) is int and not topology.elastic  # which no bool is
         self.rank = reported if is_known else topology.first_rank(self.replica.number)
 
     def __str__(self) -> str:

@@ -269,6 +269,12 @@ class RunState:
             self.stalled = trained[:1] if is_first else []
         return self.stalled is not None
 
+    def forget_stillness(self) -> None:
+        """Measure from now on for how long ranks stand still: those that did so were dropped."""
+        self.stalled = None
+        for number in self.replicas:
+            self._since.pop(_STILLNESS.format(number), None)
+
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
         """Return for how long a condition has held, by the seconds since the submission; or 0."""
         if not holds:

@@ -1,7 +1,7 @@
 """Wait for the end of a run, and show on the way what it does."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -52,6 +52,8 @@ class Wait:
     cost: TrainingCost | None = None  # of its nodes, where that is known
     pulls: RefusedPulls | None = None  # which refused pulls of images are waited for
     prefix: str = ""  # what its row begins with
+    clock: Callable[[], float] = time.monotonic  # in seconds, for the limits of its declaration
+    _dropped: int = 0
     _warned: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -70,13 +72,15 @@ class Wait:
         Raises:
             InterruptedWait: Ctrl-C, or no contact to the API server for two minutes.
         """
-        run, begun = self._run, time.monotonic() - self.api.age(self.job)
+        run, begun = self._run, self.clock() - self.api.age(self.job)
         if (rank := self.declared.debug) is not None:
             self.context.info(f"rank {rank} waits for a debugger: `make debug JOB={self.api.name}`")
         # What was adopted may be older than the limit for the start of its replicas.
         run.see_pods(self.api.pods())
         with Feed(self.api, run, self.kept, self._warn_once) as feed:
-            while (end := self._end(time.monotonic() - begun)) is None:
+            while (end := self._end(self.clock() - begun)) is None or self._may_drop(end):
+                if end is not None:
+                    self._drop_stalled()
                 self._process(feed)
                 self._check(feed)
             self._see_pods()
@@ -84,7 +88,7 @@ class Wait:
             end = self._end() or end
             if stuck := is_stuck(run, end):
                 self._stop_survivors(end)
-                self._await_stacks()
+                self._await_stacks(len(run.hanging))
             feed.finish(_LOGS_SECONDS)
         if not stuck:
             # What was stopped by now does not count.
@@ -94,6 +98,25 @@ class Wait:
 
     def _end(self, elapsed: float = 0) -> End | None:
         return end_of(self._run, elapsed, self.declared, self.cost)
+
+    def _may_drop(self, end: End) -> bool:
+        """Return whether a run may go on without the ranks that stood still, which end it else."""
+        is_elastic = self._run.topology.elastic and self._dropped < self.declared.max_restarts
+        return is_elastic and end.state == "TimedOut" and bool(self._run.stalled)
+
+    def _drop_stalled(self) -> None:
+        """Delete the pods of the ranks that stand still: the operator replaces them."""
+        stalled = self._run.stalled or ()
+        for replica in stalled:
+            self.api.delete_pod(replica.name)
+        self._await_stacks(len(stalled))
+        stacks = self._logs.stacks()
+        for replica in stalled:
+            where = ", ".join(stacks.get(replica.ranks, [])[:1]) or "an unknown place"
+            limit = f"for {self.declared.stall} s at {where}"
+            self.context.warn(f"{replica} stood still {limit}: its pod was deleted")
+            self._dropped += 1
+        self._run.forget_stillness()
 
     def _process(self, feed: Feed) -> None:
         feed.process(_TICK_SECONDS)
@@ -120,11 +143,10 @@ class Wait:
         ):
             self._process(feed)
 
-    def _await_stacks(self) -> None:
+    def _await_stacks(self, stopped: int) -> None:
         """Wait until each rank that was stopped has reported where it stood, if it does."""
         deadline = time.monotonic() + _STACKS_SECONDS
-        hanging = len(self._run.hanging)
-        while len(self._logs.stacks()) < hanging and time.monotonic() < deadline:
+        while len(self._logs.stacks()) < stopped and time.monotonic() < deadline:
             time.sleep(_TICK_SECONDS)  # The run is to see nothing of what was stopped.
 
     def _check(self, feed: Feed) -> None:

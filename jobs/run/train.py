@@ -1,6 +1,7 @@
 """Trains a job to its end: submits it, waits, and tries again as its retries allow."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +41,7 @@ class Training:
     cost: TrainingCost | None = None  # of its nodes, where that is known
     pulls: RefusedPulls | None = None  # which refused pulls of images are waited for
     takes_ended: bool = False  # whether a job that has ended may be this run, whose wait was killed
+    clock: Callable[[], float] = time.monotonic  # of `Wait`
 
     def to_the_end(self) -> RunResult:
         """Submit the job and wait, as often as its retries allow; a refusal is a result, too.
@@ -89,7 +91,8 @@ class Training:
         begun = str(live["metadata"].get("creationTimestamp"))
         history.begin(Record(run_id=run_id, submitted=begun, provenance=self.facts))
         kept = self.logs.run(run_id)
-        wait = Wait(self.api, live, declared, self.context, kept, self.cost, self.pulls, prefix)
+        limits = (self.cost, self.pulls, prefix, self.clock)
+        wait = Wait(self.api, live, declared, self.context, kept, *limits)
         result = retry.complete(wait.to_the_end(), before, retry.last_succeeded(live))
         result = added(result, kept, declared.metrics, self.context.warn)
         history.end(run_id, result.as_map())

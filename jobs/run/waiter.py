@@ -8,7 +8,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,29 +51,41 @@ class _Notes(Silence):
 
 
 def main(namespace: str, job: str) -> None:
-    """Bring a run to its end and tell of it, as far as its ledger has not that it was done."""
+    """Wait for a run in its pod."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(1))  # else process 1 ignores it
-    ledger = Ledger(kube.inside(), namespace, job)
+    wait(Ledger(kube.inside(), namespace, job), Archive(Path("/work/runs")))
+
+
+def wait(ledger: Ledger, logs: Archive, clock: Callable[[], float] = time.monotonic) -> None:
+    """Bring a run to its end and tell of it, as far as its ledger has not that it was done.
+
+    `clock` counts the seconds of the limits that its job declares.
+    """
     if (known := ledger.known()) is None:
         return
     notes = _Notes(ledger=ledger, warnings=json.loads(known.get("warnings", "[]")))
     ended = json.loads(known.get("result", "null"))
-    result = RunResult.from_map(ended) if ended else _waited(ledger, known, notes)
+    result = RunResult.from_map(ended) if ended else _waited(ledger, known, notes, logs, clock)
     hook = os.environ.get("SLIPWAY_HOOK")
     if hook is None or "told" in known:
         return
-    if not Hook(**json.loads(hook)).tell(job, result, notes.warn):
+    if not Hook(**json.loads(hook)).tell(ledger.name, result, notes.warn):
         sys.exit("to be told again")  # by the next one: this process is started anew
     ledger.note(told="true")
 
 
-def _waited(ledger: Ledger, known: Mapping[str, str], notes: _Notes) -> RunResult:
+def _waited(
+    ledger: Ledger,
+    known: Mapping[str, str],
+    notes: _Notes,
+    logs: Archive,
+    clock: Callable[[], float],
+) -> RunResult:
     run = json.loads(known["run"])
     submission = replace(Submission.from_inputs(run), succeeded=run.get("succeeded"))
     cost = TrainingCost(**run["cost"]) if "cost" in run else None
-    logs, pulls = Archive(Path("/work/runs")), RefusedPulls.from_inputs(run)
-    waited = (ledger, submission, run["facts"], logs, notes, cost, pulls)
-    result = Training(*waited, takes_ended=True).to_the_end()
+    waited = (ledger, submission, run["facts"], logs, notes, cost, RefusedPulls.from_inputs(run))
+    result = Training(*waited, takes_ended=True, clock=clock).to_the_end()
     ledger.end(result, logs)
     return result
 

@@ -54,7 +54,9 @@ def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
         tools = resolve_name("scripts.setup.provide:provide")
         if code := tools(stack, brief=True, preview=command == "preview"):
             return int(code)
-    variables = applied(os.environ)
+    variables, backend = applied(os.environ), "PULUMI_BACKEND_URL"
+    if command == "up" and os.environ.get(backend, own := variables[backend]) != own:
+        echo(f"{backend} is not used; set XDG_STATE_HOME to share a stack (docs/runs.md).")
     os.environ.clear()
     typed = as_typed(f"make {command} STACK={stack}")
     os.environ.update({**variables, files.COMMAND_VARIABLE: typed})

@@ -73,7 +73,8 @@ def _update(cli: Cli, *options: str, **variables: str) -> int:
     if code == INTERRUPTED:
         echo(
             "Interrupted. The stack keeps its outputs. Runs that have started go on, unless their "
-            "`onCancel` is delete; the next `make up` waits for them. `make results` has each."
+            "`onCancel` is delete; the next `make up` waits for them, and `make up WAIT=0` leaves "
+            "them to their cluster. `make results` has each."
         )
     else:
         from scripts.cli.runs import results  # noqa: PLC0415 - of no use to a preview

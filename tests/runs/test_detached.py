@@ -182,23 +182,17 @@ def _kill_operator(jobs: Jobs, _job: str) -> None:
     )
 
 
-def _kill_api_server(cluster: TestCluster) -> Callable[[Jobs, str], None]:
-    def kill(_jobs: Jobs, _job: str) -> None:
-        place = str(cluster.layout.directory)
-        for each in procfs.everyone():
-            if each.program == "kube-apiserver" and place in each.places:
-                os.kill(each.pid, signal.SIGKILL)
-
-    return kill
-
-
 @pytest.mark.long
 def test_no_verdict_is_lost_and_nothing_trains_twice_whatever_is_killed_whenever(
     job_name: str, left: Runs, jobs: Jobs, trainer: str, own_cluster: TestCluster
 ) -> None:
     """The waiter, its pod, the operator or the API server, at 20 random moments of runs."""
     generator = random.Random(_SEED)  # noqa: S311
-    kills = (_kill_process, _kill_pod, _kill_operator, _kill_api_server(own_cluster))
+
+    def kill_server(_jobs: Jobs, _job: str) -> None:
+        own_cluster.kill(own_cluster.processes()["kube-apiserver"])
+
+    kills = (_kill_process, _kill_pod, _kill_operator, kill_server)
     for number in range(_KILLS):
         kill, moment = kills[number % len(kills)], generator.uniform(0, 9)
         declared = python(trainer, SLEEPING, "6", wait=False, env={"NUMBER": str(number)})
@@ -207,7 +201,7 @@ def test_no_verdict_is_lost_and_nothing_trains_twice_whatever_is_killed_whenever
             kill(jobs, job_name)
             going.end()
         await_true(lambda: _answers(jobs, job_name))
-        what = f"{getattr(kill, '__name__', 'API server')} after {moment:.1f} s"
+        what = f"{kill.__name__} after {moment:.1f} s"
         if going.attempt.error is not None:
             left.train(job_name, **declared)
         result = _await_end(jobs, job_name)

@@ -1,6 +1,7 @@
 """A rank that stands still ends the run, one that is slow is named, though the others wait."""
 
 import re
+import time
 
 from tests.engine.job_programs import MEETING, python
 from tests.runs.runner import Runs
@@ -20,6 +21,24 @@ for step in range(6):
     events.emit("step", epoch=1, step=step, steps=100)
     time.sleep(0.2)
 """
+
+_RESUMES = """
+import os, sys, time
+from slipway.events import Events
+began, until = time.time(), float(sys.argv[1])
+rank = int(os.environ.get("RANK", os.environ["HOSTNAME"].rpartition("-")[2]))
+events = Events(rank)
+def reads_for_ever():
+    time.sleep(600)
+step = 0
+while time.time() < until:
+    if step == 5 and rank == 1 and began < until - 60:
+        reads_for_ever()
+    events.emit("step", epoch=1, step=step, steps=1000)
+    step += 1
+    time.sleep(0.2)
+"""
+"""Rank 1 stands still unless it starts in the last minute."""
 
 _PACES = f"""{MEETING}
 from slipway.events import Events
@@ -46,6 +65,18 @@ def test_a_rank_that_stands_still_ends_the_run_and_is_named_with_its_stack(
     assert any("in reads_for_ever" in frame for frame in stacks["rank 1"])
     assert any(re.search("in all_reduce", frame) for frame in stacks["rank 0"])
     assert result["duration_seconds"] < 10 * _STALL
+
+
+def test_a_rank_of_an_elastic_job_that_stands_still_is_replaced_and_the_others_go_on(
+    job_name: str, runs: Runs, trainer: str
+) -> None:
+    until = str(time.time() + 90)
+    declared = python(trainer, _RESUMES, until, stall=_STALL, workers=3, elastic={"minReplicas": 2})
+    attempt = runs.train(job_name, **declared)
+    (warning,) = [each for each in attempt.context.lines if "stood still" in each]
+    assert re.search(rf"-worker-1\) stood still for {_STALL} s at \S+ in reads_for_ever", warning)
+    assert "its pod was deleted" in warning
+    assert runs.output(job_name)["state"] == "Succeeded"
 
 
 def test_a_rank_that_the_others_wait_for_is_named_in_the_row_a_warning_and_the_result(

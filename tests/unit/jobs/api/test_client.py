@@ -1,6 +1,7 @@
 """The API server as a run talks to it: what belongs to its job."""
 
 import pytest
+from kubernetes.client.exceptions import ApiException
 
 from core import kube
 from jobs.api.client import JobApi
@@ -26,3 +27,23 @@ def test_a_pod_that_no_job_of_that_name_owns_is_not_the_jobs(
         assert [each["metadata"]["name"] for each in client.pods()] == ["mine-master-0"]
         first = next(iter(client.watch_pods()))
         assert [each["metadata"]["name"] for each in first] == ["mine-master-0"]
+
+
+def test_an_api_server_that_has_not_read_its_roles_is_asked_again() -> None:
+    """It refuses everything for a moment after its start, which is no refusal of the job."""
+    forbidden = {"kind": "Status", "message": "forbidden"}
+    with served(FakeApi()) as api:
+        client = JobApi(kube.connect(api.kubeconfig), "jobs", "mine")
+
+        def starts(_body: object) -> tuple[int, object]:
+            api.says("GET", PODS, {"items": []})
+            return 403, forbidden
+
+        api.says("GET", "/readyz", "[-]informer-sync failed", status=500)
+        api.answers["GET", PODS] = starts
+        assert client.pods() == []
+        api.says("GET", "/readyz", "ok")
+        api.says("GET", PODS, forbidden, status=403)
+        with pytest.raises(ApiException):
+            client.pods()
+        assert [path for _, path, _ in api.asked].count("/readyz") == 2

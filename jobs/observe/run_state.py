@@ -240,13 +240,15 @@ class RunState:
             shell = f"`make shell JOB={self.job['metadata']['name']} RANK={failed.rank}`"
             self.held[replica.number] = f"{shell} until {event.get('until')}"
 
-    def see_stillness(self, elapsed: float, limit: float) -> bool:
+    def see_stillness(self, elapsed: float, limit: float, loading: float) -> bool:
         """Return whether a rank stood still for `limit` seconds; `stalled` has who did so first.
 
+        Before the first line of any rank, programs may take `loading` seconds to import packages.
         Whoever prints nothing may be at work, so those that have reported none of their training
         count only while no rank prints anything. Of all that have, one may be the first.
         """
         quiet, others = list[Replica](), list[float]()
+        limit = limit if self._last_signs else max(limit, loading)
         for each in self.replicas.values():
             what = _STILLNESS.format(each.number)
             if (lasted := self.lasted(what, elapsed, holds=each.running)) >= limit:

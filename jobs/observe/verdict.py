@@ -219,7 +219,9 @@ def _overdue(run: RunState, elapsed: float, declared: TrainingJob) -> End | None
 def _stalled(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
     """Return the end of a run of which a rank, or all, have printed nothing for too long."""
     limit = declared.stall if declared.debug is None else None
-    if limit is None or not run.all_started or not run.see_stillness(elapsed, limit):
+    if limit is None or not run.all_started:
+        return None
+    if not run.see_stillness(elapsed, limit, declared.start_timeout):
         return None
     who = ", ".join(map(str, run.stalled or ())) or "every rank"
     return End("TimedOut", f"{who} stood still: nothing was printed for {limit} s", _RAISE_STALL)

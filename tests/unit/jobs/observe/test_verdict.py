@@ -887,6 +887,15 @@ def test_a_run_of_which_no_rank_prints_anything_stands_still() -> None:
     assert stalls_after(quiet, 2, 62) == [None, reason], "rank 1 may as well be the one"
 
 
+def test_programs_that_import_their_packages_have_the_time_of_a_start() -> None:
+    run, loading = two_ranks(), replace(STALLING, start_timeout=300)
+    assert [end_of(run, each, loading) for each in (1, 62, 299)] == [None] * 3
+    prints(run, 0, 0, "epoch 1")
+    assert end_of(run, 301, loading) is None
+    assert end_of(run, 362, loading) is not None
+    assert end_of(two_ranks(), 1, loading) is None
+
+
 def test_a_rank_that_prints_nothing_while_others_do_may_be_at_work() -> None:
     run = two_ranks()
     for second in (1, 40, 80, 120):

@@ -1,7 +1,7 @@
 """Pulumi's requests to azure-native's plugin and its answers, without the secrets in them. Pure.
 
 PULUMI_DEBUG_GRPC has the engine write each call's begin and end into a file, as JSON a line:
-https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/pulumi-internal/rpcdebug/interceptors.go
+https://github.com/pulumi/pulumi/blob/v3.274.1/sdk/go/pulumi-internal/rpcdebug/interceptors.go
 """
 
 import re
@@ -13,7 +13,7 @@ from slipway.events import json_map
 HIDDEN = "[secret]"  # what stands in a report in place of a secret
 CHANGES = frozenset({"Create", "Update", "Delete"})  # methods that change something in Azure
 _METHOD = re.compile("/pulumirpc.ResourceProvider/(Create|Read|Update|Delete|Invoke)")
-# https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/common/resource/sig/sig.go
+# https://github.com/pulumi/pulumi/blob/v3.274.1/sdk/go/common/resource/sig/sig.go
 _SIGNATURE, _OF_HIDDENS = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 _KEYS = re.compile(
     "token$|password|secret|kubeconfig|sharedkey|accesskey|primarykey|secondarykey|privatekey"

@@ -34,11 +34,7 @@ _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
 class Servicer(ProviderServicer):
-    """Constructs components side by side.
-
-    The SDK lets one component train before it begins with the next, because both set its globals.
-    Those are context variables, of which each request has its own.
-    """
+    """Constructs components with all that the SDK expects in their inputs."""
 
     async def Construct(self, request: Any, context: Any) -> Any:  # noqa: N802  # the protocol's
         for value in request.inputs.fields.values():
@@ -70,7 +66,9 @@ class Answers(grpc.aio.ServerInterceptor):
                 # The engine asks what a plugin can do by trying; only this code means "no".
                 await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
             except Exception as error:  # noqa: BLE001  # the engine must get an answer
-                text = printable(as_typed(str(error) or repr(error)))
+                # The SDK raises a bare Exception in its place, with a traceback in the text.
+                cause = (type(error) is Exception and error.__context__) or error
+                text = printable(as_typed(str(cause) or repr(cause)))
                 await context.abort(grpc.StatusCode.UNKNOWN, text)
 
         return grpc.unary_unary_rpc_method_handler(

@@ -7,14 +7,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
 import grpc.aio
 import pulumi
 import pytest
 from pulumi.provider.experimental.provider import (
+    CheckRequest,
+    CheckResponse,
     ConstructRequest,
     ConstructResponse,
     Provider,
@@ -166,6 +169,33 @@ def test_a_peer_is_looked_up_once_a_second(monkeypatch: pytest.MonkeyPatch) -> N
     assert looked_up == [PEER, other, PEER]
 
 
+@asynccontextmanager
+async def served(provider: Provider) -> AsyncIterator[Any]:
+    plugin = grpc.aio.server(interceptors=[server.Answers()])
+    servicer = server.Servicer([], "0", provider, engine_address="")
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, plugin)
+    port = plugin.add_insecure_port("127.0.0.1:0")
+    await plugin.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        yield provider_pb2_grpc.ResourceProviderStub(channel)
+    await plugin.stop(grace=None)
+
+
+class _Refusing(Provider):
+    async def check(self, request: CheckRequest) -> CheckResponse:
+        raise ValueError("say what to do")
+
+
+def test_an_error_is_its_own_text_without_a_traceback() -> None:
+    async def refused() -> str:
+        async with served(_Refusing()) as calls:
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await calls.Check(provider_pb2.CheckRequest(urn="urn:pulumi:s::p::a:b:C::name"))
+        return str(error.value.details())
+
+    assert asyncio.run(refused()) == "say what to do"
+
+
 class _Meeting(Provider):
     """Whose components are made once there are two of them."""
 
@@ -180,19 +210,12 @@ class _Meeting(Provider):
 
 def test_two_components_of_a_program_train_side_by_side_each_with_its_own_settings() -> None:
     async def constructed() -> list[str]:
-        plugin = grpc.aio.server()
-        servicer = server.Servicer([], "0", _Meeting(), engine_address="")
-        provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, plugin)
-        port = plugin.add_insecure_port("127.0.0.1:0")
-        await plugin.start()
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-            calls = provider_pb2_grpc.ResourceProviderStub(channel)
+        async with served(_Meeting()) as calls:
             requests = [
                 provider_pb2.ConstructRequest(stack=each, name=each, type="a:b:C")
                 for each in ("one", "two")
             ]
             made = await asyncio.wait_for(asyncio.gather(*map(calls.Construct, requests)), LIMIT)
-        await plugin.stop(grace=None)
         return [each.urn for each in made]
 
     assert asyncio.run(constructed()) == ["one one one", "two two two"]

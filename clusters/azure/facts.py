@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,6 +15,8 @@ _SIZES = read(Path(__file__).with_name("sizes.yaml"))
 _NAMES = read(Path(__file__).with_name("names.yaml"))
 TEXTS: Mapping[str, Mapping[str, str]] = _NAMES["texts"]
 """A pattern and a description of each text in the settings, by its name."""
+READ: date = _SIZES["read"]
+"""When sizes.yaml was last compared with its sources."""
 GPUS: Mapping[str, int] = _SIZES["aks"]
 """`nvidia.com/gpu` of an AKS node, by its size."""
 _LOCAL: Mapping[str, Mapping[str, int]] = _SIZES["azure-stack"]

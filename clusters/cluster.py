@@ -149,6 +149,7 @@ class Kind:
             of it: anything of a cluster of its own, Slipway's labels in another's.
         gpus: Returns `Cluster.gpus` for the settings, without looking at a cluster; else none.
         pools: Returns the pools that are paid for by the hour, for the settings; else none.
+        kubernetes: Returns its version of Kubernetes, as far as the settings tell; else None.
         capacity: Returns what a cluster has for jobs; None where that is not known beforehand.
         own: The cluster as the stack's own resource; None where it is another's, or a cloud's.
         image_targets: What makes an `images.targets.target.Target` that only this kind has from
@@ -167,6 +168,7 @@ class Kind:
     remains: Callable[[Any, str], Remains]
     gpus: Callable[[Any], GpuPool | None] = lambda _settings: None
     pools: Callable[[Any], Sequence[NodePool]] = lambda _settings: ()
+    kubernetes: Callable[[Any], str | None] = lambda own: getattr(own, "kubernetes_version", None)
     capacity: Callable[[Any], Capacity | None] = lambda _settings: None
     own: OwnCluster | None = None
     image_targets: Mapping[str, Lazy] = field(default_factory=dict)

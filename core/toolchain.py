@@ -6,10 +6,16 @@ Imports nothing but the standard library. `toolchain.json` maps a tool's name to
 """
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.paths import cache_dir
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return the version's numbers, to compare: `v1.34.4` is (1, 34, 4)."""
+    return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 class ToolMissing(Exception):

@@ -4,6 +4,7 @@ from typing import Any
 
 import pulumi
 
+from clusters import support
 from clusters.kinds import CLUSTERS
 from clusters.operator.training_operator import TrainingOperator
 from core.declare import declare_all, required
@@ -28,6 +29,7 @@ def declare(configured: StackSettings) -> dict[str, pulumi.Input[Any]]:
     kind = CLUSTERS[configured.cluster.kind]
     pools = kind.pools(configured.cluster.options)
     estimates.announce(pools, configured.prices)
+    support.announce(kind.kubernetes(configured.cluster.options))
     cluster = kind.provision(configured.cluster.options)
     provider = cluster.provider
     ready = required(provider, "nothing is created in the cluster, because it is not ready")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from images.build.releases import Card
 
 _SIZES = read(Path(__file__).with_name("sizes.yaml"))
 _RESERVED = read(Path(__file__).with_name("names.yaml"))["reserved"]
+READ: date = _SIZES["read"]
+"""When sizes.yaml was last compared with its sources."""
 GPUS: Mapping[str, int] = _SIZES["aks"]
 """`nvidia.com/gpu` of an AKS node, by its size."""
 _LOCAL: Mapping[str, Mapping[str, int]] = _SIZES["azure-stack"]

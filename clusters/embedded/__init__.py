@@ -6,7 +6,7 @@ so that it can't meet anything else on the machine and removing it removes all o
 """
 
 from clusters.cluster import Kind, OwnCluster
-from core import tokens
+from core import tokens, toolchain
 from core.handler import Lazy
 
 _TOOLS = (
@@ -23,6 +23,7 @@ OWN = OwnCluster(
 KIND = Kind(
     settings=Lazy("clusters.embedded.cluster.EmbeddedSettings"),
     capacity=Lazy("clusters.embedded.cluster.capacity"),
+    kubernetes=lambda _settings: toolchain.tool("kube-apiserver").version,
     declare=Lazy("clusters.embedded.cluster.provision"),
     remains=Lazy("clusters.embedded.cluster.remains"),
     own=OWN,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from clusters import owner
-from clusters.embedded import OWN, health, images, lifecycle, pki
+from clusters.embedded import OWN, health, images, lifecycle, pki, takeover
 from clusters.embedded.host import require
 from clusters.embedded.layout import Layout
 from core.context import Context
@@ -25,7 +25,7 @@ class EmbeddedHandler(Handler):
         if layout.internet and "internet" not in inputs:  # nothing else of an input that goes
             return [Change("internet", "delete")]
         problems = health.lasting_problems(layout)
-        parts = [problem.key for problem in problems]
+        parts = ["kubernetes"] * bool(takeover.older(layout)) + [each.key for each in problems]
         # Handed out anew with renewed certificates.
         if not problems and pki.kubeconfig(layout, "admin") != state.get("kubeconfig"):
             parts.append("kubeconfig")

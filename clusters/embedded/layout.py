@@ -58,6 +58,8 @@ class Layout:
         # Survives a reboot
         self.directory = directory
         self.pki = directory / "pki"
+        self.written_by = directory / "kubernetes"
+        """Which versions of Kubernetes have written the data in etcd."""
         self.encryption = self.pki / "encryption.yaml"
         """How the API server encrypts secrets at rest; holds the key."""
         self.config = directory / "config"

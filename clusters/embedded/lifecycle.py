@@ -21,6 +21,7 @@ from clusters.embedded.layout import (
     RUNTIME_ROOT,
     Layout,
 )
+from clusters.embedded.takeover import taken_over
 from core import files, kube, manifests
 from core.manifests import Manifest
 from core.problem import raised
@@ -41,7 +42,7 @@ def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
     def reached(what: str) -> None:
         report(f"{what} ({time.monotonic() - started:.1f} s)")
 
-    with files.locked(layout.directory / "lock", limit=_LOCK_LIMIT):
+    with files.locked(layout.directory / "lock", limit=_LOCK_LIMIT), taken_over(layout):
         is_running = network.is_there(layout) and supervisor.problem(layout) is None
         if not is_running:
             # Nothing can go on: what is left of the last time must not get in the way.

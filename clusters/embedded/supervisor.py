@@ -6,6 +6,7 @@ import socket
 import sys
 import xmlrpc.client
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,13 @@ def run(layout: Layout, components: Iterable[Component]) -> None:
             # It had just exited, and supervisord, which starts it again by itself, was faster.
             if fault.faultCode != 60:  # ALREADY_STARTED of supervisor.xmlrpc.Faults
                 raise
+
+
+def stop(layout: Layout, *names: str) -> None:
+    """Stop those of the components that are running, if anything is."""
+    for name in names:
+        with suppress(Unreachable, xmlrpc.client.Fault):  # nothing runs, or this does not
+            _ask(layout, "stopProcess", name)
 
 
 def _ask(layout: Layout, method: str, *arguments: object) -> Any:

@@ -7,6 +7,7 @@ from core.handler import Lazy
 KIND = Kind(
     settings=Lazy("clusters.kind.cluster.KindSettings"),
     capacity=Lazy("clusters.kind.cluster.capacity"),
+    kubernetes=lambda settings: (settings.image or "").rpartition(":v")[2],
     declare=Lazy("clusters.kind.cluster.provision"),
     remains=Lazy("clusters.kind.tool.KindHandler.remains"),
     own=OwnCluster(

@@ -11,6 +11,7 @@ import pulumi
 import pulumi_kubernetes
 from pulumi.runtime.rpc import UNKNOWN
 
+from clusters import support
 from clusters.cluster import JOBS, ONE_AT_A_TIME, Cluster, ExistingOperator
 from clusters.image_registry import Images
 from clusters.kubeconfig.choice import Choice, Unusable, choose
@@ -77,6 +78,7 @@ def _fitting(
     if operator is None:
         require_home(found, own)
     _report(settings, choice, operator)
+    support.announce(found.kubernetes)
     return operator
 
 

@@ -27,6 +27,7 @@ class Found:
 
     Args:
         serves: Whether the API server serves PyTorchJobs.
+        kubernetes: Its version of Kubernetes; None when that can't be seen.
         trainer: Whether it serves the TrainJobs of Kubeflow Trainer 2.
         made_by: The stack that has installed the operator; None when it is another party's, or
             is unknown.
@@ -44,6 +45,7 @@ class Found:
     """
 
     serves: bool = False
+    kubernetes: str | None = None
     trainer: bool = False
     made_by: str | None = None
     deployed: tuple[Deployed, ...] | None = None

@@ -97,6 +97,7 @@ def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     return Found(
         serves,
+        kubernetes=(get(api, "/version") or {}).get("gitVersion"),
         trainer="trainer.kubeflow.org" in served,
         made_by=_made_by(get(api, f"{definitions}/pytorchjobs.kubeflow.org")),
         deployed=_deployed(api),

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pulumi
 
+from clusters.azure import facts
 from clusters.nodes import NodePool
 from core.context import show_in_summary
 from core.problem import Problem
@@ -15,16 +16,30 @@ from jobs.observe.progress import duration
 from jobs.plan import TrainingCost, shares
 
 _HOURS_OF_MONTH = 730
+_FRESH = 90
+"""Days after which what is known of Azure may have changed."""
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
     """Log what the pools that are paid for cost, by the stack's own prices, else by Slipway's."""
     if pools:
-        today = datetime.now().astimezone().date()
-        show_in_summary(estimate(pools, used(own), today), pulumi.log.info)
+        table, today = used(own), datetime.now().astimezone().date()
+        show_in_summary(estimate(pools, table), pulumi.log.info)
+        if (text := outdated(pools, table, today)) is not None:
+            show_in_summary(text, pulumi.log.warn)
 
 
-def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
+def outdated(pools: Sequence[NodePool], table: PriceTable, today: date) -> str | None:
+    """Return that what is known of the pools is of more than `_FRESH` days ago, if it is."""
+    prices = (price for price in map(table.price_in, pools) if price is not None)
+    oldest = min([facts.READ, *(each.source.date for each in prices if each.source is not None)])
+    if (today - oldest).days <= _FRESH:
+        return None
+    text = f"prices, sizes and regions are of {oldest}, more than {_FRESH} days ago, and may differ"
+    return f"{text} today (docs/costs.md#your-own-prices)"
+
+
+def estimate(pools: Sequence[NodePool], table: PriceTable) -> str:
     """Return what the pools are, what they cost by the hour, and where the prices are from."""
     currency = table.currency
     prices = [(pool, table.price_in(pool)) for pool in pools]
@@ -49,10 +64,7 @@ def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
         )
     sources = dict.fromkeys(price.source for _, price in known if price.source is not None)
     for source in sources:
-        days = (today - source.date).days
-        age = f" ({days * 12 // 365} months old: the prices of today may differ)"
-        line = f"prices of {source.date} by {source.publisher}: {source.url}"
-        lines.append(f"{line}{age if days > 365 else ''}")
+        lines.append(f"prices of {source.date} by {source.publisher}: {source.url}")
     if table.not_included and sources:
         lines.append(f"not included: {', '.join(table.not_included)}")
     return "\n  ".join(lines)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from core.paths import cache_dir
 from core.process import CommandFailed, run
+from core.toolchain import numbers
 from scripts.setup.record import Entry, Problem, Results
 from scripts.setup.steps import StepFailed, Steps
-from scripts.setup.tools import GoModule, Tool, numbers
+from scripts.setup.tools import GoModule, Tool
 
 # What only a debugger reads the linker strips, so that the compiler need not write it. Inlining
 # takes a quarter of the compiler's time and is worth it in the standard library alone.

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from clusters import support
 from clusters.cluster import Kind
 from core.paths import cache_dir
 from core.wording import as_typed
@@ -54,19 +55,24 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
     if brief and not changed(before, entries):
         return 0
     console.print(table(entries))
+    versions = {entry.version for name, entry in entries.items() if name.startswith("kube")}
+    for text in filter(None, map(support.warning, sorted(versions))):
+        console.print(f"[yellow]{text}[/yellow]")
     console.print(f"All tools are ready, after {time.monotonic() - started:.1f} s.")
     return 0
 
 
 def table(entries: Entries) -> Table:
-    """Return tool, version, and where it came from."""
-    columns = (Column("tool", no_wrap=True), Column("version", no_wrap=True), "where it came from")
+    """Return tool, version, until when Kubernetes' own are supported, and where it came from."""
+    columns = [Column(name, no_wrap=True) for name in ("tool", "version", "supported until")]
+    columns.append(Column("where it came from"))
     result = Table(*columns, title="Tools", caption=_LEGEND, caption_justify="left")
     for name, entry in sorted(entries.items()):
         origin = entry.origin
         if not Path(entry.path).is_relative_to(cache_dir()):
             origin = f"{origin}: {entry.path}"
-        result.add_row(name, entry.version, origin)
+        until = support.end(entry.version) if name.startswith("kube") else None
+        result.add_row(name, entry.version, str(until or "-"), origin)
     return result
 
 

@@ -14,16 +14,12 @@ import yaml
 
 from clusters.cluster import Kind
 from core.paths import CHECKOUT
+from core.toolchain import numbers
 
 WRAPPERS = CHECKOUT / "scripts" / "toolchain"
 """One Go module per directory, which pins what it builds by go.mod and go.sum."""
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 """What Go calls processors, by what Python calls them."""
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """Return the version's numbers, to compare: `v1.34.4` is (1, 34, 4)."""
-    return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,9 @@ import pytest
 
 from clusters.embedded import health, host, isolation, lifecycle, network, pki, supervisor
 from clusters.embedded.components import components
+from clusters.embedded.layout import Layout
 from core import toolchain
+from core.manifests import Manifest
 from core.paths import CHECKOUT
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.embedded_cluster import TestCluster, kernel_parameters, restricted_pod
@@ -324,6 +326,40 @@ def test_a_reboot_costs_no_data(cluster: TestCluster) -> None:
     read = ("config", "get-clusters", "--kubeconfig=/data/config")
     _run_pod(cluster, "read", *read, claim="data")
     assert "written" in cluster.kubectl("logs", "read", "--namespace", NAMESPACE)
+
+
+def test_data_of_an_older_kubernetes_is_taken_over_put_back_or_refused(
+    cluster: TestCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its record alone: docs/clusters.md has the takeover from a real 1.34.4."""
+
+    def fail(_layout: Layout) -> list[Manifest]:
+        raise TimeoutError("it does not come up")
+
+    layout, before = cluster.layout, cluster.processes()
+    layout.written_by.write_text("v1.99.0")
+    with pytest.raises(RuntimeError, match="Nothing has changed"):
+        cluster.heal()
+    assert cluster.problems() == []
+    assert cluster.processes() == before
+
+    layout.written_by.write_text("v1.34.4")
+    with monkeypatch.context() as broken:
+        broken.setattr(lifecycle, "addons", fail)
+        with pytest.raises(RuntimeError, match="it does not come up") as failed:
+            cluster.heal()
+    assert not {"etcd", "kube-apiserver"} & cluster.processes().keys()
+    subprocess.run(["sh", "-c", str(failed.value).splitlines()[-1]], check=True, timeout=60)
+    assert not (layout.directory / "etcd-v1.34.4").exists()
+
+    cluster.heal()
+    assert cluster.problems() == []
+    assert (layout.directory / "etcd-v1.34" / "member").is_dir()
+    assert toolchain.tool("kube-apiserver").version == layout.written_by.read_text()
+    assert cluster.get("configmap", "canary")["data"] == {"word": f"{CANARY}-configmap"}
+    changed = {name for name, pid in cluster.processes().items() if before.get(name) != pid}
+    assert {"etcd", "kube-apiserver"} <= changed
+    assert "kubelet" not in changed, "pods go on"
 
 
 def test_a_volumes_data_goes_with_its_claim(cluster: TestCluster) -> None:

@@ -25,6 +25,9 @@ ctr oci spec |
   jq '.hooks.createContainer += [{"path": "/kind/bin/mount-product-files.sh"}] | del(.process.rlimits)' \
     >/etc/containerd/cri-base.json
 
+# Since 1.35 the kubelet refuses control groups of version 1, and kind does not ask it otherwise.
+sed -i 's/^KUBELET_EXTRA_ARGS=/&--fail-cgroupv1=false /' /etc/default/kubelet
+
 kubelet --version | sed 's/Kubernetes //' | tr -d '\n' >/kind/version
 
 # The images of Kubernetes' own pods, under the names that kubeadm and kind's manifests have for them.

@@ -27,7 +27,7 @@ def test_whatever_is_left_is_found_with_how_to_remove_it(
     tree = isolation.Mount(tmp_path / "cgroup", "cgroup2", frozenset())
     group = tree.point / layout.node
     (group / "system").mkdir(parents=True)
-    (group / "system" / "cgroup.procs").write_text("4711\n")
+    (group / "system" / "cgroup.procs").write_text("4194305\n")
     monkeypatch.setattr(isolation, "hierarchies", lambda: [tree])
     layout.directory.mkdir(parents=True)
     layout.network_namespace = tmp_path / layout.node
@@ -38,7 +38,7 @@ def test_whatever_is_left_is_found_with_how_to_remove_it(
     volume = f"{layout.directory}/volumes/a"
     monkeypatch.setattr(isolation, "inside", lambda _layout: [volume])
     assert cluster.left_on_machine(layout) == {
-        "processes": ["process 4711: kill -9 4711"],
+        "processes": ["process 4194305: kill -9 4194305"],
         "network namespaces": [f"network namespace {layout.node}: ip netns delete {layout.node}"],
         "mounts": [f"mount {volume}: umount {volume}"],
         "control groups": [f"control group {group}: find {group} -depth -type d -delete"],

@@ -16,7 +16,6 @@ from infra.cost.prices import PriceTable, Source, Tariff
 from jobs.model.job import TrainingJob
 from jobs.plan import TrainingCost
 
-TODAY = date(2026, 1, 31)
 MARKET = Source(publisher="a publisher", url="https://example.org/prices", date=date(2026, 1, 1))
 SYSTEM = NodePool("system", "azure", "westeurope", "Standard_D4s_v5", 1, 3)
 GPU = NodePool("gpu", "azure", "westeurope", "Standard_NC4as_T4_v3", 0, 4, gpus=1)
@@ -39,9 +38,9 @@ def table(
     return PriceTable(currency=currency, sources={"market": MARKET}, prices=(tariff,))
 
 
-def told(*pools: NodePool, prices: PriceTable | None = None, today: date = TODAY) -> list[str]:
+def told(*pools: NodePool, prices: PriceTable | None = None) -> list[str]:
     """Return the lines after the first, with no blanks before them."""
-    lines = estimates.estimate(pools, table() if prices is None else prices, today).splitlines()
+    lines = estimates.estimate(pools, table() if prices is None else prices).splitlines()
     assert lines[0] == "what the stack requests, and what that costs by the hour:"
     assert all(line.startswith("  ") for line in lines[1:])
     return [line.strip() for line in lines[1:]]
@@ -86,11 +85,15 @@ def test_every_price_has_its_publisher_date_and_address_once() -> None:
     assert told(SYSTEM, GPU).count(line) == 1
 
 
-def test_prices_of_long_ago_are_said_to_be() -> None:
-    assert told(GPU, today=date(2027, 1, 1))[-1].endswith("https://example.org/prices")
-    assert told(GPU, today=date(2027, 1, 2))[-1].endswith(
-        " (12 months old: the prices of today may differ)"
-    )
+def test_prices_and_sizes_of_more_than_90_days_ago_are_one_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("clusters.azure.facts.READ", date(2026, 2, 1))
+    assert estimates.outdated([GPU], table(), date(2026, 4, 1)) is None
+    text = str(estimates.outdated([GPU, SYSTEM], table(), date(2026, 4, 2)))
+    assert text.startswith("prices, sizes and regions are of 2026-01-01, more than 90 days ago")
+    assert estimates.outdated([UNKNOWN], table(), date(2026, 5, 2)) is None
+    assert "2026-02-01" in str(estimates.outdated([UNKNOWN], table(), date(2026, 5, 3)))
 
 
 def test_a_pool_without_a_price_is_named_and_left_out_of_the_sum() -> None:
@@ -194,10 +197,11 @@ def test_a_preview_that_asks_for_it_gets_the_costs_in_a_file(
     said: list[str] = []
     monkeypatch.setattr("pulumi.log.info", said.append)
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
+    monkeypatch.setattr("pulumi.log.warn", said.append)
     estimates.announce([GPU], table())
     monkeypatch.setenv(SUMMARY_VARIABLE, str(tmp_path / "last"))
     estimates.announce([GPU], table())
-    assert (tmp_path / "last").read_text() == f"{said[0]}\n"
+    assert (tmp_path / "last").read_text() == f"{said[0]}\n{said[1]}\n"
 
 
 def test_where_nobody_is_paid_nothing_is_said_and_no_table_read(
@@ -217,7 +221,8 @@ def test_without_a_table_of_ones_own_the_repositorys_holds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr("pulumi.log.info", said.append)
+    for kind in ("info", "warn"):
+        monkeypatch.setattr(f"pulumi.log.{kind}", said.append)
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
     estimates.announce([SYSTEM], None)
     assert "USD 0.230 to 0.690" in said[0]

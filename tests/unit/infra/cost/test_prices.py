@@ -2,7 +2,6 @@
 
 import json
 import re
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -159,7 +158,7 @@ def test_the_documentation_shows_what_the_azure_stack_says(root: Path) -> None:
     cluster = parse({key: json.dumps(value) for key, value in config.items()}, "azure").cluster
     pools = CLUSTERS[cluster.kind].pools(cluster.options)
     shown = documented(root, "").rstrip("\n")
-    assert shown == estimate(pools, prices.default(), date(2026, 11, 22))
+    assert shown == estimate(pools, prices.default())
 
 
 def configured(prices: str) -> dict[str, str]:

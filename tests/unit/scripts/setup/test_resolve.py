@@ -286,6 +286,27 @@ def test_the_table_says_where_each_tool_came_from(
     assert "SOURCE=build" in printed
 
 
+def test_the_table_says_until_when_kubernetes_is_supported(machine: Machine) -> None:
+    own = replace(machine.entry("built", PULUMI), version="v1.34.4")
+    console = Console(file=io.StringIO(), width=300)
+    console.print(resolving.table({"kubelet": own, "kubectl": own, "pulumi": own}))
+    assert isinstance(console.file, io.StringIO)
+    rows = [line.split() for line in console.file.getvalue().splitlines()]
+    ends = {row[1]: row[5] for row in rows if "v1.34.4" in row}
+    assert ends == {"kubectl": "2026-10-27", "kubelet": "2026-10-27", "pulumi": "-"}
+
+
+def test_set_up_warns_once_of_a_version_whose_support_has_ended(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = replace(machine.entry("built", PULUMI), version="v1.33.1")
+    found = {"kubelet": own, "kubectl": own}
+    monkeypatch.setattr(resolving, "resolve", lambda *_arguments, **_options: (found, []))
+    assert resolving.resolve_and_report(None, brief=False, build=False) == 0
+    said = "".join(capsys.readouterr())
+    assert said.count("support of Kubernetes v1.33.1 ended on 2026-06-28") == 1
+
+
 def test_a_tool_is_news_when_it_is_new_or_of_another_version_or_origin(machine: Machine) -> None:
     before = {"runc": machine.entry("on PATH", PULUMI)}
     assert not resolving.changed(before, dict(before))

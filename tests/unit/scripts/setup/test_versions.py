@@ -15,11 +15,11 @@ KUBECTL = next(tool for tool in tools_of(None) if tool.name == "kubectl").accept
 @pytest.mark.parametrize(
     ("version", "will_do"),
     [
-        ("v1.32.4-dispatcher", False),
-        ("v1.33.0", True),
-        ("v1.34.4", True),
-        ("1.35.9", True),
-        ("v1.36.0", False),
+        ("v1.35.4-dispatcher", False),
+        ("v1.36.0", True),
+        ("v1.37.2", True),
+        ("1.38.9", True),
+        ("v1.39.0", False),
         ("v2.0.0", False),
     ],
 )

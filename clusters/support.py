@@ -1,0 +1,35 @@
+"""Knows until when each minor version of Kubernetes is supported: support.yaml."""
+
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import pulumi
+
+from core.context import show_in_summary
+from core.manifests import read
+from core.toolchain import numbers
+
+_ENDS = read(Path(__file__).with_suffix(".yaml"))
+_NEAR = timedelta(days=60)
+
+
+def end(version: str) -> date | None:
+    """Return the last day on which a version is supported; None where that is not known."""
+    last: date | None = _ENDS.get(".".join(map(str, numbers(version)[:2])))
+    return last
+
+
+def warning(version: str, today: date | None = None) -> str | None:
+    """Return that the support of a version has ended, or ends within 60 days; else None."""
+    last, now = end(version), today or datetime.now().astimezone().date()
+    if last is None or now < last - _NEAR:
+        return None
+    verb = "ended" if last < now else "ends"
+    return f"support of Kubernetes {version} {verb} on {last} (https://kubernetes.io/releases/)"
+
+
+def announce(version: str | None) -> None:
+    """Warn of the end of support of a cluster's version, if that is known."""
+    if version is not None and (text := warning(version)) is not None:
+        text += "; plan an upgrade, unless the cluster's provider supports it for longer"
+        show_in_summary(text, pulumi.log.warn)

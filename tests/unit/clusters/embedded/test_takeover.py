@@ -1,0 +1,111 @@
+"""The data of an older Kubernetes is copied before a newer one gets it, or is refused unchanged."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clusters.embedded import supervisor
+from clusters.embedded.layout import Layout
+from clusters.embedded.takeover import older, taken_over
+from core.toolchain import Tool
+
+Provide = Callable[[str], None]
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A cluster with data."""
+    made = Layout(tmp_path / "dev")
+    (made.directory / "etcd").mkdir(parents=True)
+    (made.directory / "etcd" / "db").write_text("old")
+    return made
+
+
+@pytest.fixture
+def stopped(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The components that were stopped, in order."""
+    found: list[tuple[str, ...]] = []
+    monkeypatch.setattr(supervisor, "stop", lambda _layout, *names: found.append(names))
+    return found
+
+
+@pytest.fixture
+def provide(monkeypatch: pytest.MonkeyPatch) -> Provide:
+    """Let set-up provide a version."""
+
+    def provided(version: str) -> None:
+        found = Tool("kube-apiserver", Path("/kube-apiserver"), version)
+        monkeypatch.setattr("core.toolchain.tool", lambda _name: found)
+
+    return provided
+
+
+def test_data_without_a_record_is_copied_while_nothing_writes_to_it(
+    layout: Layout, stopped: list[tuple[str, ...]], provide: Provide
+) -> None:
+    provide("v1.37.2")
+    assert older(layout) == ["v1.34"]
+    with taken_over(layout):
+        assert stopped == [("kube-apiserver", "etcd")]
+        assert layout.written_by.read_text() == "v1.34 v1.37.2"
+        (layout.directory / "etcd" / "db").write_text("new")
+    assert (layout.directory / "etcd-v1.34" / "db").read_text() == "old"
+    assert layout.written_by.read_text() == "v1.37.2"
+    assert older(layout) == []
+
+
+@pytest.mark.usefixtures("stopped")
+def test_a_takeover_that_fails_says_how_to_go_back_and_tries_again_with_the_first_copy(
+    layout: Layout, provide: Provide
+) -> None:
+    provide("v1.37.2")
+    data, copy = layout.directory / "etcd", layout.directory / "etcd-v1.34"
+
+    def fail(content: str) -> None:
+        with taken_over(layout):
+            (data / "db").write_text(content)
+            raise TimeoutError("the API server is not ready")
+
+    for content in ("half new", "newer"):
+        with pytest.raises(RuntimeError) as failed:
+            fail(content)
+        assert str(failed.value).startswith("the API server is not ready\nKubernetes v1.37.2 did ")
+        assert f"rm -r {data} && mv {copy} {data} && rm {layout.written_by}" in str(failed.value)
+        assert (copy / "db").read_text() == "old"
+    with taken_over(layout):
+        pass
+    assert layout.written_by.read_text() == "v1.37.2"
+
+
+def test_another_patch_and_a_new_cluster_need_no_copy(
+    layout: Layout, stopped: list[tuple[str, ...]], provide: Provide
+) -> None:
+    provide("v1.37.3")
+    layout.written_by.write_text("v1.37.2")
+    with taken_over(layout):
+        assert layout.written_by.read_text() == "v1.37.3"
+    new = Layout(layout.directory.parent / "new")
+    new.directory.mkdir()
+    with taken_over(new):
+        # Before etcd writes anything: else a create that is interrupted would look like an old one.
+        assert new.written_by.read_text() == "v1.37.3"
+    assert stopped == []
+    assert [*layout.directory.glob("etcd-*")] == []
+
+
+@pytest.mark.parametrize(
+    ("written", "has"),
+    [("v1.38.0", "v1.38.0"), ("v1.33.9", "v1.33.9"), ("v1.34 v1.38.0", "v1.38.0")],
+)
+def test_data_that_is_newer_or_too_old_is_refused_before_anything_changes(
+    layout: Layout, stopped: list[tuple[str, ...]], provide: Provide, written: str, has: str
+) -> None:
+    provide("v1.37.2")
+    layout.written_by.write_text(written)
+    with pytest.raises(RuntimeError, match=rf"has data of Kubernetes {has}, and v1\.37\.2 takes"):
+        older(layout)
+    with pytest.raises(RuntimeError, match="Nothing has changed"), taken_over(layout):
+        pytest.fail("it was brought up")
+    assert layout.written_by.read_text() == written
+    assert stopped == []

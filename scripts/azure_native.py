@@ -119,7 +119,7 @@ class Servicer(ProviderServicer):
             for key in old.keys() | new.keys():
                 if old.get(key) != new.get(key):
                     request.olds.fields.pop(key, None)
-        return await super().Update(request, context)  # type: ignore[no-untyped-call]
+        return await super().Update(request, context)
 
 
 def run(provider: type[PreviewStub], suffix: str) -> None:

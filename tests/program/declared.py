@@ -17,6 +17,7 @@ from google.protobuf.json_format import MessageToDict
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.provider import ConstructRequest
 from pulumi.runtime import mocks
+from pulumi.runtime.settings import _load_monitor_feature_support
 from pulumi.runtime.stack import wait_for_rpcs
 
 from infra.provider.engine import plain_map, wrap_map
@@ -255,6 +256,7 @@ def constructed(
 
     async def run() -> None:
         _configure(monitor, stack, dry_run=dry_run)
+        await _load_monitor_feature_support()  # type: ignore[no-untyped-call]  # as its server
         options = pulumi.ResourceOptions()
         request = ConstructRequest("slipway:index:Training", name, {**inputs}, options)
         made = await construct(request)

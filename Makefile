@@ -67,8 +67,8 @@ browser: test-python # Chromium, for the tests that look at pages
 up: python ## bring the stack up: cluster, operator, image, jobs; WAIT=0: leave runs to waiters in the cluster
 	@$(SLIPWAY) up $(OF_STACK) $$([ "$$ARG_WAIT" != 0 ] || echo --detach)
 
-preview: python ## show what `up` would change
-	@$(SLIPWAY) preview $(OF_STACK)
+preview: python ## show what `up` would change; JOB=…: a new job's complete PyTorchJob, too
+	@$(SLIPWAY) preview $(OF_STACK) -- "$$ARG_JOB"
 
 down: python ## destroy the stack and leave nothing behind; KEEP=directory: copy the jobs' files first
 	@$(SLIPWAY) down $(OF_STACK) --keep="$$ARG_KEEP"

@@ -10,6 +10,9 @@ from typing import Protocol
 SUMMARY_VARIABLE = "SLIPWAY_SUMMARY_FILE"
 """The environment variable with the path of the file that `make preview` ends with."""
 
+SHOWN_VARIABLE = "SLIPWAY_SHOWN_JOB"
+"""The one with the job whose complete PyTorchJob a preview prints."""
+
 NO_WAIT_VARIABLE = "SLIPWAY_NO_WAIT"
 """The one by which `make up WAIT=0` leaves each run that no job follows to a waiter."""
 

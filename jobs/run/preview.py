@@ -1,5 +1,6 @@
 """What a preview shows of a run: what a change of it means, and what a new one submits."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +10,7 @@ import yaml
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
-from core.context import Context
+from core.context import SHOWN_VARIABLE, Context
 from core.handler import SECRET, UNKNOWN, Change, Placeholder, differences
 from core.kube import api_message
 from core.problem import quote
@@ -171,21 +172,21 @@ def _listed(parts: Iterable[str]) -> str:
 
 
 def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) -> None:
-    """Show a new run's PyTorchJob and its needs, and check it with a running API server.
+    """Show a new run's needs, and check its PyTorchJob with a running API server.
 
-    `shown` has the inputs with SECRET for what is secret.
+    That is printed for the job that SHOWN_VARIABLE names; `shown` has SECRET for what is secret.
 
     Raises:
         RuntimeError: the API server or the operator's webhook refuses it, with their message.
     """
     job = Submission.from_inputs(inputs).job
-    # The first line is what the resource's own row has room for.
     line = f"needs {described(shares(job))}; ends after {duration(job.timeout)} at most"
     line += f"; {validate_admission(inputs)}"
     if cost := inputs.get("cost"):
         seconds = job.timeout * (job.retries + 1) + job.hold
         line += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
-    context.info(f"{line}\n{render(_manifest(shown))}")
+    is_shown = job.name == os.environ.get(SHOWN_VARIABLE)
+    context.info(f"{line}\n{render(_manifest(shown))}" if is_shown else line)
 
 
 def _manifest(inputs: Mapping[str, Any]) -> dict[str, Any]:

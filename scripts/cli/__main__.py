@@ -84,7 +84,7 @@ JUNIT = _text(["--junit"], help="Write the outcome to this file, too.")
 
 _add("init", "cli.init:init", "Write a stack's file.", CLUSTER, SCRIPT, RANKS, BUILD, STACK)
 _add("up", "cli.commands:up", "Bring the stack up: cluster, operator, image, jobs.", DETACH, STACK)
-_add("preview", "cli.commands:preview", "Show what `up` would change.", STACK)
+_add("preview", "cli.commands:preview", "Show what `up` would change.", JOB, STACK)
 _add("down", "cli.down:down", "Destroy the stack and leave nothing behind.", KEEP, STACK)
 _add("rerun", "cli.commands:rerun", "Train a job again, though it has not changed.", JOB, STACK)
 _add("wait", "cli.runs.detached:wait", "Follow a run that was left to its waiter.", JOB, STACK)

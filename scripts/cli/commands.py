@@ -6,11 +6,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from core import tokens
-from core.context import NO_WAIT_VARIABLE, SUMMARY_VARIABLE
+from core.context import NO_WAIT_VARIABLE, SHOWN_VARIABLE, SUMMARY_VARIABLE
 from core.problem import meant
 from core.process import CommandFailed
 from scripts.cli.backend import INTERRUPTED, QUIET, Cli, exists, exported, name_of, rows
-from scripts.cli.config import ensure_own
+from scripts.cli.config import ensure_own, jobs_of, require_job
 from scripts.cli.recovery import recover
 from scripts.cli.terminal import CommandError, echo
 
@@ -24,15 +24,18 @@ def up(stack: str, *, detach: bool = False) -> int:
     return _update(prepared(stack), **({NO_WAIT_VARIABLE: "1"} if detach else {}))
 
 
-def preview(stack: str) -> int:
+def preview(stack: str, job: str = "") -> int:
     """Shows what `up` would do, and in the end again what it costs and what `up` will refuse.
 
-    It makes the stack's file and an empty stack if they are missing.
+    It makes the stack's file and an empty stack if they are missing. Of `job`, where it is new, it
+    shows the complete PyTorchJob.
     """
     cli = prepared(stack)
+    if job:
+        require_job(stack, job, jobs_of(stack))
     with TemporaryDirectory() as directory:
         last = Path(directory) / "last"
-        code = cli.run("preview", QUIET, **{SUMMARY_VARIABLE: str(last)})
+        code = cli.run("preview", QUIET, **{SUMMARY_VARIABLE: str(last), SHOWN_VARIABLE: job})
         if last.exists():
             echo(last.read_text().rstrip())
     return code

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from core.context import SHOWN_VARIABLE
 from tests.engine.cli_stack import Outcome
 from tests.engine.job_programs import REFUSAL, REFUSED, SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack
@@ -39,8 +40,15 @@ def there(module_stack: JobStack, trainer: str) -> Mapping[str, Any]:
 
 
 def test_a_preview_shows_the_job_and_what_it_needs_and_that_the_api_server_admits_it(
-    there: Mapping[str, Any], job_name: str, module_stack: JobStack, jobs: Jobs, trainer: str
+    there: Mapping[str, Any],
+    job_name: str,
+    module_stack: JobStack,
+    jobs: Jobs,
+    trainer: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """In one line, and the complete PyTorchJob of the one that is asked for."""
+    monkeypatch.setitem(module_stack._environment, SHOWN_VARIABLE, job_name)
     other = f"{job_name}-2"
     new = {job_name: _declared(trainer, workers=3, memory="1Gi"), other: _declared(trainer)}
     preview = module_stack.preview(**there, **new)
@@ -57,6 +65,7 @@ def test_a_preview_shows_the_job_and_what_it_needs_and_that_the_api_server_admit
     assert {role: each["replicas"] for role, each in roles.items()} == {"Master": 1, "Worker": 3}
     assert roles["Master"]["template"]["spec"]["containers"][0]["command"][2] == SUMMARY
     assert beside.startswith("needs 2 pods with")
+    assert "\n" not in beside.rstrip()
     together = "the 4 jobs of the stack need 8 pods with 0.8 cores, "
     assert any(together in str(event) for event in preview.events)
     assert jobs.uids(job_name) == jobs.uids(other) == []
@@ -122,7 +131,7 @@ def no_cluster(spare_stack: LiveStack) -> LiveStack:
 
 
 def test_make_preview_shows_every_job_before_there_is_a_cluster(no_cluster: LiveStack) -> None:
-    said = no_cluster.run("make preview").output
+    said = no_cluster.run("make preview JOB=mnist-gloo").output
     assert "needs 4 pods with 1.6 cores, 3 GiB in total; ends after 24 h at most; not val" in said
     assert re.search(r"the cluster has 1 node with [\d.]+ cores, [\d.]+ GiB for jobs", said)
     begin = said.index("apiVersion: kubeflow.org/v1")

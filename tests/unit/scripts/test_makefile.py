@@ -29,7 +29,7 @@ VARIABLES = (
     "FILE",
 )
 COMMANDS: dict[str, list[str | None]] = {
-    "up": [], "preview": [], "down": ["keep"], "kubeconfig": [], "rerun": [None],
+    "up": [], "preview": [None], "down": ["keep"], "kubeconfig": [], "rerun": [None],
     "logs": ["rank?", "follow", None], "stacks": ["rank?", None], "shell": ["rank?", None],
     "results": ["format", None], "fetch": ["to", "run?", None],
     "ui": ["port?", None], "debug": ["port?", None], "report": ["to", None],

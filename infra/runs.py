@@ -109,7 +109,7 @@ async def _announce(schedule: plan.Schedule, runs: Mapping[str, Run]) -> None:
     await asyncio.wait(known.values(), timeout=_IDLE_SECONDS)
     ready = {name: each for name, each in known.items() if each.done() and not each.exception()}
     idle = [name for name, each in ready.items() if each.result()]
-    if room := str(replace(schedule, idle=idle)):
+    if room := schedule.text(idle):
         pulumi.log.info(room)
 
 

@@ -1,6 +1,7 @@
 """What a stack's jobs need and cost, and in which order they run. Pure."""
 
 import operator
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -44,10 +45,22 @@ def shares(job: TrainingJob) -> list[Share]:
 
 def fits(requests: Iterable[Share], capacity: Capacity) -> bool:
     """Return whether pods with these shares find room at the same time."""
+    return _fit([*map(_need, requests)], capacity)
+
+
+def _need(share: Share) -> list[Decimal]:
+    return [Decimal(share.gpus), share.cores, Decimal(share.bytes)]
+
+
+def _fit(needs: list[list[Decimal]], capacity: Capacity) -> bool:
+    """Return whether pods with these needs find room at the same time."""
+    node = [Decimal(capacity.gpus), capacity.cpu, Decimal(capacity.memory)]
+    totals = map(sum, zip(*needs, strict=True))  # which takes less time than placing them
+    if any(total > room * capacity.nodes for total, room in zip(totals, node, strict=False)):
+        return False
     # The largest are placed first, each on the first node that has room: with nodes of one kind
     # that finds a place in all but contrived cases.
-    needs = ([Decimal(each.gpus), each.cores, Decimal(each.bytes)] for each in requests)
-    rooms = [[Decimal(capacity.gpus), capacity.cpu, Decimal(capacity.memory)]] * capacity.nodes
+    rooms = [node] * capacity.nodes
     for needed in sorted(needs, reverse=True):
         places = (i for i, room in enumerate(rooms) if all(map(operator.le, needed, room)))
         if (place := next(places, None)) is None:
@@ -74,7 +87,6 @@ class Schedule:
 
     jobs: Sequence[TrainingJob]
     capacity: Capacity | None  # what the cluster has for them; None where that is not known
-    idle: Collection[str] = ()  # those that are known not to train now: their results are there
 
     @cached_property
     def ordered(self) -> list[TrainingJob]:
@@ -101,23 +113,37 @@ class Schedule:
         found: dict[str, tuple[str, ...]] = {}
         ended: dict[str, set[str]] = {}
         """By job, itself and all that have surely ended when it starts."""
-        for number, job in enumerate(self.ordered):
+        needs = {job.name: [*map(_need, shares(job))] for job in self.jobs}
+        for job in self.ordered:
             over = set().union(*(ended[name] for name in prerequisites(job)))
-            waited = []
-            while self.capacity is not None:
-                beside = [other for other in self.ordered[:number] if other.name not in over]
-                together = (share for each in [*beside, job] for share in shares(each))
-                if not beside or fits(together, self.capacity):
-                    break
-                waited.append(beside[0].name)
-                over |= ended[beside[0].name]
-            implied = set().union(*(ended[name] - {name} for name in waited))
-            found[job.name] = tuple(name for name in waited if name not in implied)
-            ended[job.name] = over | {job.name}
+            beside = [name for name in found if name not in over]
+            count = self._waited(beside, job.name, needs)
+            implied, waits = set[str](), list[str]()
+            for name in reversed(beside[:count]):
+                if name not in implied:
+                    waits.insert(0, name)
+                    implied |= ended[name]
+            found[job.name] = tuple(waits)
+            ended[job.name] = over | implied | {job.name}
         return found
 
-    def __str__(self) -> str:
-        """Describe what the jobs need, what the cluster has, and their turns, as far as known."""
+    def _waited(self, beside: list[str], job: str, needs: Mapping[str, list[list[Decimal]]]) -> int:
+        """Return how many of the first jobs must have ended for `job` to fit beside the others."""
+        room = self.capacity
+        if room is None:
+            return 0
+
+        def has_room(ended: int) -> bool:
+            left = (*beside[ended:], job)
+            return _fit([need for name in left for need in needs[name]], room)
+
+        return bisect_left(range(len(beside)), True, key=has_room)
+
+    def text(self, idle: Collection[str] = ()) -> str:
+        """Describe what the jobs need, what the cluster has, and their turns, as far as known.
+
+        `idle` are jobs that are known not to train now: their results are there.
+        """
         parts = []
         if len(self.jobs) > 1:
             requests = [share for job in self.jobs for share in shares(job)]
@@ -126,7 +152,7 @@ class Schedule:
             parts.append(f"the cluster has {self.capacity}")
         turn: dict[str, int] = {}
         for job in self.ordered:
-            if job.name not in self.idle:
+            if job.name not in idle:
                 before = (*self.waits[job.name], *prerequisites(job))
                 turn[job.name] = 1 + max((turn.get(name, 0) for name in before), default=0)
         if any(self.waits[name] for name in turn) and len(turns := sorted({*turn.values()})) > 1:

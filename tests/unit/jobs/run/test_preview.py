@@ -131,11 +131,11 @@ def test_needs_count_every_pod_and_gpus() -> None:
 def test_the_needs_of_all_jobs_stand_against_what_the_cluster_has() -> None:
     capacity = Capacity(cpu=cores("1900m"), memory=4 * 2**30, gpus=0, nodes=1)
     both = [CATALOG["mnist-gloo"], CATALOG["cifar-gloo"]]
-    assert str(Schedule(both, capacity)) == (
+    assert Schedule(both, capacity).text() == (
         "the 2 jobs of the stack need 6 pods with 3.2 cores, 5 GiB in total; the cluster has "
         "1 node with 1.9 cores, 4 GiB for jobs; those that train run in turns: mnist-gloo; then "
         "cifar-gloo"
     )
     alone = "the cluster has 1 node with 1.9 cores, 4 GiB for jobs"
-    assert str(Schedule(both[:1], capacity)) == alone
-    assert str(Schedule(both[:1], None)) == ""
+    assert Schedule(both[:1], capacity).text() == alone
+    assert Schedule(both[:1], None).text() == ""

@@ -13,30 +13,14 @@ from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
 from clusters.cluster import REGISTRY_LOGIN
-from core.fields import CONFIG, Image
+from core.fields import CONFIG, Image, texts
 from core.manifests import Manifest
 from images.targets.registry_login import DOCKER_HUB, config, host, stored_login
 from images.targets.target import TargetError
 
-_PATH = "(/[a-z0-9]+([._-]+[a-z0-9]+)*)"
-_HOST = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?"
-Server = Annotated[
-    str,
-    Field(
-        # https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pulling-manifests
-        pattern=f"^{_HOST}{_PATH}*$",
-        description="a registry's host, with a port and a path in it where it has them, and no "
-        "https:// in front: registry.example.com:5000/team",
-    ),
-]
-Credentials = Annotated[
-    str,
-    Field(
-        pattern=r"^(/|~/).+$",
-        description="a path that begins with / or ~/, of a docker config.json, such as "
-        "~/.docker/config.json",
-    ),
-]
+_text = texts(__file__)
+Server = Annotated[str, _text("server")]
+Credentials = Annotated[str, _text("credentials")]
 
 
 def _private(reference: str) -> str:
@@ -52,14 +36,7 @@ def _private(reference: str) -> str:
     return reference
 
 
-ByDigest = Annotated[
-    str,
-    Field(
-        pattern=f"^{_HOST}{_PATH}+@sha256:[0-9a-f]{{64}}$",
-        description="an image by its digest: registry.example.com/team/name@sha256: and 64 digits",
-    ),
-    AfterValidator(_private),
-]
+ByDigest = Annotated[str, _text("byDigest"), AfterValidator(_private)]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

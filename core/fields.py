@@ -2,11 +2,15 @@
 
 import json
 import re
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+from core.manifests import read
 
 CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
 """Of a dataclass of settings: in the stack's configuration keys are camelCase."""
@@ -20,7 +24,16 @@ _UNITS: dict[str, int] = {
 }
 
 
-def _text(value: object) -> object:
+def texts(module: str) -> Callable[[str], Any]:
+    """Return what gives a text of the settings its field, by its name in the YAML beside a module.
+
+    Each has a `pattern`, a `description` for messages, or what else `pydantic.Field` takes.
+    """
+    known = read(Path(module).with_suffix(".yaml"))
+    return lambda name: Field(**known[name])
+
+
+def _quantity(value: object) -> object:
     """Let a YAML number stand for a quantity: `cpu: 2` means `cpu: "2"`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if is_number else value
@@ -44,11 +57,6 @@ def exact(value: object) -> object:
     return json.dumps(value) if isinstance(value, int) else value
 
 
-def also(*types: str) -> dict[str, JsonValue]:
-    """Return the schema entry for the other JSON types that a field accepts."""
-    return {"alsoWritten": [*types]}
-
-
 def _key(name: str) -> str:
     if not _LABEL_KEY.fullmatch(name):
         raise ValueError("a name such as team or example.org/team")
@@ -61,51 +69,15 @@ def _label(name: str) -> str:
     return name
 
 
-Cpu = Annotated[
-    str,
-    BeforeValidator(_text),
-    Field(
-        pattern=r"^([1-9]\d*(\.\d{1,3})?|0\.\d{0,2}[1-9]|[1-9]\d*m)$",
-        description="cores above 0, such as 2, 0.5 or 500m",
-        json_schema_extra=also("number"),
-    ),
-]
-Memory = Annotated[
-    str,
-    Field(
-        pattern=r"^[1-9]\d*(Ki|Mi|Gi|Ti|k|M|G|T)$",
-        description="an amount above 0 with its unit, such as 512Mi or 2Gi",
-    ),
-]
+_text = texts(__file__)
+Cpu = Annotated[str, BeforeValidator(_quantity), _text("cpu")]
+Memory = Annotated[str, _text("memory")]
 LabelKey = Annotated[str, AfterValidator(_label)]
 NodeKey = Annotated[str, AfterValidator(_key)]
 """The key of a node's label or taint: set by the node's creator, which may be Slipway."""
-LabelValue = Annotated[
-    str,
-    BeforeValidator(exact),
-    Field(
-        pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$",
-        description="at most 63 letters, digits, -, _ and ., a letter or digit first and last",
-        json_schema_extra=also("integer", "boolean"),
-    ),
-]
-# Different spellings of one directory would count as different directories.
-Directory = Annotated[
-    str,
-    Field(
-        pattern=r"^(/([^/:.]|\.[^/:.]|\.\.[^/:])[^/:]*)+$",
-        description="an absolute path with no :, . or .. in it and no / at its end, such as "
-        "/mnt/data",
-    ),
-]
-Image = Annotated[
-    str,
-    Field(
-        pattern=r"^[a-z0-9]([^\s@]*[A-Za-z0-9_.-])?(@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$",
-        description="an image's reference, such as registry.example/team/train:1, or one with its "
-        "whole digest (@sha256:…)",
-    ),
-]
+LabelValue = Annotated[str, BeforeValidator(exact), _text("labelValue")]
+Directory = Annotated[str, _text("directory")]
+Image = Annotated[str, _text("image")]
 Count = Annotated[int, Field(ge=0), BeforeValidator(integer)]
 Positive = Annotated[int, Field(ge=1), BeforeValidator(integer)]
 

@@ -33,7 +33,9 @@ Limit = float | tuple[float, float]
 _DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
 """The variable of pulumi-kubernetes itself."""
 IF_GONE = f"If it is gone for good, set {_DELETE_UNREACHABLE}=true"
-UNREACHABLE = (urllib3.exceptions.HTTPError, ApiException, OSError)
+REQUEST_ERRORS = (ApiException, urllib3.exceptions.HTTPError)
+"""The errors of a request that the API server refuses, or does not answer."""
+UNREACHABLE = (*REQUEST_ERRORS, OSError)
 """The errors while an API server does not run, or not yet."""
 
 

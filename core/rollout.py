@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubernetes.client import ApiClient
-from kubernetes.client.exceptions import ApiException
-from urllib3.exceptions import HTTPError
 
-from core.kube import UNREACHABLE, Request, api_message, ask, reason, send
+from core.kube import REQUEST_ERRORS, UNREACHABLE, Request, api_message, ask, reason, send
 from core.manifests import troubles
 from core.wait import NotYet
 
@@ -47,7 +45,7 @@ class Rollout:
             selector = ",".join(f"{key}={value}" for key, value in labels.items())
             pods = self.get("pods", labelSelector=selector)["items"]
             events = self.get("events")["items"]
-        except (ApiException, HTTPError) as error:
+        except REQUEST_ERRORS as error:
             return f"\nDeployment {self} can't be read: {api_message(error)}"
         lines = [
             f"Deployment {self}: {each['type']}={each['status']}, {each.get('message', '')}"
@@ -80,7 +78,7 @@ class Rollout:
         request = Request("GET", self.path(f"pods/{pod}/log"), {"tailLines": "20"})
         try:
             text = send(self.api, request, limit=REQUEST_SECONDS).data
-        except (ApiException, HTTPError):
+        except REQUEST_ERRORS:
             return []  # A container that never ran has none; its state has the reason.
         return text.decode(errors="replace").splitlines()
 

@@ -82,9 +82,12 @@ def keep(
     namespace = cluster.namespace
     claim = volumes.claim(KEPT_CLAIM, namespace, settings.size, mode=mode, storage_class=chosen)
     if not removed_with_stack:
-        text = (
-            f"files of jobs without `outputs` are kept on the claim {KEPT_CLAIM} ({settings.size} "
-            f"of {chosen or 'the default StorageClass'}), which `make down` deletes with them"
-        )
-        pulumi.log.info(as_typed(text))
+        announce("files of jobs without `outputs`", KEPT_CLAIM, settings.size, chosen)
     return VOLUME_URL, [Claim(claim, kubeconfig=cluster.kubeconfig, after=[after])]
+
+
+def announce(what: str, claim: str, size: str, storage_class: str | None) -> None:
+    """Log on which claim something is kept in a cluster that stays, and what `make down` does."""
+    volume = f"{size} of {storage_class or 'the default StorageClass'}"
+    text = f"{what} are kept on the claim {claim} ({volume}), which `make down` deletes with them"
+    pulumi.log.info(as_typed(text))

@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 from pulumi import Output, ResourceOptions
 
-from clusters.cluster import JOB_ACCOUNT, Cluster
+from clusters.cluster import Cluster
 from clusters.nodes import Capacity
 from core import manifests
 from core.context import NO_WAIT_VARIABLE
@@ -139,7 +139,6 @@ def _submission(
         job=job,
         image=image,
         namespace=context.cluster.namespace,
-        account=JOB_ACCOUNT,
         fetch_image=fetch_image,
         script=None if script is None else script.mounted,
         input_volumes=inputs.other_volumes(job, others, has_volume=context.kept == VOLUME_URL),

@@ -11,9 +11,7 @@ from core.problem import Path as Place
 from images.build.releases import Card
 
 _SIZES = read(Path(__file__).with_name("sizes.yaml"))
-_NAMES = read(Path(__file__).with_name("names.yaml"))
-TEXTS: Mapping[str, Mapping[str, str]] = _NAMES["texts"]
-"""A pattern and a description of each text in the settings, by its name."""
+_RESERVED = read(Path(__file__).with_name("names.yaml"))["reserved"]
 GPUS: Mapping[str, int] = _SIZES["aks"]
 """`nvidia.com/gpu` of an AKS node, by its size."""
 _LOCAL: Mapping[str, Mapping[str, int]] = _SIZES["azure-stack"]
@@ -65,7 +63,7 @@ def network(size: str) -> str:
 
 def is_reserved(name: str) -> bool:
     """Return whether Azure refuses the name for what has an address in DNS."""
-    return any(re.fullmatch(each, name, re.IGNORECASE) for each in _NAMES["reserved"])
+    return any(re.fullmatch(each, name, re.IGNORECASE) for each in _RESERVED)
 
 
 def reserved(place: Place, name: str | None) -> Iterator[Contradiction]:

@@ -8,9 +8,9 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from clusters import image_registry
-from clusters.azure.facts import TEXTS, bounds, cards, is_reserved, reserved, unfit
+from clusters.azure.facts import bounds, cards, is_reserved, reserved, unfit
 from clusters.nodes import GpuPool, Taint
-from core.fields import CONFIG, LabelValue, NodeKey
+from core.fields import CONFIG, LabelValue, NodeKey, texts
 from core.problem import Contradiction, contradiction, quote
 from core.validation import Consistent
 
@@ -27,11 +27,6 @@ def parsed(parse: Callable[[str], object], takes: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def text_field(name: str) -> Any:
-    """Return what takes the text of that name in names.yaml, and describes it."""
-    return Field(**TEXTS[name])  # type: ignore[call-overload]
-
-
 def resource_id(kind: str, takes: str) -> Any:
     """Return what takes the ID of a resource of a type, in a group of a subscription."""
     provider, collection = kind.split("/", 1)
@@ -41,6 +36,7 @@ def resource_id(kind: str, takes: str) -> Any:
     return Field(pattern=f"(?i)^{group}/providers/{names}$", description=f"{takes}: {shown}")
 
 
+text_field = texts(__file__)
 DISTINCT = AfterValidator(lambda values: tuple(dict.fromkeys(values)))
 """Leaves out what is in a list before."""
 Guid = Annotated[str, text_field("guid")]

@@ -59,11 +59,8 @@ def owner(api: client.ApiClient, namespace: str) -> str | None:
 
 def silence(error: Exception) -> str | None:
     """Return why a cluster does not answer; None where it does, even with an error."""
-    if isinstance(error, urllib3.exceptions.HTTPError):
-        return " ".join(str(error).split())
-    if isinstance(error, ApiException) and not error.status:  # A failed TLS handshake.
-        return " ".join(str(error.reason).split())
-    return None
+    is_silent = isinstance(error, urllib3.exceptions.HTTPError)
+    return " ".join(str(error).split()) if is_silent else None
 
 
 def _unreachable(choice: Choice, why: str) -> str:

@@ -9,35 +9,17 @@ from pydantic.dataclasses import dataclass
 
 from clusters.image_registry import Images, Registry
 from clusters.nodes import DEVICE_PLUGIN, Taint
-from core.fields import CONFIG, Count, LabelKey, LabelValue, Positive
+from core.fields import CONFIG, Count, LabelKey, LabelValue, Positive, texts
 from core.problem import Contradiction, contradiction
 from core.validation import Consistent
 from images.targets.registry_login import host
 
 Requested = Literal["auto", "install", "existing"]
-Path = Annotated[
-    str,
-    Field(
-        pattern=r"^(/|~/).+$",
-        description="the path of a kubeconfig, absolute or with ~/, such as ~/.kube/team-a",
-    ),
-]
-Content = Annotated[
-    dict[str, Any] | str,
-    Field(description="the content of a kubeconfig, as text or a map"),
-]
-Context = Annotated[
-    str,
-    Field(min_length=1, description="a context's name, as `kubectl config get-contexts` has it"),
-]
-Namespace = Annotated[
-    str,
-    Field(
-        pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
-        description="the name of a namespace that is there: at most 63 of a-z, 0-9 and -, and no - "
-        "first or last",
-    ),
-]
+_text = texts(__file__)
+Path = Annotated[str, _text("path")]
+Content = Annotated[dict[str, Any] | str, _text("content")]
+Context = Annotated[str, _text("context")]
+Namespace = Annotated[str, _text("namespace")]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -59,10 +41,7 @@ class Gpus:
     max_nodes: Positive | None = None
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
-    interface: Annotated[
-        str,
-        Field(pattern=r"^[a-zA-Z0-9_.-]{1,15}$", description="an interface's name, such as eth0"),
-    ] = "eth0"
+    interface: Annotated[str, _text("interface")] = "eth0"
     device_plugin: bool = False
 
 

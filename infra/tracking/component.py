@@ -13,9 +13,9 @@ from clusters.cluster import JOB_ACCOUNT, Cluster
 from core import tokens
 from core.declare import declare, declare_all
 from core.manifests import Manifest, digest, rendered
-from core.wording import as_typed
 from images.build.trainer import MLFLOW, POSTGRES
 from images.resource import declared
+from infra.kept import announce
 from infra.tracking.settings import MLFLOW_REQUESTS, NAME, PORT, POSTGRES_REQUESTS, Tracking
 from jobs.model import volumes
 from jobs.run.resource import Claim
@@ -42,11 +42,7 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
     if not settings.is_installed:
         return settings.place, []
     if not removed_with_stack:
-        text = (
-            f"tracked runs are kept on the claim {_CLAIM} ({settings.size} of "
-            f"{storage_class or 'the default StorageClass'}), which `make down` deletes with them"
-        )
-        pulumi.log.info(as_typed(text))
+        announce("tracked runs", _CLAIM, settings.size, storage_class)
     parent = pulumi.ComponentResource(tokens.TRACKING_SERVER, "tracking", None, opts)
     # Not the component itself: Pulumi can't skip one whose dependency has failed.
     child = ResourceOptions(parent=parent, depends_on=[*after])

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from core.fields import CONFIG, Memory
+from core.fields import CONFIG, Memory, texts
 from core.problem import Contradiction, contradiction
 from core.validation import Consistent
 
@@ -16,15 +15,7 @@ NAME, PORT = "mlflow", 5000  # of the Service by which ranks and `make ui` reach
 SERVER_URL = f"http://{NAME}:{PORT}"
 MLFLOW_REQUESTS = {"cpu": "50m", "memory": "384Mi"}
 POSTGRES_REQUESTS = {"cpu": "20m", "memory": "64Mi"}
-Url = Annotated[
-    str,
-    Field(
-        # Not with a password in it: pods get it as it is.
-        pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$",
-        description="a server's address, such as https://mlflow.example.org; a password or token "
-        "goes into the `env` of jobs (docs/tracking.md)",
-    ),
-]
+Url = Annotated[str, texts(__file__)("url")]
 
 _OF_A_POD = frozenset({"localhost", "127.0.0.1", "::1"})
 

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from kubernetes.client.exceptions import ApiException
 
-from core.kube import api_message
-from jobs.api.client import JobApi, Unreachable
+from core.kube import REQUEST_ERRORS, api_message
+from jobs.api.client import JobApi
 from jobs.api.lines import Cursor, Line
 
 LIVE = 64
@@ -64,7 +64,7 @@ class Follower:
 
     def failed(self, error: Exception) -> None:
         """Remember what went wrong; what was not expected is raised where reading goes on."""
-        if isinstance(error, ApiException | Unreachable):
+        if isinstance(error, REQUEST_ERRORS):
             self.last_error = api_message(error)
         else:
             self._broken = error

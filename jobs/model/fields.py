@@ -6,9 +6,9 @@ from enum import Enum
 from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
-from core.fields import also, exact, integer, number
+from core.fields import exact, integer, number, texts
 from core.problem import meant
 from images.build.releases import RELEASES
 from jobs.model.names import DATA_CACHE, OWN_VOLUMES
@@ -150,72 +150,30 @@ def _volume(name: str) -> str:
     return name
 
 
-Name = Annotated[
-    str,
-    Field(
-        # DNS-1035, as the operator's webhook demands; its pods' names are longer and may have 63.
-        pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$",
-        max_length=40,
-        description="a DNS label: at most 40 of a-z, 0-9 and -, a letter first and no - last",
-    ),
-]
+_text = texts(__file__)
+Name = Annotated[str, _text("name")]
+_ALSO_TEXT: dict[str, JsonValue] = {"alsoWritten": ["string"]}
+"""The schema entry of what may be written as text, too."""
 FormerNames = Annotated[
-    tuple[Name, ...], BeforeValidator(_listed), Field(json_schema_extra=also("string"))
+    tuple[Name, ...], BeforeValidator(_listed), Field(json_schema_extra=_ALSO_TEXT)
 ]
 Variable = Annotated[str, AfterValidator(_variable)]
-Value = Annotated[
-    str,
-    BeforeValidator(exact),
-    Field(
-        description='text; a number with a fraction stands in quotes, such as "1.10"',
-        json_schema_extra=also("integer", "boolean"),
-    ),
-]
-Word = Annotated[
-    str,
-    BeforeValidator(_word),
-    Field(description="text", json_schema_extra=also("number", "boolean")),
-]
+Value = Annotated[str, BeforeValidator(exact), _text("value")]
+Word = Annotated[str, BeforeValidator(_word), _text("word")]
 Torch = Annotated[str, BeforeValidator(_torch), Field(json_schema_extra={"enum": [*RELEASES]})]
 ArtifactPath = Annotated[str, Field(description=_ARTIFACT), AfterValidator(_artifact)]
-PathPattern = Annotated[
-    str, Field(pattern="^[^/]", description="files in the working directory: *.pt, or runs/**")
-]
+PathPattern = Annotated[str, _text("pathPattern")]
 InputName = Annotated[str, AfterValidator(_input)]
 VolumeName = Annotated[str, AfterValidator(_volume)]
-ObjectName = Annotated[
-    str,
-    Field(
-        pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
-        description="an object's name: a-z, 0-9, - and ., and none of - and . first or last",
-    ),
-]
-ConfigKey = Annotated[
-    str,
-    Field(
-        pattern=r"^[A-Za-z_][-\w.]*$",
-        description="a key of the stack's configuration without `slipway:`, such as hfToken",
-    ),
-]
-FilePath = Annotated[
-    str, Field(min_length=1, description="a path, relative to the stack's file, or absolute")
-]
-InnerPath = Annotated[str, Field(min_length=1, description="a path inside of the folder")]
+ObjectName = Annotated[str, _text("objectName")]
+ConfigKey = Annotated[str, _text("configKey")]
+FilePath = Annotated[str, _text("filePath")]
+InnerPath = Annotated[str, _text("innerPath")]
 Url = Annotated[
     str, Field(pattern=r"^[a-z][a-z0-9+.-]*://\S+$", description=_URL), AfterValidator(_url)
 ]
-Sha256 = Annotated[
-    str, Field(pattern=r"^[0-9a-f]{64}$", description="64 of 0-9 and a-f, as sha256sum prints them")
-]
-Goal = Annotated[
-    str,
-    Field(
-        pattern=r"^(?:(?:top5_)?accuracy=(?:0?\.\d+|1(?:\.0+)?)"
-        r"|(?:val|test)_loss=(?:\d*[1-9]\d*(?:\.\d+)?|\d*\.\d*[1-9]\d*))$",
-        description="accuracy or top5_accuracy with a share of at most 1, or val_loss with a value "
-        "above 0, such as accuracy=0.98 or val_loss=0.3",
-    ),
-]
+Sha256 = Annotated[str, _text("sha256")]
+Goal = Annotated[str, _text("goal")]
 Accuracy = Annotated[float, Field(ge=0, le=1), BeforeValidator(number)]
 AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(number)]
 Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
@@ -229,7 +187,7 @@ Seconds = Annotated[
         gt=0,
         allow_inf_nan=False,
         description=f"seconds above 0, or {_DURATIONS}",
-        json_schema_extra=also("string"),
+        json_schema_extra=_ALSO_TEXT,
     ),
     BeforeValidator(_seconds),
 ]
@@ -238,7 +196,7 @@ WholeSeconds = Annotated[
     Field(
         ge=1,
         description=f"a whole number of seconds, at least 1, or {_DURATIONS}",
-        json_schema_extra=also("string"),
+        json_schema_extra=_ALSO_TEXT,
     ),
     BeforeValidator(_seconds),
 ]

@@ -8,9 +8,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubernetes.client.exceptions import ApiException
-
-from jobs.api.client import JobApi, Object, Unreachable
+from core.kube import REQUEST_ERRORS
+from jobs.api.client import JobApi, Object
 from jobs.api.follower import Container, Follower
 from jobs.api.lines import Line
 from jobs.model.pytorchjob import run_of
@@ -78,7 +77,7 @@ class Feed:
         """Fetch what is missing of the logs, before any of the pods is deleted."""
         try:
             self._pods = self.api.pods()
-        except (ApiException, Unreachable) as error:
+        except REQUEST_ERRORS as error:
             self.follower.failed(error)
         if self.follower.finish(self._containers(self._pods), limit_seconds):
             self._recording.seal()

@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kubernetes.client.exceptions import ApiException
-
 from core import kube
-from core.kube import Request, api_message
-from jobs.api.client import JobApi, Unreachable
+from core.kube import REQUEST_ERRORS, Request, api_message
+from jobs.api.client import JobApi
 
 if TYPE_CHECKING:
     from jobs.observe.run_state import RunState
@@ -144,7 +142,7 @@ class GpuMeter:
     def _measure(self, at: float, pods: Mapping[str, str]) -> None:
         try:
             self._result = self._read_exporters(at, pods)
-        except (ApiException, Unreachable) as error:
+        except REQUEST_ERRORS as error:
             text = f"the pods of NVIDIA's DCGM exporter can't be listed: {api_message(error)}"
             self._result = at, {}, text
         except Exception as error:  # noqa: BLE001 - what others answer may not end a run
@@ -167,7 +165,7 @@ class GpuMeter:
             try:
                 metrics = self._answer(_METRICS.format_map(exporter["metadata"]))
                 measured |= utilization(metrics, self.api.namespace)
-            except (ApiException, Unreachable) as error:
+            except REQUEST_ERRORS as error:
                 silent[node] = f"does not answer ({api_message(error)})"
         seen = {pod for pod, _ in measured}
         for pod, node in sorted(pods.items()):

@@ -10,14 +10,13 @@ from itertools import chain
 from operator import add
 from typing import Any
 
-from kubernetes.client.exceptions import ApiException
 from kubernetes.utils.quantity import parse_quantity
 
 from clusters import cloud_reports
 from core.fields import gibibytes
-from core.kube import api_message
+from core.kube import REQUEST_ERRORS, api_message
 from core.manifests import condition
-from jobs.api.client import JobApi, Object, Unreachable
+from jobs.api.client import JobApi, Object
 from jobs.model.pytorchjob import is_suspended
 from jobs.observe.outcome import warnings
 from jobs.observe.replica import Replica
@@ -49,7 +48,7 @@ class Obstacles:
         if is_suspended(run.job):
             if now - self._events_at >= _EVENTS_SECONDS:
                 self._events_at = now
-                with suppress(ApiException, Unreachable):
+                with suppress(*REQUEST_ERRORS):
                     run.queued = queued(self.api.workloads(run.uid))
             return
         if now - self._nodes_at >= 5.0:
@@ -72,7 +71,7 @@ class Obstacles:
         if waiting and now - self._room_at >= 10.0:
             self._room_at = now
             # An account that may only submit sees the scheduler's events all the same.
-            with suppress(ApiException, Unreachable):
+            with suppress(*REQUEST_ERRORS):
                 self._see_room(waiting)
 
     def _lead_on(self) -> None:
@@ -89,7 +88,7 @@ class Obstacles:
                 self._led_on.add(each.uid)
                 try:
                     self.api.stand_in(each.pod, master.name)
-                except (ApiException, Unreachable) as error:
+                except REQUEST_ERRORS as error:
                     lacking = f"{api_message(error)} (a right in docs/existing-cluster.md)"
                     self.warn(f"{each} waits for rank 0, which has ended: {lacking}")
 
@@ -125,14 +124,14 @@ class Obstacles:
         uids = {self.run.uid, *(replica.uid for replica in self.run.replicas.values())}
         try:
             return self.api.events(uids)
-        except (ApiException, Unreachable) as error:
+        except REQUEST_ERRORS as error:
             self.warn(f"the events of {self.api.name} cannot be read: {api_message(error)}")
             return []
 
     def see_nodes(self) -> None:
         """Let the run see whether a node was lost, as far as this account may."""
         if self.run.nodes:
-            with suppress(ApiException, Unreachable):
+            with suppress(*REQUEST_ERRORS):
                 self.run.see_nodes(self.api.nodes())
 
 

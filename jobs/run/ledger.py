@@ -18,7 +18,7 @@ from kubernetes.client.exceptions import ApiException
 
 from core.context import Context
 from core.kube import Request
-from core.manifests import MANAGED_BY, rendered, troubles
+from core.manifests import owned, rendered, troubles
 from core.paths import CHECKOUT
 from core.wait import NotYet, until
 from jobs.api.client import JobApi, Object
@@ -149,9 +149,7 @@ class Ledger(JobApi):
         digest = sha256(packed).hexdigest()[:8]
         found = self._one("ConfigMap", self.own)
         for number, part in enumerate(parts if found else ()):
-            name = f"{self.own}-{digest}-{number}"
-            metadata = {"name": name, "namespace": self.namespace, "labels": dict(MANAGED_BY)}
-            one = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+            one = owned("ConfigMap", f"{self.own}-{digest}-{number}", self.namespace)
             self._made({**one, "binaryData": {"part": base64.b64encode(part).decode()}}, found)
         self.note(logs=f"{digest} {len(parts)}", result=json.dumps(result.as_map()))
 

@@ -14,7 +14,7 @@ from clusters.cloud_reports import RefusedPulls
 from core import kube
 from core.context import Context
 from core.handler import Change, Handler, Properties
-from core.kube import api_message
+from core.kube import REQUEST_ERRORS, api_message
 from jobs.api.client import Unreachable
 from jobs.model.manifest import manifest
 from jobs.model.submission import Submission
@@ -94,7 +94,7 @@ class PyTorchJobHandler(Handler):
                 result = training.to_the_end()
                 if (hook := inputs.get("hook")) is not None:
                     Hook(**hook).tell_beside(api.name, result, context.warn)
-        except (ApiException, Unreachable) as error:
+        except REQUEST_ERRORS as error:
             raise RuntimeError(
                 f"PyTorchJob {api.name} was not submitted: {api_message(error)}"
             ) from error
@@ -123,7 +123,7 @@ class PyTorchJobHandler(Handler):
                 remove(_api(state), context)
             elif before != now:
                 patch_in_place(api, before, now)
-        except (ApiException, Unreachable) as error:
+        except REQUEST_ERRORS as error:
             raise RuntimeError(
                 f"PyTorchJob {job} was not changed: {api_message(error)}. Nothing was trained, the "
                 "result is kept. Correct what is refused, or remove the job with `kubectl "
@@ -164,7 +164,7 @@ def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]
     """Return the result of a run that was left to its waiter, if it has one, and what changes."""
     try:
         known = _api(inputs).known()
-    except (ApiException, Unreachable):
+    except REQUEST_ERRORS:
         return None, []
     if known is None:
         context.info("its waiter is gone: the run was removed, or its cluster made anew")

@@ -55,7 +55,7 @@ def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
         if code := tools(stack, brief=True, preview=command == "preview"):
             return int(code)
     variables, backend = applied(os.environ), "PULUMI_BACKEND_URL"
-    if command == "up" and os.environ.get(backend, own := variables[backend]) != own:
+    if command == "up" and not os.environ.get(backend, "file:").startswith("file:"):
         echo(f"{backend} is not used; set XDG_STATE_HOME to share a stack (docs/runs.md).")
     os.environ.clear()
     typed = as_typed(f"make {command} STACK={stack}")

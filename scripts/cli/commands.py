@@ -10,7 +10,7 @@ from core.context import NO_WAIT_VARIABLE, SHOWN_VARIABLE, SUMMARY_VARIABLE
 from core.problem import meant
 from core.process import CommandFailed
 from scripts.cli.backend import INTERRUPTED, QUIET, Cli, exists, exported, name_of, rows
-from scripts.cli.config import ensure_own, jobs_of, require_job
+from scripts.cli.config import ensure_own, jobs_of, require_job, without_runs
 from scripts.cli.recovery import recover
 from scripts.cli.terminal import CommandError, echo
 
@@ -45,9 +45,7 @@ def rerun(stack: str, job: str) -> int:
     """Updates the stack, and replaces the run of one job, and so the gate that judges it."""
     runs = run_urns(exported(stack))
     if not runs:
-        raise CommandError(
-            f"Stack {stack} has no runs to repeat; `make up STACK={stack}` trains its jobs."
-        )
+        raise without_runs(stack)
     if job not in runs:
         what = f"Stack {stack} has no run of job {job!r}.{meant(job, runs)}"
         what = what if job else "Say which job to train again: JOB=NAME."

@@ -115,6 +115,11 @@ def require_job(stack: str, job: str, known: Collection[str], more: str = "") ->
     raise CommandError(f"{what} {listed}{more}")
 
 
+def without_runs(stack: str) -> CommandError:
+    """Return what is raised for a stack none of whose jobs was trained."""
+    return CommandError(f"Stack {stack} has no runs yet; `make up STACK={stack}` trains its jobs.")
+
+
 def load_settings(stack: str) -> "StackSettings | None":
     """Return the stack's settings; None when they are wrong, which `up` and `preview` explain."""
     from infra.settings import SettingsError  # noqa: PLC0415 - it takes a second

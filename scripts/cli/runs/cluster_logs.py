@@ -7,11 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
-from core.kube import api_message
-from jobs.api.client import JobApi, Unreachable
+from core.kube import REQUEST_ERRORS, api_message
+from jobs.api.client import JobApi
 from jobs.api.follower import Container, Follower
 from jobs.api.lines import Cursor
 from jobs.model import pytorchjob
@@ -35,7 +34,7 @@ def show(target: Target, api: JobApi, printer: Printer, stack: str, *, follow: b
     """Print the logs of a job that is in its cluster, and with `follow` go on while it runs."""
     try:
         _show(target, api, printer, archive.of_job(stack, target.name), follow=follow)
-    except (ApiException, Unreachable) as error:
+    except REQUEST_ERRORS as error:
         raise CommandError(
             f"The API server of {stack} does not show the logs: {api_message(error)}"
         ) from error
@@ -102,7 +101,7 @@ def find(
     if api is not None:
         try:
             submitted = api.retrying(_ANSWER_SECONDS).get()
-        except (ApiException, Unreachable) as error:
+        except REQUEST_ERRORS as error:
             trouble = api_message(error)
     topology = Topology.of_object(submitted) if submitted is not None else kept_topology(kept)
     if topology is None:

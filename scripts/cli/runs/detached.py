@@ -4,12 +4,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from core.context import Silence
-from core.kube import api_message
-from jobs.api.client import Unreachable
+from core.kube import REQUEST_ERRORS, api_message
 from jobs.observe.wait import InterruptedWait
 from jobs.records import archive
 from jobs.result import RUNNING
@@ -50,7 +48,7 @@ def wait(stack: str, job: str) -> int:
                     f"`make logs JOB={job} STACK={stack}` follows it."
                 )
             ledger.follow(_Lines(), archive.of_job(stack, job), to_the_end=True)
-        except (ApiException, Unreachable) as error:
+        except REQUEST_ERRORS as error:
             raise CommandError(f"The cluster of {stack}: {api_message(error)}") from error
         except InterruptedWait as error:
             raise CommandError(str(error)) from error
@@ -64,7 +62,7 @@ def caught_up(stack: str, state: StackState, jobs: Iterable[JobState]) -> StackS
     """
     known = dict(state.jobs)
     for job in jobs:
-        with suppress(ApiException, Unreachable, ConfigException):
+        with suppress(*REQUEST_ERRORS, ConfigException):
             ledger = _ledger(state, job)
             result = ledger.catch_up(archive.of_job(stack, job.name)) if ledger else None
             if result is not None and job.result is not None and job.result.state == RUNNING:

@@ -52,7 +52,7 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
     """
     state = read_state(stack, secrets=True)
     declared, result = find(stack, state, job)
-    known, url = kept_files(declared, result)
+    known, url = result.files, folder_of(declared, result)
     run_id = str(result.run_id)
     if run == _SUCCEEDED:
         if (place := declared.kept) is None:
@@ -126,17 +126,16 @@ def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:
     return found, found.result
 
 
-def kept_files(job: JobState, result: RunResult) -> tuple[Files, str | None]:
-    """Return the files that a job's result names, and the URL of its run's folder, None without."""
-    known = result.files
-    if LIST in known:
-        return known, str(known[LIST]["url"]).removesuffix(f"/{LIST}")
+def folder_of(job: JobState, result: RunResult) -> str | None:
+    """Return the URL of the folder with the files of a job's run; None where it left none."""
+    if (listed := result.files.get(LIST)) is not None:
+        return str(listed["url"]).removesuffix(f"/{LIST}")
     # An image without slipway_trainer names none, nor does a run that was lost as it copied them.
     place = job.declared.get("outputs") or job.kept
     may_be_there = job.declared.keys() & {"image", "build", "outputsEvery"}
     if place is None or not may_be_there or result.run_id is None:
-        return known, None
-    return known, f"{place.rstrip('/')}/{result.run_id}"
+        return None
+    return f"{place.rstrip('/')}/{result.run_id}"
 
 
 def _report(found: Received, directory: Path, job: str, stack: str) -> None:

@@ -10,13 +10,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-import urllib3
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
 from core import kube
 from core.context import Silence
-from core.kube import Request
+from core.kube import REQUEST_ERRORS, Request
 from core.manifests import read, troubles
 from core.wait import NotYet, until
 from jobs.model.manifest import OF_THE_PROGRAM
@@ -77,7 +76,7 @@ def running(api: ApiClient, pod: Mapping[str, Any]) -> Iterator[None]:
     own = Request("GET", f"{pods}/{metadata['name']}")
     try:
         kube.ask(api, Request("POST", pods, body=pod), limit=_ANSWER_SECONDS)
-    except (ApiException, urllib3.exceptions.HTTPError) as error:
+    except REQUEST_ERRORS as error:
         raise FetchError(f"no pod could be made to read them: {kube.api_message(error)}") from error
     try:
         until(lambda: _require_running(api, own), 180, "the pod", Silence(), every=0.3)
@@ -86,7 +85,7 @@ def running(api: ApiClient, pod: Mapping[str, Any]) -> Iterator[None]:
         raise FetchError(f"the pod that reads them does not start: {error}") from error
     finally:
         gone = Request("DELETE", own.path, {"gracePeriodSeconds": "0"})
-        with suppress(ApiException, urllib3.exceptions.HTTPError):  # it ends itself in an hour
+        with suppress(*REQUEST_ERRORS):  # it ends itself in an hour
             kube.ask(api, gone, limit=_ANSWER_SECONDS)
 
 

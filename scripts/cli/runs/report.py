@@ -21,7 +21,7 @@ from jobs.records.history import Record
 from jobs.result import RunResult, explain
 from jobs.run.gate import LIMITS
 from scripts.cli.backend import locks
-from scripts.cli.config import load_settings, require_job
+from scripts.cli.config import load_settings, require_job, without_runs
 from scripts.cli.from_yaml import as_yaml
 from scripts.cli.runs import charts, report_data
 from scripts.cli.runs.compare import of_job, remembered, with_limits
@@ -55,9 +55,7 @@ def read(stack: str, job: str = "") -> list[Section]:
     """Return what is known of the stack's jobs that have a run, or of one of them."""
     state = read_state(stack, logs_of=job)
     if not state.jobs:
-        raise CommandError(
-            f"Stack {stack} has no runs to report on; `make up STACK={stack}` trains its jobs."
-        )
+        raise without_runs(stack)
     if job:
         require_job(stack, job, state.jobs)
     settings = load_settings(stack)

@@ -19,7 +19,7 @@ from jobs.records import archive
 from jobs.result import RUNNING, RunResult, explain
 from jobs.run.gate import LIMITS, Miss, advice, limits, missed
 from scripts.cli.backend import exists, locks
-from scripts.cli.config import jobs_of, load_settings, require_job
+from scripts.cli.config import jobs_of, load_settings, require_job, without_runs
 from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, console, echo
 
@@ -190,9 +190,7 @@ def print_results(
     if job:
         require_job(stack, job, found)
     if all(each.state == "no result" for each in found.values()):
-        raise CommandError(
-            f"Stack {stack} has no results yet; `make up STACK={stack}` trains its jobs."
-        )
+        raise without_runs(stack)
     if form == "json":
         jobs = {name: each.document for name, each in found.items()}
         print(json.dumps(jobs[job] if job else {"jobs": jobs, "skipped": dict(skipped)}, indent=2))

@@ -44,7 +44,7 @@ def test_a_stack_without_resources_has_no_runs(export: dict[str, Any]) -> None:
     [
         (EXPORT, "othre", ["'othre'", "Did you mean other?", "Its runs: mine, other."]),
         (EXPORT, "", ["JOB=NAME", "Its runs: mine, other."]),
-        ({}, "mine", ["has no runs to repeat", "make up STACK=dev"]),
+        ({}, "mine", ["has no runs yet", "make up STACK=dev"]),
     ],
 )
 def test_an_unknown_job_is_told_which_there_are(

@@ -3,7 +3,6 @@
 import io
 import json
 import tarfile
-from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -18,7 +17,7 @@ from jobs.model.parts import Volume
 from jobs.model.places import VOLUME_URL
 from jobs.result import RunResult
 from scripts.cli.runs import fetch, reader_pod
-from scripts.cli.runs.fetch import find, kept_files
+from scripts.cli.runs.fetch import find, folder_of
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import remembered
@@ -34,26 +33,25 @@ def job(result: Any, *, place: str | None = VOLUME_URL, **fields: Any) -> JobSta
     return JobState("mine", submitted(declared, place=place).inputs(), ended)
 
 
-def files_of(known: JobState) -> tuple[Mapping[str, Any], str | None]:
+def folder(known: JobState) -> str | None:
     assert known.result is not None
-    return kept_files(known, known.result)
+    return folder_of(known, known.result)
 
 
 def test_a_runs_folder_is_where_its_list_is_also_when_it_failed() -> None:
-    known, url = files_of(job({"run_id": "mine-1", "artifacts": LISTED}))
-    assert (known, url) == (LISTED, f"{KEPT}/mine-1")
+    assert folder(job({"run_id": "mine-1", "artifacts": LISTED})) == f"{KEPT}/mine-1"
     failed = {"state": "Failed", "failure": {"artifacts": LISTED}}
-    assert files_of(job(failed))[1] == f"{KEPT}/mine-1"
+    assert folder(job(failed)) == f"{KEPT}/mine-1"
 
 
 def test_an_image_of_ones_own_may_have_left_files_that_no_result_names() -> None:
     own: dict[str, Any] = {"module": None, "image": "example.org/own:1", "command": ("train",)}
     result = {"run_id": "mine-2"}
-    assert files_of(job(result, **own))[1] == f"{KEPT}/mine-2"
-    assert files_of(job(result, **own, outputs="s3://b/f"))[1] == "s3://b/f/mine-2"
-    assert files_of(job(result, **own, place=None))[1] is None
-    assert files_of(job(result))[1] is None, "the trainer's image names all that it kept"
-    assert files_of(job(result, outputs_every=60))[1] == f"{KEPT}/mine-2", "but what was lost"
+    assert folder(job(result, **own)) == f"{KEPT}/mine-2"
+    assert folder(job(result, **own, outputs="s3://b/f")) == "s3://b/f/mine-2"
+    assert folder(job(result, **own, place=None)) is None
+    assert folder(job(result)) is None, "the trainer's image names all that it kept"
+    assert folder(job(result, outputs_every=60)) == f"{KEPT}/mine-2", "but what was lost"
 
 
 @pytest.mark.parametrize(

@@ -248,7 +248,7 @@ def test_a_directory_that_takes_no_file_is_a_sentence(
     monkeypatch.setattr(fetch, "receive", lambda *_: run.fetch(tmp_path / "x"))
     monkeypatch.setattr(fetch, "read_state", Mock())
     monkeypatch.setattr(fetch, "find", lambda *_: (Mock(), Mock()))
-    monkeypatch.setattr(fetch, "kept_files", lambda *_: ({}, "file:///x"))
+    monkeypatch.setattr(fetch, "folder_of", lambda *_: "file:///x")
     monkeypatch.setattr(reader_pod, "manifest", Mock())
     monkeypatch.setattr(reader_pod, "output", Mock())
     monkeypatch.setattr(kube, "connect", Mock())

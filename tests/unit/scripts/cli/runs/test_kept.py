@@ -8,7 +8,7 @@ import pytest
 from core import tokens
 from jobs.model.places import VOLUME_URL
 from scripts.cli.runs import kept, reader_pod
-from scripts.cli.runs.fetch import find, kept_files
+from scripts.cli.runs.fetch import find, folder_of
 from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import remembered
@@ -35,7 +35,7 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_job_that_is_gone_is_read_where_its_files_are_by_any_image_of_slipways() -> None:
     remembered("old-1", left("old"), job="old")
     found, result = find("dev", STATE, "old")
-    assert kept_files(found, result)[1] == f"{VOLUME_URL}/outputs/old/old-1"
+    assert folder_of(found, result) == f"{VOLUME_URL}/outputs/old/old-1"
     pod = reader_pod.manifest(found, "trainer:2")
     assert "slipway-kept" in str(pod["spec"]["volumes"])
     assert pod["metadata"]["namespace"] == "slipway-jobs"

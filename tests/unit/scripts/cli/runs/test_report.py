@@ -45,7 +45,7 @@ def test_an_unknown_job_is_named_with_those_that_there_are() -> None:
 
 def test_a_stack_without_runs_says_what_makes_some(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "read_state", lambda *_, **__: StackState())
-    with pytest.raises(CommandError, match="no runs to report on; `make up STACK=dev`"):
+    with pytest.raises(CommandError, match="no runs yet; `make up STACK=dev`"):
         report.read("dev")
 
 

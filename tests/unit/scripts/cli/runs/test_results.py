@@ -190,7 +190,7 @@ def test_programs_read_the_results_as_json() -> None:
     ("asked_for", "message"),
     [
         ("bat", "There is no job 'bat'. Did you mean bad? Jobs of dev: bad."),
-        ("", "Stack dev has no results yet; `make up STACK=dev` trains its jobs."),
+        ("", "Stack dev has no runs yet; `make up STACK=dev` trains its jobs."),
     ],
 )
 def test_what_is_not_there_is_named_with_what_is(asked_for: str, message: str) -> None:

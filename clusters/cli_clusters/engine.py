@@ -5,7 +5,9 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from core.context import Context
 from core.process import ANSWER_LIMIT, CommandFailed, run
+from images.build.spec import Spec
 
 PROGRAMS: tuple[str, ...] = ("docker", "nerdctl", "podman")
 """In kind's order: DetectNodeProvider in
@@ -50,6 +52,14 @@ class Engine:
     def run(self, *arguments: str, limit: float = ANSWER_LIMIT) -> str:
         """Run it and return what it prints; raises as `core.process.run`."""
         return run(self.program, *arguments, variables=self.variables, limit=limit)
+
+    def provide(self, image: Spec, context: Context) -> str:
+        """Return the reference of an image, built and loaded unless it is here already."""
+        if not self.run("images", "--quiet", image.reference).strip():
+            archive = image.build(context)
+            context.status(f"loading {image.reference} into {self.program}")
+            self.run("load", "--input", str(archive), limit=300.0)
+        return image.reference
 
 
 def is_chosen() -> bool:

@@ -1,19 +1,17 @@
 """kind, bound to one of its clusters, and what the local provider serves of it."""
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-import urllib3
 import yaml
 
+from clusters.cli_clusters import podman
 from clusters.cli_clusters.cli_cluster import NodeImages, ToolHandler
 from clusters.cli_clusters.engine import INSTALL, PROGRAMS, Engine, is_chosen, on_path
 from clusters.cli_clusters.tool import Tool, reduced
-from clusters.kind import podman
 from core.context import Context
-from core.problem import Problem, raised
+from core.problem import Problem
 from core.process import CommandFailed
 from images.build.kind_node import KindNode
 
@@ -23,8 +21,6 @@ _CREATE_SECONDS = 1200.0
 _DELETE_SECONDS = 120.0
 _MARK = "/etc/slipway-"
 """What a node's mount is called in it, up to the token of the creation."""
-_REGISTRY = "https://registry-1.docker.io/v2/"
-"""Where kind's own images for nodes come from. It answers 401 to whoever has not logged in."""
 
 
 class KindTool(Tool):
@@ -59,12 +55,8 @@ class KindTool(Tool):
             for node in config["nodes"]
         ]
         if KindNode.is_provided() and any("image" not in node for node in config["nodes"]):
-            image = KindNode()
-            if not self._engine.run("images", "--quiet", image.reference).strip():
-                archive = image.build(context)
-                context.status(f"loading {image.reference} into {self._engine.program}")
-                self._engine.run("load", "--input", str(archive), limit=300.0)
-            config["nodes"] = [{"image": image.reference, **node} for node in config["nodes"]]
+            image = self._engine.provide(KindNode(), context)
+            config["nodes"] = [{"image": image, **node} for node in config["nodes"]]
         self.run(
             *("create", "cluster", "--name", self.name, "--config", "-"),
             text=yaml.safe_dump(config, sort_keys=False),
@@ -143,11 +135,7 @@ def images(cluster: str) -> NodeImages:
 
 def engine() -> Engine | None:
     """Return the user's choice, or a working engine on PATH, our own podman, or the first one."""
-    found = on_path()
-    working = next((each for each in found if each.problem() is None), None)
-    if working is None and podman.is_provided() and not is_chosen():
-        return podman.engine()
-    return working or next(iter(found), None)
+    return podman.choose(on_path(), own=not is_chosen())
 
 
 def more_tools() -> tuple[str, ...]:
@@ -156,11 +144,4 @@ def more_tools() -> tuple[str, ...]:
     if not has_engine and is_chosen():  # that one has to be started first
         return ()
     tools = () if has_engine else podman.TOOLS
-    if not KindNode.is_provided() and _is_reachable():
-        return tools
-    return (*tools, *KindNode.TOOLS)
-
-
-def _is_reachable() -> bool:
-    ask = partial(urllib3.request, "GET", _REGISTRY, timeout=5.0, retries=False)
-    return raised(ask, urllib3.exceptions.HTTPError) is None
+    return (*tools, *KindNode.needed())

@@ -17,4 +17,5 @@ KIND = Kind(
     ),
     image_targets={"minikube": Lazy("clusters.minikube.tool.images")},
     tools=("minikube",),
+    more_tools=Lazy("clusters.minikube.tool.more_tools"),
 )

@@ -1,6 +1,8 @@
 """minikube, bound to one of its profiles (https://minikube.sigs.k8s.io/docs/commands/)."""
 
 import json
+import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -9,12 +11,15 @@ from typing import Any, ClassVar
 
 from pydantic.alias_generators import to_snake
 
+from clusters.cli_clusters import podman
 from clusters.cli_clusters.cli_cluster import NodeImages, ToolHandler
 from clusters.cli_clusters.engine import Engine
 from clusters.cli_clusters.tool import Tool, reduced
+from core import toolchain
 from core.context import Context
 from core.problem import Problem
 from core.process import CommandFailed
+from images.build.kind_node import MinikubeNode
 
 CONTAINER_DRIVERS = ("docker", "podman")
 """Drivers whose nodes are containers of an engine of the same name. Only theirs take ports."""
@@ -25,6 +30,11 @@ _RUNTIME = "containerd"
 that it has not pulled."""
 _SHAPE = ("driver", "cpus", "memory", "diskSize", "nodes", "kubernetesVersion")
 """Inputs that are flags of the same name, such as --disk-size."""
+_OFFLINE = ("--force", "--preload=false", "--cache-images=false", "--install-addons=false")
+"""Flags for `MinikubeNode`, which has its images and volumes' class in it. Without --force minikube
+looks up on the internet a version of Kubernetes that is newer than itself."""
+_OWN_PODMAN = "own-podman"
+"""The file in a cluster's directory while a podman of our own holds its nodes."""
 _LABELS, _MARK = "node-labels", "slipway.dev/creation="
 """The kubelet's flag, and the label in it whose value is the token of the creation."""
 
@@ -41,18 +51,22 @@ class MinikubeTool(Tool):
 
     @property
     def variables(self) -> Mapping[str, str]:
-        return {"MINIKUBE_WANTUPDATENOTIFICATION": "false"}
+        ours = {}
+        if Path(self.directory, _OWN_PODMAN).exists():
+            ours = {**podman.engine().variables, "MINIKUBE_HOME": str(podman.storage())}
+        return {"MINIKUBE_WANTUPDATENOTIFICATION": "false", **ours}
 
     @property
     def prefix(self) -> tuple[str, ...]:
         return (f"--profile={self.name}",)
 
     def engine_problem(self) -> str | None:
-        driver = self.inputs.get("driver")
-        return Engine(driver).problem() if driver in CONTAINER_DRIVERS else None
+        found = self._engine if self.inputs.get("driver") else None
+        return None if found is None else found.problem()
 
     def exists(self) -> bool:
-        return self._profile() is not None
+        # Asked for profiles, it makes that directory.
+        return self._home.exists() and self._profile() is not None
 
     def refusal(self) -> str | None:
         runtime = self._kubernetes().get("ContainerRuntime")
@@ -66,7 +80,11 @@ class MinikubeTool(Tool):
     def create(self, token: str, context: Context) -> None:
         # minikube writes it into the profile's configuration before it makes a node.
         mark = f"--extra-config=kubelet.{_LABELS}={_MARK}{token}"
-        self.run("start", *create_flags(self.inputs), mark, limit=_CREATE_SECONDS, context=context)
+        flags, offline = create_flags(self.inputs), self._offline_flags(context)
+        self.run("start", *flags, mark, *offline, limit=_CREATE_SECONDS, context=context)
+        if offline:  # in place of the addon: kind's class, which is in the node
+            apply = ("kubectl", "--kubeconfig=/var/lib/minikube/kubeconfig", "apply", "--filename")
+            self.execute(self.name, *apply, "/kind/manifests/default-storage.yaml", limit=60.0)
 
     def carries(self, token: str) -> bool:
         options = self._kubernetes().get("ExtraOptions") or []
@@ -75,7 +93,8 @@ class MinikubeTool(Tool):
 
     def start(self, context: Context) -> None:
         if self.stopped():
-            self.run("start", *_start_flags(self.inputs), limit=_CREATE_SECONDS, context=context)
+            flags = [*_start_flags(self.inputs), *(_OFFLINE if MinikubeNode.is_provided() else ())]
+            self.run("start", *flags, limit=_CREATE_SECONDS, context=context)
 
     def stopped(self) -> list[Problem]:
         return [
@@ -94,6 +113,8 @@ class MinikubeTool(Tool):
     def delete(self) -> None:
         if self.exists():
             self.run("delete", limit=180.0)
+        if podman.is_provided():
+            podman.restore()
 
     def load(self, archive: Path, context: Context) -> None:
         self.run("image", "load", str(archive), limit=_CREATE_SECONDS, context=context)
@@ -103,6 +124,41 @@ class MinikubeTool(Tool):
 
     def execute(self, node: str, *command: str, limit: float) -> str:
         return self.run("ssh", f"--node={node}", "--", "sudo", *command, limit=limit)
+
+    @property
+    def _engine(self) -> Engine | None:
+        """What will hold the nodes; one that does not work where minikube may choose another."""
+        driver = self.inputs.get("driver")
+        found = [Engine(each) for each in CONTAINER_DRIVERS if driver in {None, each}]
+        return podman.choose(found, own=driver in {None, "podman"})
+
+    @property
+    def _home(self) -> Path:
+        """Where minikube keeps profiles and its cache."""
+        given = {**os.environ, **self.variables}.get("MINIKUBE_HOME") or Path.home()
+        return Path(given) if Path(given).name == ".minikube" else Path(given, ".minikube")
+
+    def _offline_flags(self, context: Context) -> list[str]:
+        """Provide the nodes' image and what minikube would fetch besides; none if it can pull."""
+        engine = self._engine
+        if engine is None or engine.problem() or not MinikubeNode.is_provided():
+            return []
+        version = "v" + toolchain.tool("kubelet").version.removeprefix("v")
+        if (given := self.inputs.get("kubernetesVersion", version)) != version:
+            text = f"{given} can't be fetched; allowed is {version}, or leave it out"
+            raise RuntimeError(f"slipway:cluster.kubernetesVersion: {text}")
+        if engine.is_ours:
+            podman.prepare()
+            Path(self.directory, _OWN_PODMAN).touch()
+        image = engine.provide(MinikubeNode(), context)
+        archive = Path(image.replace(":", "_")).name + ".tar"  # has to exist, and is not read
+        for name in (f"linux/amd64/{version}/kubeadm", f"kic/amd64/{archive}"):
+            place = self._home / "cache" / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.unlink(missing_ok=True)
+            place.symlink_to(toolchain.path("kubeadm"))
+        made_of = (f"--base-image={image}", f"--kubernetes-version={version}", "--cni=false")
+        return [*_OFFLINE, *made_of, f"--driver={engine.program}"]
 
     def _profile(self) -> Mapping[str, Any] | None:
         listed = json.loads(self.run("profile", "list", "--output=json"))
@@ -152,3 +208,10 @@ def _start_flags(inputs: Mapping[str, Any]) -> list[str]:
     if mount := inputs.get("mount"):
         flags += ["--mount", f"--mount-string={mount['host']}:{mount['node']}"]
     return [*flags, "--keep-context", "--embed-certs", "--wait=all", "--interactive=false"]
+
+
+def more_tools() -> tuple[str, ...]:
+    """Return what set-up provides besides minikube: a podman, and what nodes are built from."""
+    works = any(Engine(each).problem() is None for each in CONTAINER_DRIVERS)
+    tools = () if works or shutil.which("virsh") else podman.TOOLS  # with that it takes kvm2
+    return (*tools, *MinikubeNode.needed())

@@ -1,13 +1,15 @@
-"""The image of kind's nodes where `kindest/node` can't be pulled."""
+"""The images of kind's and minikube's nodes where theirs can't be pulled."""
 
 import hashlib
 import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
+
+import urllib3
 
 from core import toolchain
 from core.paths import CHECKOUT
@@ -19,8 +21,8 @@ from images.build.spec import BuildSpec, digest_of
 
 _SUITE = "bookworm"
 """Newer ones' systemd refuses control groups of version 1."""
-_FILES = "kind-node-files"
-_VOLUMES = "kind-volumes"
+_FILES, _VOLUMES = _PARTS = ("kind-node-files", "kind-volumes")
+_BUILDERS = ("buildah", "mmdebstrap")
 _PROGRAMS = (
     "coredns", "etcd-server", "kube-apiserver", "kube-controller-manager", "kube-proxy",
     "kube-scheduler", "kubeadm", "kubelet", "local-path-provisioner", "pause",
@@ -34,8 +36,20 @@ class KindNode(BuildSpec):
     name: str = "slipway-kind-node"
     context: Path = CHECKOUT / "images" / "kind_node"
     estimate = "about 2 minutes, and 3 GB"
-    TOOLS: ClassVar[tuple[str, ...]] = (_FILES, _VOLUMES, *_PROGRAMS, "buildah", "mmdebstrap")
-    """What it is built with and from."""
+    REGISTRY: ClassVar[str] = "https://registry-1.docker.io/v2/"
+    """Where the published one comes from; it answers 401 to whoever has not logged in."""
+    OVER: ClassVar[tuple[Path, ...]] = ()
+    """Directories whose files are added to those of `context`."""
+    TOOLS: ClassVar[tuple[str, ...]] = (*_BUILDERS, *_PARTS, *_PROGRAMS)
+    """What it is built with and from, the programs last."""
+
+    @classmethod
+    def needed(cls) -> tuple[str, ...]:
+        """Return what set-up has to provide: nothing where the published one can be pulled."""
+        ask = partial(urllib3.request, "GET", cls.REGISTRY, timeout=5.0, retries=False)
+        if not cls.is_provided() and raised(ask, urllib3.exceptions.HTTPError) is None:
+            return ()
+        return cls.TOOLS
 
     @classmethod
     def is_provided(cls) -> bool:
@@ -44,8 +58,9 @@ class KindNode(BuildSpec):
 
     @cached_property
     def content_hash(self) -> str:
-        digest = hashlib.sha256(digest_of(self.context) + digest_of(toolchain.path(_FILES)))
-        for name in (_VOLUMES, *_PROGRAMS):
+        parts = (self.context, toolchain.path(_FILES), *self.OVER)
+        digest = hashlib.sha256(b"".join(map(digest_of, parts)))
+        for name in self.TOOLS[len(_BUILDERS) :]:
             tool = toolchain.tool(name)
             digest.update(f"\0{name}\0{tool.version}".encode())
         return digest.hexdigest()
@@ -53,10 +68,11 @@ class KindNode(BuildSpec):
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
         arguments = (f"BASE={debian.base_image(engine, runner, work, _SUITE)}",)
         context = work / "context"
-        shutil.copytree(self.context, context)
+        for part in (self.context, *self.OVER):
+            shutil.copytree(part, context, dirs_exist_ok=True)
         shutil.copytree(toolchain.path(_FILES), context / "files")
         (context / "bin").mkdir()
-        for name in ("kubectl", *_PROGRAMS):
+        for name in ("kubectl", *self.TOOLS[len(_BUILDERS + _PARTS) :]):
             shutil.copy(toolchain.path(name), context / "bin")
         manifest, images = volumes(toolchain.path(_VOLUMES).read_text())
         kind = context / "own" / "kind"
@@ -64,6 +80,16 @@ class KindNode(BuildSpec):
         for name, image in images.items():
             (kind / name).write_text(image)
         return Plan(context, context / "Dockerfile", arguments)
+
+
+@dataclass(frozen=True)
+class MinikubeNode(KindNode):
+    """A node of minikube's: kind's, with what minikube expects in it."""
+
+    name: str = "slipway-minikube-node"
+    REGISTRY: ClassVar[str] = "https://gcr.io/v2/"
+    OVER: ClassVar[tuple[Path, ...]] = (CHECKOUT / "images" / "minikube_node",)
+    TOOLS: ClassVar[tuple[str, ...]] = (*KindNode.TOOLS, "crictl", "minikube-entrypoint")
 
 
 def volumes(source: str) -> tuple[str, Mapping[str, str]]:

@@ -50,13 +50,14 @@ def _command(arguments: list[str]) -> tuple[str, list[str]]:
 
 
 def _start(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str, int]:
-    sys.stdout.write(f"* [{name}] minikube v1.37.0\n")
+    sys.stdout.write(f"* [{name}] minikube v1.36.0\n")
     if is_set("minikube-fails"):
         _failed("PROVIDER_DOCKER_NOT_RUNNING", "docker is not running", "Start the docker service")
     if name in profiles:
         for part in ("Host", "Kubelet", "APIServer"):
             profiles[name][part] = "Running"
     else:
+        os.makedirs(os.path.expanduser("~/.minikube"), exist_ok=True)
         count = int(given.last("--nodes") or 1)
         names = [name, *(f"{name}-m{number:02}" for number in range(2, count + 1))]
         profiles[name] = {
@@ -85,10 +86,9 @@ def _status(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str,
     if given.last("--output") != "json":
         refuse("the recorded one prints its status in JSON alone")
     parts = {part: profile[part] for part in ("Host", "Kubelet", "APIServer")}
-    rows = [
-        {"Name": node, **parts, **({} if node == name else {"APIServer": "Irrelevant"})}
-        for node in profile["nodes"]
-    ]
+    # A worker that is stopped has an API server that is.
+    worker = {**parts, "APIServer": parts["APIServer"].replace("Running", "Irrelevant")}
+    rows = [{"Name": node, **(parts if node == name else worker)} for node in profile["nodes"]]
     code = 0 if set(parts.values()) == {"Running"} else 7
     return json.dumps(rows[0] if len(rows) == 1 else rows), code
 
@@ -138,8 +138,10 @@ def _ssh(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str, in
     if node not in nodes:
         _failed("GUEST_NODE_RETRIEVE", f"retrieving node: {node}", "")
     sudo, program, *rest = given.words
+    if program == "kubectl":
+        return "", 0
     if (sudo, program) != ("sudo", "ctr"):
-        refuse(f"the recorded node runs ctr alone, and not {given.words}")
+        refuse(f"the recorded node runs ctr and kubectl alone, and not {given.words}")
     return ctr(nodes[node], rest), 0
 
 
@@ -150,7 +152,7 @@ def _stop(profiles: dict[str, Any], name: str, _given: Arguments) -> tuple[str, 
 
 
 def _version(_profiles: dict[str, Any], _name: str, _given: Arguments) -> tuple[str, int]:
-    return "minikube version: v1.37.0\n", 0
+    return "minikube version: v1.36.0\n", 0
 
 
 def _of(profiles: dict[str, Any], name: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 minikube is recorded (tests/doubles): what its command reference doesn't have it refuses.
 """
 
+import json
 import shutil
 import subprocess
 from typing import Any
@@ -12,11 +13,14 @@ import pytest
 import yaml
 
 from clusters import owner
+from clusters.cli_clusters.engine import Engine
 from clusters.minikube import KIND
 from clusters.minikube import cluster as minikube
 from clusters.minikube.tool import MinikubeHandler, MinikubeTool, create_flags
+from core import toolchain
 from core.handler import UNKNOWN, Properties
 from core.validation import check
+from images.build.kind_node import MinikubeNode
 from images.targets.target import by_digest, target_of
 from scripts.cli import down
 from tests.local.machine import (
@@ -238,6 +242,42 @@ def test_what_an_interrupted_creation_left_is_removed(here: Machine) -> None:
     listener = Listener()
     MinikubeHandler().create(inputs(), listener)
     assert "removes what an interrupted run has left of team" in listener.said
+
+
+@pytest.fixture
+def offline(here: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """That machine where the nodes' image was built, as its registry can't be reached."""
+    file = toolchain.record()
+    tools = json.loads(file.read_text())["tools"]
+    for name in ("kubelet", "kubeadm"):
+        tools[name] = {"path": "/bin/true", "version": "v1.34.4", "origin": "a test"}
+    file.write_text(json.dumps({"tools": tools}))
+    monkeypatch.setattr(MinikubeNode, "is_provided", lambda: True)
+    monkeypatch.setattr(Engine, "provide", lambda *_: "localhost/slipway-minikube-node:0123")
+    return here
+
+
+def test_without_a_registry_the_nodes_are_of_an_image_that_is_built_and_nothing_is_fetched(
+    offline: Machine,
+) -> None:
+    made(inputs(driver="docker"))
+    (start,) = starts(offline)
+    assert {
+        "--base-image=localhost/slipway-minikube-node:0123",
+        "--kubernetes-version=v1.34.4",
+        "--preload=false",
+        "--cache-images=false",
+        "--install-addons=false",
+    } < set(start)
+    (applied,) = [each for each in offline.calls("minikube") if "apply" in each]
+    assert applied[-1] == "/kind/manifests/default-storage.yaml"
+
+
+def test_without_a_registry_another_version_of_kubernetes_is_refused(offline: Machine) -> None:
+    told = r"^slipway:cluster\.kubernetesVersion: v1\.33\.1 can't .* allowed is v1\.34\.4"
+    with pytest.raises(RuntimeError, match=told):
+        made(inputs(driver="docker", kubernetesVersion="v1.33.1"))
+    assert starts(offline) == []
 
 
 def test_a_failure_is_told_in_minikubes_own_words_with_its_advice(here: Machine) -> None:

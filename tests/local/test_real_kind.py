@@ -12,24 +12,17 @@ from pathlib import Path
 import pytest
 
 from tests.engine.awaiting import await_true
-from tests.local.real_kind import RealKind, real_kind
+from tests.local.real_cluster import SMALL, RealCluster, assert_nothing_changes, real_cluster
 
 NOTHING = "Nothing of kind is left: 0 kind clusters, 0 processes, 0 files."
-SMALL = {
-    "workers": 1,
-    "cpu": "500m",
-    "minAccuracy": 0.1,
-    "args": ["--limit-train", "3000", "--limit-test", "500"],
-}
-"""A job that two ranks train in seconds."""
 pytestmark = pytest.mark.long
 """The tools and images that it takes are built for ten minutes where a machine has none yet."""
 
 
 @pytest.fixture(scope="module")
-def two_nodes(root: Path) -> Iterator[RealKind]:
+def two_nodes(root: Path) -> Iterator[RealCluster]:
     """A stack with two worker nodes, up, which has trained the small job."""
-    with real_kind(root) as stack:
+    with real_cluster("kind", root) as stack:
         stack.declare(nodes=2, **SMALL)
         stack.run("make up STACK=kind")
         yield stack
@@ -37,7 +30,7 @@ def two_nodes(root: Path) -> Iterator[RealKind]:
 
 def test_from_nothing_to_a_job_and_back(root: Path) -> None:
     """On one node, whose `make down` is judged by what is left on the machine, too."""
-    with real_kind(root) as stack:
+    with real_cluster("kind", root) as stack:
         stack.declare(nodes=0, **SMALL)
         stack.run("make up STACK=kind")
         assert stack.result()["state"] == "Succeeded"
@@ -46,7 +39,7 @@ def test_from_nothing_to_a_job_and_back(root: Path) -> None:
     assert NOTHING in down.errors, down
 
 
-def test_ranks_on_two_nodes_train_together_and_their_logs_are_read(two_nodes: RealKind) -> None:
+def test_ranks_on_two_nodes_train_together_and_their_logs_are_read(two_nodes: RealCluster) -> None:
     result = two_nodes.result()
     assert (result["state"], result["world_size"], result["backend"]) == ("Succeeded", 2, "gloo")
     nodes = {name: pod["spec"]["nodeName"] for name, pod in two_nodes.pods().items()}
@@ -59,14 +52,14 @@ def test_ranks_on_two_nodes_train_together_and_their_logs_are_read(two_nodes: Re
         assert [(each["rank"], each["accuracy"]) for each in epochs] == [(rank, result["accuracy"])]
 
 
-def test_up_again_changes_nothing_and_smoke_passes(two_nodes: RealKind) -> None:
+def test_up_again_changes_nothing_and_smoke_passes(two_nodes: RealCluster) -> None:
     assert_nothing_changes(two_nodes)
     smoke = two_nodes.run("make smoke STACK=kind")
     assert re.search(r"\d\d passed in", smoke.output), smoke
     assert "failed" not in smoke.output, smoke
 
 
-def test_a_node_that_was_stopped_is_started_again(two_nodes: RealKind) -> None:
+def test_a_node_that_was_stopped_is_started_again(two_nodes: RealCluster) -> None:
     before, node = two_nodes.pods(), f"{two_nodes.name}-worker"
     two_nodes.podman(f"stop {node}")
     healed = two_nodes.run("make up STACK=kind")
@@ -82,7 +75,7 @@ def test_a_node_that_was_stopped_is_started_again(two_nodes: RealKind) -> None:
 @pytest.mark.parametrize("retries", [0, 1])
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_node_that_is_lost_ends_the_attempt_and_is_named(
-    two_nodes: RealKind, rank: int, retries: int
+    two_nodes: RealCluster, rank: int, retries: int
 ) -> None:
     """The operator may be on it, too: it has to move before the job is submitted anew."""
     # A job of its own each time, and long enough to be met in the middle.
@@ -102,11 +95,3 @@ def test_a_node_that_is_lost_ends_the_attempt_and_is_named(
         assert result["state"] == "Succeeded", printed()
     assert told.startswith(f"node {node}, where pod mnist-gloo-"), printed()
     assert told in printed()
-
-
-def assert_nothing_changes(stack: RealKind) -> None:
-    """Fail unless another `make up` finds everything as it is declared."""
-    again = stack.run("make up STACK=kind")
-    counts = re.search(r"Resources:\n +(.*)\n\n", again.output)
-    assert counts is not None, again
-    assert re.fullmatch(r"\d+ unchanged", counts[1]), again

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from clusters.cli_clusters import podman
 from clusters.cli_clusters.engine import Engine
-from clusters.kind import podman, tool
+from clusters.kind import tool
 from core.paths import state_dir
+from images.build import kind_node
 from images.build.kind_node import KindNode
 
 _OTHERS = "-N NETAVARK-OTHER"
@@ -129,7 +131,7 @@ def test_set_up_provides_what_this_machine_lacks(
     engine = Engine("docker")
     monkeypatch.setattr(Engine, "problem", lambda _self: None if works else "it does not work")
     monkeypatch.setattr(tool, "on_path", lambda: [engine])
-    monkeypatch.setattr(tool, "_is_reachable", lambda: reachable)
+    monkeypatch.setattr(kind_node, "raised", lambda *_: None if reachable else "no answer")
     monkeypatch.setattr(KindNode, "is_provided", lambda: built)
     assert tool.more_tools() == needed
 
@@ -141,7 +143,7 @@ def test_nothing_takes_the_place_of_an_engine_that_the_user_has_chosen(
     monkeypatch.setattr(Engine, "problem", lambda _self: "it does not work")
     monkeypatch.setattr("shutil.which", lambda name, **_: name)
     monkeypatch.setattr(podman, "is_provided", lambda: True)
-    monkeypatch.setattr(tool, "_is_reachable", lambda: False)
+    monkeypatch.setattr(kind_node, "raised", lambda *_: "no answer")
     assert tool.engine() == Engine("docker")
     assert tool.more_tools() == ()
 

@@ -109,7 +109,7 @@ def test_a_tool_of_the_embedded_cluster_can_be_installed_or_built(tool: Tool) ->
 def test_a_cluster_in_a_container_needs_only_common_tools_and_its_own(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clusters.kind.tool.more_tools", tuple)
+    monkeypatch.setattr(f"clusters.{kind}.tool.more_tools", tuple)
     assert [tool.name for tool in tools.tools_of(CLUSTERS[kind])] == [
         "pulumi",
         "pulumi-language-python",

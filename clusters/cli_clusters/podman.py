@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ _PARAMETERS = {
 }
 """The kernel's parameters that change, by their names in the note."""
 _MODULES = Path("/lib/modules")
-"""kind mounts it into the nodes, so it has to exist."""
+"""kind and minikube mount it into the nodes, so it has to exist."""
 _ENOUGH_INSTANCES = 1024
 """The kernel's 128 are too few: https://kind.sigs.k8s.io/docs/user/known-issues/."""
 _TABLES = ("nat", "filter")
@@ -44,14 +45,14 @@ def is_provided() -> bool:
 
 def directory() -> Path:
     """Return the directory with its program, made if it is missing: what PATH has to begin with."""
-    state = _storage()
+    state = storage()
     packages = toolchain.path(TOOL)
     places = {
         "packages": packages,
         "libraries": next(packages.glob("usr/lib/*-linux-gnu"), packages),
         "state": state,
     }
-    for name in ("containers.conf", "storage.conf", "bin/podman"):
+    for name in ("containers.conf", "storage.conf", "bin/podman", "bin/sudo"):
         file, content = state / name, Template((_TEMPLATES / name).read_text()).substitute(places)
         if not file.exists() or file.read_text() != content:
             files.private_directory(file.parent)
@@ -65,8 +66,16 @@ def engine() -> Engine:
     return Engine("podman", os.pathsep.join((str(directory()), os.environ.get("PATH", os.defpath))))
 
 
+def choose(found: Sequence[Engine], *, own: bool) -> Engine | None:
+    """Return the first engine that works, or this podman where it may be, or the first one."""
+    working = next((each for each in found if each.problem() is None), None)
+    if working is None and own and is_provided():
+        return engine()
+    return working or next(iter(found), None)
+
+
 def prepare() -> None:
-    """Provide what kind's nodes need of the machine, and note what it was like before the first."""
+    """Provide what nodes need of the machine, and note what it was like before the first."""
     files.private_directory(_note().parent)
     with files.locked(_note().with_suffix(".lock")):
         if not _note().exists():
@@ -81,7 +90,7 @@ def prepare() -> None:
 
 def restore() -> None:
     """Make the machine what it was before `prepare`, unless containers remain."""
-    if not (_note().exists() or _storage().exists()):
+    if not (_note().exists() or storage().exists()):
         return
     with files.locked(_note().with_suffix(".lock")):
         podman = partial(run, str(directory() / "podman"), limit=60.0)
@@ -90,7 +99,7 @@ def restore() -> None:
         podman("volume", "prune", "--force")
         podman("network", "prune", "--force")
         podman("system", "reset", "--force")
-        shutil.rmtree(_storage())
+        shutil.rmtree(storage())
         if not _note().exists():  # restored before; since then only queries have run
             return
         before = json.loads(_note().read_text())
@@ -118,7 +127,8 @@ def _rules() -> list[list[str]]:
     return sorted(rules, key=lambda rule: rule[1].startswith("-N"))  # a chain after its rules
 
 
-def _storage() -> Path:
+def storage() -> Path:
+    """Return the directory with all that it has, whether it exists or not."""
     return state_dir() / "podman"
 
 

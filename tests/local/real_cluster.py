@@ -1,6 +1,7 @@
-"""A stack on the real kind and a podman of our own, in a network with no way out of the machine."""
+"""A stack on the real kind or minikube and a podman of our own, in a network with no way out."""
 
 import json
+import re
 import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -20,41 +21,53 @@ _SET_UP_SECONDS = 60 * 60
 """A first one builds Kubernetes' programs, the nodes' image and the trainer's on the way."""
 _BUILD = """\
 from core.context import Silence
-from images.build.kind_node import KindNode
+from images.build import kind_node
 from images.build.trainer import TRAINER
-for image in (KindNode(), TRAINER):
+for image in (kind_node.{node}(), TRAINER):
     image.build(Silence())
 """
+_NODES = {"kind": ("KindNode", "workers"), "minikube": ("MinikubeNode", "nodes")}
+"""The class of the nodes' image, and the setting that counts the nodes which run jobs."""
+SMALL = {
+    "workers": 1,
+    "cpu": "500m",
+    "minAccuracy": 0.1,
+    "args": ["--limit-train", "3000", "--limit-test", "500"],
+}
+"""A job that two ranks train in seconds."""
 _MODULES = Path("/lib/modules")
 _FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 _TABLES = ("nat", "filter")
 
 
 @dataclass
-class RealKind:
-    """The stack `kind` in a copy of the checkout.
+class RealCluster:
+    """The stack `kind` or `minikube` in a copy of the checkout.
 
     Args:
+        kind: The stack's name, and its cluster's kind.
         scratch: The copy, with a state of its own, so with a podman of its own.
         network: The file that keeps the network namespace in which all commands run.
     """
 
+    kind: str
     scratch: Scratch
     network: Path
     _before: Mapping[str, Any] = field(default_factory=dict)
 
     def set_up(self) -> None:
         """Get what needs a network, in the machine's own: the tools and the images."""
-        for command in ("make setup STACK=kind", f".venv/bin/python -c {shlex.quote(_BUILD)}"):
+        build = shlex.quote(_BUILD.format(node=_NODES[self.kind][0]))
+        for command in (f"make setup STACK={self.kind}", f".venv/bin/python -c {build}"):
             finished = self.scratch.run(command, _SET_UP_SECONDS)
             assert finished.code == 0, str(finished)
 
     def declare(self, *, nodes: int, **job: Any) -> None:
-        """Write the stack's settings: its worker nodes, and what mnist-gloo has."""
-        settings = self.scratch.checkout / "Pulumi.kind.yaml"
+        """Write the stack's settings: the nodes for jobs, and what mnist-gloo has."""
+        settings = self.scratch.checkout / f"Pulumi.{self.kind}.yaml"
         kept = yaml.safe_load(settings.read_text()) if settings.exists() else {}
         config = {
-            "slipway:cluster": {"kind": "kind", "name": self.name, "workers": nodes},
+            "slipway:cluster": {"kind": self.kind, "name": self.name, _NODES[self.kind][1]: nodes},
             "slipway:jobs": {"mnist-gloo": job},
         }
         settings.write_text(yaml.safe_dump({**kept, "config": config}))
@@ -81,7 +94,7 @@ class RealKind:
     @contextmanager
     def going_up(self) -> Iterator[Callable[[], str]]:
         """Yield what reads the output of `make up` so far; wait for its end, whatever it is."""
-        process = self.scratch.start(self.inside("make up STACK=kind"))
+        process = self.scratch.start(self.inside(f"make up STACK={self.kind}"))
         try:
             yield self.scratch.output.read_text
             process.wait(COMMAND_SECONDS)
@@ -101,7 +114,7 @@ class RealKind:
         """Run kubectl with the stack's kubeconfig and return its standard output."""
         file = self.scratch.directory / "kubeconfig"
         if not file.exists():
-            asked = "pulumi stack output kubeconfig --show-secrets --stack kind"
+            asked = f"pulumi stack output kubeconfig --show-secrets --stack {self.kind}"
             content = self._inside(f'eval "$(make -s env)" && {asked}')
             file.touch(0o600)
             file.write_text(content)
@@ -115,12 +128,12 @@ class RealKind:
     def result(self) -> Mapping[str, Any]:
         """Return the job's result in the stack's outputs."""
         backend = self.scratch.state_home / "slipway" / "pulumi"
-        result: Mapping[str, Any] = checkpoint.outputs(backend, "kind")["jobs"]["mnist-gloo"]
+        result: Mapping[str, Any] = checkpoint.outputs(backend, self.kind)["jobs"]["mnist-gloo"]
         return result
 
     def down(self) -> Finished:
         """Run `make down`, and fail if anything of the stack is left in its network or machine."""
-        finished = self.run("make down STACK=kind")
+        finished = self.run(f"make down STACK={self.kind}")
         (self.scratch.directory / "kubeconfig").unlink(missing_ok=True)
         left = {kind: now for kind, now in self.traces().items() if now != self._before[kind]}
         assert left == {}, f"{left}\n{finished}"
@@ -131,7 +144,7 @@ class RealKind:
         self._before = self.traces()
 
     def traces(self) -> dict[str, Any]:
-        """Return what kind's nodes change in their network and on the machine."""
+        """Return what the nodes change in their network and on the machine."""
         rules = [self._inside(f"iptables --table {each} --list-rules") for each in _TABLES]
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
         return {
@@ -141,6 +154,8 @@ class RealKind:
             "network devices": sorted(self._inside("ls /proc/sys/net/ipv4/conf").split()),
             "modules": _MODULES.exists(),
             "podman's files": self.podman_files.exists(),
+            "minikube's files": (Path.home() / ".minikube").exists(),
+            "control groups": sorted(map(str, Path("/sys/fs/cgroup").glob("*/kubepods"))),
             "mounts": [line for line in mounts if str(self.scratch.state_home) in line],
             "processes": list(self._processes()),
         }
@@ -165,14 +180,22 @@ class RealKind:
         return finished.stdout
 
 
+def assert_nothing_changes(stack: RealCluster) -> None:
+    """Fail unless another `make up` finds everything as it is declared."""
+    again = stack.run(f"make up STACK={stack.kind}")
+    counts = re.search(r"Resources:\n +(.*)\n\n", again.output)
+    assert counts is not None, again
+    assert re.fullmatch(r"\d+ unchanged", counts[1]), again
+
+
 @contextmanager
-def real_kind(root: Path) -> Iterator[RealKind]:
+def real_cluster(kind: str, root: Path) -> Iterator[RealCluster]:
     """Yield such a stack, not up yet; whatever happens, leave nothing of it behind."""
     scratch = Scratch.copy_of(root)
     network = scratch.directory / "network"
     network.touch()
     subprocess.run(["unshare", f"--net={network}", "ip", "link", "set", "lo", "up"], check=True)
-    stack = RealKind(scratch, network)
+    stack = RealCluster(kind, scratch, network)
     try:
         stack.set_up()
         stack.take_baseline()

@@ -1,0 +1,64 @@
+"""The real minikube on a podman of our own, two ranks on two nodes, and a node that was stopped.
+
+As in `test_real_kind.py` only set-up runs in a network that leads out of the machine.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.local.real_cluster import SMALL, RealCluster, assert_nothing_changes, real_cluster
+
+NOTHING = "Nothing of minikube is left: 0 minikube clusters, 0 processes, 0 files."
+ALONE = {**SMALL, "cpu": "1"}
+"""A job of which a node has room for one rank."""
+pytestmark = pytest.mark.long
+"""As long as the real kind's, and minikube is built besides."""
+
+
+@pytest.fixture(scope="module")
+def two_nodes(root: Path) -> Iterator[RealCluster]:
+    """A stack with two nodes, up, which has trained the small job."""
+    with real_cluster("minikube", root) as stack:
+        stack.declare(nodes=2, **ALONE)
+        stack.run("make up STACK=minikube")
+        yield stack
+
+
+def test_ranks_on_two_nodes_train_together_again_nothing_changes_and_smoke_passes(
+    two_nodes: RealCluster,
+) -> None:
+    result = two_nodes.result()
+    assert (result["state"], result["world_size"], result["backend"]) == ("Succeeded", 2, "gloo")
+    nodes = {pod["spec"]["nodeName"] for pod in two_nodes.pods().values()}
+    assert nodes == {two_nodes.name, f"{two_nodes.name}-m02"}
+    assert_nothing_changes(two_nodes)
+    smoke = two_nodes.run("make smoke STACK=minikube")
+    assert re.search(r"\d\d passed in", smoke.output), smoke
+    assert "failed" not in smoke.output, smoke
+
+
+def test_volumes_are_of_the_class_of_the_nodes_in_place_of_minikubes_addon(
+    two_nodes: RealCluster,
+) -> None:
+    form = "jsonpath={.items[*].metadata.name}:{.items[*].provisioner}"
+    classes = two_nodes.kubectl(f"get storageclasses --output {form}")
+    assert classes == "standard:rancher.io/local-path"
+
+
+def test_a_node_that_was_stopped_is_started_again(two_nodes: RealCluster) -> None:
+    before, node = two_nodes.pods(), f"{two_nodes.name}-m02"
+    two_nodes.podman(f"stop {node}")
+    healed = two_nodes.run("make up STACK=minikube")
+    assert f"heals nodes: {node}: Host is Stopped" in healed.text, str(healed)
+    ready = two_nodes.kubectl("get nodes --no-headers").splitlines()
+    assert [line.split()[1] for line in ready] == ["Ready"] * 2, ready
+    assert {name: pod["metadata"]["uid"] for name, pod in two_nodes.pods().items()} == {
+        name: pod["metadata"]["uid"] for name, pod in before.items()
+    }
+
+
+def test_down_leaves_nothing(two_nodes: RealCluster) -> None:
+    assert NOTHING in two_nodes.down().errors

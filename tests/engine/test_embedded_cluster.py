@@ -143,6 +143,7 @@ def test_a_node_may_not_act_as_another(cluster: TestCluster) -> None:
             f"--client-key={layout.key('kubelet-client')}",
             "create", "configmap", "taken", "--namespace=kube-system",
         ],
+        env=os.environ | {"KUBECONFIG": os.devnull},  # its user's own would be merged with these
         capture_output=True, text=True, timeout=30, check=False,
     )  # fmt: skip
     assert done.returncode != 0

@@ -109,7 +109,7 @@ def test_a_job_changed_by_hand_shows_in_the_preview_by_its_field(live_stack: Liv
         preview = live_stack.run(f"set -e\n{readme.block('The demos')}")
     finally:
         settings.write_text(before)
-    assert "--epochs" in preview.text or "args" in preview.text, preview
+    assert "trains again: epochs 1 → 2" in preview.text, preview
     assert "replace" in preview.text, preview
 
 

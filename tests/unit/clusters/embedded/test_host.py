@@ -37,6 +37,17 @@ def test_components_are_tracked_by_version_2_where_it_is_alone() -> None:
     assert (tree.point, tree.kind) == (Path("/sys/fs/cgroup"), "cgroup2")
 
 
+def test_a_tree_that_is_nowhere_mounted_is_found() -> None:
+    """Containerd asks for each that a process is in."""
+    groups = "5:net_cls,net_prio:/\n4:pids:/a:b\n3:perf_event:/\n2:name=systemd:/\n0::/here\n"
+    trees = [
+        isolation.Mount(Path("/a"), "cgroup", frozenset({"rw", "pids"})),
+        isolation.Mount(Path("/b"), "cgroup", frozenset({"rw", "name=systemd"})),
+        isolation.Mount(Path("/c"), "cgroup2", frozenset({"rw"})),
+    ]
+    assert isolation.abandoned(groups, trees) == ["net_cls,net_prio", "perf_event"]
+
+
 def test_a_machine_without_control_groups_is_told_what_to_do() -> None:
     with pytest.raises(RuntimeError, match="share the host's cgroups"):
         isolation.tracking(isolation.hierarchies(b"25 1 0:22 / /run rw - tmpfs tmpfs rw\n"))

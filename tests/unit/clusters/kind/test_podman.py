@@ -9,7 +9,6 @@ from clusters.cli_clusters.engine import Engine
 from clusters.kind import tool
 from core.paths import state_dir
 from images.build import kind_node
-from images.build.kind_node import KindNode
 
 _OTHERS = "-N NETAVARK-OTHER"
 _AFTER = """\
@@ -108,32 +107,6 @@ def test_what_was_there_before_stays(machine: Machine) -> None:
     podman.prepare()
     podman.restore()
     assert (machine.directory / "modules").exists()
-
-
-@pytest.mark.parametrize(
-    ("works", "reachable", "built", "needed"),
-    [
-        (True, True, False, ()),
-        (False, True, False, podman.TOOLS),
-        (True, False, False, KindNode.TOOLS),
-        (False, False, False, (*podman.TOOLS, *KindNode.TOOLS)),
-        # Otherwise a second set-up would forget what the cluster's nodes are made from.
-        (True, True, True, KindNode.TOOLS),
-    ],
-)
-def test_set_up_provides_what_this_machine_lacks(
-    works: bool,
-    reachable: bool,
-    built: bool,
-    needed: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    engine = Engine("docker")
-    monkeypatch.setattr(Engine, "problem", lambda _self: None if works else "it does not work")
-    monkeypatch.setattr(tool, "on_path", lambda: [engine])
-    monkeypatch.setattr(kind_node, "raised", lambda *_: None if reachable else "no answer")
-    monkeypatch.setattr(KindNode, "is_provided", lambda: built)
-    assert tool.more_tools() == needed
 
 
 def test_nothing_takes_the_place_of_an_engine_that_the_user_has_chosen(

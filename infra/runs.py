@@ -13,7 +13,7 @@ from clusters.cluster import Cluster
 from clusters.nodes import Capacity
 from core import manifests
 from core.context import NO_WAIT_VARIABLE
-from core.declare import declare, exists, once_ended
+from core.declare import declare, exists, if_any, once_ended
 from images.build.job import RequirementsSpec
 from images.resource import NotPrebuilt, TrainerImages
 from jobs import plan
@@ -205,10 +205,9 @@ def _data_cache(jobs: Sequence[TrainingJob], context: RunContext) -> Claim | Non
 
 def results(runs: Mapping[str, Run]) -> pulumi.Input[Mapping[str, Any]]:
     """Return the results of the jobs that ran, by name; of a failure without its logs."""
-    found = {name: run.result.apply(_short) for name, run in runs.items()}
-    if pulumi.runtime.is_dry_run():
-        return found  # Those that are known are shown beside those to come.
-
+    if pulumi.runtime.is_dry_run():  # Those that are known are shown beside those to come.
+        return {name: run.result.apply(_short) for name, run in runs.items()}
+    found = {name: if_any(run.result).apply(_short) for name, run in runs.items()}
     return Output.all(**found).apply(lambda known: only_known(known.items())) if found else {}
 
 
@@ -237,6 +236,6 @@ def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
             pulumi.log.warn(f"job {name} did not run: {reason}")
         return found
 
-    ended = {name: run.result for name, run in runs.items()}
+    ended = {name: if_any(run.result) for name, run in runs.items()}
     passed = {name: exists(run.gate) for name, run in runs.items()}
     return Output.all(results=ended, passed=passed).apply(reasons)

@@ -68,14 +68,9 @@ def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Outp
     return Output.all(value, ended()).apply(lambda both: str(both[0]))
 
 
-def if_any(result: Output[Any]) -> Output[Any]:
-    """Return an update's `result`, or None of a resource that failed or was skipped."""
-    return Output.from_input(result.future())
-
-
-def exists(resource: CustomResource) -> Output[bool]:
-    """Return whether a resource was created: one that failed gets no ID."""
-    return Output.from_input(_has_id(resource))
+def if_any(output: Output[Any]) -> Output[Any]:
+    """Return a resource's output, or None where an update failed to make or change it."""
+    return Output.from_input(output.future())
 
 
 def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Resource]]:

@@ -13,7 +13,7 @@ from clusters.cluster import Cluster
 from clusters.nodes import Capacity
 from core import manifests
 from core.context import NO_WAIT_VARIABLE
-from core.declare import declare, exists, if_any, once_ended
+from core.declare import declare, if_any, once_ended
 from images.build.job import RequirementsSpec
 from images.resource import NotPrebuilt, TrainerImages
 from jobs import plan
@@ -223,7 +223,7 @@ def _short(result: dict[str, Any] | None) -> dict[str, Any] | None:
 def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
     """Return why jobs did not run, by name, and warn: the engine skips them without a message."""
     jobs = [run.job for run in runs.values()]
-    if not any(map(plan.prerequisites, jobs)):
+    if pulumi.runtime.is_dry_run() or not any(map(plan.prerequisites, jobs)):
         return Output.from_input({})
 
     def reasons(known: Mapping[str, Any]) -> dict[str, str]:
@@ -231,11 +231,12 @@ def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
             name: None if result is None else str(result["state"])
             for name, result in known["results"].items()
         }
-        found = plan.not_run(jobs, states, known["passed"])
+        passed = {name: job is not None for name, job in known["gates"].items()}
+        found = plan.not_run(jobs, states, passed)
         for name, reason in found.items():
             pulumi.log.warn(f"job {name} did not run: {reason}")
         return found
 
     ended = {name: if_any(run.result) for name, run in runs.items()}
-    passed = {name: exists(run.gate) for name, run in runs.items()}
-    return Output.all(results=ended, passed=passed).apply(reasons)
+    gates = {name: if_any(run.gate.job) for name, run in runs.items()}
+    return Output.all(results=ended, gates=gates).apply(reasons)

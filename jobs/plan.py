@@ -23,18 +23,21 @@ def not_run(
 ) -> dict[str, str]:
     """Return why jobs did not run that were to follow others.
 
-    `states` has how each ended, None for one that did not run; `passed` whether it passed its gate.
+    `states` has how each ended, `passed` whether it passed its gate: this time, or, as the engine
+    has it of those that it skips, last time. None is one that never ran.
     """
-    found = {}
+    found = dict[str, str]()
+    ends = dict(states)
     words = {None: "did not run", "Succeeded": "missed what its gate asks for"}
-    for job in jobs:
+    for job in Schedule(jobs, None).ordered:
         blamed = [
-            f"{other}, which {words.get(states[other], f'ended {states[other]}')}"
+            f"{other}, which {words.get(ends[other], f'ended {ends[other]}')}"
             for other in prerequisites(job)
-            if states[other] is None or not passed[other]
+            if ends[other] is None or not passed[other]
         ]
-        if states[job.name] is None and blamed:
+        if blamed:
             found[job.name] = f"it needs {' and '.join(blamed)}"
+            ends[job.name] = None
     return found
 
 

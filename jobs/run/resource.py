@@ -86,6 +86,8 @@ class Claim(pulumi.CustomResource):
 class Gate(pulumi.CustomResource):
     """Fails an `up` whose run did not succeed, or not well enough; it has the job's name."""
 
+    job: Output[str]
+
     def __init__(self, job: TrainingJob, run: PyTorchJob) -> None:
         properties = {"job": job.name, **limits(job), "result": run.result}
         # An explicit dependency: the engine forgets whose result it is when it skips the run.

@@ -139,6 +139,15 @@ def test_an_order_is_one_of_all_jobs(place: list[int], pairs: set[tuple[int, int
             "bc",
             {"b": "it needs a, which ended Failed", "c": "it needs b, which did not run"},
         ),
+        # Nor those that have a result from before.
+        (
+            {"a": "Succeeded", "b": "Succeeded", "c": "Succeeded"},
+            "bc",
+            {
+                "b": "it needs a, which missed what its gate asks for",
+                "c": "it needs b, which did not run",
+            },
+        ),
         # It ran, and failed by itself: nobody waited for anything.
         ({"a": "Succeeded", "b": "Succeeded", "c": "TimedOut"}, "ab", {}),
     ],

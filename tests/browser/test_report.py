@@ -40,6 +40,10 @@ def show(tab: Tab, file: Path, html: str) -> dict[str, list[Any]]:
 
 
 def test_the_charts_have_the_numbers_of_the_run_and_nothing_is_fetched(file: Path) -> None:
+    """The report's charts have the run's numbers.
+
+    It loads nothing, and a browser finds no error in it.
+    """
     with opened() as tab:
         found = show(tab, file, made_page.usual())
         loss = {name: values for name, _, values in found["Loss of each rank"]}
@@ -81,6 +85,7 @@ def test_no_page_is_wider_than_its_window(width: int, file: Path) -> None:
 
 
 def test_what_a_program_prints_does_no_harm(file: Path) -> None:
+    """What programs print and users name does no harm in it."""
     harm = "</script><script>document.title='harmed'</script><img src=x onerror=\"alert('harm')\">"
     log = rank_log(0) + line(9, harm) + event(9, "metrics", 0, epoch=1, metrics={harm: 0.5})
     made([log, rank_log(1)], timeline=[made_page.entry(1, "warning", harm, harm)])
@@ -94,6 +99,7 @@ def test_what_a_program_prints_does_no_harm(file: Path) -> None:
 
 
 def test_a_single_point_of_a_single_epoch_has_a_mark(file: Path) -> None:
+    """It is right for one point and for a hundred ranks, on a phone and by keyboard."""
     made([rank_log(0, epochs=1, steps=1)])
     with opened() as tab:
         found = show(tab, file, page("dev", [made_page.job()]))

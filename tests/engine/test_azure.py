@@ -157,6 +157,10 @@ def scaled(stack: AzureStack, name: str = "gpu") -> list[int]:
 
 
 def test_from_nothing_to_a_job_that_succeeded(aks: AzureStack, cluster: TestCluster) -> None:
+    """`up` on `azure` goes from nothing to a job that succeeded, and destroy leaves nothing.
+
+    Azure is the tests' double, with a real cluster behind.
+    """
     assert node(cluster) == AS_IT_WAS
     aks.azure.late_roles.write_text("1")
     said = aks.bring_up()
@@ -195,6 +199,10 @@ def test_another_size_of_the_pool_changes_the_pool_and_no_cluster(aks: AzureStac
 
 
 def test_nodes_that_no_job_needs_are_given_back(aks: AzureStack, cluster: TestCluster) -> None:
+    """The GPU pool grows from nothing and shrinks again.
+
+    Another number of nodes replaces no cluster; refresh finds what was changed in the portal.
+    """
     # The autoscaler has gone on with any command that had the plugin running.
     if node(cluster) != AS_IT_WAS:
         [spot] = [each for each in pools(aks.azure) if each.is_spot]
@@ -214,6 +222,7 @@ def test_another_size_of_its_nodes_is_previewed_as_another_pool(aks: AzureStack)
 
 
 def test_a_preview_says_in_words_that_the_cluster_is_made_anew(aks: AzureStack) -> None:
+    """A preview says in words what makes a cluster on Azure anew."""
     aks.settings["network"] = {"pods": "10.9.0.0/16"}
     aks.configure()
     previewed = aks.preview()
@@ -239,6 +248,7 @@ def test_a_refresh_finds_what_was_changed_in_the_portal_and_the_next_up_changes_
 def test_a_job_goes_on_with_regular_nodes_when_azure_takes_its_spot_nodes_back(
     aks: AzureStack, cluster: TestCluster
 ) -> None:
+    """A training costs what the preview of its change says, within the stated error."""
     # With so many samples that it still trains when they are taken.
     aks.jobs[JOB] = {**aks.jobs[JOB], "args": ["--limit-train", "15000", "--limit-test", "500"]}
     began = time.time()
@@ -273,6 +283,7 @@ def test_destroy_leaves_nothing_in_azure_and_nothing_in_the_cluster(
 def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
     on_azure_local: AzureStack, cluster: TestCluster, arm: Arm
 ) -> None:
+    """`azure-stack` goes the same way."""
     stack = on_azure_local
     stack.azure.late_roles.write_text("1")
     stack.bring_up()
@@ -308,6 +319,10 @@ def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
 
 
 def test_a_production_stack_goes_the_documented_way_down(root: Path, tmp_path: Path) -> None:
+    """A production stack is taken down by the documented steps.
+
+    One with a lock that an older version protected too: the lock goes first.
+    """
     config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
     settings = own(config["slipway:cluster"]) | {"production": True}
     del settings["kind"]

@@ -67,6 +67,10 @@ def report(scratch: Scratch) -> dict[str, Any]:
 def test_it_reports_what_azure_answered_without_secrets_and_leaves_nothing(
     scratch: Scratch, programs: Path, cluster: TestCluster, tmp_path: Path
 ) -> None:
+    """`scripts/azure-acceptance` reports what Azure answers, with no secret in it.
+
+    It ends at its cost cap, and always takes the stack down.
+    """
     azure = make_store(tmp_path / "azure", cluster)
     kubeconfig = yaml.safe_load(azure.kubeconfig.read_text())
     azure.kubeconfig.write_text(yaml.safe_dump({**kubeconfig, "preferences": {"own": CANARY}}))

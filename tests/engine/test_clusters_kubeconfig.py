@@ -68,6 +68,10 @@ def names(cluster: TestCluster, *kind: str) -> set[str]:
 def test_with_the_listed_rights_a_stack_installs_the_operator_and_takes_it_away(
     cluster: TestCluster, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The documented rights are enough to install the operator on an existing cluster.
+
+    They are enough to use one that is there, too.
+    """
     before = names(cluster, "namespaces"), names(cluster, "clusterroles")
     account = Account(cluster, "installer")
     account.make("slipway-installer")

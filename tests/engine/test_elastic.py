@@ -95,6 +95,7 @@ def test_it_finishes_when_a_worker_is_lost(
     declared: dict[str, Any],
     undisturbed: dict[str, Any],
 ) -> None:
+    """An elastic job that loses a worker counts each sample once."""
     name = f"lossy-{secrets.token_hex(3)}"
     with module_stack.training(name, **declared) as up:
         await_true(lambda: _progress(jobs, name) >= LOST_AT)

@@ -62,6 +62,7 @@ def scaled_up(jobs: Jobs, job: str) -> None:
 def test_a_job_waits_for_a_node_that_is_being_made_says_so_and_runs_on_it(
     job_name: str, node: Node, job_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:
+    """A GPU job waits for a node that is being made, and capacity that isn't real is found out."""
     stack = on_gpus(job_stack, node.pool)
     declared = with_gpu(trainer, accuracy=0.5, device="cpu")
     with stack.training(job_name, **declared) as up:

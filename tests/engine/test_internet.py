@@ -213,6 +213,10 @@ def test_a_jobs_pod_reaches_the_internet_and_no_network_of_the_machine(machine: 
 
 
 def test_neither_the_node_nor_another_pod_reaches_it(machine: Machine) -> None:
+    """With `internet: true` a job's pod reaches public addresses and nothing else.
+
+    It is opened and closed in place, and nothing of it is left.
+    """
     assert not machine.reaches(machine.layout.node, PUBLIC)
     assert not machine.reaches(machine.pods[OTHER], PUBLIC)
 

@@ -79,6 +79,10 @@ def local(
 
 @pytest.mark.long
 def test_a_cluster_is_made_healed_given_an_image_and_removed(local: str, tmp_path: Path) -> None:
+    """Kind and minikube clusters live, where there is a container engine.
+
+    Elsewhere the real kind runs over a recorded docker.
+    """
     _, handler, key = KINDS[local]
     assert isinstance(handler, ToolHandler)
     own, given = Path.home() / ".kube" / "config", inputs(local)

@@ -52,6 +52,7 @@ def parts(file: Path, section: str) -> dict[str, Any]:
 
 
 def test_the_cluster_is_added_under_the_stacks_name_and_all_else_stays(file: Path) -> None:
+    """`make kubeconfig` adds a cluster to the person's own file, and what it prints undoes it."""
     assert merge("kind") == 0
     assert parts(file, "contexts").keys() == {"mine", "slipway-kind"}
     cluster = parts(file, "clusters")["slipway-kind"]["cluster"]

@@ -24,6 +24,7 @@ _STUB = "Azure is not asked: azure-native's plugin is not installed"
 def test_a_preview_shows_the_whole_stack_and_makes_nothing(
     stack: str, cluster: str, told: str, last: str, idle_stack: LiveStack
 ) -> None:
+    """Every stack is previewed with no account and no container engine, and nothing is made."""
     # So no container engine answers, where there is one, too.
     shown = idle_stack.run(f"{_NO_ENGINE} make preview STACK={stack}").text
     assert re.search(f" {cluster} .* create", shown), shown

@@ -63,6 +63,7 @@ def trained(module_stack: JobStack, section: Section) -> Mapping[str, Any]:
 def test_nothing_is_trained_after_up_and_refresh_though_a_job_was_cleaned_away(
     trained: Mapping[str, Any], section: Section, mark: str, module_stack: JobStack, jobs: Jobs
 ) -> None:
+    """After the TTL removed a job, `up` and `refresh` train nothing and keep its result."""
     gone = f"{mark}-gone"
     _end_of_life(jobs, gone)
     # Its pods go after it, by the garbage collector.
@@ -98,6 +99,7 @@ def test_another_learning_rate_script_or_label_is_told_in_words_by_preview_and_u
     module_stack: JobStack,
     jobs: Jobs,
 ) -> None:
+    """A learning rate or a script that changed trains again; the preview names the field."""
     demo, plain = f"{mark}-demo", f"{mark}-plain"
     script.write_text("print('two')\n")
     now = {
@@ -144,6 +146,7 @@ def _changed(before: Mapping[str, list[str]], jobs: Jobs) -> set[str]:
 def test_a_rerun_on_purpose_trains_one_job_alone_though_nothing_has_changed(
     trained: Mapping[str, Any], section: Section, mark: str, module_stack: JobStack, jobs: Jobs
 ) -> None:
+    """A rerun on purpose is one command, of one job alone."""
     plain, before = f"{mark}-plain", {name: jobs.uids(name) for name in section}
     urn = run_urns(module_stack.export())[plain]
     again = module_stack.run("up", "--replace", urn, **section)

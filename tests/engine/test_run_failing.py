@@ -33,6 +33,10 @@ def fallen(module_stack: JobStack, mark: str, trainer: str) -> Outcome:
 def test_up_fails_and_tells_the_story_of_each_run_that_did_not_succeed(
     fallen: Outcome, mark: str
 ) -> None:
+    """The end of the failing rank's log is shown, and no traceback of ours.
+
+    It includes that of the container before.
+    """
     assert fallen.code != 0
     said = fallen.text
     assert f"job {mark}-fails ended Failed: rank 1 ({mark}-fails-worker-0) exited with" in said
@@ -46,6 +50,7 @@ def test_up_fails_and_tells_the_story_of_each_run_that_did_not_succeed(
 
 @pytest.mark.usefixtures("fallen")
 def test_every_run_leaves_its_result_in_the_outputs(module_stack: JobStack, mark: str) -> None:
+    """Succeeded, Failed, TimedOut and CannotStart are different ends, which `pulumi up` names."""
     ends = {"fails": "Failed", "missing": "CannotStart", "refused": "CannotStart"}
     for name, end in {**ends, "tells": "Succeeded"}.items():
         assert module_stack.output(f"{mark}-{name}")["state"] == end
@@ -55,6 +60,7 @@ def test_every_run_leaves_its_result_in_the_outputs(module_stack: JobStack, mark
 
 
 def test_the_row_of_a_run_tells_what_it_does(fallen: Outcome, mark: str) -> None:
+    """A run's row tells state, epoch, loss, accuracy, samples/s and the time left."""
     row = [line for line in fallen.text.splitlines() if f"{mark}-tells" in line]
     assert any(re.search(r"epoch 1/2, loss 1\.0000, accuracy 0\.5000", line) for line in row), row
 
@@ -63,6 +69,7 @@ def test_the_row_of_a_run_tells_what_it_does(fallen: Outcome, mark: str) -> None
 def test_after_a_failure_a_plain_up_trains_again_and_says_why(
     module_stack: JobStack, mark: str, trainer: str
 ) -> None:
+    """After a failure, a plain `pulumi up` trains again."""
     assert "trains again:" not in module_stack.refresh().text
     fixed = module_stack.train(f"{mark}-fails", **python(trainer, SLEEPING, "0"))
     assert "trains again:" in fixed.text

@@ -10,6 +10,10 @@ from tests.engine.pytorchjob_stack import Jobs, JobStack
 def test_a_gate_that_was_missed_passes_once_it_is_lowered_and_nothing_is_trained(
     job_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:
+    """A gate missed by 0.01 fails the update and says by how much.
+
+    The result stays and is not trained again.
+    """
     mark = secrets.token_hex(4)
     missing, passing = f"own-{mark}-missing", f"own-{mark}-passing"
     declared = python(trainer, SUMMARY, '{"accuracy": 0.96}', "0", workers=0)

@@ -99,6 +99,10 @@ def unique() -> str:
 def test_ctrl_c_stops_waiting_and_leaves_the_job_to_the_next_up(
     pressed: dict[str, Resumed],
 ) -> None:
+    """Ctrl-C once stops waiting and leaves the job.
+
+    The next `up` takes the wait up again without a second job.
+    """
     left = pressed["left"]
     assert f"stopped waiting for PyTorchJob slipway-jobs/{left.job}, which continues" in left.said
     assert left.after == [left.before]
@@ -108,6 +112,7 @@ def test_ctrl_c_stops_waiting_and_leaves_the_job_to_the_next_up(
 def test_ctrl_c_deletes_the_job_of_who_wants_it_so_and_the_next_up_trains_anew(
     pressed: dict[str, Resumed],
 ) -> None:
+    """`onCancel: delete` removes the job."""
     deleted = pressed["deleted"]
     assert f"slipway-jobs/{deleted.job} and deleted it, as its `onCancel` says" in deleted.said
     (other,) = deleted.after
@@ -182,6 +187,7 @@ def stands_still(job: str) -> bool:
 def test_a_killed_cli_leaves_one_job_and_the_next_up_takes_the_wait_up_again(
     killed: Killed,
 ) -> None:
+    """A killed CLI is healed by the next `make up`: one job, no orphan."""
     assert killed.after == [killed.before]
     assert killed.result["state"] == "Succeeded"
     assert killed.result["restarts"] == 0
@@ -223,6 +229,7 @@ def test_make_up_after_ctrl_c_takes_the_wait_up_again_and_needs_no_help(
 def test_ctrl_c_while_the_stack_is_made_leaves_what_the_next_make_up_goes_on_from(
     spare_stack: LiveStack,
 ) -> None:
+    """Ctrl-C twice, or while the stack is being made, leaves nothing to repair."""
     train_with(spare_stack, seed=0)
     for place, times in (("Embedded dev", 2), ("Image slipway-trainer", 1), ("OperatorReady", 2)):
         code, _ = interrupt(spare_stack, rf"{place}.* creating", times)

@@ -275,6 +275,7 @@ def third(rounds: Rounds) -> Round:
 def test_of_jobs_beside_each_other_one_that_fails_neither_stops_nor_hides_the_others(
     many: Many, first: Round
 ) -> None:
+    """One failed job neither stops nor hides the others' results."""
     fails, beside, before = map(many.name, ("fails", "beside", "before"))
     assert first.outcome.code != 0
     assert f"job {fails} ended Failed" in first.said
@@ -289,6 +290,7 @@ def test_of_jobs_beside_each_other_one_that_fails_neither_stops_nor_hides_the_ot
 def test_a_job_starts_when_those_that_it_needs_have_ended_and_others_do_not_wait(
     many: Many, first: Round
 ) -> None:
+    """`dependsOn` orders jobs, and what depends on a failed one is not run."""
     assert first.times(many.name("before"))[1] <= first.times(many.name("after"))[0]
     assert first.times(many.name("beside"))[0] < first.times(many.name("before"))[1]
 
@@ -314,6 +316,7 @@ def test_jobs_whose_needed_one_failed_are_not_run_and_that_is_told_until_it_is_m
 def test_results_are_shown_after_an_up_that_failed(
     many: Many, trainer: str, first: Round, second: Round, third: Round
 ) -> None:
+    """`make results` prints every run's last result, also after a failed `up`."""
     fails, before = many.name("fails"), many.name("before")
     failed = results(first.state)
     assert f"job {fails} ended Failed: rank 0 ({fails}-master-0) exited with code 3" in failed
@@ -334,6 +337,7 @@ def row(table: str, job: str) -> list[str]:
 def test_a_job_that_waited_for_room_runs_although_the_one_before_it_did_not(
     make: Callable[[], Many], trainer: str
 ) -> None:
+    """Jobs run side by side as far as there is room."""
     little = make()
     (little.stack.directory / "__main__.py").write_text(_LITTLE_ROOM)
     a, b, c, d = map(little.name, "abcd")
@@ -407,6 +411,11 @@ def test_a_job_that_names_no_place_keeps_its_files_and_they_are_fetched_when_its
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A job without `outputs` keeps the files of its last run and of the last that succeeded.
+
+    `make fetch` copies them with the sha256 of its result, also when its pods are gone. Where they
+    are kept is no part of what is trained.
+    """
     name = many.name("keeps")
     left = first.outputs[name]["artifacts"]
     assert left["net.pt"]["url"].startswith(f"file:///opt/kept/outputs/{name}/{name}-")
@@ -446,6 +455,7 @@ def test_an_artifact_that_somebody_wrote_over_ends_the_run_with_the_reason(
 
 
 def test_what_one_job_trained_another_one_evaluates(many: Many, first: Round) -> None:
+    """A job takes another's artifact as its input."""
     told, found = (
         first.outputs[many.name("net")],
         first.outputs[many.name("evaluate")],

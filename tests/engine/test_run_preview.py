@@ -92,6 +92,7 @@ def test_a_preview_of_a_replacement_shows_everything_and_of_a_label_one_line(
 def test_a_preview_fails_with_the_servers_words_when_it_refuses_the_job(
     job_name: str, module_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:
+    """With a cluster it also asks the API server."""
     refused = _declared(trainer, labels=REFUSED)
     said = module_stack.refused("preview", **{job_name: refused})
     assert f"PyTorchJob slipway-jobs/{job_name} would be refused" in said
@@ -103,6 +104,7 @@ def test_a_preview_fails_with_the_servers_words_when_it_refuses_the_job(
 def test_an_update_keeps_a_success_when_what_would_replace_it_is_refused(
     job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:
+    """An update without a preview keeps a success that a refused run would replace."""
     job_stack.train(job_name, **_declared(trainer, workers=0))
     results, uids = _results(job_stack), jobs.uids(job_name)
     refused = _declared(trainer, workers=1, labels=REFUSED)
@@ -136,6 +138,7 @@ def no_cluster(spare_stack: LiveStack) -> LiveStack:
 
 
 def test_make_preview_shows_every_job_before_there_is_a_cluster(no_cluster: LiveStack) -> None:
+    """`make preview` without a cluster shows every job's needs."""
     said = no_cluster.run("make preview JOB=mnist-gloo").output
     assert "needs 4 pods with 1.6 cores, 3 GiB in total; ends after 24 h at most; not val" in said
     assert re.search(r"the cluster has 1 node with [\d.]+ cores, [\d.]+ GiB for jobs", said)

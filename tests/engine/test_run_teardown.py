@@ -51,6 +51,10 @@ def test_make_down_stops_runs_first_and_proves_that_nothing_is_left(
 def test_make_down_of_an_own_cluster_takes_what_a_finalizer_holds_with_it(
     spare_stack: LiveStack,
 ) -> None:
+    """It never hangs on a finalizer.
+
+    It ends, and says what is held by what and how to let it go.
+    """
     train_with(spare_stack, seed=0)
     spare_stack.up()
     in_jobs = "--namespace slipway-jobs"
@@ -75,6 +79,7 @@ def test_make_down_of_an_own_cluster_takes_what_a_finalizer_holds_with_it(
 def test_make_down_after_a_half_finished_up_leaves_nothing(
     stage: str, mortal_stack: LiveStack
 ) -> None:
+    """It ends by proving that nothing is left, also after a half-finished `up`."""
     without_cluster(mortal_stack)
     killed_while(mortal_stack, stage)
     down = mortal_stack.down()

@@ -123,6 +123,7 @@ def demos(
 def test_a_demo_reaches_its_accuracy_on_every_sample_of_every_epoch(
     demos: LiveStack, demo: str, settings: Mapping[str, dict[str, Any]]
 ) -> None:
+    """Every demo reaches its accuracy on every sample."""
     job, result = CATALOG[demo], demos.job(demo)
     assert result["state"] == "Succeeded", result
     minimum = settings[demo].get("minAccuracy", job.min_accuracy)
@@ -277,6 +278,7 @@ def _log(stack: LiveStack, pod: str) -> str:
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_script_finds_what_it_needs(own: LiveStack, rank: int) -> None:
+    """The packages of `requirements` are there in the pods, and torch is still the trainer's."""
     replica = "master-0" if rank == 0 else "worker-0"
     told = json.loads(_log(own, f"scripted-{replica}").splitlines()[0])
     run_id = own.job("scripted")["run_id"]
@@ -346,6 +348,7 @@ def test_a_secret_is_in_no_state(own: LiveStack) -> None:
 
 
 def test_a_build_runs_by_its_digest(own: LiveStack) -> None:
+    """The Dockerfile in docs/own-job.md works as it stands."""
     assert own.job("built")["state"] == "Succeeded"
     first, second = _log(own, "built-master-0").splitlines()
     assert first.startswith(f"built with einops 0.8.1 torch {TRAINER.torch}")
@@ -357,6 +360,10 @@ def test_a_build_runs_by_its_digest(own: LiveStack) -> None:
 
 
 def test_a_secret_of_the_configuration_is_in_its_kubernetes_secret_alone(own: LiveStack) -> None:
+    """One `up` brings a secret of the configuration into the pods.
+
+    It is nowhere but in its Kubernetes Secret, and goes with its job.
+    """
     coded = b64encode(_CANARY.encode()).decode()
     assert coded in own.kubectl("--namespace slipway-jobs get secret scripted-env --output json")
     assert _found(own, _CANARY, coded) == []
@@ -404,6 +411,7 @@ def _kept(stack: LiveStack) -> Iterator[Path]:
 
 
 def test_another_value_of_a_secret_changes_the_secret_and_trains_nothing(own: LiveStack) -> None:
+    """Another value of it trains nothing."""
     own.pulumi("config set --secret hfToken another-one-for-no-one")
     preview = own.pulumi("preview --json")
     assert "another-one" not in preview
@@ -422,6 +430,10 @@ def test_placeholders_are_filled_in(own: LiveStack, rank: int) -> None:
 def test_a_package_that_cannot_be_had_ends_up_before_the_job_is_submitted(
     own: LiveStack, declare: Declare
 ) -> None:
+    """A package that is missing, or has another hash or torch, ends `up` before the job starts.
+
+    The message has pip's reason and what to do.
+    """
     (own.scratch.checkout / "lacking.txt").write_text("slipway-has-no-such-package==1\n")
     lacking = {"script": "mine", "requirements": "lacking.txt", "cpu": "100m", "memory": "256Mi"}
     said = declare({"mnist-gloo": {}, "lacking": lacking}).text

@@ -95,6 +95,11 @@ def port_forwards(port: int) -> str:
 
 
 def test_the_run_is_there_with_the_loss_of_each_rank(tracked: LiveStack) -> None:
+    """With `slipway:tracking` each rank's loss is in MLflow's own page.
+
+    `make ui` opens it and Ctrl-C closes it. Turning it off leaves nothing of it and trains nothing
+    again.
+    """
     result = tracked.job("mnist-gloo")
     assert result["state"] == "Succeeded", result
     with ui(tracked, "JOB=mnist-gloo") as server:
@@ -139,6 +144,7 @@ def show_as_a_training(tab: Tab, address: str) -> None:
 def test_the_server_is_admitted_where_jobs_run_and_knows_other_names_for_attacks(
     tracked: LiveStack,
 ) -> None:
+    """Other sites' pages don't get at the server."""
     namespace = json.loads(tracked.kubectl("get namespace slipway-jobs --output json"))
     enforced = namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
     assert enforced == "restricted"

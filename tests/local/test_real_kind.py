@@ -40,6 +40,10 @@ def test_from_nothing_to_a_job_and_back(root: Path) -> None:
 
 
 def test_ranks_on_two_nodes_train_together_and_their_logs_are_read(two_nodes: RealCluster) -> None:
+    """Ranks on two nodes train together, and a stopped node is started again.
+
+    Another `make up` changes nothing, and `make smoke` passes.
+    """
     result = two_nodes.result()
     assert (result["state"], result["world_size"], result["backend"]) == ("Succeeded", 2, "gloo")
     nodes = {name: pod["spec"]["nodeName"] for name, pod in two_nodes.pods().items()}

@@ -30,6 +30,11 @@ def two_nodes(root: Path) -> Iterator[RealCluster]:
 def test_ranks_on_two_nodes_train_together_again_nothing_changes_and_smoke_passes(
     two_nodes: RealCluster,
 ) -> None:
+    """The real minikube on that podman, on nodes of an image that is built here.
+
+    Two ranks on two nodes, nothing changes, smoke passes, a stopped node is started, `make down`
+    leaves nothing.
+    """
     result = two_nodes.result()
     assert (result["state"], result["world_size"], result["backend"]) == ("Succeeded", 2, "gloo")
     nodes = {pod["spec"]["nodeName"] for pod in two_nodes.pods().values()}

@@ -140,6 +140,7 @@ def test_whatever_takes_tags_has_them(spot: Program) -> None:
 def test_every_input_is_one_that_the_sdk_knows(
     spot: Program, falling_back: Program, production: Program
 ) -> None:
+    """What is declared on Azure has no key that the SDK does not know."""
     declared = [each for program in (spot, falling_back, production) for each in azure(program)]
     assert {name for each in declared for name in untranslated(each.inputs)} == set()
     # It is found where it is.
@@ -208,6 +209,10 @@ def test_spot_nodes_say_what_becomes_of_them_and_what_they_may_cost(spot: Progra
 def test_regular_nodes_that_take_over_are_a_pool_of_their_own_that_is_grown_last(
     spot: Program, falling_back: Program
 ) -> None:
+    """A job goes on after its spot nodes were taken back.
+
+    It runs on regular nodes while Azure has no others; spot nodes are preferred.
+    """
     regular = falling_back.one(POOL, "azure-gpufallback").inputs
     assert (regular["scaleSetPriority"], regular["availabilityZones"]) == ("Regular", ["3"])
     assert (regular["minCount"], regular["maxCount"]) == (0, 1)
@@ -407,6 +412,7 @@ def test_administrators_are_those_that_are_named_and_nobody_else(spot: Program) 
 def test_a_stack_without_gpus_declares_its_system_pool_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A stack on AKS without GPUs is declared."""
     program = declared({**SPOT, "gpu": False}, tmp_path, monkeypatch, "mnist-gloo")
     assert program.of(POOL) == []
     assert system(program)["minCount"] == 1
@@ -416,6 +422,10 @@ def test_a_stack_without_gpus_declares_its_system_pool_alone(
 def test_without_any_named_the_caller_is_the_administrator_where_one_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Without `admins` the caller is the administrator.
+
+    An existing subnet that lacks what nodes need is refused before anything is created.
+    """
     nameless = {key: value for key, value in SPOT.items() if key != "admins"}
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     with pytest.raises(pulumi.RunError, match="the administrator by default: `az` is not install"):
@@ -540,6 +550,7 @@ def test_what_makes_the_cluster_anew_is_known_before_it_does(spot: Program) -> N
 def test_nodes_get_new_images_in_hours_that_are_known_and_no_other_kubernetes(
     spot: Program,
 ) -> None:
+    """AKS replaces node images in known hours only."""
     upgrades = spot.one(CLUSTER).inputs["autoUpgradeProfile"]
     assert upgrades == {"nodeOSUpgradeChannel": "NodeImage", "upgradeChannel": "none"}
     hours = spot.one("azure-native:containerservice:MaintenanceConfiguration").inputs

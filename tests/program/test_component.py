@@ -42,6 +42,10 @@ def component() -> Program:
 def test_its_manifests_are_those_of_this_repositorys_program(
     component: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A component declares what this repository's program does, in Python and YAML.
+
+    Secrets stay secret.
+    """
     file = tmp_path / "dev.yaml"
     config = {f"slipway:{key}": value for key, value in SETTINGS.items()}
     file.write_text(yaml.safe_dump({"config": config}))
@@ -92,6 +96,7 @@ def test_a_webhook_is_a_secret_of_each_run_and_knows_the_component_as_its_stack(
 
 
 def test_all_that_is_wrong_is_reported_at_once_by_the_inputs_that_it_is_in() -> None:
+    """All that is wrong is reported at once, by the inputs that it is in."""
     jobs = {
         "mine": {"script": "nowhere.py", "wrokers": 1},
         "other": {"script": "tests/policy/scripts/plain.py", "env": {"T": {"config": "token"}}},

@@ -51,6 +51,7 @@ def previewed(template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_preview_first_says_what_is_paid_for_and_nothing_where_nobody_is_paid(
     template: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A preview says what a stack asks for and what it costs."""
     previewed(template, monkeypatch)
     wanted = pools(template)
     costs = [text for text in said if text.startswith(FIRST)]
@@ -75,6 +76,7 @@ def test_the_azure_stack_of_this_repository_has_a_price_for_all_of_its_nodes(
 def test_a_preview_refuses_a_job_that_may_cost_more_than_its_max_cost(
     tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """`maxCost` fails a preview before anything is declared."""
     document = yaml.safe_load((STACKS[0].parent / "azure.yaml").read_text())
     document["config"]["slipway:jobs"] = {"mnist-nccl": {"timeout": 3600, "maxCost": 1}}
     own = tmp_path / "azure.yaml"

@@ -90,6 +90,7 @@ def test_a_script_is_a_config_map_that_is_there_before_its_run(program: Program)
 
 
 def test_jobs_that_say_cifar_run_an_image_of_their_own(declared: Declare, tmp_path: Path) -> None:
+    """CIFAR-10 is in the image of the jobs that say so, and of no other."""
     script, folder = tmp_path / "train.py", tmp_path / "built"
     script.write_text("from torchvision.datasets import CIFAR10\n")
     folder.mkdir()

@@ -62,6 +62,10 @@ def elsewhere(declaring: Declaring, monkeypatch: pytest.MonkeyPatch) -> Declarin
 def test_on_one_node_every_job_keeps_its_files_on_a_volume(
     declaring: Declaring, kind: dict[str, Any]
 ) -> None:
+    """Files are kept on one volume where all nodes for jobs can use it.
+
+    On AKS they are kept in the stack's account; elsewhere nowhere, with a message.
+    """
     program = declaring(kind)
     claim, job = program.one(CLAIM), program.one(JOB)
     assert claim.name == "slipway-kept"

@@ -43,6 +43,10 @@ def names(program: Program, type_: str) -> list[str]:
 def test_without_tracking_nothing_of_it_is_declared_or_built(
     tmp_path: Path, machine: pytest.MonkeyPatch
 ) -> None:
+    """Without `slipway:tracking` nothing is built and nothing declared.
+
+    Beside a server elsewhere nothing is installed.
+    """
     program = declared(tmp_path, machine)
     assert names(program, IMAGE) == ["slipway-trainer"]
     assert names(program, CLAIM) == ["slipway-kept"]
@@ -53,6 +57,10 @@ def test_without_tracking_nothing_of_it_is_declared_or_built(
 def test_the_server_is_ready_before_a_job_runs_which_is_told_where_it_is(
     tmp_path: Path, machine: pytest.MonkeyPatch
 ) -> None:
+    """Jobs start when the tracking server answers.
+
+    One that does not start ends `up` with what its pods show.
+    """
     program = declared(tmp_path, machine, {"kind": "mlflow"})
     job, ready = program.one(JOB), program.one(READY)
     assert names(program, IMAGE) == ["slipway-mlflow", "slipway-trainer"]
@@ -71,6 +79,7 @@ def test_the_server_is_ready_before_a_job_runs_which_is_told_where_it_is(
 def test_with_postgresql_its_password_is_made_once_and_is_a_secret(
     tmp_path: Path, machine: pytest.MonkeyPatch
 ) -> None:
+    """PostgreSQL's password is made once, and encrypted in the state."""
     program = declared(tmp_path, machine, {"kind": "mlflow", "database": "postgresql"})
     assert names(program, IMAGE) == ["slipway-mlflow", "slipway-postgres", "slipway-trainer"]
     password = program.one(SECRET, "mlflow-database")

@@ -12,6 +12,7 @@ _SUMMARY = '{"accuracy": 0.5}'
 def test_the_same_image_spec_and_data_train_nothing(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
+    """The same image, spec and data train nothing."""
     declared = python(trainer, SLEEPING, "0")
     runs.train(job_name, **declared)
     result, (uid,) = runs.output(job_name), jobs.uids(job_name)
@@ -83,6 +84,7 @@ def test_the_run_policy_priority_and_what_is_of_the_wait_change_in_place(
 def test_a_change_in_place_that_is_refused_is_told_in_plain_words(
     job_name: str, runs: Runs, trainer: str
 ) -> None:
+    """A PyTorchJob's immutable fields never surface as an error."""
     declared = python(trainer, SLEEPING, "0")
     runs.train(job_name, **declared)
     result = runs.output(job_name)
@@ -120,6 +122,7 @@ def test_a_job_whose_pods_were_cleaned_away_trains_nothing(
 def test_a_job_that_nobody_waited_for_gets_the_labels_that_were_asked_for_since(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
+    """A label, TTL or priority that changed is applied in place."""
     declared = python(trainer, SLEEPING, "8")
     with runs.training(job_name, **declared) as going:
         uid = jobs.await_running(job_name)

@@ -36,6 +36,10 @@ def found(jobs: Jobs, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_job_that_comes_back_finds_its_claim(jobs: Jobs, inputs: dict[str, Any]) -> None:
+    """The claim of a volume outlives its job, which finds it when it comes back.
+
+    Another stack's is not taken, and one that is not kept goes.
+    """
     first, again = Recorded("urn:first"), Recorded("urn:again")
     CLAIM.create(inputs, first)
     uid = found(jobs, inputs)["metadata"]["uid"]

@@ -45,6 +45,7 @@ TWICE, SECOND_TIME = _TWICE.format(ends_well=False), _TWICE.format(ends_well=Tru
 def test_the_first_rank_to_fail_ends_the_run_within_seconds(
     policy: str, job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
+    """Exit 3 on rank 1 is shown within seconds under both restart policies."""
     said = runs.train_in_vain(job_name, **python(trainer, FAILING, restartPolicy=policy))
     assert f"job {job_name} ended Failed: rank 1 ({job_name}-worker-0) exited with code 3" in said
     assert "rank 1 is about to fail" in said
@@ -64,6 +65,10 @@ def _running(pod: dict[str, Any]) -> bool:
 def test_an_image_that_does_not_exist_ends_the_run_at_once(
     job_name: str, runs: Runs, jobs: Jobs
 ) -> None:
+    """A run that cannot start ends within 10 s of Kubernetes knowing it.
+
+    No image, a command that is not there, refused pods, a webhook's refusal.
+    """
     missing = "localhost/there-is-no-such-image:1"
     said = runs.train_in_vain(job_name, **python(missing, SLEEPING, "0"))
     assert f"job {job_name} ended CannotStart" in said
@@ -95,6 +100,7 @@ def test_a_command_that_is_not_there_is_told_in_the_runtimes_words(
 def test_the_rank_that_took_the_others_along_is_named_and_not_those(
     job_name: str, runs: Runs, trainer: str
 ) -> None:
+    """The rank that failed first is named, and not those that followed."""
     said = runs.train_in_vain(job_name, **python(trainer, FOLLOWED, restartPolicy="Never"))
     assert f"job {job_name} ended Failed: rank 1 ({job_name}-worker-0) exited with code 3" in said
     failed = runs.output(job_name)["failure"]
@@ -154,6 +160,7 @@ def test_the_row_of_a_program_that_tells_no_events_shows_its_last_line(
 def test_a_rank_killed_for_memory_is_told_with_its_limit(
     job_name: str, runs: Runs, trainer: str
 ) -> None:
+    """A rank killed for memory is told with its limit."""
     said = runs.train_in_vain(job_name, **python(trainer, HUNGRY, memory="96Mi"))
     assert f"rank 1 ({job_name}-worker-0) was killed: out of memory" in said
     assert "its memory limit: 96Mi" in said
@@ -163,6 +170,7 @@ def test_a_rank_killed_for_memory_is_told_with_its_limit(
 def test_a_run_ends_at_its_timeout_and_nothing_of_it_goes_on(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
+    """A deadline ends the run and all of it."""
     said = runs.train_in_vain(job_name, **python(trainer, SLEEPING, "600", timeout=8))
     assert f"job {job_name} ended TimedOut: not done after 8 s" in said
     assert runs.output(job_name)["state"] == "TimedOut"
@@ -172,6 +180,11 @@ def test_a_run_ends_at_its_timeout_and_nothing_of_it_goes_on(
 def test_more_than_any_node_has_ends_the_run_at_once_with_the_numbers(
     job_name: str, runs: Runs, trainer: str
 ) -> None:
+    """What finds no room, or is over its quota, is shown in Kubernetes' own words.
+
+    It ends the run after `startTimeout`, or at once and with the numbers where no node or quota
+    could ever fit it.
+    """
     said = runs.train_in_vain(job_name, **python(trainer, SLEEPING, "0", cpu=999))
     assert f"job {job_name} ended CannotStart: there is never room" in said
     assert re.search(r"it asks for 999 cores, .*and no node has more than \d+ cores", said), said

@@ -57,6 +57,7 @@ def test_a_gate_that_was_missed_passes_once_it_is_lowered(
 def test_every_gate_judges_the_result_that_there_is(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
+    """`maxDuration` and `maxTimeToAccuracy` are judged like `minAccuracy`, all at once."""
     runs.train(job_name, **_declared(trainer, minAccuracy=0.9))
     result, uids = runs.output(job_name), jobs.uids(job_name)
 

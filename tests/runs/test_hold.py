@@ -68,6 +68,10 @@ def test_a_rank_that_failed_is_held_for_a_shell_until_its_time_is_over_or_the_ne
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
+    """A rank whose program failed stays for a shell, with its files and its environment.
+
+    The run has ended as without; its time, or the next run, ends that.
+    """
     job = declared(folder, _FAILS, env={"OWN": "declared"})
     with runs.training(job_name, **job, onFailure={"hold": _LONG}) as going:
         await_true(lambda: "with code 1: ValueError: a bad value, train.py:" in going.text)

@@ -35,6 +35,7 @@ def test_a_running_rank_shows_where_it_stands_and_takes_a_shell_beside_it(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
+    """A running rank shows where it stands, and takes a shell beside its program within 3 s."""
     declared: dict[str, Any] = python(trainer, _WAITS, env={"OWN": "declared"}, workers=1)
     with runs.training(job_name, **declared) as going:
         jobs.await_all_running(job_name, 2)

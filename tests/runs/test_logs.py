@@ -47,6 +47,7 @@ def talked(past: Runs, trainer: str) -> str:
 def test_the_lines_of_all_ranks_come_in_the_order_of_time_each_with_its_rank(
     talked: str, past: Runs, jobs: Jobs
 ) -> None:
+    """`make logs` follows any rank or all of them, prefixed and in order."""
     ranks = printed(jobs, talked)
     assert [len(lines) for lines in ranks] == [10, 10]
     assert kept(talked) == {0: ranks[0], 1: ranks[1]}
@@ -74,6 +75,7 @@ def test_logs_are_there_after_the_pods_have_gone(
     state_home: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Logs are there after the pods have gone, and after a kill of the CLI."""
     runs.train(job_name, **python(trainer, TALKING, "4", "0", workers=1))
     before = read(runs.export(), job_name)
     jobs.kubectl("delete", "pytorchjob", job_name, "--wait")
@@ -155,6 +157,7 @@ def test_logs_are_followed_while_the_run_goes_on_until_it_has_ended(
 def test_ctrl_c_ends_the_reading_quietly(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
+    """Who reads logs is told what there is, and leaves nothing behind."""
     declared = python(trainer, TALKING, WITHOUT_END, "0.2", workers=0)
     with runs.training(job_name, **declared) as going:
         jobs.await_running(job_name)
@@ -177,6 +180,7 @@ def test_what_a_program_said_before_its_restart_comes_first(
     state_home: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Logs are those of the latest run, whatever happens to its containers or to the disk."""
     restarts = {"workers": 0, "restartPolicy": "OnFailure", "backoffLimit": 3}
     program = python(trainer, TALKING, WITHOUT_END, "0.2", "0", **restarts)
     before = [f"[rank 0] 0 {verb} {number}" for number in range(3) for verb in ("says", "errs")]

@@ -51,6 +51,7 @@ def test_a_program_that_ends_at_once_runs_on_every_rank(
 def test_numbers_that_a_termination_message_cannot_hold_arrive_whole_and_are_judged(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
+    """A result that 4 KB can't hold arrives whole."""
     bounds = {"val_loss": {"max": 0.01}, "perplexity": {"max": 13}}
     attempt = runs.train(job_name, **python(trainer, _MANY_EPOCHS, workers=0, require=bounds))
     result = runs.output(job_name)

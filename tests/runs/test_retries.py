@@ -24,6 +24,10 @@ _PRIORITIES = {_VICTIM: -20, _INTRUDER: -10}
 def test_a_job_whose_pod_was_evicted_is_submitted_anew_and_the_attempt_is_kept(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
+    """A job that the cluster disrupted is resubmitted.
+
+    Every attempt is kept, also across a kill of the CLI.
+    """
     with runs.training(job_name, **python(trainer, SLEEPING, "20", retries=2)) as going:
         jobs.await_all_running(job_name, pods=2)
         (first,) = jobs.uids(job_name)
@@ -59,6 +63,7 @@ def test_without_retries_an_evicted_job_fails_and_says_what_happened(
 def test_what_the_program_did_wrong_is_not_tried_again(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
+    """What the program did wrong, running out of memory included, is not tried again."""
     declared = python(trainer, HUNGRY, memory="96Mi", retries=2)
     said = runs.train_in_vain(job_name, **declared)
     assert "Submitting it again" not in said
@@ -81,6 +86,10 @@ def kept_volume(jobs: Jobs) -> Iterator[None]:
 def test_a_job_that_fails_resumes_in_a_retry_and_in_the_next_up(
     job_name: str, runs: Runs, trainer: str
 ) -> None:
+    """A job that failed by itself is tried again where `retryOn` says so.
+
+    Each attempt and the next `up` resume from its checkpoint.
+    """
     command = ["python3", "-m", "slipway_trainer.launch", "--", "-c", RESUMING]
     declared = python(trainer, "", workers=0, memory="640Mi") | {"command": command, "args": []}
     declared |= {"retries": 1, "retryOn": ["ownFailure"], "checkpoint": {"every": "1 step"}}

@@ -11,6 +11,11 @@ from tests.runs.runner import Runs
 def test_a_run_that_is_suspended_with_kubectl_goes_on_after_it(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
+    """A run that a user or Kueue suspends goes on after it, and its pause counts for nothing.
+
+    No change in place resumes it.
+    """
+
     def suspend(value: bool) -> None:  # as `runPolicy` has it
         patch = json.dumps({"spec": {"runPolicy": {"suspend": value}}})
         jobs.kubectl("patch", "pytorchjob", job_name, "--type=merge", f"--patch={patch}")

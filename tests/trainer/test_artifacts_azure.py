@@ -123,6 +123,10 @@ class Python:
 
 
 def test_what_arrives_in_blob_storage_is_what_was_sent(storage: Storage, tmp_path: Path) -> None:
+    """Files sent to abfs://, s3:// and gs:// URLs arrive unchanged.
+
+    A URL that does not exist fails the job with the reason.
+    """
     python = Python(tmp_path, storage.connection_string)
     assert python.train() == 0, python.message
     read = json.loads(python.run("-c", _READ, "results/jobs/run-1").stdout)

@@ -187,6 +187,10 @@ def test_of_a_jobs_runs_the_last_and_the_last_that_succeeded_stay_and_can_be_rea
 
 
 def test_checkpoints_are_there_for_the_next_attempt_and_go_when_all_is_done(store: Store) -> None:
+    """Checkpoints in a store are there for the next attempt, wherever its pods are.
+
+    They go when all is done. A store that can't be read starts nothing over.
+    """
     place = f"checkpoints/{store.url[:2]}/{'a' * 16}"
     checkpoints = {"SLIPWAY_CHECKPOINT_URL": f"{store.url}/{place}"}
     found = []

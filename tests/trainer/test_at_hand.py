@@ -36,6 +36,10 @@ def test_a_loader_finds_its_data_below_any_root(found: Any, root: str) -> None:
 
 
 def test_several_ranks_of_one_node_may_look_at_once(found: Any) -> None:
+    """Torchvision's own loaders find the image's data below any root, also a read-only one.
+
+    Several ranks may do so at once. No file that is there changes.
+    """
     assert found["racing"] == [0] * 8
 
 

@@ -76,6 +76,10 @@ def _killed(image: Opened, directory: Path, *ranks: Rank) -> list[Ended]:
 def test_a_killed_training_resumes_bit_for_bit(
     image: Opened, tmp_path: Path, demo: Rank, size: int
 ) -> None:
+    """A training that was killed or stopped resumes bit for bit on as many ranks.
+
+    On others it resumes within a tolerance.
+    """
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"
     straight.mkdir()
     stopped.mkdir()

@@ -77,6 +77,11 @@ def told(image: Opened, program: str) -> dict[str, Any]:
 
 
 def test_ranks_meet_over_nccl_each_with_its_gpu_and_calculate_with_bf16(image: Opened) -> None:
+    """On a GPU.
+
+    Nccl with its device, bf16, torch's buckets, counts read once, times of the GPU's events (under
+    a fake one).
+    """
     assert told(image, _JOINS) == {
         "set": "cuda:1",
         "backend": "nccl",

@@ -85,6 +85,10 @@ def test_one_of_three_is_enough(image: Opened, tmp_path: Path) -> None:
 
 
 def test_all_of_them_lost_at_once_cost_at_most_one_interval(image: Opened, tmp_path: Path) -> None:
+    """An elastic job that loses all workers at once loses at most one interval.
+
+    Each sample counts once.
+    """
     blows = [Blow(worker, _AT_40_PERCENT, replace=0.5) for worker in range(3)]
     kept = {"SLIPWAY_CHECKPOINT_DIR": "/out/checkpoints", "SLIPWAY_CHECKPOINT_EVERY": "5 steps"}
     outcome = run(image, tmp_path, Job((*MNIST, *_DATA, *_BRIEF), blows, env=kept))

@@ -16,6 +16,11 @@ _MOST_GIB = 12
 def test_a_replacement_gets_a_model_of_1_gib(
     image: Opened, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """An elastic model of 1 GiB re-forms.
+
+    A replacement gets its weights, equal on both workers, within 12 GiB of memory (`make
+    test-long`).
+    """
     env = {"MIB": "1024", "STEPS": str(_STEPS)}
     program = ("/out/scripts/elastic_large.py",)
     job = Job(program, [Blow(1, _AFTER_STEP, replace=0)], workers=2, nodes="2:2", env=env)

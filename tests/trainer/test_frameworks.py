@@ -106,6 +106,7 @@ def test_each_pod_is_a_rank_of_its_own(
 def test_the_readmes_two_lines_make_a_plain_lightning_script_a_job(
     image: Opened, tmp_path: Path, packages: Path
 ) -> None:
+    """README's two lines make a plain Lightning script a job with numbers and a kept model."""
     text = (_SCRIPTS / "lightning_plain.py").read_text()
     [taken], [imported, trainer] = readme.difference()
     assert text.count(f"{taken}\n") == 1
@@ -143,6 +144,10 @@ def test_an_example_trains_and_its_numbers_are_the_result(
     logged: dict[str, str],
     least: float,
 ) -> None:
+    """What they log is the result, with its history, by an adapter each.
+
+    The examples are whole jobs.
+    """
     printed, (first, second) = _run(
         image, tmp_path, packages, *_LAUNCHER, f"/examples/{example}/train.py", *arguments
     )

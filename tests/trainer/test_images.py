@@ -78,6 +78,7 @@ def two(image: Opened, data: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_each_picture_is_trained_on_once_an_epoch_also_a_last_one_alone(two: list[Ended]) -> None:
+    """A ResNet trains on each picture of a folder once an epoch."""
     assert [rank.code for rank in two] == [0, 0], two[0].errors
     assert [rank.message["samples_seen"] for rank in two] == [2 * 17, 2 * 16]
     assert len({rank.message["accuracy"] for rank in two}) == 1
@@ -126,6 +127,10 @@ def sharded(seen: Path) -> None:
 def test_tar_shards_are_trained_on_as_the_same_pictures_in_folders(
     image: Opened, data: Path, two: list[Ended], tmp_path: Path
 ) -> None:
+    """Tar shards are trained on as the same pictures in folders.
+
+    What can't be read from them is refused.
+    """
     shutil.copytree(data, tmp_path / "seen")
     sharded(tmp_path / "seen")
     again = trained(image, tmp_path / "again", tmp_path / "seen", "--workers", "2")

@@ -89,6 +89,7 @@ dist.destroy_process_group()
 def test_ranks_train_together_and_their_first_step_comes_within_ten_seconds(
     local: Local, tmp_path: Path
 ) -> None:
+    """Published programs pass their gates in a Python with torch; the first step comes in 10 s."""
     (tmp_path / "ddp.py").write_text(_DDP)
     for processes in (1, 2):
         begun = time.time()

@@ -118,6 +118,7 @@ def test_the_true_name_of_the_pictures_is_in_its_log_and_its_result(
 def test_a_program_that_calls_them_cifar10_is_corrected(
     image: Opened, tmp_path: Path, way: str
 ) -> None:
+    """What stands in for CIFAR-10 never passes for it."""
     about = json.loads(image.run("cat", "/data/cifar10/DATASET"))
     tmp_path.chmod(0o777)
     (tmp_path / "message").touch()

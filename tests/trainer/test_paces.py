@@ -27,6 +27,7 @@ for pid in $pids; do wait $pid; done
 def test_the_rank_that_the_others_wait_for_is_named_with_where_its_time_goes(
     image: Opened, tmp_path: Path, slow: int, place: str
 ) -> None:
+    """The rank that the others wait for is named with where its time goes, and no other."""
     tmp_path.chmod(0o777)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

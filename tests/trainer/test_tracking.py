@@ -138,6 +138,11 @@ def _ended(directory: Path, name: str, end: dict[str, Any]) -> Pod:
 
 
 def test_all_ranks_losses_arrive(ran: Ran) -> None:
+    """A tracked run has every rank's losses by the step of the complete run.
+
+    It has parameters, tags, data set with sha256, and files, also when the server comes up after
+    the job.
+    """
     history = ran.runs["run-mnist"]["history"]
     for pod in ("mnist-0", "mnist-1"):
         assert ran.pods[pod].code == 0, ran.pods[pod].errors
@@ -191,6 +196,10 @@ def test_the_programs_files_arrive_and_its_message_names_the_page(ran: Ran) -> N
 def test_a_demo_leaves_a_page_with_its_confusion_matrix_and_pictures_wrong_ones_first(
     ran: Ran,
 ) -> None:
+    """A demo's last validation leaves a confusion matrix of the complete test set.
+
+    It leaves pictures, too, wrong ones first.
+    """
     page = (ran.directory / "mnist-0.outputs/predictions.html").read_text()
     matrix, samples = (
         [re.findall(r"<td[^>]*>([^<]*)", row) for row in table.split("<tr>")[2:]]
@@ -228,6 +237,10 @@ def test_what_a_script_logs_arrives_though_the_server_came_up_later(ran: Ran) ->
 def test_a_server_that_does_not_answer_costs_ten_seconds_and_what_is_lost_is_named(
     ran: Ran, name: str
 ) -> None:
+    """Tracking never fails a job, nor delays it by more than ten seconds, two when it is stopped.
+
+    What did not arrive is counted; without it there is no process and no file.
+    """
     pod = ran.pods[name]
     assert pod.code == 0, pod.errors
     [warning] = pod.of("warning")
@@ -239,6 +252,7 @@ def test_a_server_that_does_not_answer_costs_ten_seconds_and_what_is_lost_is_nam
 
 
 def test_wandb_and_tensorboard_are_written_with_their_own_packages(ran: Ran) -> None:
+    """Weights & Biases and TensorBoard are written by their own packages."""
     for name in ("wandb", "tensorboard"):
         assert ran.pods[name].code == 0, ran.pods[name].errors
         assert ran.pods[name].of("warning") == []

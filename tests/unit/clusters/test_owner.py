@@ -27,6 +27,7 @@ def torn(directory: Path, content: bytes) -> Path:
 def test_a_note_that_a_crash_has_torn_blocks_nothing_and_is_repaired(
     state: Path, content: bytes
 ) -> None:
+    """A torn note of whose a cluster is blocks nothing."""
     directory = torn(state / "clusters" / "dev", content)
     owner.require(directory, "slipway/dev")
     owner.claim(directory, "slipway/dev")

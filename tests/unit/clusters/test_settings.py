@@ -99,6 +99,7 @@ def test_the_least_is_no_more_than_has_to_be_said(kind: str) -> None:
 def test_wrong_settings_are_told_all_at_once_with_key_value_and_what_is_allowed(
     kind: str, case: dict[str, Any]
 ) -> None:
+    """Wrong settings of every kind are told all at once with key, value and what is allowed."""
     assert case.keys() <= {"of", "change", "without", "says"}
     base = good(kind)[case.get("of", "least")]
     left = {key: value for key, value in base.items() if key not in case.get("without", ())}

@@ -17,6 +17,7 @@ TYPES = {**SCHEMA["types"], "inputs": {"properties": COMPONENT["inputProperties"
 
 
 def test_the_schema_is_current() -> None:
+    """The schema and the SDK are current."""
     message = "run .venv-test/bin/python -m tests.docs.package"
     assert SCHEMA_FILE.read_text() == package.schema(), message
 

@@ -299,6 +299,7 @@ def test_a_secret_that_no_job_names_is_left_alone() -> None:
 def test_what_is_no_secret_of_the_configuration_is_told_with_the_command(
     name: str, others: dict[str, str], words: list[str]
 ) -> None:
+    """A key that is missing or not encrypted is refused with the command to type."""
     found = problems(configured(jobs=_with_secret(name), **others))
     assert [*found] == ["slipway:jobs.mnist-gloo.env.TOKEN.config"]
     (text,) = found.values()

@@ -43,6 +43,10 @@ _ONCE = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCh
 
 @given(st.lists(LINES, max_size=6))
 def test_any_line_is_a_line_of_a_runs_log(lines: list[str]) -> None:
+    """Any line that a program prints is a line of its log.
+
+    Any message leaves a result that a state can hold, which names what it lacks.
+    """
     progress = Progress(2)
     for each in lines:
         progress.see(each)
@@ -105,6 +109,7 @@ def test_what_a_result_cannot_hold_is_left_out_and_named() -> None:
 def test_logs_with_any_lines_are_read_by_whatever_reads_logs(
     logs: list[str], happened: list[str]
 ) -> None:
+    """Stored logs, timelines and records that can't be read end no command."""
     run = archive.of_job("dev", "mine").run(RUN)
     run = run if run.logs() else made([rank_log(0)])
     encoded = "".join(line(number, each) for number, each in enumerate(logs))

@@ -99,6 +99,8 @@ def test_a_state_directory_that_takes_nothing_is_one_sentence_in_every_command(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """A full or read-only state directory is one sentence with its path, in every command."""
+
     def closed(path: Path, *_: object, **__: object) -> None:
         raise OSError(reason, os.strerror(reason), str(path))
 

@@ -128,6 +128,7 @@ def test_an_update_with_ones_own_values_and_both_programs_goes_on(
 def test_an_update_refuses_who_is_not_logged_in_to_the_subscription(
     stack: str, root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Who is not logged in, or to another tenant, is refused before anything is created."""
     monkeypatch.setenv("PATH", f"{bare}:/usr/bin:/bin")
     recorded_az.install(bare, {})
     install("kubelogin", bare)

@@ -68,6 +68,10 @@ def operation(arm: Arm) -> list[str]:
 def test_the_operation_is_looked_at_until_it_lists_the_kubeconfig(
     arm: Arm, header: str, polls: int
 ) -> None:
+    """Each surprise of Azure is one of its double.
+
+    A 202 before an answer, pools in another order, roles that are late, reserved names.
+    """
     arm.header, arm.polls = header, polls
     assert listed()["clusters"][0]["cluster"] == {"server": "https://10.0.0.1"}
     assert operation(arm) == [START, *[LOOK] * (polls + 1)]

@@ -72,6 +72,7 @@ def test_a_second_run_changes_nothing(layout: Layout) -> None:
 def test_a_certificate_of_a_clock_that_ran_ahead_is_renewed(
     layout: Layout, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    """Certificates of a clock that ran ahead and keys of others are renewed."""
     with monkeypatch.context() as patch:
         patch.setattr(pki, "CLOCK_SKEW", timedelta(days=-1))
         layout.certificate(name).unlink()

@@ -209,6 +209,8 @@ class _Meeting(Provider):
 
 
 def test_two_components_of_a_program_train_side_by_side_each_with_its_own_settings() -> None:
+    """Two components train side by side."""
+
     async def constructed() -> list[str]:
         async with served(_Meeting()) as calls:
             requests = [

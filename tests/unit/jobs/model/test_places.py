@@ -140,6 +140,7 @@ def test_without_a_server_and_facts_which_may_not_be_known_yet_the_rest_is_told(
 def test_where_files_are_kept_and_runs_tracked_is_no_part_of_what_is_trained(
     others: dict[str, Any],
 ) -> None:
+    """Where a run is tracked is no part of what it trains."""
     assert pods(submission(**others)) != pods(submission())
     assert submission(**others).digest() == submission().digest()
 

@@ -65,6 +65,10 @@ _TORCHS = _FRAME.format("/usr/lib/python3/dist-packages/torch/distributed/distri
 def test_where_an_error_was_raised_says_whether_it_is_a_peers(
     message: object, origin: Origin
 ) -> None:
+    """An error of a tracker or a database is no peer's, whatever its words.
+
+    Its type and where it was raised say so.
+    """
     assert failure(0, message=message).origin is origin
 
 

@@ -320,6 +320,11 @@ def test_ranks_have_their_usual_time_to_start_once_their_login_is_no_longer_refu
     ],
 )
 def test_a_name_that_does_not_exist_ends_a_run_at_once_beside_a_refused_login(message: str) -> None:
+    """A pull that Azure's registry refuses while the nodes' role is new is waited for.
+
+    That takes at most 15 minutes, in the operator and in runs. A name that does not exist is not
+    waited for.
+    """
     missing = pod(1, state=waiting("ErrImagePull", message), phase="Pending")
     end = end_of(tracker(refused(0), missing), 1, DECLARED)
     assert end is not None
@@ -460,6 +465,7 @@ def test_a_job_that_is_removed_once_it_has_failed_names_its_cause() -> None:
 
 
 def test_ranks_that_all_exited_with_0_succeeded_though_the_job_went_before_its_condition() -> None:
+    """A job that its TTL or a user removes as it succeeds has succeeded."""
     tracked = tracker(done(0), done(1), of=job("Running"))
     tracked.see_jobs([])
     end = end_of(tracked, 1, DECLARED)
@@ -489,6 +495,10 @@ def test_ranks_that_are_done_have_succeeded_though_another_container_of_their_po
 
 
 def test_a_rank_that_failed_for_good_beside_another_container_has_failed() -> None:
+    """Ranks that are done end the run though another container of their pods stays.
+
+    Those are read, and then stopped.
+    """
     failed = beside(pod(1, state=ended(3), restart_policy="Never"))
     tracked = tracker(pod(0, state=RUNNING), failed, of=job("Running"))
     assert end_of(tracked, 100, DECLARED) is None
@@ -665,6 +675,7 @@ def test_an_elastic_job_ends_when_a_restart_fails_as_before_ahead_of_the_first_s
 def test_an_elastic_job_goes_on_after_failures_that_a_restart_may_cure(
     tracked: RunState, why: str
 ) -> None:
+    """An elastic job whose workers fail alike at each start ends before its restarts are spent."""
     assert end_of(tracked, 100, DECLARED) is None, why
 
 

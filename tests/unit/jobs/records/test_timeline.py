@@ -48,6 +48,7 @@ def test_a_condition_keeps_the_time_at_which_it_began_to_hold(file: Path) -> Non
 
 
 def test_a_failure_a_restart_and_the_end_are_in_the_order_of_time(file: Path) -> None:
+    """Conditions, restarts, failures and events are kept with their times, each once."""
     seen, written = run(), Timeline(file)
     seen.see_pods([pod(0, state=RUNNING), pod(1, state=RUNNING)])
     written.add(entries_of_run(seen))

@@ -162,6 +162,7 @@ RESUMED = replace(MNIST, checkpoint=Checkpoint())
 def test_it_says_whether_a_job_with_checkpoints_resumes(
     state: str, job: TrainingJob, image: object, words: str
 ) -> None:
+    """A preview says whether a job resumes or begins anew, by what a checkpoint belongs to."""
     before = {**inputs(RESUMED), "result": {"state": state, "reason": "why"}}
     now = inputs(job, image)
     changes = alters_result(compare(before, now), before, now)

@@ -183,6 +183,7 @@ _NO_NUMBERS = [float("nan"), float("inf"), -float("inf")]
 def test_a_figure_that_is_no_finite_number_misses_each_of_its_limits(
     value: float, limits: dict[str, Any], count: int
 ) -> None:
+    """A figure that is no finite number misses each of its limits, in words."""
     figures = {"accuracy": value, "time_to_accuracy_seconds": value, "metrics": {"val_loss": value}}
     said = refusal({**RESULT, **figures}, **limits)
     assert said.count("which is no finite number and misses its `") == count

@@ -62,6 +62,7 @@ def test_numbers_files_and_arguments_are_a_pods(
 def test_a_limit_that_is_missed_fails_the_command_and_says_by_how_much(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Gates judge its result."""
     code, result = run("hello", require={"val_loss": {"max": 0.2}}, minAccuracy=0.95)
     assert code == 1
     assert result["state"] == "Succeeded"
@@ -86,6 +87,10 @@ def test_ranks_meet_at_the_masters_address_and_know_their_hosts(run: Run) -> Non
 def test_the_exception_and_the_line_that_ended_a_run_are_named_and_the_others_end(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The rank that failed first is named with its exception and line, and the others end.
+
+    A timeout shows where they stood.
+    """
     begun = time.monotonic()
     code, result = run("fails")
     assert code == 1
@@ -174,6 +179,7 @@ def _content(file: Path) -> bytes:
 
 
 def test_what_needs_a_cluster_is_refused_all_at_once(run: Run) -> None:
+    """What needs a cluster is refused, all at once."""
     token = {"TOKEN": {"config": "hfToken"}}
     with pytest.raises(CommandError) as caught:
         run("hello", elastic={"minReplicas": 1}, env=token)

@@ -135,6 +135,10 @@ def test_what_is_no_file_alone_is_named_as_well(
     )
 )
 def test_a_file_of_any_name_arrives_or_is_left_out(tmp_path: Path, names: list[bytes]) -> None:
+    """Files of any name are copied or named by a warning.
+
+    Links to folders, FIFOs and sockets are never opened.
+    """
     with TemporaryDirectory(dir=tmp_path) as directory:
         for name in names:
             Path(directory, os.fsdecode(name)).write_bytes(name)

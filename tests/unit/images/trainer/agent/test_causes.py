@@ -175,6 +175,11 @@ _CAUSES = {
 def test_the_exception_and_the_users_line_are_known_whatever_wraps_or_follows_it(
     program: Program, cause: str
 ) -> None:
+    """A rank's error and the user's line are named, whatever wraps, follows or hides them.
+
+    A hook of the program's own, threads, destructors, a message of several lines, a DataLoader's
+    worker, `mp.spawn`, torchrun, Hydra, `sys.exit("text")`.
+    """
     text, line = _CAUSES[cause]
     done = program.run(text)
     assert done.returncode != 0

@@ -45,6 +45,7 @@ def nothing_but_locks(wanted: Data) -> bool:
 def test_an_archive_is_unpacked_once_and_then_nothing_is_fetched(
     tmp_path: Path, pack: Callable[[Path], None]
 ) -> None:
+    """A job's data are fetched once into a cache, checked by sha256 and unpacked safely."""
     packed = tmp_path / "pictures"
     pack(packed)
     known = wanted(packed)

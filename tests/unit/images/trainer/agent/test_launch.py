@@ -104,6 +104,7 @@ open(os.environ['SLIPWAY_OUTPUT_DIR'] + '/metrics.json', 'w').write('{}')
 def test_the_numbers_in_a_scripts_metrics_json_are_in_its_message(
     launched: Launched, copying: bool
 ) -> None:
+    """The numbers in a script's `metrics.json` are in its result."""
     if copying:
         launched.copying()
     numbers = '{"val_loss": 0.31, "accuracy": 1, "note": "x", "bad": NaN}'
@@ -560,6 +561,10 @@ def test_a_program_that_ended_well_leaves_no_checkpoint_to_go_on_from(
 def test_files_are_copied_while_the_program_runs_and_listed_when_it_has_ended(
     launched: Launched,
 ) -> None:
+    """With `outputsEvery` files are copied while the job runs, and of one that is lost they stay.
+
+    The interval is no part of what is trained.
+    """
     launched.copying().environment["SLIPWAY_OUTPUTS_EVERY"] = "0.1"
     process = launched.start(
         "import os, pathlib, time\n"

@@ -170,6 +170,10 @@ def launched(
 def test_print_logging_and_a_progress_bar_are_in_the_message_and_events_of_a_script(
     tmp_path: Path,
 ) -> None:
+    """Printed numbers, by print, logging or a progress bar, are reported as by `slipway.log`.
+
+    A pattern that never ends harms nothing.
+    """
     spool = tmp_path / "events"
     spool.touch()
     message, log = launched(tmp_path, _TRAINS, _METRICS, SLIPWAY_EVENTS=str(spool))

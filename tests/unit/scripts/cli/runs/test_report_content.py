@@ -59,6 +59,7 @@ def test_changes_that_were_not_committed_are_mentioned() -> None:
 
 
 def test_a_run_that_failed_has_its_story_and_no_gate() -> None:
+    """It has runs that failed, that go on, and whose logs have gone, and what repeats each."""
     made([rank_log(0)])
     reason = "rank 0 (mine-master-0) exited with code 3"
     failed = {"state": "Failed", "reason": reason, "run_id": RUN, "failure": {"error": "bad shape"}}

@@ -16,7 +16,7 @@ from jobs.records import archive
 from tests.engine import procfs
 from tests.engine.awaiting import await_true
 from tests.engine.embedded_cluster import TestCluster, bring_in_waiter, restricted_pod
-from tests.engine.job_programs import FAILING, SLEEPING, python
+from tests.engine.job_programs import FAILING, SLEEPING, enough, python
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
 
@@ -58,13 +58,14 @@ def test_a_run_that_is_left_is_judged_in_its_cluster_and_the_next_up_has_its_end
     job_name: str, left: Runs, jobs: Jobs, trainer: str
 ) -> None:
     """`up` returns when all ranks run; a later one, with nothing of this machine's, has it all."""
-    declared = python(trainer, SLEEPING, "12", wait=False, require={"accuracy": {"min": 0.4}})
+    declared = python(trainer, SLEEPING, "600", wait=False, require={"accuracy": {"min": 0.4}})
     left.train(job_name, **declared)
     begun = left.output(job_name)
     assert (begun["state"], begun["world_size"]) == ("Running", 2)
     again = left.train(job_name, **declared)
     assert again.steps == {}
     assert "goes on: 2 ranks: 2 running" in again.text
+    enough(jobs, job_name, "master", "worker")
     result = _await_end(jobs, job_name)
     jobs.kubectl("delete", "pytorchjob", job_name)
     archive.of_job("test", job_name).remove()
@@ -162,7 +163,7 @@ def test_a_run_whose_up_was_interrupted_is_handed_over_to_a_waiter(
     job_name: str, left: Runs, jobs: Jobs, trainer: str
 ) -> None:
     """It goes on as it was."""
-    declared = python(trainer, SLEEPING, "12")
+    declared = python(trainer, SLEEPING, "600")
     with left.training(job_name, **declared) as going:
         jobs.await_all_running(job_name, pods=2)
         going.attempt.context.cancelled.set()
@@ -170,6 +171,7 @@ def test_a_run_whose_up_was_interrupted_is_handed_over_to_a_waiter(
     (uid,) = jobs.uids(job_name)
     left.train(job_name, **declared, wait=False)
     assert left.output(job_name)["state"] == "Running"
+    enough(jobs, job_name, "master", "worker")
     assert _await_end(jobs, job_name)["state"] == "Succeeded"
     assert jobs.uids(job_name) == [uid]
     left.destroy(job_name)

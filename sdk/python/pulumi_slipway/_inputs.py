@@ -3612,13 +3612,13 @@ class JobArgsDict(TypedDict):
     """
     backend: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of torch.distributed; `nccl` requests one GPU for each process. It is passed to the catalogue's programs only: for your own program it decides about GPUs alone.
+    Of torch.distributed, passed to demos; `nccl` requests one GPU for each process.
 
     One of `gloo`, `nccl`.
     """
     backoff_limit: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Number of restarts, over all replicas, that ends the run as failed: with 1 the first failure ends it.
+    Restarts, over all replicas, that end the run: with 1 the first failure does.
     """
     batch_size: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
@@ -3630,27 +3630,27 @@ class JobArgsDict(TypedDict):
     """
     checkpoint: NotRequired[pulumi.Input[Optional['JobCheckpointArgsDict']]]
     """
-    Write the training's state, for a retry or a rerun to go on from: `every` (`10 min`), `keep` (2), `url`.
+    Save the training's state to resume from: `every` (`10 min`), `keep` (2), `url`.
     """
     clean_pod_policy: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Or `Running`, `All`: which pods are removed once the first has succeeded, even one that still copies its `outputs`. The logs of pods that stay can be read.
+    Or `Running`, `All`: pods to remove once the first has succeeded, even while they copy `outputs`.
 
     One of `None`, `Running`, `All`.
     """
     command: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, _builtins.float, _builtins.bool]]]]]]
     """
-    The command to run in an image instead of its ENTRYPOINT, or beside a `script` instead of `scriptEntry`, a list.
+    A list, instead of an image's ENTRYPOINT or a script's `scriptEntry`.
     """
     cpu: NotRequired[pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]]]
     """
-    Cores requested by each replica; it may use more while others are idle.
+    Cores requested by each replica.
 
     It takes cores above 0, such as 2, 0.5 or 500m.
     """
     data: NotRequired[pulumi.Input[Optional['JobDataArgsDict']]]
     """
-    What it trains on: a `url` with its `sha256`, fetched once for each node, or a `volume`.
+    What it trains on: a `url` with its `sha256`, or a `volume`.
     """
     debug: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
@@ -3658,11 +3658,11 @@ class JobArgsDict(TypedDict):
     """
     depends_on: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    Jobs that must have succeeded and passed their gates before this one starts.
+    Jobs that must have succeeded and passed their gates before.
     """
     distributed: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    `false`: its ranks are meant to train each for itself; else a gate fails where they do.
+    `false`: ranks are meant to train independently.
     """
     elastic: NotRequired[pulumi.Input[Optional['JobElasticArgsDict']]]
     """
@@ -3684,7 +3684,7 @@ class JobArgsDict(TypedDict):
     """
     goal: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Stop all ranks in the same step once a validation reaches it: `accuracy=0.98` or above, `top5_accuracy` likewise, `val_loss=0.3` or below.
+    Stop all ranks once a validation reaches it: `accuracy=0.98`, `top5_accuracy=…` or `val_loss=0.3`.
 
     It takes accuracy or top5_accuracy with a share of at most 1, or val_loss with a value above 0, such as accuracy=0.98 or val_loss=0.3.
     """
@@ -3704,7 +3704,7 @@ class JobArgsDict(TypedDict):
     """
     keep: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    Patterns of files, such as `*.pt` and `runs/**`, that are kept beside those in SLIPWAY_OUTPUT_DIR; seen from the working directory.
+    Patterns of files to keep, such as `*.pt` and `runs/**`, seen from the working directory.
     """
     labels: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]]]]
     """
@@ -3712,11 +3712,11 @@ class JobArgsDict(TypedDict):
     """
     learning_rate: NotRequired[pulumi.Input[Optional[_builtins.float]]]
     """
-    Of one rank; it is scaled with the number of ranks.
+    Of one rank; scaled with their number.
     """
     limits: NotRequired[pulumi.Input[Optional['JobLimitsArgsDict']]]
     """
-    Upper limits for each replica: `cpu`, `memory` and `ephemeralStorage`; the memory limit is `memory` unless set.
+    Limits of each replica: `cpu`, `memory` (default: the request) and `ephemeralStorage`.
     """
     master: NotRequired[pulumi.Input[Optional['JobMasterArgsDict']]]
     """
@@ -3724,7 +3724,7 @@ class JobArgsDict(TypedDict):
     """
     max_cost: NotRequired[pulumi.Input[Optional[_builtins.float]]]
     """
-    What its nodes with GPUs may cost at most, in the currency of the prices: a job that may cost more until the `timeout` of its last attempt is refused.
+    The most that its GPU nodes may cost until the last `timeout`, in the currency of the prices.
     """
     max_duration: NotRequired[pulumi.Input[Optional[Union[_builtins.float, _builtins.str]]]]
     """
@@ -3734,7 +3734,7 @@ class JobArgsDict(TypedDict):
     """
     max_time_to_accuracy: NotRequired[pulumi.Input[Optional[Union[_builtins.float, _builtins.str]]]]
     """
-    Seconds; a greater `time_to_accuracy_seconds`, which a job with a `goal` reports, fails the update.
+    Seconds; a greater `time_to_accuracy_seconds` fails the update.
 
     It takes seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
     """
@@ -3746,15 +3746,15 @@ class JobArgsDict(TypedDict):
     """
     metrics: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    Numbers that the program only prints, each by a pattern: `{accuracy: 'accuracy=([0-9.]+)'}`; the kept log of a run that has ended is searched by a changed one.
+    Patterns of printed numbers: `{accuracy: 'accuracy=([0-9.]+)'}`.
     """
     min_accuracy: NotRequired[pulumi.Input[Optional[Union[_builtins.float, Mapping[str, pulumi.Input[_builtins.float]]]]]]
     """
-    A lower accuracy fails the update although the run succeeded; one number, or one for each `dataset` that a result may name.
+    A lower accuracy fails the update; one number, or one for each `dataset`.
     """
     min_gpu_utilization: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Per cent, 1 to 100; a run is stopped when one of its GPUs stays below it for 10 minutes. For jobs with GPUs only.
+    Per cent, 1 to 100; stops a run when one of its GPUs stays below it for 10 minutes.
     """
     momentum: NotRequired[pulumi.Input[Optional[_builtins.float]]]
     """
@@ -3766,23 +3766,23 @@ class JobArgsDict(TypedDict):
     """
     on_cancel: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Or `delete`: what Ctrl-C does with the job; the next `up` waits for a job that was kept.
+    Or `delete`: what Ctrl-C does with the job.
 
     One of `keep`, `delete`.
     """
     on_failure: NotRequired[pulumi.Input[Optional['JobOnFailureArgsDict']]]
     """
-    `{hold: 30m}`: the pod of a rank whose program failed stays so long for `make shell`.
+    `{hold: 30m}`: a failed rank's pod stays so long for `make shell`.
     """
     outputs: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Destination of the files in SLIPWAY_OUTPUT_DIR, instead of where the stack keeps them.
+    Destination of the files in SLIPWAY_OUTPUT_DIR.
 
     It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
     """
     outputs_every: NotRequired[pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]]]
     """
-    Seconds; copy what has changed in SLIPWAY_OUTPUT_DIR that often while the job runs, too.
+    Seconds; copy changed files that often while the job runs.
 
     It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
     """
@@ -3804,21 +3804,21 @@ class JobArgsDict(TypedDict):
     """
     pull_secrets: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    Secrets in the namespace `slipway-jobs` to pull it with.
+    Secrets of the namespace to pull it with.
     """
     queue: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Kueue's LocalQueue in which the job waits for room, in a cluster with Kueue.
+    Kueue's LocalQueue in which the job waits.
 
     It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
     """
     require: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input['JobBoundsArgsDict']]]]]
     """
-    Bounds of figures by their names: `{val_loss: {max: 0.35}, accuracy: {min: 0.97}}`; one that is out of them, or not reported, fails the update.
+    Bounds of reported numbers, which else fail the update: `{val_loss: {max: 0.35}, accuracy: {min: 0.97}}`.
     """
     requirements: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    A file that lists the script's Python packages, as pip reads it.
+    A file of Python packages, as pip reads it.
 
     It takes a path, relative to the stack's file, or absolute.
     """
@@ -3830,21 +3830,21 @@ class JobArgsDict(TypedDict):
     """
     retries: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Number of times, at most 10, that a job is submitted again after a node was lost or a pod was preempted.
+    Times, at most 10, to submit the job again after a lost node or a preempted pod.
     """
     retry_on: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    What a retry is for: `lostNode`, which it is for unless set, `ownFailure` (the program failed by itself), or both.
+    What to retry: `lostNode` (default), `ownFailure` (the program failed), or both.
     """
     script: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    A Python file or a folder that is mounted into the pods.
+    A Python file or folder.
 
     It takes a path, relative to the stack's file, or absolute.
     """
     script_entry: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The file of a folder that is started: its path in the folder. Without a `train.py` it is the folder's only program.
+    The file of a folder to start; without a `train.py`, its only program.
 
     It takes a path inside of the folder.
     """
@@ -3860,19 +3860,19 @@ class JobArgsDict(TypedDict):
     """
     stall: NotRequired[pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]]]
     """
-    A duration such as `5m`: a run is stopped when one of its ranks, or all, have printed nothing for so long.
+    A duration such as `5m`: stops a run whose ranks print nothing for so long.
 
     It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
     """
     start_timeout: NotRequired[pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]]]
     """
-    Seconds in which every replica must have started, also in an elastic job; at most `timeout`.
+    Seconds until every replica must have started; at most `timeout`.
 
     It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
     """
     timeout: NotRequired[pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]]]
     """
-    A day: how long each attempt may take until it is stopped, as the preview says. Seconds, or like all other times `90s`, `90 min`, `1h30m`, `12 hours` or `2 days`.
+    Limit of each attempt (a day): seconds, or like all times `90s`, `90 min`, `1h30m`, `12 hours` or `2 days`.
 
     It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
     """
@@ -3882,7 +3882,7 @@ class JobArgsDict(TypedDict):
     """
     torch: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The version of torch in the trainer's image: `"2.14"`, `"2.6"` and others.
+    The version of torch in the trainer's image, such as `"2.6"`.
 
     One of `2.15`, `2.14`, `2.10`, `2.6`.
     """
@@ -3896,19 +3896,19 @@ class JobArgsDict(TypedDict):
     """
     wait: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    `false`: `up` returns once all ranks run, and a waiter in the cluster goes on.
+    `false`: `up` returns once all ranks run.
     """
     was: NotRequired[pulumi.Input[Optional[Union[Sequence[pulumi.Input[_builtins.str]], _builtins.str]]]]
     """
-    The name that the job had before, so that its new one trains nothing.
+    The job's earlier name, so that the new one trains nothing.
     """
     workers: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Worker replicas, in addition to the Master (rank 0). With 0 the Master is alone.
+    Worker replicas, in addition to the Master (rank 0).
     """
     working_dir: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Where the program starts: a path, which a script's folder may contain; unless set a script starts in its folder, an image in its WORKDIR.
+    Where the program starts; by default a script's folder, an image's WORKDIR.
 
     It takes a path, relative to the stack's file, or absolute.
     """
@@ -3984,31 +3984,31 @@ class JobArgs:
         """
         :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] annotations: Additional annotations of the job and its pods.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, _builtins.float, _builtins.bool]]]] args: Arguments of the program, a list.
-        :param pulumi.Input[_builtins.str] backend: Of torch.distributed; `nccl` requests one GPU for each process. It is passed to the catalogue's programs only: for your own program it decides about GPUs alone.
+        :param pulumi.Input[_builtins.str] backend: Of torch.distributed, passed to demos; `nccl` requests one GPU for each process.
                
                One of `gloo`, `nccl`.
-        :param pulumi.Input[_builtins.int] backoff_limit: Number of restarts, over all replicas, that ends the run as failed: with 1 the first failure ends it.
+        :param pulumi.Input[_builtins.int] backoff_limit: Restarts, over all replicas, that end the run: with 1 the first failure does.
         :param pulumi.Input[_builtins.int] batch_size: Samples per step on one rank.
         :param pulumi.Input['JobBuildArgs'] build: An image to build: its `context` and `dockerfile`.
-        :param pulumi.Input['JobCheckpointArgs'] checkpoint: Write the training's state, for a retry or a rerun to go on from: `every` (`10 min`), `keep` (2), `url`.
-        :param pulumi.Input[_builtins.str] clean_pod_policy: Or `Running`, `All`: which pods are removed once the first has succeeded, even one that still copies its `outputs`. The logs of pods that stay can be read.
+        :param pulumi.Input['JobCheckpointArgs'] checkpoint: Save the training's state to resume from: `every` (`10 min`), `keep` (2), `url`.
+        :param pulumi.Input[_builtins.str] clean_pod_policy: Or `Running`, `All`: pods to remove once the first has succeeded, even while they copy `outputs`.
                
                One of `None`, `Running`, `All`.
-        :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, _builtins.float, _builtins.bool]]]] command: The command to run in an image instead of its ENTRYPOINT, or beside a `script` instead of `scriptEntry`, a list.
-        :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Cores requested by each replica; it may use more while others are idle.
+        :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, _builtins.float, _builtins.bool]]]] command: A list, instead of an image's ENTRYPOINT or a script's `scriptEntry`.
+        :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Cores requested by each replica.
                
                It takes cores above 0, such as 2, 0.5 or 500m.
-        :param pulumi.Input['JobDataArgs'] data: What it trains on: a `url` with its `sha256`, fetched once for each node, or a `volume`.
+        :param pulumi.Input['JobDataArgs'] data: What it trains on: a `url` with its `sha256`, or a `volume`.
         :param pulumi.Input[_builtins.int] debug: The rank that waits for a debugger before its program begins.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] depends_on: Jobs that must have succeeded and passed their gates before this one starts.
-        :param pulumi.Input[_builtins.bool] distributed: `false`: its ranks are meant to train each for itself; else a gate fails where they do.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] depends_on: Jobs that must have succeeded and passed their gates before.
+        :param pulumi.Input[_builtins.bool] distributed: `false`: ranks are meant to train independently.
         :param pulumi.Input['JobElasticArgs'] elastic: Continue when replicas are lost: `minReplicas` (more than half of them), `maxReplicas` (`workers`), `maxRestarts` (10).
         :param pulumi.Input[Mapping[str, pulumi.Input[Union[Union[pulumi.Input[_builtins.str], pulumi.Input[_builtins.int], pulumi.Input[_builtins.bool]], 'JobSecretKeyArgs']]]] env: Additional environment variables: text, `{config: …}` or `{secret: …, key: …}`.
         :param pulumi.Input[_builtins.str] ephemeral_storage: Space on the node's disk requested by each replica.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         :param pulumi.Input[_builtins.int] epochs: Passes over all training samples.
-        :param pulumi.Input[_builtins.str] goal: Stop all ranks in the same step once a validation reaches it: `accuracy=0.98` or above, `top5_accuracy` likewise, `val_loss=0.3` or below.
+        :param pulumi.Input[_builtins.str] goal: Stop all ranks once a validation reaches it: `accuracy=0.98`, `top5_accuracy=…` or `val_loss=0.3`.
                
                It takes accuracy or top5_accuracy with a share of at most 1, or val_loss with a value above 0, such as accuracy=0.98 or val_loss=0.3.
         :param pulumi.Input[_builtins.int] gpus: GPUs of each replica; with `nccl` as many as processes.
@@ -4016,34 +4016,34 @@ class JobArgs:
                
                It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
         :param pulumi.Input[Mapping[str, pulumi.Input['JobInputArgs']]] inputs: Files of such jobs, by name: the `job` and its `artifact`.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] keep: Patterns of files, such as `*.pt` and `runs/**`, that are kept beside those in SLIPWAY_OUTPUT_DIR; seen from the working directory.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] keep: Patterns of files to keep, such as `*.pt` and `runs/**`, seen from the working directory.
         :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: Additional labels of the job and its pods.
-        :param pulumi.Input[_builtins.float] learning_rate: Of one rank; it is scaled with the number of ranks.
-        :param pulumi.Input['JobLimitsArgs'] limits: Upper limits for each replica: `cpu`, `memory` and `ephemeralStorage`; the memory limit is `memory` unless set.
+        :param pulumi.Input[_builtins.float] learning_rate: Of one rank; scaled with their number.
+        :param pulumi.Input['JobLimitsArgs'] limits: Limits of each replica: `cpu`, `memory` (default: the request) and `ephemeralStorage`.
         :param pulumi.Input['JobMasterArgs'] master: `cpu`, `memory`, `ephemeralStorage`, `gpus` and `limits` of the Master, if they differ.
-        :param pulumi.Input[_builtins.float] max_cost: What its nodes with GPUs may cost at most, in the currency of the prices: a job that may cost more until the `timeout` of its last attempt is refused.
+        :param pulumi.Input[_builtins.float] max_cost: The most that its GPU nodes may cost until the last `timeout`, in the currency of the prices.
         :param pulumi.Input[Union[_builtins.float, _builtins.str]] max_duration: Seconds; a greater `duration_seconds` fails the update.
                
                It takes seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
-        :param pulumi.Input[Union[_builtins.float, _builtins.str]] max_time_to_accuracy: Seconds; a greater `time_to_accuracy_seconds`, which a job with a `goal` reports, fails the update.
+        :param pulumi.Input[Union[_builtins.float, _builtins.str]] max_time_to_accuracy: Seconds; a greater `time_to_accuracy_seconds` fails the update.
                
                It takes seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         :param pulumi.Input[_builtins.str] memory: Memory requested by each replica, `/dev/shm` included.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] metrics: Numbers that the program only prints, each by a pattern: `{accuracy: 'accuracy=([0-9.]+)'}`; the kept log of a run that has ended is searched by a changed one.
-        :param pulumi.Input[Union[_builtins.float, Mapping[str, pulumi.Input[_builtins.float]]]] min_accuracy: A lower accuracy fails the update although the run succeeded; one number, or one for each `dataset` that a result may name.
-        :param pulumi.Input[_builtins.int] min_gpu_utilization: Per cent, 1 to 100; a run is stopped when one of its GPUs stays below it for 10 minutes. For jobs with GPUs only.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] metrics: Patterns of printed numbers: `{accuracy: 'accuracy=([0-9.]+)'}`.
+        :param pulumi.Input[Union[_builtins.float, Mapping[str, pulumi.Input[_builtins.float]]]] min_accuracy: A lower accuracy fails the update; one number, or one for each `dataset`.
+        :param pulumi.Input[_builtins.int] min_gpu_utilization: Per cent, 1 to 100; stops a run when one of its GPUs stays below it for 10 minutes.
         :param pulumi.Input[_builtins.float] momentum: Of the optimizer.
         :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] node_selector: Labels that a node must have.
-        :param pulumi.Input[_builtins.str] on_cancel: Or `delete`: what Ctrl-C does with the job; the next `up` waits for a job that was kept.
+        :param pulumi.Input[_builtins.str] on_cancel: Or `delete`: what Ctrl-C does with the job.
                
                One of `keep`, `delete`.
-        :param pulumi.Input['JobOnFailureArgs'] on_failure: `{hold: 30m}`: the pod of a rank whose program failed stays so long for `make shell`.
-        :param pulumi.Input[_builtins.str] outputs: Destination of the files in SLIPWAY_OUTPUT_DIR, instead of where the stack keeps them.
+        :param pulumi.Input['JobOnFailureArgs'] on_failure: `{hold: 30m}`: a failed rank's pod stays so long for `make shell`.
+        :param pulumi.Input[_builtins.str] outputs: Destination of the files in SLIPWAY_OUTPUT_DIR.
                
                It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
-        :param pulumi.Input[Union[_builtins.int, _builtins.str]] outputs_every: Seconds; copy what has changed in SLIPWAY_OUTPUT_DIR that often while the job runs, too.
+        :param pulumi.Input[Union[_builtins.int, _builtins.str]] outputs_every: Seconds; copy changed files that often while the job runs.
                
                It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         :param pulumi.Input[_builtins.str] priority_class: Of the pods.
@@ -4053,48 +4053,48 @@ class JobArgs:
         :param pulumi.Input[_builtins.str] pull_policy: Or `Always`, `Never`: when a node pulls the image.
                
                One of `IfNotPresent`, `Always`, `Never`.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] pull_secrets: Secrets in the namespace `slipway-jobs` to pull it with.
-        :param pulumi.Input[_builtins.str] queue: Kueue's LocalQueue in which the job waits for room, in a cluster with Kueue.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] pull_secrets: Secrets of the namespace to pull it with.
+        :param pulumi.Input[_builtins.str] queue: Kueue's LocalQueue in which the job waits.
                
                It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
-        :param pulumi.Input[Mapping[str, pulumi.Input['JobBoundsArgs']]] require: Bounds of figures by their names: `{val_loss: {max: 0.35}, accuracy: {min: 0.97}}`; one that is out of them, or not reported, fails the update.
-        :param pulumi.Input[_builtins.str] requirements: A file that lists the script's Python packages, as pip reads it.
+        :param pulumi.Input[Mapping[str, pulumi.Input['JobBoundsArgs']]] require: Bounds of reported numbers, which else fail the update: `{val_loss: {max: 0.35}, accuracy: {min: 0.97}}`.
+        :param pulumi.Input[_builtins.str] requirements: A file of Python packages, as pip reads it.
                
                It takes a path, relative to the stack's file, or absolute.
         :param pulumi.Input[_builtins.str] restart_policy: Or `Never`, `ExitCode`: whether a failed container is restarted.
                
                One of `OnFailure`, `Never`, `ExitCode`.
-        :param pulumi.Input[_builtins.int] retries: Number of times, at most 10, that a job is submitted again after a node was lost or a pod was preempted.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] retry_on: What a retry is for: `lostNode`, which it is for unless set, `ownFailure` (the program failed by itself), or both.
-        :param pulumi.Input[_builtins.str] script: A Python file or a folder that is mounted into the pods.
+        :param pulumi.Input[_builtins.int] retries: Times, at most 10, to submit the job again after a lost node or a preempted pod.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] retry_on: What to retry: `lostNode` (default), `ownFailure` (the program failed), or both.
+        :param pulumi.Input[_builtins.str] script: A Python file or folder.
                
                It takes a path, relative to the stack's file, or absolute.
-        :param pulumi.Input[_builtins.str] script_entry: The file of a folder that is started: its path in the folder. Without a `train.py` it is the folder's only program.
+        :param pulumi.Input[_builtins.str] script_entry: The file of a folder to start; without a `train.py`, its only program.
                
                It takes a path inside of the folder.
         :param pulumi.Input[_builtins.int] seed: Of the weights and the order of the samples.
         :param pulumi.Input[_builtins.str] shared_memory: Size of `/dev/shm`.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
-        :param pulumi.Input[Union[_builtins.int, _builtins.str]] stall: A duration such as `5m`: a run is stopped when one of its ranks, or all, have printed nothing for so long.
+        :param pulumi.Input[Union[_builtins.int, _builtins.str]] stall: A duration such as `5m`: stops a run whose ranks print nothing for so long.
                
                It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
-        :param pulumi.Input[Union[_builtins.int, _builtins.str]] start_timeout: Seconds in which every replica must have started, also in an elastic job; at most `timeout`.
+        :param pulumi.Input[Union[_builtins.int, _builtins.str]] start_timeout: Seconds until every replica must have started; at most `timeout`.
                
                It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
-        :param pulumi.Input[Union[_builtins.int, _builtins.str]] timeout: A day: how long each attempt may take until it is stopped, as the preview says. Seconds, or like all other times `90s`, `90 min`, `1h30m`, `12 hours` or `2 days`.
+        :param pulumi.Input[Union[_builtins.int, _builtins.str]] timeout: Limit of each attempt (a day): seconds, or like all times `90s`, `90 min`, `1h30m`, `12 hours` or `2 days`.
                
                It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         :param pulumi.Input[Sequence[pulumi.Input['JobTolerationArgs']]] tolerations: Taints that the pods tolerate.
-        :param pulumi.Input[_builtins.str] torch: The version of torch in the trainer's image: `"2.14"`, `"2.6"` and others.
+        :param pulumi.Input[_builtins.str] torch: The version of torch in the trainer's image, such as `"2.6"`.
                
                One of `2.15`, `2.14`, `2.10`, `2.6`.
         :param pulumi.Input[_builtins.int] ttl_seconds_after_finished: Seconds, at least 60, until the finished PyTorchJob is removed; its result stays.
         :param pulumi.Input[Mapping[str, pulumi.Input['JobVolumeArgs']]] volumes: Directories in every replica.
-        :param pulumi.Input[_builtins.bool] wait: `false`: `up` returns once all ranks run, and a waiter in the cluster goes on.
-        :param pulumi.Input[Union[Sequence[pulumi.Input[_builtins.str]], _builtins.str]] was: The name that the job had before, so that its new one trains nothing.
-        :param pulumi.Input[_builtins.int] workers: Worker replicas, in addition to the Master (rank 0). With 0 the Master is alone.
-        :param pulumi.Input[_builtins.str] working_dir: Where the program starts: a path, which a script's folder may contain; unless set a script starts in its folder, an image in its WORKDIR.
+        :param pulumi.Input[_builtins.bool] wait: `false`: `up` returns once all ranks run.
+        :param pulumi.Input[Union[Sequence[pulumi.Input[_builtins.str]], _builtins.str]] was: The job's earlier name, so that the new one trains nothing.
+        :param pulumi.Input[_builtins.int] workers: Worker replicas, in addition to the Master (rank 0).
+        :param pulumi.Input[_builtins.str] working_dir: Where the program starts; by default a script's folder, an image's WORKDIR.
                
                It takes a path, relative to the stack's file, or absolute.
         """
@@ -4257,7 +4257,7 @@ class JobArgs:
     @pulumi.getter
     def backend(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of torch.distributed; `nccl` requests one GPU for each process. It is passed to the catalogue's programs only: for your own program it decides about GPUs alone.
+        Of torch.distributed, passed to demos; `nccl` requests one GPU for each process.
 
         One of `gloo`, `nccl`.
         """
@@ -4271,7 +4271,7 @@ class JobArgs:
     @pulumi.getter(name="backoffLimit")
     def backoff_limit(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Number of restarts, over all replicas, that ends the run as failed: with 1 the first failure ends it.
+        Restarts, over all replicas, that end the run: with 1 the first failure does.
         """
         return pulumi.get(self, "backoff_limit")
 
@@ -4307,7 +4307,7 @@ class JobArgs:
     @pulumi.getter
     def checkpoint(self) -> pulumi.Input[Optional['JobCheckpointArgs']]:
         """
-        Write the training's state, for a retry or a rerun to go on from: `every` (`10 min`), `keep` (2), `url`.
+        Save the training's state to resume from: `every` (`10 min`), `keep` (2), `url`.
         """
         return pulumi.get(self, "checkpoint")
 
@@ -4319,7 +4319,7 @@ class JobArgs:
     @pulumi.getter(name="cleanPodPolicy")
     def clean_pod_policy(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Or `Running`, `All`: which pods are removed once the first has succeeded, even one that still copies its `outputs`. The logs of pods that stay can be read.
+        Or `Running`, `All`: pods to remove once the first has succeeded, even while they copy `outputs`.
 
         One of `None`, `Running`, `All`.
         """
@@ -4333,7 +4333,7 @@ class JobArgs:
     @pulumi.getter
     def command(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, _builtins.float, _builtins.bool]]]]]:
         """
-        The command to run in an image instead of its ENTRYPOINT, or beside a `script` instead of `scriptEntry`, a list.
+        A list, instead of an image's ENTRYPOINT or a script's `scriptEntry`.
         """
         return pulumi.get(self, "command")
 
@@ -4345,7 +4345,7 @@ class JobArgs:
     @pulumi.getter
     def cpu(self) -> pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]]:
         """
-        Cores requested by each replica; it may use more while others are idle.
+        Cores requested by each replica.
 
         It takes cores above 0, such as 2, 0.5 or 500m.
         """
@@ -4359,7 +4359,7 @@ class JobArgs:
     @pulumi.getter
     def data(self) -> pulumi.Input[Optional['JobDataArgs']]:
         """
-        What it trains on: a `url` with its `sha256`, fetched once for each node, or a `volume`.
+        What it trains on: a `url` with its `sha256`, or a `volume`.
         """
         return pulumi.get(self, "data")
 
@@ -4383,7 +4383,7 @@ class JobArgs:
     @pulumi.getter(name="dependsOn")
     def depends_on(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Jobs that must have succeeded and passed their gates before this one starts.
+        Jobs that must have succeeded and passed their gates before.
         """
         return pulumi.get(self, "depends_on")
 
@@ -4395,7 +4395,7 @@ class JobArgs:
     @pulumi.getter
     def distributed(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        `false`: its ranks are meant to train each for itself; else a gate fails where they do.
+        `false`: ranks are meant to train independently.
         """
         return pulumi.get(self, "distributed")
 
@@ -4457,7 +4457,7 @@ class JobArgs:
     @pulumi.getter
     def goal(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Stop all ranks in the same step once a validation reaches it: `accuracy=0.98` or above, `top5_accuracy` likewise, `val_loss=0.3` or below.
+        Stop all ranks once a validation reaches it: `accuracy=0.98`, `top5_accuracy=…` or `val_loss=0.3`.
 
         It takes accuracy or top5_accuracy with a share of at most 1, or val_loss with a value above 0, such as accuracy=0.98 or val_loss=0.3.
         """
@@ -4509,7 +4509,7 @@ class JobArgs:
     @pulumi.getter
     def keep(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Patterns of files, such as `*.pt` and `runs/**`, that are kept beside those in SLIPWAY_OUTPUT_DIR; seen from the working directory.
+        Patterns of files to keep, such as `*.pt` and `runs/**`, seen from the working directory.
         """
         return pulumi.get(self, "keep")
 
@@ -4533,7 +4533,7 @@ class JobArgs:
     @pulumi.getter(name="learningRate")
     def learning_rate(self) -> pulumi.Input[Optional[_builtins.float]]:
         """
-        Of one rank; it is scaled with the number of ranks.
+        Of one rank; scaled with their number.
         """
         return pulumi.get(self, "learning_rate")
 
@@ -4545,7 +4545,7 @@ class JobArgs:
     @pulumi.getter
     def limits(self) -> pulumi.Input[Optional['JobLimitsArgs']]:
         """
-        Upper limits for each replica: `cpu`, `memory` and `ephemeralStorage`; the memory limit is `memory` unless set.
+        Limits of each replica: `cpu`, `memory` (default: the request) and `ephemeralStorage`.
         """
         return pulumi.get(self, "limits")
 
@@ -4569,7 +4569,7 @@ class JobArgs:
     @pulumi.getter(name="maxCost")
     def max_cost(self) -> pulumi.Input[Optional[_builtins.float]]:
         """
-        What its nodes with GPUs may cost at most, in the currency of the prices: a job that may cost more until the `timeout` of its last attempt is refused.
+        The most that its GPU nodes may cost until the last `timeout`, in the currency of the prices.
         """
         return pulumi.get(self, "max_cost")
 
@@ -4595,7 +4595,7 @@ class JobArgs:
     @pulumi.getter(name="maxTimeToAccuracy")
     def max_time_to_accuracy(self) -> pulumi.Input[Optional[Union[_builtins.float, _builtins.str]]]:
         """
-        Seconds; a greater `time_to_accuracy_seconds`, which a job with a `goal` reports, fails the update.
+        Seconds; a greater `time_to_accuracy_seconds` fails the update.
 
         It takes seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         """
@@ -4623,7 +4623,7 @@ class JobArgs:
     @pulumi.getter
     def metrics(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Numbers that the program only prints, each by a pattern: `{accuracy: 'accuracy=([0-9.]+)'}`; the kept log of a run that has ended is searched by a changed one.
+        Patterns of printed numbers: `{accuracy: 'accuracy=([0-9.]+)'}`.
         """
         return pulumi.get(self, "metrics")
 
@@ -4635,7 +4635,7 @@ class JobArgs:
     @pulumi.getter(name="minAccuracy")
     def min_accuracy(self) -> pulumi.Input[Optional[Union[_builtins.float, Mapping[str, pulumi.Input[_builtins.float]]]]]:
         """
-        A lower accuracy fails the update although the run succeeded; one number, or one for each `dataset` that a result may name.
+        A lower accuracy fails the update; one number, or one for each `dataset`.
         """
         return pulumi.get(self, "min_accuracy")
 
@@ -4647,7 +4647,7 @@ class JobArgs:
     @pulumi.getter(name="minGpuUtilization")
     def min_gpu_utilization(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Per cent, 1 to 100; a run is stopped when one of its GPUs stays below it for 10 minutes. For jobs with GPUs only.
+        Per cent, 1 to 100; stops a run when one of its GPUs stays below it for 10 minutes.
         """
         return pulumi.get(self, "min_gpu_utilization")
 
@@ -4683,7 +4683,7 @@ class JobArgs:
     @pulumi.getter(name="onCancel")
     def on_cancel(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Or `delete`: what Ctrl-C does with the job; the next `up` waits for a job that was kept.
+        Or `delete`: what Ctrl-C does with the job.
 
         One of `keep`, `delete`.
         """
@@ -4697,7 +4697,7 @@ class JobArgs:
     @pulumi.getter(name="onFailure")
     def on_failure(self) -> pulumi.Input[Optional['JobOnFailureArgs']]:
         """
-        `{hold: 30m}`: the pod of a rank whose program failed stays so long for `make shell`.
+        `{hold: 30m}`: a failed rank's pod stays so long for `make shell`.
         """
         return pulumi.get(self, "on_failure")
 
@@ -4709,7 +4709,7 @@ class JobArgs:
     @pulumi.getter
     def outputs(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Destination of the files in SLIPWAY_OUTPUT_DIR, instead of where the stack keeps them.
+        Destination of the files in SLIPWAY_OUTPUT_DIR.
 
         It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
         """
@@ -4723,7 +4723,7 @@ class JobArgs:
     @pulumi.getter(name="outputsEvery")
     def outputs_every(self) -> pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]]:
         """
-        Seconds; copy what has changed in SLIPWAY_OUTPUT_DIR that often while the job runs, too.
+        Seconds; copy changed files that often while the job runs.
 
         It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         """
@@ -4777,7 +4777,7 @@ class JobArgs:
     @pulumi.getter(name="pullSecrets")
     def pull_secrets(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Secrets in the namespace `slipway-jobs` to pull it with.
+        Secrets of the namespace to pull it with.
         """
         return pulumi.get(self, "pull_secrets")
 
@@ -4789,7 +4789,7 @@ class JobArgs:
     @pulumi.getter
     def queue(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Kueue's LocalQueue in which the job waits for room, in a cluster with Kueue.
+        Kueue's LocalQueue in which the job waits.
 
         It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
         """
@@ -4803,7 +4803,7 @@ class JobArgs:
     @pulumi.getter
     def require(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input['JobBoundsArgs']]]]:
         """
-        Bounds of figures by their names: `{val_loss: {max: 0.35}, accuracy: {min: 0.97}}`; one that is out of them, or not reported, fails the update.
+        Bounds of reported numbers, which else fail the update: `{val_loss: {max: 0.35}, accuracy: {min: 0.97}}`.
         """
         return pulumi.get(self, "require")
 
@@ -4815,7 +4815,7 @@ class JobArgs:
     @pulumi.getter
     def requirements(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        A file that lists the script's Python packages, as pip reads it.
+        A file of Python packages, as pip reads it.
 
         It takes a path, relative to the stack's file, or absolute.
         """
@@ -4843,7 +4843,7 @@ class JobArgs:
     @pulumi.getter
     def retries(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Number of times, at most 10, that a job is submitted again after a node was lost or a pod was preempted.
+        Times, at most 10, to submit the job again after a lost node or a preempted pod.
         """
         return pulumi.get(self, "retries")
 
@@ -4855,7 +4855,7 @@ class JobArgs:
     @pulumi.getter(name="retryOn")
     def retry_on(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        What a retry is for: `lostNode`, which it is for unless set, `ownFailure` (the program failed by itself), or both.
+        What to retry: `lostNode` (default), `ownFailure` (the program failed), or both.
         """
         return pulumi.get(self, "retry_on")
 
@@ -4867,7 +4867,7 @@ class JobArgs:
     @pulumi.getter
     def script(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        A Python file or a folder that is mounted into the pods.
+        A Python file or folder.
 
         It takes a path, relative to the stack's file, or absolute.
         """
@@ -4881,7 +4881,7 @@ class JobArgs:
     @pulumi.getter(name="scriptEntry")
     def script_entry(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The file of a folder that is started: its path in the folder. Without a `train.py` it is the folder's only program.
+        The file of a folder to start; without a `train.py`, its only program.
 
         It takes a path inside of the folder.
         """
@@ -4921,7 +4921,7 @@ class JobArgs:
     @pulumi.getter
     def stall(self) -> pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]]:
         """
-        A duration such as `5m`: a run is stopped when one of its ranks, or all, have printed nothing for so long.
+        A duration such as `5m`: stops a run whose ranks print nothing for so long.
 
         It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         """
@@ -4935,7 +4935,7 @@ class JobArgs:
     @pulumi.getter(name="startTimeout")
     def start_timeout(self) -> pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]]:
         """
-        Seconds in which every replica must have started, also in an elastic job; at most `timeout`.
+        Seconds until every replica must have started; at most `timeout`.
 
         It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         """
@@ -4949,7 +4949,7 @@ class JobArgs:
     @pulumi.getter
     def timeout(self) -> pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]]:
         """
-        A day: how long each attempt may take until it is stopped, as the preview says. Seconds, or like all other times `90s`, `90 min`, `1h30m`, `12 hours` or `2 days`.
+        Limit of each attempt (a day): seconds, or like all times `90s`, `90 min`, `1h30m`, `12 hours` or `2 days`.
 
         It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         """
@@ -4975,7 +4975,7 @@ class JobArgs:
     @pulumi.getter
     def torch(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The version of torch in the trainer's image: `"2.14"`, `"2.6"` and others.
+        The version of torch in the trainer's image, such as `"2.6"`.
 
         One of `2.15`, `2.14`, `2.10`, `2.6`.
         """
@@ -5013,7 +5013,7 @@ class JobArgs:
     @pulumi.getter
     def wait(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        `false`: `up` returns once all ranks run, and a waiter in the cluster goes on.
+        `false`: `up` returns once all ranks run.
         """
         return pulumi.get(self, "wait")
 
@@ -5025,7 +5025,7 @@ class JobArgs:
     @pulumi.getter
     def was(self) -> pulumi.Input[Optional[Union[Sequence[pulumi.Input[_builtins.str]], _builtins.str]]]:
         """
-        The name that the job had before, so that its new one trains nothing.
+        The job's earlier name, so that the new one trains nothing.
         """
         return pulumi.get(self, "was")
 
@@ -5037,7 +5037,7 @@ class JobArgs:
     @pulumi.getter
     def workers(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Worker replicas, in addition to the Master (rank 0). With 0 the Master is alone.
+        Worker replicas, in addition to the Master (rank 0).
         """
         return pulumi.get(self, "workers")
 
@@ -5049,7 +5049,7 @@ class JobArgs:
     @pulumi.getter(name="workingDir")
     def working_dir(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Where the program starts: a path, which a script's folder may contain; unless set a script starts in its folder, an image in its WORKDIR.
+        Where the program starts; by default a script's folder, an image's WORKDIR.
 
         It takes a path, relative to the stack's file, or absolute.
         """

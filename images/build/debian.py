@@ -100,8 +100,8 @@ def proxies() -> dict[str, str]:
     for scheme in ("http", "https"):
         name = f"{scheme}_proxy"
         values[name] = values[name] or _apt(f"Acquire::{scheme}::Proxy")
-    proxies_ = {name: value for name, value in values.items() if value and value != "DIRECT"}
-    return proxies_ | {name.upper(): value for name, value in proxies_.items()}
+    active = {name: value for name, value in values.items() if value and value != "DIRECT"}
+    return active | {name.upper(): value for name, value in active.items()}
 
 
 def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ class Dataset:
     stand_in: "Dataset | None" = None
     """The data set in the same format that replaces it on machines that can't get it."""
     advice: str = ""
-    """How users can provide the data set itself."""
+    """Instructions for users to provide the data set itself."""
 
     @classmethod
     def from_catalog(cls, name: str, sources: Sequence[Source], **more: Any) -> "Dataset":
@@ -123,7 +123,7 @@ class Dataset:
                 self._fetch(reporter)
 
     def problem(self, directory: Path) -> str | None:
-        """Describe the first file in `directory` that is missing or wrong; None if all are valid."""
+        """Describe the first missing or wrong file in `directory`; None if all are valid."""
         for name, checksum in self.files.items():
             path, (algorithm, _, expected) = directory / name, checksum.partition(":")
             if not path.is_file():

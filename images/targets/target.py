@@ -60,7 +60,7 @@ class Target(ABC):
         """Tag an existing image with another name, such as its digest; no-op in a registry."""
 
     def remove(self, name: str) -> None:  # noqa: B027  # the default
-        """Remove a name and its unshared data, if it exists; no-op in a registry, which is shared."""
+        """Remove a name and its unshared data, if it exists; no-op in a shared registry."""
 
 
 def target_of(target: Mapping[str, Any], kinds: Mapping[str, Lazy] = TARGETS) -> Target:

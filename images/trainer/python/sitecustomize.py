@@ -21,7 +21,7 @@ try:
     # Programs may use SIGUSR1 themselves. The file is in memory, without a name.
     _stacks = os.memfd_create("slipway-stacks")
     faulthandler.register(signal.SIGRTMIN + 7, file=_stacks, all_threads=True)
-except OSError:  # a sandbox that has no such call
+except OSError:  # a sandbox without this system call
     pass
 
 _CIFAR10 = "/data/cifar10"
@@ -38,7 +38,7 @@ def _record(error: BaseException | None, text: str = "") -> None:
         from slipway import uncaught  # noqa: PLC0415 - a program that succeeds does not need it
 
         uncaught.record(error, text)
-    except BaseException:  # noqa: BLE001, S110 - it ends already, and its log has the error
+    except BaseException:  # noqa: BLE001, S110 - it is ending already, and its log has the error
         pass
 
 
@@ -81,7 +81,7 @@ def _await_training(autograd: object) -> None:
             from slipway import worlds  # noqa: PLC0415 - no other program needs it
 
             worlds.watch(autograd)
-        except Exception:  # noqa: BLE001, S110 - no training fails because of it
+        except Exception:  # noqa: BLE001, S110 - it must not fail the training
             pass
         return getattr(autograd, _BACKWARD)(*arguments, **options)
 
@@ -110,7 +110,7 @@ if sys.version_info >= (3, 14):
 # gloo's input thread polls for a lock. If it preempts the thread that holds the lock, which threads
 # of a batch process never do, a message waits for the scheduler's next tick: 3 ms instead of 0.4.
 if not os.path.exists("/dev/nvidiactl"):  # noqa: PTH110
-    try:  # noqa: SIM105 - contextlib would take each start longer
+    try:  # noqa: SIM105 - importing contextlib would slow each start
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     except OSError:  # a sandbox without this call, where messages take longer
         pass

@@ -15,8 +15,8 @@ warning on standard error: no training fails because of its metrics.
 
 `latest`, `due` and `save` let a training resume after an interruption: `slipway.checkpoints`.
 
-It needs only Python 3.9. `slipway.lightning`, `slipway.transformers` and `slipway.accelerate` do the
-same for trainings with these libraries.
+It needs only Python 3.9. `slipway.lightning`, `slipway.transformers` and `slipway.accelerate` do
+the same for trainings with these libraries.
 """
 
 from slipway.checkpoints import due, latest, save

@@ -41,7 +41,7 @@ class Store:
 
     def write(self, state: Mapping[str, Any], step: int) -> Path:
         """Write a state atomically; `ValueError` unless it is tensors and plain values."""
-        import torch  # noqa: PLC0415 - the package is for those, too, who have none
+        import torch  # noqa: PLC0415 - the package also works without torch
 
         begun = time.monotonic()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ class Store:
         return time.monotonic() >= self.written + self.every
 
     def write_if_due(self, state: Callable[[], Mapping[str, Any]], step: int) -> None:
-        """Write the state that `state` returns, if due after `step` steps and no write is running."""
+        """Write what `state` returns, if due after `step` steps and no write is running."""
         is_busy = self._thread is not None and self._thread.is_alive()
         if not is_busy and self.due(step):
             self.written = time.monotonic()

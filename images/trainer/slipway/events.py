@@ -102,7 +102,7 @@ def harmless(work: Work) -> Work:
     def guarded(*args: Any, **options: Any) -> None:
         try:
             work(*args, **options)
-        except Exception as error:  # noqa: BLE001 - whatever it is, training goes on
+        except Exception as error:  # noqa: BLE001 - no error may stop the training
             warn(f"{work.__name__} failed with {type(error).__name__}: {error}")
 
     return guarded  # type: ignore[return-value]  # it has the same arguments

@@ -61,7 +61,7 @@ def test_what_the_program_did_wrong_is_not_tried_again(
 ) -> None:
     declared = python(trainer, HUNGRY, memory="96Mi", retries=2)
     said = runs.train_in_vain(job_name, **declared)
-    assert "Submitting it again" not in said
+    assert "Resubmitting" not in said
     result = runs.output(job_name)
     assert result["state"] == "Failed"
     assert "attempts" not in result

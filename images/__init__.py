@@ -1,1 +1,1 @@
-"""The images that jobs run in: their content, how they are built, and how they reach a node."""
+"""The images that jobs run in: their content, their builds, and their transfer to nodes."""

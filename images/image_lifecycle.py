@@ -1,4 +1,4 @@
-"""The resources `slipway:images:…`: an image that a cluster has; what counts is its content."""
+"""The resources `slipway:images:…`: images in a cluster, identified by their content."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,23 +17,23 @@ from images.targets.target import PROBLEMS, TARGETS, Target, by_digest, name_in,
 
 
 class ImageResource(Handler):
-    """An image that is built unless its target has it, and then brought in.
+    """An image that is built and transferred unless its target has it.
 
-    Inputs: those of its spec, and `target`, of a kind that `targets` has. Outputs: `reference`,
-    what a pod calls it; `imageDigest`; and `built`, what it is called where it is built.
+    Inputs: those of its spec, and `target`, of a kind in `targets`. Outputs: `reference`, for pods;
+    `imageDigest`; and `built`, the local reference.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ("reference", "imageDigest", "built")
     decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "target")
-    """Inputs that count: not where the context lies."""
+    """Inputs that identify the image, without the context's path."""
     spec: Callable[[Properties], Spec]
-    """Returns what to make: `Spec.from_inputs`."""
+    """Returns the image's specification: `Spec.from_inputs`."""
 
     def __init__(self, targets: Mapping[str, Lazy] = TARGETS) -> None:
         self._targets = targets
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
-        """Return the outputs as the target has them, None when it hasn't got the image."""
+        """Return the outputs from the target; None if it does not have the image."""
         name = target.name(reference)
         if (digest := target.digest(name)) is None:
             return None
@@ -44,23 +44,23 @@ class ImageResource(Handler):
         return {state[key] for key in self.outputs if key in {"reference", "pinned"}}
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """A target that doesn't answer has not lost anything."""
+        """Return the changes; a target that does not answer counts as unchanged."""
         if changed := self._changed(state, inputs):
             return [Change(key) for key in changed]
         if _is_outdated(state, self.spec(inputs)):
             return [Change("reference", drift=True)]
         target = self._target(state)
-        found: Properties | None = state
+        outputs: Properties | None = state
         with suppress(*PROBLEMS):
-            found = self.outputs_on(target, state["built"]) if target.is_up else state
-        if found is None:
+            outputs = self.outputs_on(target, state["built"]) if target.is_up else state
+        if outputs is None:
             return [Change("imageDigest", drift=True)]
-        return [Change(key, drift=True) for key in self.outputs if found[key] != state.get(key)]
+        return [Change(key, drift=True) for key in self.outputs if outputs[key] != state.get(key)]
 
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
     ) -> Properties:
-        """The reference follows from the content, so that a preview shows the new one."""
+        """Return the outputs; the new reference is known, as it derives from the content."""
         if state is None or state.get("contentHash") != inputs["contentHash"]:
             self.announce(inputs, context)
         unknown: Properties = dict.fromkeys(self.outputs, UNKNOWN)
@@ -75,45 +75,45 @@ class ImageResource(Handler):
         return {key: state.get(key, UNKNOWN) for key in self.outputs}
 
     def announce(self, inputs: Properties, context: Context) -> None:
-        """Describe, in a preview, what an image of new content is built from."""
+        """Describe, in a preview, the sources of an image with new content."""
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Make the image unless target or cache has it, and bring it in; raises `PROBLEMS`."""
+        """Build the image unless target or cache has it, and transfer it; raises `PROBLEMS`."""
         spec, target = self.spec(inputs), self._target(inputs)
         if spec.content_hash != inputs["contentHash"]:
             raise RuntimeError(f"{spec.context} has changed during this run; run it again")
         spec.settle(context)
         archives = spec.archives
-        uses.note(archives, context.urn)  # before it looks for them
-        if (found := self.outputs_on(target, spec.reference)) is None:
+        uses.note(archives, context.urn)  # before it reads them
+        if (outputs := self.outputs_on(target, spec.reference)) is None:
             archive = spec.build(context)
-            context.status(f"bringing in {spec.reference}")
+            context.status(f"importing {spec.reference}")
             self.bring_in(archive, spec.reference, target, context)
-            if (found := self.outputs_on(target, spec.reference)) is None:
+            if (outputs := self.outputs_on(target, spec.reference)) is None:
                 raise RuntimeError(
-                    f"{archive} was brought in but {target.name(spec.reference)} is not there; "
+                    f"{archive} was imported but {target.name(spec.reference)} does not exist; "
                     f"remove the file and run `make up` again"
                 )
         uses.drop(context.urn, but=archives)
-        return spec.reference, found
+        return spec.reference, outputs
 
     def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:
         target.load(archive, name, context)
 
     def read(self, state: Properties, context: Context) -> Properties | None:
-        """Return what the target has, None when it hasn't the image."""
+        """Return the outputs from the target; None if it does not have the image."""
         target = self._target(state)
         return self.outputs_on(target, state["built"]) if target.is_up else None
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
-        """Bring the image of the new content in; names that only the old one had go."""
+        """Transfer the image with the new content, and remove the old one's names."""
         _, outputs = self.create(inputs, context)
         stays = self.names(outputs) if state["target"] == inputs["target"] else set()
         self._remove(state, self.names(state) - stays)
         return outputs
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Remove the image from the target; from the cache it goes when no stack has it."""
+        """Remove the image from the target, and its use, so that the cache may drop it."""
         self._remove(state, self.names(state))
         uses.drop(context.urn)
 
@@ -124,7 +124,7 @@ class ImageResource(Handler):
         return target_of(properties["target"], self._targets)
 
     def _remove(self, state: Properties, names: set[str]) -> None:
-        """Forget names; a target that is not up is on its way out with its images."""
+        """Remove names from the target, unless that is down and being deleted itself."""
         target = self._target(state)
         if target.is_up:
             for name in sorted(names):
@@ -132,45 +132,45 @@ class ImageResource(Handler):
 
 
 class ImageHandler(ImageResource):
-    """An image out of this checkout."""
+    """An image of this checkout."""
 
     spec = ImageSpec.from_inputs
 
     def announce(self, inputs: Properties, context: Context) -> None:
-        """Say also what a build takes, where there will be one."""
+        """Describe the time and space of the build, if there will be one."""
         spec = ImageSpec.from_inputs(inputs)
         if not (spec.is_settled and spec.archive.exists()):
             context.info(f"is built from {spec.context / spec.dockerfile}: {spec.expected}")
 
 
 class JobImageHandler(ImageResource):
-    """A job's own image, which pods call by its digest."""
+    """A job's own image, which pods refer to by its digest."""
 
     spec = staticmethod(JobImageSpec.from_inputs)
     outputs: ClassVar[tuple[str, ...]] = (*ImageResource.outputs, "pinned")
     decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "trainer", "target")
 
     def check(self, inputs: Properties) -> list[Problem]:
-        """Refuse a context that can't be built from, before anything is created."""
+        """Return the problems of the build context, before anything is created."""
         problems = JobImageSpec.from_inputs(inputs).problems()
         return [Problem(key, reason) for key, reason in problems.items()]
 
     def announce(self, inputs: Properties, context: Context) -> None:
-        """Say also what the image is built from, where that is new, and what the build takes."""
+        """Describe the sources of an image with new content, and time and space of the build."""
         spec = JobImageSpec.from_inputs(inputs)
         is_built = inputs.get("trainer") is not UNKNOWN and spec.archive.exists()
         takes = "it is in the cache" if is_built else spec.expected
         context.info(f"is built from {spec.origin}: {takes}")
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
-        """The target has to know the image by its digest, too."""
-        if (found := super().outputs_on(target, reference)) is None:
+        """Return the outputs from the target, which must also have the image's digest as a name."""
+        if (outputs := super().outputs_on(target, reference)) is None:
             return None
-        pinned = by_digest(found["reference"], found["imageDigest"])
-        return None if target.digest(pinned) is None else {**found, "pinned": pinned}
+        pinned = by_digest(outputs["reference"], outputs["imageDigest"])
+        return None if target.digest(pinned) is None else {**outputs, "pinned": pinned}
 
     def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:
-        """Name the image by its digest besides: an import alone does not."""
+        """Transfer the image, and tag it with its digest, which an import does not do."""
         super().bring_in(archive, name, target, context)
         name = target.name(name)
         if (digest := target.digest(name)) is not None:
@@ -183,7 +183,7 @@ class ProgramHandler(ImageResource):
     spec = Program.from_inputs
 
     def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:
-        """Bring the archive in, which only this one has."""
+        """Transfer the archive and delete it, as nothing else uses it."""
         try:
             super().bring_in(archive, name, target, context)
         finally:
@@ -191,5 +191,5 @@ class ProgramHandler(ImageResource):
 
 
 def _is_outdated(state: Properties, spec: Spec) -> bool:
-    """Whether another data set is at hand now, for an image that is declared as before."""
+    """Return whether an unchanged image now gets another alternative of a data set."""
     return bool(spec.is_settled and spec.reference != state["built"])

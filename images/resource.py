@@ -1,12 +1,12 @@
-"""The program's side of images; their life is in `images.image_lifecycle`.
+"""The Pulumi resources of images; their handlers are in `images.image_lifecycle`.
 
-An image gets into a cluster by a target: `Cluster.image_target`, a map with a `kind`. With the kind
-`there`, images are prebuilt, in a registry that the cluster can read:
+An image gets to a cluster through a target: `Cluster.image_target`, a map with a `kind`. With the
+kind `there`, images are prebuilt, in a registry that the cluster can read:
 
     {"kind": "there", "trainer": "example.org/trainer:1", "otherwise": {"kind": "registry", …}}
 
-Nothing is built for them and nothing is pushed. What it does not name comes by the target
-`otherwise`, where it has one. The program knows its names in advance, so no resource needs it.
+They are neither built nor pushed. Other images use the target `otherwise`, if there is one. The
+program knows the names in advance, so that prebuilt images need no resource.
 """
 
 from collections.abc import Mapping
@@ -34,15 +34,15 @@ KEYS: Mapping[str, str] = {
     "slipway-mlflow": "mlflow",
     "slipway-postgres": "postgres",
 }
-"""By which key it names each image that is built here otherwise."""
+"""The key of such a target for each image that Slipway otherwise builds."""
 
 
 class NotPrebuilt(pulumi.RunError):
-    """An image that a stack needs is not prebuilt, and no other way to bring it in exists."""
+    """A required image is not prebuilt, and there is no other target for it."""
 
 
 def prebuilt_name(target: Mapping[str, Any], name: str) -> str | None:
-    """Return what a pod calls the image of that name; None when it has to be brought in."""
+    """Return the reference of a prebuilt image; None if it must be built and transferred."""
     if target.get("kind") != KIND or name not in KEYS:
         return None
     reference = target.get(KEYS[name])
@@ -50,7 +50,7 @@ def prebuilt_name(target: Mapping[str, Any], name: str) -> str | None:
 
 
 def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the target by which an image that isn't prebuilt is brought in, or raise."""
+    """Return the target for an image that isn't prebuilt; raises `NotPrebuilt` without one."""
     if target.get("kind") != KIND:
         return target
     if (way := target.get("otherwise")) is not None:
@@ -65,14 +65,14 @@ def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 class Image(pulumi.CustomResource):
-    """An image that a cluster has; `more` are inputs, and outputs as None. Raises `NotPrebuilt`."""
+    """An image in a cluster; `more` are inputs, and outputs as None. Raises `NotPrebuilt`."""
 
     reference: Output[str]
-    """What a pod calls it; it changes with the content."""
+    """The reference for pods, which changes with the content."""
     built: Output[str]
-    """What it is called where it is built: what a Dockerfile starts from."""
+    """The local reference, which a Dockerfile can use as its base."""
     pinned: Output[str]
-    """Of a job's own image: what a pod calls it, by its digest."""
+    """For a job's own image: the reference for pods, by its digest."""
 
     def __init__(self, spec: Spec, *, target: Mapping[str, Any], **more: Input[Any]) -> None:
         outputs = dict.fromkeys(("reference", "imageDigest", "built"))
@@ -82,22 +82,22 @@ class Image(pulumi.CustomResource):
 
 @dataclass(frozen=True)
 class Trainer:
-    """One of the trainer's images, or another one of this checkout."""
+    """The references of one of the trainer's images, or of another one of this checkout."""
 
     reference: Input[str]
-    """What a pod calls it."""
+    """The reference for pods."""
     base: Input[str]
-    """What a job's own Dockerfile starts from."""
+    """The reference for a job's own Dockerfile, as its base."""
 
 
 @dataclass(frozen=True)
 class TrainerImages:
-    """All of the trainer's images, each declared once it is needed: that for GPUs is several GB."""
+    """The trainer's images, each declared when it is needed, since the one for GPUs is large."""
 
     target: Mapping[str, Any]
-    """How they get in: `Cluster.image_target`."""
+    """The target of the images: `Cluster.image_target`."""
     torch: str | None = None
-    """The version of torch for jobs that ask for none; None for the default."""
+    """The version of torch for jobs without one; None for the default."""
 
     _declared: dict[str, Trainer] = field(default_factory=dict, init=False)
     _of_jobs: dict[str, Image] = field(default_factory=dict, init=False)
@@ -105,12 +105,12 @@ class TrainerImages:
     def spec(
         self, torch: str | None = None, *, gpus: bool = False, cifar: bool = False
     ) -> ImageSpec:
-        """Return the one for a job; see `images.build.trainer.trainer`."""
+        """Return the image for a job; see `images.build.trainer.trainer`."""
         release = chosen(torch, gpus=gpus, stack=self.torch)
         return trainer(release.torch, gpus=gpus, cifar=cifar)
 
     def provide(self, spec: ImageSpec) -> Trainer:
-        """Declare one of them, unless it is declared already."""
+        """Declare an image, unless it is declared already."""
         if spec.name not in self._declared:
             self._declared[spec.name] = declared(spec, self.target)
         return self._declared[spec.name]
@@ -125,7 +125,7 @@ class TrainerImages:
 
 
 def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
-    """Return an image of this checkout: prebuilt, or built and brought in; raises `NotPrebuilt`."""
+    """Return an image of this checkout: prebuilt, or to be built; raises `NotPrebuilt`."""
     if (prebuilt := prebuilt_name(target, spec.repository)) is not None:
         return Trainer(prebuilt, prebuilt)
     image = Image(spec, target=target)
@@ -133,10 +133,10 @@ def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
 
 
 def helper_images(target: Mapping[str, Any]) -> tuple[Mapping[str, str], list[pulumi.Resource]]:
-    """Declare the images that the operator needs, so that no cluster pulls them from anywhere.
+    """Declare the images that the operator needs, so that no cluster pulls them from the internet.
 
-    Returns `Cluster.images`, and what has to exist before they can be used. A registry's `server`
-    has to be a plain string.
+    Returns `Cluster.images`, and the resources that provide them. A registry's `server` must be a
+    plain string.
     """
     images: dict[str, str] = {}
     resources: list[pulumi.Resource] = []

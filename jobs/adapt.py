@@ -1,4 +1,4 @@
-"""All that a cluster requires of a job: its GPU nodes, registry mirrors and identity. Pure."""
+"""Apply to a job what its cluster requires: GPU nodes, registry mirrors, identity. Pure."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,26 +12,26 @@ from jobs.model.parts import Toleration
 from jobs.plan import shares
 
 GROWN_SECONDS = 1800
-"""How long all ranks may take to start where nodes are made first: the autoscaler's time for two
+"""Start limit of a job on autoscaled nodes: the autoscaler's time for two of them
 (`max-node-provision-time`, 15 minutes each,
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md)."""
 FALLBACK_SECONDS = 2700
-"""The same where other nodes take over from some that could not be had, which the autoscaler learns
+"""Start limit with a fallback node pool, which the autoscaler tries
 only after that time (https://github.com/kubernetes/autoscaler/issues/8323): three attempts."""
 _FILE = Path(__file__).with_name("gpu_variables.yaml")
 (_VARIABLES,) = manifests.rendered(_FILE, outputs=OUTPUT_DIR)
 _TIMEOUT = "--timeout"
-"""The catalogue's programs' option: for how many minutes to wait for other ranks."""
+"""Option of the catalogue's programs: minutes to wait for the other ranks."""
 
 
 def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
-    """Return `job` with all that `cluster` requires of its jobs; what the job has itself stays."""
+    """Return `job` with what `cluster` requires; the job's own values take precedence."""
     job = on_gpu_nodes(job, cluster.gpus)
     if cluster.identity is not None:
         job = replace(job, labels={**cluster.identity.labels, **job.labels})
     if job.image is not None and job.image in cluster.mirrors:
         job = replace(job, image=cluster.mirrors[job.image])
-    # A job without pull Secrets has its account's, which Kubernetes leaves out for one with some
+    # Kubernetes adds the account's pull Secrets only to pods that have none
     # (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/).
     if cluster.pull_secret is not None and job.pull_secrets:
         names = dict.fromkeys((*job.pull_secrets, REGISTRY_LOGIN))
@@ -40,12 +40,12 @@ def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
 
 
 def on_gpu_nodes(job: TrainingJob, pool: GpuPool | None) -> TrainingJob:
-    """Return `job` with what it takes to run on the nodes of `pool`; one without GPUs as it is."""
+    """Return `job` as it runs on the nodes of `pool`; a job without GPUs is returned unchanged."""
     if pool is None or not wants_gpus(job):
         return job
     variables = dict(_VARIABLES)
     if pool.interface is not None:
-        # With `=` NCCL takes this one alone, and not whatever begins like it. Gloo knows no `=`.
+        # With `=` NCCL matches the exact name instead of a prefix. Gloo does not support `=`.
         variables["NCCL_SOCKET_IFNAME"] = f"={pool.interface}"
         variables["GLOO_SOCKET_IFNAME"] = pool.interface
     if pool.min_nodes == 0 or (pool.max_nodes or 0) > pool.min_nodes:
@@ -69,13 +69,13 @@ def wants_gpus(job: TrainingJob) -> bool:
 
 
 def _with_time_to_grow(job: TrainingJob, seconds: int) -> TrainingJob:
-    """Return `job` with those seconds for nodes to be made, unless it has its own limit."""
+    """Return `job` with a start limit of `seconds` for new nodes, unless it sets its own."""
     start = min(seconds, job.timeout)
     if job.start_timeout != START_TIMEOUT or start <= START_TIMEOUT:
         return job
-    is_given = any(word.partition("=")[0] == _TIMEOUT for word in job.args)
-    # The first rank that runs would give the others up while their node is still being made.
-    minutes = () if job.module is None or is_given else (_TIMEOUT, str(start // 60))
+    has_timeout = any(word.partition("=")[0] == _TIMEOUT for word in job.args)
+    # Otherwise the first rank would give up on the others while their node is being created.
+    minutes = () if job.module is None or has_timeout else (_TIMEOUT, str(start // 60))
     return replace(job, start_timeout=start, args=(*job.args, *minutes))
 
 

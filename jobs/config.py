@@ -1,4 +1,4 @@
-"""The jobs that a stack declares, of the catalogue or the user's own: read, and checked."""
+"""Read and check the jobs that a stack declares: the catalogue's, and your own."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ CATALOG: Mapping[str, TrainingJob] = {
     name: _JOB.validate_json(json.dumps({**fields, "name": name}), by_alias=True, by_name=False)
     for name, fields in _DEMOS.items()
 }
-"""The demos."""
+"""The catalogue's jobs by name."""
 RULES: Sequence[Rule] = [
     each
     for module in (distributed, nodes, containers)
@@ -43,16 +43,16 @@ RULES: Sequence[Rule] = [
 
 @dataclass(frozen=True)
 class JobsConfig:
-    """The jobs of a stack, and what was found about them."""
+    """The jobs of a stack, with their scripts and the problems of their declarations."""
 
     jobs: list[TrainingJob] = field(default_factory=list)  # in the order of the configuration
-    scripts: dict[str, Script] = field(default_factory=dict)  # by job, of those that have one
-    problems: list[Problem] = field(default_factory=list)  # with one, nothing may be made
-    skipped: dict[str, str] = field(default_factory=dict)  # what the cluster can't run, and why
+    scripts: dict[str, Script] = field(default_factory=dict)  # by job name
+    problems: list[Problem] = field(default_factory=list)  # any of them stops the deployment
+    skipped: dict[str, str] = field(default_factory=dict)  # why the cluster can't run it
 
 
 def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConfig:
-    """Return the jobs declared in `section`, which stands at `key` of the configuration."""
+    """Return the jobs declared in `section`, which is at `key` of the configuration."""
     config = JobsConfig()
     for name, declared in section.items():
         job = declare(name, declared, f"{key}.{name}")
@@ -62,17 +62,17 @@ def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConf
             config.problems.extend(job)
     config.problems.extend(_dependency_problems(config.jobs, section, key))
     for name, job in CATALOG.items():
-        reasons = [found.reason for _, found in mistakes(job, around)]
+        reasons = [finding.reason for _, finding in mistakes(job, around)]
         if name not in section and reasons:
             config.skipped[name] = reasons[0]
     return config
 
 
 def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem]:
-    """Return a job, or everything that is wrong with its declaration.
+    """Return a job, or all problems of its declaration.
 
-    `declared` has its fields, as decoded from `key` of the configuration; None is none. They
-    override those of the catalogue's entry of that name, if there is one.
+    `declared` has its fields as decoded from `key` of the configuration; None means no fields.
+    They override the fields of the catalogue's entry with that name, if there is one.
     """
     fields = {} if declared is None else declared
     if not isinstance(fields, Mapping):
@@ -90,22 +90,22 @@ def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem
 
 
 def _placed(problem: Problem, name: str, key: str) -> Problem:
-    """Return a problem at its place in the configuration: the name is the job's own key."""
+    """Return a problem at its key in the configuration, where a job's name is its key."""
     if problem.key == f"{key}.name":
         return Problem(key, problem.text.replace(f"{quote(name)} is", f"the name {quote(name)} is"))
     if problem == Problem(key, NO_PROGRAM):
-        known = choices(name, CATALOG.keys())
-        text = f"there is no such job in the catalogue; {known}. As a job of one's own it"
+        allowed = choices(name, CATALOG.keys())
+        text = f"there is no such job in the catalogue; {allowed}. As your own job it"
         return Problem(key, f"{text} {NO_PROGRAM}")
     return problem
 
 
 def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -> None:
-    """Add a job with the files of its program, and what the rules find in it."""
+    """Add a job with its program's files and the problems that the rules find."""
     config.jobs.append(job)
     if job.script is not None:
         demo = CATALOG.get(job.name)
-        # The catalogue's own lies beside it, whatever folder the stack's file is in.
+        # Scripts of the catalogue are in the checkout; others are relative to the stack's file.
         is_ours = demo is not None and demo.script == job.script
         script = sources.read_script(job, key, CHECKOUT if is_ours else None)
         if isinstance(script, Script):
@@ -121,7 +121,7 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
         place = key if job.build is None else f"{key}.build"
         config.problems.extend(Problem(f"{place}.{name}", text) for name, text in wrong.items())
         if not wrong and job.build is not None:
-            # Only the rules for elastic jobs look into a build, and a context may be large.
+            # Only the rules for elastic jobs read a build's files, and a context may be large.
             files = around.files if job.elastic is None else sources.read_build(image)
             around = replace(around, files=files, has_trainer=image.wants_trainer)
     for rule, finding in mistakes(job, around):
@@ -131,7 +131,7 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
 def _dependency_problems(
     jobs: Sequence[TrainingJob], declared: Collection[str], key: str
 ) -> Iterator[Problem]:
-    """Yield what is wrong with what jobs need of others; `declared` also names those not read."""
+    """Yield problems of `dependsOn`, inputs and `was`; `declared` includes jobs with problems."""
     for job in jobs:
         others = [name for name in declared if name != job.name]
         references: list[tuple[Path, str]] = [
@@ -157,32 +157,32 @@ def _dependency_problems(
             yield Problem(located(key, (job.name, *path)), text)
         for index, name in enumerate(job.was):
             if name in declared or any(name in each.was for each in jobs if each is not job):
-                text = f"{quote(name)} is another job of this stack, or was one: a name stays taken"
+                text = f"{quote(name)} is, or was, the name of another job of this stack"
                 yield Problem(located(key, (job.name, "was", index)), text)
     yield from _cycles(jobs, key)
 
 
 def lost_inputs(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
-    """Yield each input that is a file of a job which keeps none, in a stack that keeps none."""
+    """Yield a problem for each input whose job keeps no outputs where the stack keeps none."""
     kept = {job.name for job in jobs if job.outputs is not None}
     for job in jobs:
         for name, source in job.inputs.items():
             if source.job not in kept:
                 yield Problem(
                     located(key, (job.name, "inputs", name, "job")),
-                    f"{quote(source.job)} has no `outputs`, and the stack keeps no files, so none "
-                    "of it stays; give it some (docs/files.md#outputs)",
+                    f"{quote(source.job)} has no `outputs`, and the stack keeps no files, so its "
+                    "files are lost; set `outputs` (docs/files.md#outputs)",
                 )
 
 
 def _cycles(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
-    """Yield a cycle in what jobs need of each other, if there is one."""
+    """Yield a problem for a dependency cycle, if there is one."""
     names = {job.name for job in jobs}
     graph = {job.name: names.intersection(prerequisites(job)) - {job.name} for job in jobs}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        cycle = error.args[1][::-1]  # each needs the next one, and the last is the first again
+        cycle = error.args[1][::-1]  # each needs the next one; first and last are the same
         text = (
             f"is in a cycle, in which no job can be the first: {' needs '.join(cycle)}; "
             "take one `dependsOn` or input out of it"
@@ -191,7 +191,7 @@ def _cycles(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
 
 
 def mistakes(job: TrainingJob, around: Surroundings) -> list[tuple[Rule, Finding]]:
-    """Return everything that the rules find in a job."""
-    found = ((rule, finding) for rule in RULES for finding in rule.find(job, around))
-    # What is wrong with Master and Workers alike is reported once.
-    return list(dict.fromkeys(found))
+    """Return the findings of all rules in a job, each once."""
+    findings = ((rule, finding) for rule in RULES for finding in rule.find(job, around))
+    # The same mistake in Master and Workers is reported once.
+    return list(dict.fromkeys(findings))

@@ -1,6 +1,6 @@
-"""An entry of `slipway:jobs` from another kind of job: `make import`. Pure.
+"""Convert another kind of job to an entry of `slipway:jobs`: `make import`. Pure.
 
-What an entry can't carry is found by comparing the job with the manifest of its entry.
+Comparing the job with the manifest of its entry shows which values an entry can't express.
 """
 
 import copy
@@ -30,24 +30,24 @@ Field = tuple[str, ...]
 
 
 class Leaf(NamedTuple):
-    """A value of a document, and where that has it."""
+    """A value of a document, and its path there."""
 
     place: Place = ()
     value: Any = None
 
 
 def imported(document: Mapping[str, Any]) -> tuple[str, Entry, list[str]]:
-    """Return a job's name, its entry, and what that lacks; raise `ValueError` without one."""
+    """Return a job's name, entry, and notes on lost values; raise `ValueError` if impossible."""
     kind = f"{str(document.get('apiVersion')).partition('/')[0]}/{document.get('kind')}"
     if kind not in _TABLES["kinds"]:
         raise ValueError(f"it is none of {', '.join(_TABLES['kinds'])}")
     leaves = _leaves(document, kind)
     notes = [] if kind == _OWN_KIND else [*_without_world(leaves)]
-    given = str(leaves.get("metadata name", leaves.get("metadata generateName", Leaf())).value)
-    name = re.sub(r"[^a-z0-9]+", "-", given.lower())[:40].lstrip("-0123456789").strip("-") or "job"
+    source = str(leaves.get("metadata name", leaves.get("metadata generateName", Leaf())).value)
+    name = re.sub(r"[^a-z0-9]+", "-", source.lower())[:40].lstrip("-0123456789").strip("-") or "job"
     name = f"{name}-imported" if name in CATALOG else name
-    if name != given:
-        notes.append(f"metadata.name: {quote(given)} is called {name}")
+    if name != source:
+        notes.append(f"metadata.name: {quote(source)} is called {name}")
     fields = {key: field for key in leaves if (field := _field(key))}
     entry: Entry = {}
     for key, field in fields.items():
@@ -58,12 +58,12 @@ def imported(document: Mapping[str, Any]) -> tuple[str, Entry, list[str]]:
     reasons = _allow(name, entry)
     sent = _sent(name, entry)
     job = _shorten(name, entry, sent)
-    known = "|".join([r"PET_\w+", *TAKEN, *(key.split()[-2] for key in leaves if " env " in key)])
+    names = "|".join([r"PET_\w+", *TAKEN, *(key.split()[-2] for key in leaves if " env " in key)])
     for key, leaf in leaves.items():
         field = fields.get(key, ())
         is_unsaid = leaf.value in (None, {}, []) or _UNSAID.fullmatch(key)
         is_other = field not in reasons and re.fullmatch(_TABLES["converted"], key)
-        value = str(_value(field, leaf.value, known))
+        value = str(_value(field, leaf.value, names))
         if not (is_unsaid or is_other or value == sent.get(key)):
             notes.append(_note(key, leaf, reasons.get(field)))
     notes += (f"by default it has {key}: {getattr(job, key)}" for key in _SHOWN if key not in entry)
@@ -71,27 +71,27 @@ def imported(document: Mapping[str, Any]) -> tuple[str, Entry, list[str]]:
 
 
 def _leaves(document: Mapping[str, Any], kind: str) -> dict[str, Leaf]:
-    """Return the values of a document by where they would be in a PyTorchJob."""
-    found: dict[str, Leaf] = {}
+    """Return the values of a document by their path in a PyTorchJob."""
+    leaves: dict[str, Leaf] = {}
     for place, path, value in _flat(document):
         key = " ".join(path)
         moved = (
             each for each in _TABLES["kinds"][kind].items() if f"{key} ".startswith(f"{each[0]} ")
         )
         prefix, other = next(moved, ("", ""))
-        found[f"{other}{key[len(prefix) :]}".strip()] = Leaf(place, value)
-    if not any(key.startswith("Worker ") for key in found):
-        found = {re.sub("^Master ", "Worker ", key): leaf for key, leaf in found.items()}
-    mounts = {str(found[key].value): key.split()[-2] for key in found if " mountPath" in key}
+        leaves[f"{other}{key[len(prefix) :]}".strip()] = Leaf(place, value)
+    if not any(key.startswith("Worker ") for key in leaves):
+        leaves = {re.sub("^Master ", "Worker ", key): leaf for key, leaf in leaves.items()}
+    mounts = {str(leaves[key].value): key.split()[-2] for key in leaves if " mountPath" in key}
     for name, mounted in OWN_VOLUMES.items():
-        if any(f" volumes {mounts.get(mounted)} emptyDir" in key for key in found):
+        if any(f" volumes {mounts.get(mounted)} emptyDir" in key for key in leaves):
             volume = re.compile(f"( volumes| volumeMounts) {re.escape(mounts[mounted])} ")
-            found = {volume.sub(rf"\1 {name} ", key): leaf for key, leaf in found.items()}
-    return found
+            leaves = {volume.sub(rf"\1 {name} ", key): leaf for key, leaf in leaves.items()}
+    return leaves
 
 
 def _flat(value: Any, place: Place = (), path: Field = ()) -> Iterator[tuple[Place, Field, Any]]:
-    """Yield a document's values with their places, and these with items called by their names."""
+    """Yield a document's values with their paths, by index and by the names of list items."""
     listed = value if isinstance(value, list) else []
     names = [str(each["name"]) for each in listed if isinstance(each, dict) and "name" in each]
     if isinstance(value, dict) and value:
@@ -111,13 +111,13 @@ def _flat(value: Any, place: Place = (), path: Field = ()) -> Iterator[tuple[Pla
 
 
 def _field(key: str) -> Field:
-    """Return where an entry has what is at a place of a PyTorchJob; empty where it has not."""
-    found = ((re.fullmatch(pattern, key), field) for pattern, field in _TABLES["fields"])
-    return next((tuple(match.expand(field).split()) for match, field in found if match), ())
+    """Return the field of an entry for a path of a PyTorchJob; empty if there is none."""
+    matches = ((re.fullmatch(pattern, key), field) for pattern, field in _TABLES["fields"])
+    return next((tuple(match.expand(field).split()) for match, field in matches if match), ())
 
 
 def _value(field: Field, value: Any, known: str | None = None) -> Any:
-    """Return a value as an entry has it; with `known` variables as a manifest has it."""
+    """Return a value as in an entry; with `known`, a pattern of variables, as in a manifest."""
     if field[:1] in {("command",), ("args",), ("env",)}:
         if isinstance(value, list):
             return [_value(field, each, known) for each in value]
@@ -131,7 +131,7 @@ def _value(field: Field, value: Any, known: str | None = None) -> Any:
 
 
 def _complete(entry: Entry, leaves: Mapping[str, Leaf]) -> None:
-    """Add what follows from several values: the number of Workers, and requests from limits."""
+    """Add fields that derive from several values: the number of Workers, requests from limits."""
     roles = {"Worker", "Master"} & {key.partition(" ")[0] for key in leaves}
     counts = (str(leaves.get(f"{role} replicas", Leaf()).value) for role in roles)
     total = sum(int(count) if count.isdecimal() else 1 for count in counts)
@@ -144,7 +144,7 @@ def _complete(entry: Entry, leaves: Mapping[str, Leaf]) -> None:
 
 
 def _allow(name: str, entry: Entry) -> dict[Field, str]:
-    """Take out of an entry what no job may have, and return why; raise `ValueError`."""
+    """Remove fields that are not allowed; return the reasons. Raise `ValueError` for the image."""
     reasons: dict[Field, str] = {}
     while not isinstance(problems := declare(name, entry, name), TrainingJob):
         places = {located(name, field): field for field in _fields(entry)}
@@ -159,7 +159,7 @@ def _allow(name: str, entry: Entry) -> dict[Field, str]:
 
 
 def _shorten(name: str, entry: Entry, sent: Mapping[str, str]) -> TrainingJob:
-    """Take out of an entry what its manifest has also without, as `sent`; return its job."""
+    """Remove fields without which the manifest stays the same as `sent`; return the entry's job."""
     for field in _fields(entry):
         less = copy.deepcopy(entry)
         _put(less, field)
@@ -169,7 +169,7 @@ def _shorten(name: str, entry: Entry, sent: Mapping[str, str]) -> TrainingJob:
 
 
 def _sent(name: str, entry: Entry) -> dict[str, str]:
-    """Return what the manifest of an entry's job has, where; nothing where it is not allowed."""
+    """Return the values of an entry's manifest by path; empty if the entry has problems."""
     if not isinstance(job := declare(name, entry, name), TrainingJob):
         return {}
     leaves = _leaves(manifest(Submission(job=job, image=job.image)), _OWN_KIND)
@@ -177,13 +177,13 @@ def _sent(name: str, entry: Entry) -> dict[str, str]:
 
 
 def _fields(entry: Entry) -> list[Field]:
-    """Return what an entry has, what is inside of it first."""
+    """Return the fields of an entry, nested ones first."""
     maps = (key for key, value in entry.items() if isinstance(value, dict))
     return [*((key, inner) for key in maps for inner in entry[key]), *((key,) for key in entry)]
 
 
 def _put(entry: Entry, field: Field, value: Any = None) -> None:
-    """Set a value in an entry, or take it out."""
+    """Set a value in an entry; None removes the field."""
     *above, last = field
     for part in above:
         entry[part] = entry[part] if isinstance(entry.get(part), dict) else {}
@@ -194,7 +194,7 @@ def _put(entry: Entry, field: Field, value: Any = None) -> None:
 
 
 def _without_world(leaves: dict[str, Leaf]) -> Iterator[str]:
-    """Take torchrun's options for its world out of a program's words, and yield each of them."""
+    """Remove torchrun's options from commands and arguments, and yield a note of each."""
     for key, leaf in [*leaves.items()]:
         if re.fullmatch(r"Worker .* pytorch (command|args)", key) and isinstance(leaf.value, list):
             text = "\0".join(map(str, leaf.value))
@@ -206,10 +206,10 @@ def _without_world(leaves: dict[str, Leaf]) -> Iterator[str]:
 
 
 def _note(key: str, leaf: Leaf, refused: str | None) -> str:
-    """Return why an entry can't have a value, or all that is at a place above."""
-    found = ((re.search(pattern, key), reason) for pattern, reason in _TABLES["reasons"].items())
+    """Return the reason why an entry can't have a value, or the subtree above it."""
+    matches = ((re.search(pattern, key), reason) for pattern, reason in _TABLES["reasons"].items())
     nothing = (None, "there is no such field (docs/jobs.md)")
-    match, reason = next((each for each in found if each[0]), nothing)
+    match, reason = next((each for each in matches if each[0]), nothing)
     below = key[match.end() :].count(" ") if match and refused is None else 0
     value = "" if below else f" {quote(leaf.value)}"
     return f"{located('', leaf.place[: len(leaf.place) - below])}{value}: {refused or reason}"

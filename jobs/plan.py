@@ -1,4 +1,4 @@
-"""What a stack's jobs need and cost, and in which order they run. Pure."""
+"""The resources and costs of a stack's jobs, and their order. Pure."""
 
 import operator
 from bisect import bisect_left
@@ -21,12 +21,12 @@ def prerequisites(job: TrainingJob) -> tuple[str, ...]:
 def not_run(
     jobs: Sequence[TrainingJob], states: Mapping[str, str | None], passed: Mapping[str, bool]
 ) -> dict[str, str]:
-    """Return why jobs did not run that were to follow others.
+    """Return the reasons why jobs did not run, for those that depend on others.
 
-    `states` has how each ended, `passed` whether it passed its gate: this time, or, as the engine
-    has it of those that it skips, last time. None is one that never ran.
+    `states` has the end state of each job, None if it never ran, and `passed` whether it passed its
+    gate: this time or, for jobs that the engine skips, last time.
     """
-    found = dict[str, str]()
+    reasons = dict[str, str]()
     ends = dict(states)
     words = {None: "did not run", "Succeeded": "missed what its gate asks for"}
     for job in Schedule(jobs, None).ordered:
@@ -36,18 +36,18 @@ def not_run(
             if ends[other] is None or not passed[other]
         ]
         if blamed:
-            found[job.name] = f"it needs {' and '.join(blamed)}"
+            reasons[job.name] = f"it needs {' and '.join(blamed)}"
             ends[job.name] = None
-    return found
+    return reasons
 
 
 def shares(job: TrainingJob) -> list[Share]:
-    """Return what each replica of `job` requests."""
+    """Return the resources of each replica of `job`."""
     return [share(job, role) for role, count in roles(job).items() for _ in range(count)]
 
 
 def fits(requests: Iterable[Share], capacity: Capacity) -> bool:
-    """Return whether pods with these shares find room at the same time."""
+    """Return whether pods with these shares fit at the same time."""
     return _fit([*map(_need, requests)], capacity)
 
 
@@ -56,13 +56,12 @@ def _need(share: Share) -> list[Decimal]:
 
 
 def _fit(needs: list[list[Decimal]], capacity: Capacity) -> bool:
-    """Return whether pods with these needs find room at the same time."""
+    """Return whether pods with these needs fit at the same time."""
     node = [Decimal(capacity.gpus), capacity.cpu, Decimal(capacity.memory)]
-    totals = map(sum, zip(*needs, strict=True))  # which takes less time than placing them
+    totals = map(sum, zip(*needs, strict=True))  # faster than placing them
     if any(total > room * capacity.nodes for total, room in zip(totals, node, strict=False)):
         return False
-    # The largest are placed first, each on the first node that has room: with nodes of one kind
-    # that finds a place in all but contrived cases.
+    # First fit, largest first, which is nearly always optimal for nodes of one kind.
     rooms = [node] * capacity.nodes
     for needed in sorted(needs, reverse=True):
         places = (i for i, room in enumerate(rooms) if all(map(operator.le, needed, room)))
@@ -73,7 +72,7 @@ def _fit(needs: list[list[Decimal]], capacity: Capacity) -> bool:
 
 
 def described(requests: Sequence[Share]) -> str:
-    """Return what pods with these shares need, such as "2 pods with 4 cores, 2 GiB in total"."""
+    """Describe the resources of pods, such as "2 pods with 4 cores, 2 GiB in total"."""
     pods, total = ("1 pod", "") if len(requests) == 1 else (f"{len(requests)} pods", " in total")
     cores = sum((each.cores for each in requests), Decimal(0))
     memory = sum(each.bytes for each in requests)
@@ -89,49 +88,49 @@ class Schedule:
     """The order in which a stack's jobs run."""
 
     jobs: Sequence[TrainingJob]
-    capacity: Capacity | None  # what the cluster has for them; None where that is not known
+    capacity: Capacity | None  # of the cluster; None if unknown
 
     @cached_property
     def ordered(self) -> list[TrainingJob]:
-        """Each job after those that it needs; those come last whose own images may take minutes.
+        """The jobs after their prerequisites; jobs with image builds, which take minutes, are last.
 
         Raises:
             StopIteration: no such order exists.
         """
         rest = sorted(self.jobs, key=lambda job: bool(job.build or job.requirements))
-        found = list[TrainingJob]()
+        order = list[TrainingJob]()
         while rest:
             later = {job.name for job in rest}
-            found.append(next(job for job in rest if later.isdisjoint(prerequisites(job))))
-            rest.remove(found[-1])
-        return found
+            order.append(next(job for job in rest if later.isdisjoint(prerequisites(job))))
+            rest.remove(order[-1])
+        return order
 
     @cached_property
     def waits(self) -> dict[str, tuple[str, ...]]:
-        """For each job those that must have ended before it fits.
+        """The jobs that must end before each job fits.
 
-        Whatever runs beside a job then, the cluster has room for all of it. The first jobs are
-        waited for, also such as need no training; none where that room is not known.
+        The cluster has room for any jobs that may then run beside it. A job waits for the first
+        jobs of the order, also if they need no training; for none if the capacity is unknown.
         """
-        found: dict[str, tuple[str, ...]] = {}
+        waiting: dict[str, tuple[str, ...]] = {}
         ended: dict[str, set[str]] = {}
-        """By job, itself and all that have surely ended when it starts."""
+        """By job: itself, and all jobs that have certainly ended when it starts."""
         needs = {job.name: [*map(_need, shares(job))] for job in self.jobs}
         for job in self.ordered:
             over = set().union(*(ended[name] for name in prerequisites(job)))
-            beside = [name for name in found if name not in over]
+            beside = [name for name in waiting if name not in over]
             count = self._waited(beside, job.name, needs)
             implied, waits = set[str](), list[str]()
             for name in reversed(beside[:count]):
                 if name not in implied:
                     waits.insert(0, name)
                     implied |= ended[name]
-            found[job.name] = tuple(waits)
+            waiting[job.name] = tuple(waits)
             ended[job.name] = over | implied | {job.name}
-        return found
+        return waiting
 
     def _waited(self, beside: list[str], job: str, needs: Mapping[str, list[list[Decimal]]]) -> int:
-        """Return how many of the first jobs must have ended for `job` to fit beside the others."""
+        """Return the number of first jobs that must end for `job` to fit beside the others."""
         room = self.capacity
         if room is None:
             return 0
@@ -143,9 +142,9 @@ class Schedule:
         return bisect_left(range(len(beside)), True, key=has_room)
 
     def text(self, idle: Collection[str] = ()) -> str:
-        """Describe what the jobs need, what the cluster has, and their turns, as far as known.
+        """Describe the jobs' resources, the cluster's capacity and the jobs' turns, if known.
 
-        `idle` are jobs that are known not to train now: their results are there.
+        `idle` are jobs that do not train now, since they have results.
         """
         parts = []
         if len(self.jobs) > 1:
@@ -167,21 +166,21 @@ class Schedule:
 
 @dataclass(frozen=True)
 class TrainingCost:
-    """What the nodes of one job cost: those with GPUs, which are made for it and go after it."""
+    """Costs of one job's GPU nodes, which are created for it and removed after it."""
 
-    fewest: int  # nodes that its GPUs take at least
-    nodes: int  # that they take with one for each replica
-    hourly: float  # what one node costs by the hour, at most
+    fewest: int  # the fewest nodes for its GPUs
+    nodes: int  # nodes with one for each replica
+    hourly: float  # price of one node per hour, at most
     currency: str
-    cheapest: float | None = None  # the same in the cheapest of several pools
+    cheapest: float | None = None  # hourly price in the cheapest of several pools
 
     def most(self, seconds: float) -> float:
-        """Return what a training costs with nodes that are made for it and go after it."""
-        # A node is paid for from before its first pod until some minutes after its last.
+        """Return the highest cost of a training, with a node for each replica."""
+        # A node costs from before its first pod until some minutes after its last.
         return self.nodes * (seconds + 15 * 60) * self.hourly / 3600
 
     def in_words(self, seconds: float) -> str:
-        """Describe what it costs: from its own time alone to the most."""
+        """Describe the range of costs, from the training's own time to the most."""
         hourly = self.hourly if self.cheapest is None else self.cheapest
         least = self.fewest * seconds * hourly / 3600
         return f"{self.currency} {least:,.2f} to {self.most(seconds):,.2f} ({self._nodes})"

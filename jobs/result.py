@@ -1,7 +1,7 @@
-"""A run's result: the one form that the trainer, the gate, the stack's outputs and docs share.
+"""A run's result: the one format of the trainer, the gate, the stack's outputs and the docs.
 
-In a stack's state and outputs it is a map without what is not known: the engine drops nulls, so
-they would differ before and after.
+In a stack's state and outputs it is a map without unknown values, since the engine drops nulls,
+which would show as a difference.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +14,12 @@ from core.problem import located
 
 State = Literal["Succeeded", "Failed", "TimedOut", "CannotStart", "Running"]
 RUNNING: State = "Running"
-"""Of a run that is not waited for and goes on in its cluster; it has not ended."""
+"""The state of a run that continues in its cluster without a wait."""
 
 
 @dataclass(frozen=True)
 class End:
-    """How a run ended, why in one line, and what the user may do about it."""
+    """The end of a run, with the reason in one line, and advice for the user."""
 
     state: State
     reason: str
@@ -28,30 +28,29 @@ class End:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingReport:
-    """What rank 0's program reports of its training; all of it is optional.
+    """The report of rank 0's program on its training; all fields are optional.
 
     Args:
-        accuracy: Share of the test set classified rightly after the last epoch, 0 to 1.
+        accuracy: Share of the test set classified correctly after the last epoch, 0 to 1.
         epoch_accuracies: The same after each epoch.
         top5_accuracy: Share of the test set whose class is among the five likeliest, 0 to 1.
         class_accuracies: The accuracy of each class, by its name.
         loss: Mean training cross-entropy of the last epoch, over all ranks.
-        backend: Of torch.distributed.
-        dataset: The data set that was really trained on.
-        device: What rank 0 computed on: cpu or cuda.
-        device_name: Which GPU.
+        backend: The backend of torch.distributed.
+        dataset: The data set that the run trained on.
+        device: The device of rank 0: cpu or cuda.
+        device_name: The GPU's name.
         torch: The version of torch.
         goal: The job's `goal`.
         goal_reached: Whether it was reached.
-        time_to_accuracy_seconds: Seconds of training until it was.
-        reformations: How often the workers of an elastic job met anew.
+        time_to_accuracy_seconds: Seconds of training until the goal was reached.
+        reformations: How often the workers of an elastic job formed a new group.
         longest_pause_seconds: The longest time without a step.
-        step_seconds: Time in steps that are in the model, by the run that made them.
+        step_seconds: Time of the steps in the final model, by the run that made them.
         artifacts: The files that were copied out: `url`, `sha256` and `bytes` of each.
-        left_behind: Files in /work that were lost with the pod, ten at most: `bytes` of each.
+        left_behind: Files in /work that were lost with the pod, at most ten: `bytes` of each.
         metrics: Figures of any other name that the program reports.
-        epoch_metrics: Each figure's values in the epochs that have one, in their order: the latest
-            1,000.
+        epoch_metrics: The latest 1,000 values of each figure, in the order of their epochs.
     """
 
     accuracy: float | None = None
@@ -83,20 +82,20 @@ _JUDGED = FIGURES | {"time_to_accuracy_seconds"}
 
 @dataclass(frozen=True, kw_only=True)
 class FailureDetails:
-    """What is known of a run that did not succeed.
+    """Details of a run that did not succeed.
 
     Args:
         rank: The rank that failed, or that its peers waited for.
         pod: Its pod.
         container: The init container, where one failed.
-        exit_code: How the container ended.
+        exit_code: The container's exit code.
         signal: The signal that ended it.
-        out_of_memory: Whether the kernel ended it at its memory limit.
+        out_of_memory: Whether the kernel killed it at its memory limit.
         memory_limit: That limit.
         error: The program's own message.
         artifacts: The files that were copied out.
-        disruption: What the cluster did that ended the run; a retry may cure it.
-        stacks: Where ranks stood when they were stopped, innermost frame first, by name.
+        disruption: The disruption by the cluster that ended the run; a retry may help.
+        stacks: Stacks of ranks when they were stopped, innermost frame first, by name.
         followers: How many other replicas failed after it.
         previous_log: The last lines of its log before it was restarted.
         log: The last lines of its log.
@@ -124,32 +123,32 @@ class FailureDetails:
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult(TrainingReport):
-    """How a run ended and what it returned.
+    """The end of a run and its results.
 
     Args:
-        state: How it ended.
-        reason: Why, in one line.
-        run_id: Which submission it was.
-        world_size: How many ranks there were.
+        state: The state in which it ended.
+        reason: The reason, in one line.
+        run_id: The id of the run.
+        world_size: The number of ranks.
         samples_seen: Training samples that all ranks processed.
-        training_seconds: From rank 0's start to its end, as it measured itself.
+        training_seconds: From rank 0's start to its end, as measured by rank 0.
         duration_seconds: From `started` to `completed`.
         started: RFC 3339, by the cluster's clock.
         completed: RFC 3339, by the cluster's clock.
-        image: What the pods ran, by its digest.
+        image: The image of the pods, by its digest.
         exit_codes: Each replica's exit code, by its rank or ranks.
-        restarts: How many containers were started again.
-        resumed_step: The step of the checkpoint that it went on from.
-        failure: What is known where it did not succeed.
+        restarts: The number of restarts of containers.
+        resumed_step: The step of the checkpoint that it resumed from.
+        failure: Details of a run that did not succeed.
         attempts: The attempts before this one, oldest first.
-        goodput: Share of the time since the first attempt's start that went into steps which are in
-            the final model, 0 to 1.
-        tracking: The address of its page on the tracking server.
-        last_succeeded: Where it did not succeed, the `run_id` of the last run before it that did.
-        left_out: What was reported and a result can't hold, such as NaN: its text, by its place.
-        stragglers: Ranks that were slower than the others, and where the time of each went.
-        apart: Where ranks trained apart from each other: how many trained (`ranks`), in how many
-            groups (`worlds`), of up to how many (`largest`); with `met` they exchanged something.
+        goodput: Share of the time since the first attempt's start that was spent on steps of the
+            final model, 0 to 1.
+        tracking: The URL of its page on the tracking server.
+        last_succeeded: The `run_id` of the latest earlier run that succeeded, if this one did not.
+        left_out: Reported values that a result can't hold, such as NaN: their text, by their place.
+        stragglers: Ranks that were slower than the others, and the parts of their steps.
+        apart: Ranks that trained apart from each other: their number (`ranks`), the number of
+            groups (`worlds`) and the largest one's size (`largest`); with `met` they communicated.
     """
 
     state: State
@@ -176,19 +175,19 @@ class RunResult(TrainingReport):
 
     @classmethod
     def from_map(cls, known: Mapping[str, Any]) -> "RunResult":
-        """Return the result that a state's or an output's map holds; other keys are left out."""
+        """Return the result in a map of a state or an output; other keys are left out."""
         kept, lost = fitting(cls, known)
         return cls(**{**kept, "left_out": {**kept.get("left_out", {}), **lost} or None})
 
     def figure(self, name: str) -> float | None:
-        """Return a figure by its name, whether it is a field or one of the program's own.
+        """Return a figure by its name: a field, or one of the program's own.
 
-        One that was left out is NaN.
+        A figure that was left out is NaN.
         """
-        found = getattr(self, name, None) if name in _JUDGED else None
-        found = (self.metrics or {}).get(name) if found is None else found
+        value = getattr(self, name, None) if name in _JUDGED else None
+        value = (self.metrics or {}).get(name) if value is None else value
         is_left_out = {name, located("metrics", (name,))} & (self.left_out or {}).keys()
-        return nan if found is None and is_left_out else found
+        return nan if value is None and is_left_out else value
 
     @property
     def succeeded(self) -> bool:
@@ -196,54 +195,54 @@ class RunResult(TrainingReport):
 
     @property
     def files(self) -> Mapping[str, Mapping[str, Any]]:
-        """The files that the run has left, also one that failed; empty for none."""
+        """The files that the run left, even if it failed; empty without any."""
         return self.artifacts or (self.failure and self.failure.artifacts) or {}
 
     def as_map(self) -> dict[str, Any]:
-        """Return the result as a state holds it: without what is not known."""
+        """Return the result as in a state, without unknown values."""
         return asdict(self, dict_factory=only_known)
 
     def __str__(self) -> str:
         if not self.succeeded:
             return f"{self.state}: {self.reason}" if self.reason else self.state
         figures = {"accuracy": self.accuracy, **(self.metrics or {})}
-        known = {name: value for name, value in figures.items() if value is not None}
-        shown = "".join(f", {name} {value:.6g}" for name, value in list(known.items())[:3])
+        reported = {name: value for name, value in figures.items() if value is not None}
+        shown = "".join(f", {name} {value:.6g}" for name, value in list(reported.items())[:3])
         begun = "" if self.resumed_step is None else f", resumed from step {self.resumed_step}"
         return f"Succeeded in {self.duration_seconds:g} s{shown}{begun}"
 
 
 def only_known(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return those fields that are known, as `dataclasses.asdict` calls it."""
+    """Return the fields that are known; a `dict_factory` for `dataclasses.asdict`."""
     return {name: value for name, value in fields if value is not None}
 
 
 def explain(job: str, result: RunResult) -> str:
-    """Return the story of a job's run that did not succeed, in several lines."""
-    known = FailureDetails() if result.failure is None else result.failure
+    """Describe a job's run that did not succeed, in several lines."""
+    facts = FailureDetails() if result.failure is None else result.failure
     lines = [f"job {job} ended {result.state}: {result.reason}"]
-    if known.error and known.error not in result.reason:
-        lines.append(f"its error: {known.error}")
-    if known.memory_limit and known.out_of_memory:
-        lines.append(f"its memory limit: {known.memory_limit}")
-    if known.disruption:
-        lines.append(f"what happened: {known.disruption}")
-    whose = f"rank {known.rank or 0}" if known.container is None else f"container {known.container}"
-    if known.followers:
-        noun = "replica" if known.followers == 1 else "replicas"
-        lines.append(f"{known.followers} other {noun} failed after it")
-    repeats = known.previous_log == known.log
+    if facts.error and facts.error not in result.reason:
+        lines.append(f"its error: {facts.error}")
+    if facts.memory_limit and facts.out_of_memory:
+        lines.append(f"its memory limit: {facts.memory_limit}")
+    if facts.disruption:
+        lines.append(f"what happened: {facts.disruption}")
+    whose = f"rank {facts.rank or 0}" if facts.container is None else f"container {facts.container}"
+    if facts.followers:
+        noun = "replica" if facts.followers == 1 else "replicas"
+        lines.append(f"{facts.followers} other {noun} failed after it")
+    repeats = facts.previous_log == facts.log
     again = ", the same as before it was restarted" if repeats else ""
-    before = None if repeats else known.previous_log
+    before = None if repeats else facts.previous_log
     attempts = [f"attempt {each['number']}: {each['reason']}" for each in result.attempts or ()]
     for title, texts in (
         (f"the end of {whose}'s log before it was restarted:", before),
-        (f"the end of {whose}'s log{again}:", known.log),
-        *((f"where {ranks} stood:", frames) for ranks, frames in (known.stacks or {}).items()),
-        ("warning events:", known.events),
-        ("it was submitted anew after:", attempts),
+        (f"the end of {whose}'s log{again}:", facts.log),
+        *((f"where {ranks} stood:", frames) for ranks, frames in (facts.stacks or {}).items()),
+        ("warning events:", facts.events),
+        ("it was resubmitted after:", attempts),
     ):
         lines += [title, *(f"    {text}" for text in texts)] if texts else []
-    if known.advice:
-        lines.append(f"what to do: {known.advice}")
+    if facts.advice:
+        lines.append(f"what to do: {facts.advice}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What a job's program is made of: the files of its script or build, and the image that it runs."""
+"""The sources of a job's program: the files of its script or build, and its image."""
 
 import ast
 import os
@@ -20,38 +20,38 @@ from jobs.model.program import DEFAULT_ENTRY
 from jobs.model.volumes import Script
 
 LIMIT = 2**20
-"""Bytes: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
+"""In bytes: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
 
 _UTF8 = re.compile("[^\ud800-\udfff]+")
-"""Matches a name that is UTF-8, as a path in a ConfigMap is."""
+"""Matches a name that is valid UTF-8, as required for a path in a ConfigMap."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _HARMLESS = {
     *("getLogger", "TypeVar", "namedtuple", "getenv", "get", "int", "float", "Path", "device")
 }
-"""What a module of definitions may call besides: that prepares something at most."""
+"""Functions that a module of definitions may call, since they do no work."""
 _MAIN = "/__main__.py"
 
 
 def read_script(job: TrainingJob, key: str, folder: Path | None = None) -> Script | Problem:
-    """Return the script of a job that has one, or what is wrong with it.
+    """Return the script of a job that has one, or its problem.
 
-    Its path is absolute, or relative to `folder`, by default the project's; the job is at `key`
+    Its path is absolute, or relative to `folder`, by default the project's. The job is at `key`
     of the configuration.
     """
     path = (folder or project_dir()) / str(job.script)
     try:
         if path.is_file():
-            found = {path.name: path}
+            paths = {path.name: path}
         else:
             inside = _files(path) if path.is_dir() else ()
-            found = dict(_named(each, path) for each in inside)
-        usable = (name for name, each in found.items() if each.exists() and _UTF8.fullmatch(name))
-        files = {name: found[name] for name in usable}
+            paths = dict(_named(each, path) for each in inside)
+        usable = (name for name, each in paths.items() if each.exists() and _UTF8.fullmatch(name))
+        files = {name: paths[name] for name in usable}
         wrong = _wrong(job, path, files)
         if wrong is None:
             contents = {name: files[name].read_bytes() for name in files}
-            left_out = tuple(ascii(name) for name in found if name not in files)
-            # That of a file alone is its only program.
+            left_out = tuple(ascii(name) for name in paths if name not in files)
+            # A single file is its own entry.
             entry = "" if job.command else job.script_entry or _default_entry(contents)
             text = None if job.command else _wrong_entry(entry, contents)
             if text is None:
@@ -64,7 +64,7 @@ def read_script(job: TrainingJob, key: str, folder: Path | None = None) -> Scrip
 
 
 def _wrong(job: TrainingJob, path: Path, files: Mapping[str, Path]) -> tuple[str, str] | None:
-    """Return the field of a job whose script can't be used, and why; None when nothing is wrong."""
+    """Return the field and the problem of a script that can't be used; None without a problem."""
     script = quote(job.script)
     if path.is_file():
         if job.script_entry is not None:
@@ -75,9 +75,9 @@ def _wrong(job: TrainingJob, path: Path, files: Mapping[str, Path]) -> tuple[str
         near = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
         text = f"{script} is neither a file nor a folder: there is no {path}."
         return "script", f"{text}{meant(path.name, near)}"
-    # Before they are read: the folder may be one with data in it.
+    # Checked before they are read, as the folder may contain data.
     sizes = {name: each.stat().st_size for name, each in files.items()}
-    # What a file costs besides its content: its key, its path, and what tells which is which.
+    # In addition to its content a file has its key, its path and their mapping.
     total = sum(sizes.values()) + sum(2 * len(name) + 64 for name in files)
     if total <= LIMIT:
         return None
@@ -92,9 +92,9 @@ def _wrong(job: TrainingJob, path: Path, files: Mapping[str, Path]) -> tuple[str
 
 
 def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
-    """Yield all files but hidden ones and Python's caches, links to nothing, and empty folders.
+    """Yield all files except hidden ones and Python's caches, broken links, and empty folders.
 
-    Links are followed, but for those to a folder that they are in.
+    Links are followed, except to a folder that they are in.
     """
     inside = {*above, folder.resolve()}
     for path in sorted(folder.iterdir(), key=lambda each: (each.is_dir(), each.name)):
@@ -108,13 +108,13 @@ def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
 
 
 def _named(path: Path, folder: Path) -> tuple[str, Path]:
-    """Return a file's name in the folder, and the file; of a folder, an empty one to keep it."""
+    """Return a file's name in the folder, and the file; for a folder, an empty file in it."""
     name = str(path.relative_to(folder))
     return (f"{name}/.gitkeep", Path(os.devnull)) if path.is_dir() else (name, path)
 
 
 def _default_entry(files: Mapping[str, bytes]) -> str:
-    """Return what is started of a folder whose job names nothing: train.py, or its only program."""
+    """Return the default entry of a folder: train.py, or its only program."""
     top = [name for name in files if name.endswith(".py") and "/" not in name]
     guarded = [name for name in top if b"__main__" in files[name]]
     only = guarded or top
@@ -122,7 +122,7 @@ def _default_entry(files: Mapping[str, bytes]) -> str:
 
 
 def _wrong_entry(entry: str, files: Mapping[str, bytes]) -> str | None:
-    """Return why `entry` can't be started, and what can; None when nothing is wrong."""
+    """Return why `entry` can't be started, with alternatives; None without a problem."""
     programs = {name: files[name] for name in files if name.endswith(".py")}
     if entry not in programs:
         return f"{quote(entry)} is no Python file in the folder; {_others(entry, programs)}"
@@ -130,13 +130,13 @@ def _wrong_entry(entry: str, files: Mapping[str, bytes]) -> str | None:
         return None
     more = f", or start something else: {_others(entry, programs)}" if len(programs) > 1 else ""
     return (
-        f"{quote(entry)} defines functions or classes and calls none, so it would end at once and "
-        f'have done nothing; let it end with `if __name__ == "__main__": main()`{more}'
+        f"{quote(entry)} defines functions or classes and calls none, so it would end without "
+        f'doing anything; let it end with `if __name__ == "__main__": main()`{more}'
     )
 
 
 def _only_defines(source: bytes) -> bool:
-    """Return whether a module defines functions or classes and, run as a program, calls none."""
+    """Return whether a module only defines functions or classes, without calling any."""
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -148,17 +148,17 @@ def _only_defines(source: bytes) -> bool:
 
 
 def _others(entry: str, programs: Mapping[str, bytes]) -> str:
-    """Return what could be started: files with a guard, or else any, and packages."""
+    """Describe what can be started: files with a main guard, or else any, and packages."""
     packages = [name.removesuffix(_MAIN).replace("/", ".") for name in programs if _MAIN in name]
     files = [name for name in programs if name != entry and _MAIN not in f"/{name}"]
     guarded = [name for name in files if b"__main__" in programs[name]]
-    found = [choices(entry, guarded or files)] if guarded or not packages else []
-    found += [f"set `command: [python, -m, {each}]` instead" for each in packages]
-    return "; or ".join(found)
+    options = [choices(entry, guarded or files)] if guarded or not packages else []
+    options += [f"set `command: [python, -m, {each}]` instead" for each in packages]
+    return "; or ".join(options)
 
 
 def image_spec(job: TrainingJob, base: str) -> JobImageSpec | None:
-    """Return the image that a job brings: its `build`, or `requirements` over the image `base`."""
+    """Return a job's own image: its `build`, or its `requirements` on top of the image `base`."""
     if job.requirements is not None:
         return RequirementsSpec.from_file(project_dir() / job.requirements, base)
     if job.build is None:
@@ -167,11 +167,11 @@ def image_spec(job: TrainingJob, base: str) -> JobImageSpec | None:
 
 
 def read_build(image: JobImageSpec) -> dict[str, str]:
-    """Return a context's programs and its Dockerfile, the latter without comments, by path."""
+    """Return a context's programs and its Dockerfile without comments, by path."""
     texts = {}
     for path in _files(image.context):
         with suppress(OSError):  # the build reports a file that can't be read
-            # A longer file was not written by hand.
+            # A longer file is not written by hand.
             if path.suffix in {".py", ".sh"} and path.stat().st_size <= 2**20:
                 texts[str(path.relative_to(image.context))] = path.read_text(errors="replace")
     lines = (image.context / image.dockerfile).read_text(errors="replace").splitlines()
@@ -182,10 +182,10 @@ def read_build(image: JobImageSpec) -> dict[str, str]:
 def declare_images(
     job: TrainingJob, script: Script | None, cluster: Cluster, images: TrainerImages
 ) -> tuple[Input[str], Input[str]]:
-    """Return the image that a job's pods run, and the one that fetches its inputs.
+    """Return the image of a job's pods, and the one that fetches its inputs.
 
-    No image is declared that the job does not need; the second is empty where nothing is fetched.
-    A job that gets GPUs has the trainer's image with CUDA.
+    Only images that the job needs are declared; the second is empty if nothing is fetched.
+    A job with GPUs gets the trainer's image with CUDA.
     """
     has_gpus = cluster.gpus is not None and wants_gpus(job)
     base = images.spec(job.torch, gpus=has_gpus, cifar=_uses_cifar10(job, script))
@@ -202,11 +202,11 @@ def declare_images(
 
 
 def _uses_cifar10(job: TrainingJob, script: Script | None) -> bool:
-    """Return whether `cifar` stands in a job's declaration or in one of its files."""
-    # The module `images` takes its pictures from /data/cifar10, unless it has others.
+    """Return whether a job's declaration or one of its files contains `cifar`."""
+    # The module `images` reads /data/cifar10 by default.
     if job.module == "images" and job.data is None:
         return True
-    # torchvision's class, the trainer's module and that folder are all called so.
+    # It is in the names of torchvision's class, the trainer's module and that folder.
     texts = [str(job), *({} if script is None else script.files).values()]
     if job.build is not None and (own := image_spec(job, "")) is not None:
         texts += read_build(own).values()

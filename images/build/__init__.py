@@ -1,1 +1,1 @@
-"""Builds images: with docker, podman or buildah, each content once."""
+"""Build images with docker, podman or buildah, once for each content."""

@@ -1,6 +1,6 @@
-"""Debian, from where this machine gets its packages: the base image, or one package unpacked.
+"""Debian from this machine's package sources: the base image, or one unpacked package.
 
-The base image is pulled where its registry can be reached, else made of Debian's packages.
+The base image is pulled if its registry is reachable, otherwise built from Debian's packages.
 """
 
 import os
@@ -19,19 +19,19 @@ from images.build.releases import SNAPSHOTS
 from images.build.runner import BuildFailed, Runner
 
 _FRESHNESS = ("Acquire::Check-Valid-Until", "Acquire::Check-Date")
-"""apt's settings on a machine that takes package lists from a mirror that stands still."""
-# What Debian's own slim images leave out, too.
+"""apt's settings for a mirror whose package lists are out of date."""
+# Debian's own slim images also leave them out.
 _LEFT_OUT = ("man", "info", "locale", "lintian", "doc")
 
 
 def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
-    """Return the reference of a Debian that `engine` has; raises `BuildFailed`, `ToolMissing`."""
-    # What Dockerfiles start from.
+    """Return the reference of Debian's image in `engine`; raises `BuildFailed`, `ToolMissing`."""
+    # The base of the Dockerfiles.
     published, own = f"docker.io/library/debian:{suite}-slim", f"localhost/slipway-base:{suite}"
     try:
         runner.run(f"pulling {published}", engine.pull(published), 180.0)
     except BuildFailed:
-        # The log has the reason: most often the registry is unreachable, which is no problem here.
+        # The reason is in the log: usually an unreachable registry, which is no problem here.
         for each in (published, own):
             if answer(*engine.digest(each)):
                 return each
@@ -55,23 +55,23 @@ def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
 
 @cache
 def snapshot(suite: str) -> str | None:
-    """Return the source of `SNAPSHOTS` for a suite; None without one, or where it can't be had."""
+    """Return the source of `SNAPSHOTS` for a suite; None without one, or if unreachable."""
     if (day := SNAPSHOTS.get(suite)) is None:
         return None
-    import requests  # noqa: PLC0415 (the program, which builds nothing, would load it)
+    import requests  # noqa: PLC0415 (Pulumi's program, which builds nothing, would load it)
 
     url = f"http://snapshot.debian.org/archive/debian/{day}"
     by = {name.removesuffix("_proxy"): each for name, each in proxies().items()}
     try:
-        asked = requests.head(f"{url}/dists/{suite}/InRelease", timeout=10.0, proxies=by)
+        response = requests.head(f"{url}/dists/{suite}/InRelease", timeout=10.0, proxies=by)
     except requests.RequestException:
         return None
-    # A moment between two states leads to the one before it.
-    return f"deb [check-valid-until=no] {url} {suite} main" if asked.ok else None
+    # A time between two snapshots redirects to the earlier one.
+    return f"deb [check-valid-until=no] {url} {suite} main" if response.ok else None
 
 
 def sources(suite: str) -> list[str]:
-    """Return the sources for a suite: its `snapshot`, else a Debian machine's own mirrors."""
+    """Return the sources of a suite: its `snapshot`, else the mirrors of a Debian machine."""
     if (pinned := snapshot(suite)) is not None:
         return [pinned]
     try:
@@ -94,18 +94,18 @@ def sources(suite: str) -> list[str]:
 
 
 def proxies() -> dict[str, str]:
-    """Return a build's proxy variables, by both of their names: the environment's, or apt's."""
+    """Return a build's proxy variables in both spellings, from the environment or apt."""
     names = ("http_proxy", "https_proxy", "no_proxy")
-    found = {name: os.environ.get(name, os.environ.get(name.upper(), "")) for name in names}
+    values = {name: os.environ.get(name, os.environ.get(name.upper(), "")) for name in names}
     for scheme in ("http", "https"):
         name = f"{scheme}_proxy"
-        found[name] = found[name] or _apt(f"Acquire::{scheme}::Proxy")
-    known = {name: value for name, value in found.items() if value and value != "DIRECT"}
-    return known | {name.upper(): value for name, value in known.items()}
+        values[name] = values[name] or _apt(f"Acquire::{scheme}::Proxy")
+    active = {name: value for name, value in values.items() if value and value != "DIRECT"}
+    return active | {name.upper(): value for name, value in active.items()}
 
 
 def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str) -> tuple[str, ...]:
-    """Return the command for a tar file of a minimal Debian, from `mirrors` or Debian's own."""
+    """Return the command that writes a minimal Debian as a tar file, from `mirrors` or Debian's."""
     options = [
         "--variant=minbase",
         "--mode=root",
@@ -119,12 +119,12 @@ def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str) -
 
 
 def unpack(package: str, directory: Path) -> None:
-    """Have apt download a package, with new lists if need be, and unpack it; or `CommandFailed`."""
+    """Download a package with apt and unpack it; raises `CommandFailed`."""
     directory.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".apt-") as name:
         private = Path(name)
         (private / "lists" / "partial").mkdir(parents=True)
-        # As root apt would change to a user that may not write here, and warn about it.
+        # As root apt would switch to a user without write access here, and warn about it.
         apt = ("apt-get", "--quiet", "--option=APT::Sandbox::User=root")
         ours = (*apt, f"--option=Dir::State::Lists={private}/lists")
         call = partial(run, cwd=private, limit=300.0)
@@ -135,6 +135,6 @@ def unpack(package: str, directory: Path) -> None:
 
 
 def _apt(name: str) -> str:
-    """Return apt's setting of that name, empty without one."""
+    """Return apt's setting of that name; empty if unset."""
     printed = answer("apt-config", "shell", "it", name)  # it='false'
     return shlex.split(printed)[0].partition("=")[2] if printed else ""

@@ -1,4 +1,4 @@
-"""The programs that build images: docker, podman or buildah, as command lines."""
+"""The command lines of the programs that build images: docker, podman or buildah."""
 
 import shutil
 import tarfile
@@ -10,37 +10,37 @@ from core import toolchain
 from core.process import CommandFailed, run
 
 Command = tuple[str, ...]
-# zstd writes a third of the bytes: the image is in containerd in 9 s, not in 14.
+# zstd writes a third of the bytes, so that containerd has the image after 9 s instead of 14.
 _SEND = ("push", "--compression-format", "zstd")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A build that is ready to begin."""
+    """The inputs of a build."""
 
     context: Path
     """The directory that the Dockerfile copies from."""
     dockerfile: Path
     arguments: tuple[str, ...] = ()
-    """Build arguments: `NAME=value`, or `NAME` for the value that the environment has, since a
-    proxy's address may hold a password, which must not stand in a command line."""
+    """Build arguments: `NAME=value`, or `NAME` for the environment's value, since a proxy's URL may
+    have a password, which must not be in a command line."""
     mounts: Mapping[str, Path] = field(default_factory=dict)
-    """Files that its steps may read, by where; none stays in the image. docker can't."""
+    """Files that its steps may read, by their path there; not in the image, and not for docker."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine. Its methods return command lines and run nothing."""
+    """An engine. Its methods only return command lines."""
 
     name: str
-    """docker, podman or buildah, which takes podman's commands."""
+    """docker, podman or buildah, which has the same commands as podman."""
     call: Command
-    """What its command lines begin with; for podman and buildah, with a storage of our own."""
+    """The start of its command lines; for podman and buildah it selects Slipway's storage."""
     keeps_steps: bool = True
-    """Whether the next build may use the steps of this one."""
+    """True if the next build may use the steps of this one."""
 
     def pull(self, reference: str) -> Command:
-        """Get the newest image of that name from its registry."""
+        """Pull the newest image of that name from its registry."""
         return (*self.call, "pull", reference)
 
     def digest(self, reference: str) -> Command:
@@ -54,7 +54,7 @@ class Engine:
         if self._is_docker:
             return (*self.call, "load", "--input", str(archive))
         with tarfile.open(archive) as tar:
-            # docker's own newer archives are of both formats.
+            # Archives of newer dockers are in both formats.
             kind = "docker-archive" if "manifest.json" in tar.getnames() else "oci-archive"
         return (*self.call, "pull", f"{kind}:{archive}")
 
@@ -64,7 +64,7 @@ class Engine:
         if not self._is_docker:
             options += (f"--volume={file}:{place}:ro" for place, file in plan.mounts.items())
             options += (f"--layers={str(self.keeps_steps).lower()}",)
-            # A build needs no container runtime then, and runs inside containers, too.
+            # Without a container runtime, so that a build also runs inside containers.
             options += ("--isolation", "chroot")
         return (*self.call, "build", *options, str(plan.context))
 
@@ -75,13 +75,13 @@ class Engine:
         return (*self.call, *_SEND, reference, f"oci-archive:{archive}:{reference}")
 
     def push(self, reference: str, name: str, config: Path, *, plain: bool) -> Sequence[Command]:
-        """Send the image to a registry, by the `name` that it has there.
+        """Push the image to a registry under `name`.
 
-        The login is in a docker config.json, in a directory of its own: every user of this machine
-        can read command lines. A `plain` registry speaks HTTP without TLS.
+        The login is in a docker config.json in a separate directory, since every user of this
+        machine can read command lines. A `plain` registry speaks HTTP without TLS.
         """
         if self._is_docker:
-            # Its daemon takes HTTP from loopback, and has to be configured for other registries.
+            # By default its daemon allows HTTP only for loopback.
             push = ("--config", str(config.parent), "push", "--quiet", name)
             tag = (*self.call, "tag", reference, name)
             return (tag, (*self.call, *push), self.remove(name))
@@ -89,20 +89,20 @@ class Engine:
         return ((*self.call, *_SEND, *options, reference, f"docker://{name}"),)
 
     def names(self) -> Command:
-        """Print the references of all images, one a line."""
+        """Print the references of all images, one per line."""
         name = "{{.Repository}}" if self._is_docker else "{{.Name}}"
         return (*self.call, "images", "--format", f"{name}:{{{{.Tag}}}}")
 
     def remove(self, reference: str) -> Command:
-        """Remove a reference, and the image when it has no other."""
+        """Remove a reference, and the image if it has no other one."""
         return (*self.call, "rmi", reference)
 
     def prune(self) -> Sequence[Command]:
-        """Remove what no image uses, such as the steps of builds that failed or were killed."""
+        """Remove unused data, such as the steps of builds that failed or were killed."""
         if self._is_docker:
-            return ()  # Its daemon has everybody's.
+            return ()  # Its daemon also has other users' images.
         prune = ("rmi", "--prune") if self.name == "buildah" else ("image", "prune", "--force")
-        # Every container in this storage is one of a build's steps.
+        # Every container in this storage is a step of a build.
         return ((*self.call, "rm", "--all"), (*self.call, *prune))
 
     @property
@@ -123,10 +123,10 @@ def choose(storage: Path, scratch: Path) -> Engine:
 
 
 def with_storage(name: str, program: str, storage: Path, scratch: Path) -> Engine:
-    """Return podman or buildah with a storage of our own, and `scratch` for each command's files.
+    """Return podman or buildah with Slipway's storage, and `scratch` for each command's files.
 
-    Layers are stacked by the kernel's overlay or else by vfs, which works everywhere. With vfs each
-    one is a copy of the image so far, so no step is kept. What one began, the other can't open.
+    Layers use the kernel's overlay, or else vfs, which works everywhere. With vfs each layer is a
+    copy of the image so far, so no step is kept. The two drivers can't read each other's storage.
     """
 
     def stacked(driver: str) -> Engine:
@@ -139,7 +139,7 @@ def with_storage(name: str, program: str, storage: Path, scratch: Path) -> Engin
 
 
 def answer(*command: str, limit: float = 10.0) -> str | None:
-    """Return what a short command prints, None when it fails or isn't installed."""
+    """Return the output of a short command; None if it fails or isn't installed."""
     try:
         return run(*command, limit=limit).strip()
     except CommandFailed:

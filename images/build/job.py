@@ -1,7 +1,7 @@
-"""The image of a job: out of its own Dockerfile, or with the packages that a script requires.
+"""The image of a job: from its own Dockerfile, or with the packages that a script requires.
 
-Packages are a layer over the trainer's image, put there by the pip that is in it. What is installed
-already counts: a package that asks for torch gets the trainer's, and no other one beside it.
+Packages are a layer on the trainer's image, installed by its pip. Installed packages count as
+requirements: a package that requires torch gets the trainer's, and no second one.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from images.build.trainer import TRAINER, ImageSpec, trainer_of
 _KEEPS_PROXY = re.compile(r"^\s*(ARG|ENV)\s.*_proxy\b", re.IGNORECASE | re.MULTILINE)
 DOCKERFILE = Path(__file__).with_name("requirements.Dockerfile")
 LISTED = "requirements.txt"
-"""What the file is called in the build's own context."""
+"""The name of the requirements file in the build's context."""
 _ANOTHER_FILE = re.compile(
     r"-[rce]|--(?:requirement|constraint|editable)\b|\.{0,2}/|[^#]*@\s*file:|file:"
 )
@@ -37,15 +37,15 @@ _ANOTHER_FILE = re.compile(
 
 @dataclass(frozen=True)
 class JobImageSpec(BuildSpec):
-    """An image to build out of the user's own folder, by the job's name.
+    """An image to build from the user's folder, named after the job.
 
-    All its files count, also those in `.dockerignore`, but for `.git` and `__pycache__`.
+    All files count for its version, also those in `.dockerignore`, except `.git`, `__pycache__`.
     """
 
     dockerfile: str
     """The Dockerfile's path in the folder."""
     trainer: str | None = None
-    """The trainer's image where it is built, or in a registry that has it, if it is the base."""
+    """The reference of the trainer's image, local or in a registry, if it is the base."""
     prefix: ClassVar[str] = "slipway-job-"
     type: ClassVar[str] = tokens.JOB_IMAGE
     estimate = "as long as its Dockerfile takes, and its own size"
@@ -66,31 +66,31 @@ class JobImageSpec(BuildSpec):
 
     @cached_property
     def content_hash(self) -> str:
-        """64 hexadecimal digits that change with the context and the Dockerfile's name."""
+        """Hash of the context and the Dockerfile's name, 64 hexadecimal digits."""
         counted = f"{self.dockerfile}\0".encode() + digest_of(self.context)
         return hashlib.sha256(counted).hexdigest()
 
     @cached_property
     def wants_trainer(self) -> bool:
-        """Whether the Dockerfile uses the trainer's image, with `ARG TRAINER`."""
+        """True if the Dockerfile uses the trainer's image, with `ARG TRAINER`."""
         # Instructions are ASCII; a comment may be in any encoding.
         text = (self.context / self.dockerfile).read_text(errors="replace")
         return re.search(r"(?im)^\s*ARG\s+TRAINER\b", text) is not None
 
     @property
     def origin(self) -> str:
-        """A description of what it is built from, for a preview; raises when that can't be read."""
+        """A description of its sources, for a preview; raises if they can't be read."""
         return str(self.context / self.dockerfile)
 
     def problems(self) -> dict[str, str]:
         """Return the problem with `context` or `dockerfile` by that name; empty without any."""
         if not self.context.is_dir():
-            return {"context": f"{self.context} is not a folder; it has to hold the job's files"}
+            return {"context": f"{self.context} is not a folder; it must contain the job's files"}
         path = self.context / self.dockerfile
         if not path.resolve().is_relative_to(self.context.resolve()):
             return {"dockerfile": f"{self.dockerfile!r} lies outside of the context {self.context}"}
         if not path.is_file():
-            return {"dockerfile": f"{path} is missing; give the Dockerfile's path in the context"}
+            return {"dockerfile": f"{path} is missing; set the Dockerfile's path in the context"}
         if _KEEPS_PROXY.search(path.read_text(errors="replace")) and logins(debian.proxies()):
             return {
                 "dockerfile": f"{path} declares a proxy variable (ARG, ENV): the image would keep "
@@ -104,12 +104,12 @@ class JobImageSpec(BuildSpec):
 
     @cached_property
     def _start(self) -> ImageSpec | None:
-        """The trainer's image that it is built from; None for another base."""
+        """The trainer's image that is its base; None for another base."""
         return trainer_of(self.trainer)
 
     @property
     def archives(self) -> tuple[str, ...]:
-        """Its own, and the trainer's, out of which it is built."""
+        """Its own archives, and those of its base, the trainer's image."""
         return (*super().archives, *(() if self._start is None else self._start.archives))
 
     def settle(self, reporter: Context) -> None:
@@ -117,7 +117,7 @@ class JobImageSpec(BuildSpec):
             self._start.settle(reporter)
 
     def build(self, reporter: Context) -> Path:
-        """Build the trainer's image before, where it is what this one starts from."""
+        """Build the trainer's image first if it is the base."""
         if (trainer := self._start) is not None:
             trainer.build(reporter)
             if trainer.reference != self.trainer:
@@ -125,33 +125,33 @@ class JobImageSpec(BuildSpec):
         return super().build(reporter)
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
-        """Let the engine have the trainer's image; other bases it pulls itself."""
+        """Load the trainer's image into the engine, which pulls other bases itself."""
         trainer, path = self._start, self.context / self.dockerfile
         if trainer is not None and not answer(*engine.digest(trainer.reference)):
-            runner.run("taking in the trainer's image", engine.load(trainer.archive))
+            runner.run("loading the trainer's image", engine.load(trainer.archive))
         arguments = () if self.trainer is None else (f"TRAINER={self.trainer}",)
         return Plan(self.context, path, arguments, pip.mounts(work))
 
 
 @dataclass(frozen=True)
 class RequirementsSpec(JobImageSpec):
-    """The trainer's image with the packages of a file, which counts with all of its text.
+    """The trainer's image with the packages of a file, of which the complete text counts.
 
-    Jobs with the same packages share it: no job's name is in its name. The context is the file's
-    folder, in which nothing else counts; the Dockerfile is Slipway's own.
+    Jobs with the same packages share it, so its name has no job's name. The context is the file's
+    folder, of which no other file counts; the Dockerfile is Slipway's own.
     """
 
     requirements: str = LISTED
     """The file's name."""
     base: str = TRAINER.name
-    """The name of the trainer's image that it starts from."""
+    """The name of its base, a trainer's image."""
     estimate = "as long as pip takes for its packages, and their size"
 
     @classmethod
     def from_file(
         cls, path: Path, base: str = TRAINER.name, trainer: str | None = None
     ) -> "RequirementsSpec":
-        """Return the image over that of the trainer's with the packages that a file lists."""
+        """Return the trainer's image with the packages that a file lists."""
         content = path.read_bytes() if path.is_file() else b""
         digits = hashlib.sha256(content).hexdigest()[:DIGITS]
         name = f"packages-{digits}-{base.removeprefix('slipway-')}"
@@ -172,7 +172,7 @@ class RequirementsSpec(JobImageSpec):
 
     @cached_property
     def content_hash(self) -> str:
-        """64 hexadecimal digits that change with the file and with how it is installed."""
+        """Hash of the file and the Dockerfile that installs it, 64 hexadecimal digits."""
         texts = (DOCKERFILE.read_bytes(), self.path.read_bytes())
         return hashlib.sha256(b"\0".join(texts)).hexdigest()
 
@@ -181,52 +181,52 @@ class RequirementsSpec(JobImageSpec):
         return f"the trainer's image and the packages of {self.path}"
 
     def problems(self) -> dict[str, str]:
-        """Return what is wrong with the file, by `requirements`; empty when nothing is."""
+        """Return the problems of the file, under `requirements`; empty without any."""
         try:
             lines = self.path.read_text().splitlines()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is no text"
             return {"requirements": f"{self.path} can't be read: {reason}; it lists packages"}
-        found = ((number, self._wrong(line.strip())) for number, line in enumerate(lines, start=1))
-        wrong = [f"line {number} of {self.path} {why}" for number, why in found if why]
+        checks = ((number, self._wrong(line.strip())) for number, line in enumerate(lines, start=1))
+        wrong = [f"line {number} of {self.path} {why}" for number, why in checks if why]
         return {"requirements": ". ".join(wrong)} if wrong else {}
 
     def _wrong(self, line: str) -> str | None:
-        """Return what is wrong with a line, without the line: an address may hold a password."""
+        """Return the problem of a line, without its text, since a URL may have a password."""
         if _ANOTHER_FILE.match(line):
             another = "names another file, which the build does not have"
             return f"{another}; list the packages themselves, or use `build`"
         base = trainer_of(f"localhost/{self.base}")
         with suppress(InvalidRequirement):
-            asked = Requirement(re.split(r"\s(?:#|--)|\\", line)[0].strip())
-            name = asked.name.lower()
+            required = Requirement(re.split(r"\s(?:#|--)|\\", line)[0].strip())
+            name = required.name.lower()
             if base is None or base.torch is None or name not in base.versions:
                 return None
             fit = [
                 torch
                 for torch in RELEASES
                 if (has := replace(base, torch=torch).versions.get(name))
-                and asked.specifier.contains(has, prereleases=True)
+                and required.specifier.contains(has, prereleases=True)
             ]
             python = {"python_version": RELEASES[base.torch].python}
-            if base.torch in fit or (asked.marker and not asked.marker.evaluate(python)):
+            if base.torch in fit or (required.marker and not required.marker.evaluate(python)):
                 return None
             how = f'set the job\'s `torch: "{fit[0]}"`, or remove' if fit else "remove"
-            return f"asks for {asked}, and the image has {name} {base.versions[name]}: {how} it"
+            return f"asks for {required}, and the image has {name} {base.versions[name]}: {how} it"
         return None
 
     def explained(self, failure: BuildFailed, log: Path) -> BuildFailed:
-        """Return it with pip's own reason, which is far down in the log, and with what to do."""
+        """Return the failure with pip's own reason, which the log has, and with advice."""
         why = pip.reason(log.read_text(errors="replace"))
-        found = "" if why is None else f": {why}"
+        reason = "" if why is None else f": {why}"
         return BuildFailed(
-            f"the packages of {self.path} can't be installed{found}\nCorrect the file and run "
+            f"the packages of {self.path} can't be installed{reason}\nCorrect the file and run "
             "`make up` again. torch and torchvision stay as they are: for others, set the job's "
             f"`torch` (docs/install.md#versions-of-torch).\n{failure}"
         )
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
-        """Put the file alone into the context."""
+        """Copy only the file to the context."""
         plan = super().prepare(engine, runner, work)
         context = work / "requirements"
         context.mkdir()

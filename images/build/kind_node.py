@@ -1,4 +1,4 @@
-"""The images of kind's and minikube's nodes where theirs can't be pulled."""
+"""The node images of kind and minikube, for machines that can't pull the published ones."""
 
 import hashlib
 import re
@@ -20,7 +20,7 @@ from images.build.runner import Runner
 from images.build.spec import BuildSpec, digest_of
 
 _SUITE = "bookworm"
-"""Newer ones' systemd refuses control groups of version 1."""
+"""The newest suite whose systemd supports control groups of version 1."""
 _FILES, _VOLUMES = _PARTS = ("kind-node-files", "kind-volumes")
 _BUILDERS = ("buildah", "mmdebstrap")
 _PROGRAMS = (
@@ -31,29 +31,29 @@ _PROGRAMS = (
 
 @dataclass(frozen=True)
 class KindNode(BuildSpec):
-    """A node of kind's, with the images of Kubernetes' own pods in it."""
+    """A node of kind, including the images of Kubernetes' own pods."""
 
     name: str = "slipway-kind-node"
     context: Path = CHECKOUT / "images" / "kind_node"
     estimate = "about 2 minutes, and 3 GB"
     REGISTRY: ClassVar[str] = "https://registry-1.docker.io/v2/"
-    """Where the published one comes from; it answers 401 to whoever has not logged in."""
+    """The registry of the published image, which answers 401 without a login."""
     OVER: ClassVar[tuple[Path, ...]] = ()
     """Directories whose files are added to those of `context`."""
     TOOLS: ClassVar[tuple[str, ...]] = (*_BUILDERS, *_PARTS, *_PROGRAMS)
-    """What it is built with and from, the programs last."""
+    """The tools and parts that it is built from, the programs last."""
 
     @classmethod
     def needed(cls) -> tuple[str, ...]:
-        """Return what set-up has to provide: nothing where the published one can be pulled."""
-        ask = partial(urllib3.request, "GET", cls.REGISTRY, timeout=5.0, retries=False)
-        if not cls.is_provided() and raised(ask, urllib3.exceptions.HTTPError) is None:
+        """Return the tools that set-up must provide: none if the published image can be pulled."""
+        request = partial(urllib3.request, "GET", cls.REGISTRY, timeout=5.0, retries=False)
+        if not cls.is_provided() and raised(request, urllib3.exceptions.HTTPError) is None:
             return ()
         return cls.TOOLS
 
     @classmethod
     def is_provided(cls) -> bool:
-        """Whether set-up has provided all that it is built from."""
+        """Return whether set-up has provided all of its tools and parts."""
         return raised(lambda: [*map(toolchain.path, cls.TOOLS)], toolchain.ToolMissing) is None
 
     @cached_property
@@ -84,7 +84,7 @@ class KindNode(BuildSpec):
 
 @dataclass(frozen=True)
 class MinikubeNode(KindNode):
-    """A node of minikube's: kind's, with what minikube expects in it."""
+    """A node of minikube: kind's node with the additions that minikube expects."""
 
     name: str = "slipway-minikube-node"
     REGISTRY: ClassVar[str] = "https://gcr.io/v2/"
@@ -93,7 +93,7 @@ class MinikubeNode(KindNode):
 
 
 def volumes(source: str) -> tuple[str, Mapping[str, str]]:
-    """Return kind's manifest of its StorageClass, and the images in it, out of a Go file of its."""
+    """Return kind's manifest of its StorageClass, and the images in it, from its Go source."""
     names = dict(re.findall(r'const (\w+) = "(.*?)"', source))
     (text,) = re.findall(r"const defaultStorageManifest = `(.*)`", source, re.DOTALL)
     manifest = re.sub(r"` \+ (\w+) \+ `", lambda match: names[match[1]], text)

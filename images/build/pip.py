@@ -1,7 +1,7 @@
 """This machine's pip, for an image: packages that Debian lacks, settings for a build's own pip.
 
-Where a network inspects TLS or has an index of its own, a build's own `pip install` needs this
-machine's index and certificates. What pip prints when it fails is in pip_reasons.yaml.
+In a network that inspects TLS or has its own index, a build's `pip install` needs this machine's
+index and certificates. The patterns of pip's error messages are in pip_reasons.yaml.
 """
 
 import ast
@@ -24,11 +24,11 @@ from images.build.runner import Runner
 LIMIT = 1200.0
 _MACHINE = machine().replace("arm64", "aarch64")
 _PLATFORMS = ("1", "2014", *(f"_2_{minor}" for minor in range(17, 42)))
-"""That wheels are made for: 2.41 is the C library of the oldest suite in releases.yaml."""
+"""Tags of wheels: 2.41 is the glibc of the oldest suite in releases.yaml."""
 _KEPT = ("index-url", "extra-index-url", "trusted-host", "default-timeout", "timeout")
 _CERTIFICATES = "/run/slipway-certificates.crt"
 _SETTINGS = "/etc/pip.conf"
-"""Where pip looks first of all, on any Linux."""
+"""The file that pip reads first, on any Linux."""
 _REASONS = Path(__file__).with_name("pip_reasons.yaml")
 _OF_DOCKER = re.compile(r"^#\d+ [\d.]+ ", re.MULTILINE)
 _COLLECTED = re.compile(r"^Collecting ([\w.-]+)", re.MULTILINE)
@@ -38,10 +38,10 @@ _NOT_BUILT = re.compile(
 
 
 def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
-    """Put the packages of `lock` into `target`, as a Python such as 3.14 has `site-packages`.
+    """Install the packages of `lock` into `target`, the `site-packages` of a Python such as 3.14.
 
-    The file has versions and hashes of all of them: pip resolves nothing. The directory does not
-    exist yet, and is on the cache's file system. Raises `BuildFailed`.
+    The file has versions and hashes of all packages, so that pip resolves nothing. `target` must
+    not exist, and be on the cache's file system. Raises `BuildFailed`.
     """
     version = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
     kept = cache_dir() / "packages" / f"{lock.stem}-{python}" / version
@@ -54,13 +54,13 @@ def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
         for other in kept.parent.iterdir():
             if other != kept:
                 shutil.rmtree(other)
-    # As links: those for CUDA are several GB.
+    # As links, since the packages for CUDA have several GB.
     shutil.copytree(kept, target, copy_function=os.link)
 
 
 def _command(lock: Path, target: Path, python: str) -> tuple[str, ...]:
-    # The image's Python, whatever this machine has.
-    made_for = (
+    # For the image's Python, not this machine's.
+    platform = (
         f"--python-version={python}",
         "--implementation=cp",
         *(f"--abi={abi}" for abi in (f"cp{python.replace('.', '')}", "abi3", "none")),
@@ -69,16 +69,16 @@ def _command(lock: Path, target: Path, python: str) -> tuple[str, ...]:
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input")
     exact = ("--no-deps", "--require-hashes", "--only-binary=:all:")
     place = ("--target", str(target), "--no-compile", "--requirement", str(lock))
-    return (*pip, "install", "--root-user-action=ignore", *exact, *made_for, *place)
+    return (*pip, "install", "--root-user-action=ignore", *exact, *platform, *place)
 
 
 def mounts(work: Path) -> Mapping[str, Path]:
-    """Write files into `work` for the steps of a build; return them by where they are read."""
-    found = settings(answer(sys.executable, "-m", "pip", "config", "list") or "")
+    """Write files to `work` for the steps of a build; return them by their path there."""
+    configured = settings(answer(sys.executable, "-m", "pip", "config", "list") or "")
     variables = (os.environ.get(name) for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"))
-    mine = (Path(each) for each in (found.get("cert"), *variables) if each)
+    mine = (Path(each) for each in (configured.get("cert"), *variables) if each)
     bundle = next((each for each in mine if each.is_file()), None)
-    kept = {name: found[name] for name in _KEPT if name in found}
+    kept = {name: configured[name] for name in _KEPT if name in configured}
     mounted = {_SETTINGS: work / "pip.conf"}
     if bundle is not None:
         kept["cert"], mounted[_CERTIFICATES] = _CERTIFICATES, bundle.resolve()
@@ -86,44 +86,44 @@ def mounts(work: Path) -> Mapping[str, Path]:
         return {}
     parser = RawConfigParser()
     parser["global"] = kept
-    mounted[_SETTINGS].touch(mode=0o600)  # an index's address may hold a password
+    mounted[_SETTINGS].touch(mode=0o600)  # an index's URL may have a password
     with mounted[_SETTINGS].open("w") as file:
         parser.write(file)
     return mounted
 
 
 def settings(listed: str) -> dict[str, str]:
-    """Return pip's settings from `pip config list`; the environment's win."""
-    found: dict[str, str] = {}
+    """Return pip's settings from `pip config list`; the environment's take precedence."""
+    values: dict[str, str] = {}
     for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
         key, _, value = line.partition("=")
-        found[key.rpartition(".")[2]] = str(ast.literal_eval(value))
-    return found
+        values[key.rpartition(".")[2]] = str(ast.literal_eval(value))
+    return values
 
 
 def reason(printed: str) -> str | None:
-    """Return why pip failed, in one line, out of what it printed; None where that is not known."""
-    # The reason is at the end of the log; a compiler may print many more characters.
-    text, known = _OF_DOCKER.sub("", printed[-60_000:]), read(_REASONS)
-    said = _kind(text, known["kinds"]) or _of_build(text, known["ofBuilds"])
-    said = said or _kind(text, known["others"]) or ""
-    for words, others in known["words"].items():
-        said = said.replace(words, others)
-    return said[:400] or None
+    """Return the reason why pip failed, in one line, from its output; None if unknown."""
+    # The reason is at the end of the log, after a compiler's long output.
+    text, patterns = _OF_DOCKER.sub("", printed[-60_000:]), read(_REASONS)
+    message = _kind(text, patterns["kinds"]) or _of_build(text, patterns["ofBuilds"])
+    message = message or _kind(text, patterns["others"]) or ""
+    for words, others in patterns["words"].items():
+        message = message.replace(words, others)
+    return message[:400] or None
 
 
 def _kind(text: str, kinds: Iterable[Mapping[str, str]]) -> str | None:
     searched = ((each, re.search(each["prints"], text, re.MULTILINE)) for each in kinds)
-    for kind, found in searched:
-        if found is not None:
-            parts = found.groupdict("").items()
+    for kind, match in searched:
+        if match is not None:
+            parts = match.groupdict("").items()
             flat = {name: re.sub(r"\s*\n\s*", "; ", part.strip()) for name, part in parts}
             return kind["means"].format(**flat)
     return None
 
 
 def _of_build(text: str, prints: Mapping[str, str]) -> str | None:
-    """Return why a package without a wheel can't be built, None where it is not that."""
+    """Return why a package without a wheel can't be built; None for other failures."""
     before, _, rest = text.rpartition("lines of output]\n")
     box, ended, after = rest.partition("[end of output]")
     lines = [line.strip() for line in box.splitlines() if re.search(r"\w", line)]

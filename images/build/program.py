@@ -1,4 +1,4 @@
-"""Images of one static program each: made here out of the toolchain's, pulled from nowhere."""
+"""Images of one static program each, built from the toolchain instead of pulled."""
 
 import hashlib
 import io
@@ -20,7 +20,7 @@ from images.build.spec import DIGITS, Spec
 
 NONROOT = "65532:65532"
 ENTRYPOINTS = {"training-operator": "/manager", "tcp-wait": "/tcp-wait"}
-"""What every cluster needs from here, and where the program is in its image."""
+"""The programs that every cluster needs, and their paths in the images."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Program(Spec):
         return f"{self.tool_version}-{self.content_hash[:DIGITS]}"
 
     def build(self, reporter: Context) -> Path:
-        """Write the archive to a new file, to be removed once it was brought in."""
+        """Write the archive to a new file, which the caller removes after the import."""
         images = cache_dir() / "images"
         images.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(
@@ -67,10 +67,10 @@ class Program(Spec):
 
 
 def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> None:
-    """Write an image of one program as `docker save` does (v1.2), always with the same bytes."""
+    """Write a reproducible image of one program in the format of `docker save` (v1.2)."""
     with tempfile.TemporaryFile() as layer, tarfile.open(fileobj=file, mode="w") as tar:
         with tarfile.open(fileobj=layer, mode="w") as content, binary.open("rb") as program:
-            # Programs expect it; webhook servers write their certificates to it.
+            # Programs expect /tmp; webhook servers write their certificates to it.
             scratch = tarfile.TarInfo("tmp")
             scratch.type, scratch.mode = tarfile.DIRTYPE, 0o1777
             content.addfile(scratch)

@@ -1,4 +1,4 @@
-"""What the trainer's images are made of, by the version of torch in them: releases.yaml."""
+"""The versions of torch, and the parts of the trainer's image for each: releases.yaml."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,31 +11,31 @@ STABLE = "trixie"
 """The suite of images without torch."""
 PYTHONS: Mapping[str, str] = {suite: of["python"] for suite, of in _FILE["suites"].items()}
 SNAPSHOTS = {suite: of.get("snapshot") for suite, of in _FILE["suites"].items()}
-"""The state that is used of each suite that Debian still changes; None for another."""
+"""The snapshot of each suite that Debian still changes; None for other suites."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """A kind of GPU, as torch has to know it."""
+    """A kind of GPU, with its properties that matter to torch."""
 
     architecture: str
-    """Its compute capability, 9.0 as sm_90."""
+    """Its compute capability, such as sm_90 for 9.0."""
     cuda: int | None = None
-    """The newest CUDA, by its first number, that its driver runs; None where any will do.
+    """The newest major version of CUDA that its driver runs; None for any.
     https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"""
 
     def runs(self, kernel: str) -> bool:
-        """Return whether it runs kernels for an architecture: those of its own first number."""
-        made, own = (int(each.removeprefix("sm_")) for each in (kernel, self.architecture))
-        return made // 10 == own // 10 and made <= own
+        """Return whether it runs an architecture's kernels, which needs the same major version."""
+        target, own = (int(each.removeprefix("sm_")) for each in (kernel, self.architecture))
+        return target // 10 == own // 10 and target <= own
 
 
 @dataclass(frozen=True)
 class Release:
-    """A version of torch, such as 2.14, in images that are made from a suite of Debian's.
+    """A version of torch, such as 2.14, in images of a suite of Debian.
 
-    `debian` are the versions of torch and torchvision that the suite has, for CPUs; `cuda` is that
-    with which PyPI has it, for GPUs of these `architectures`. Each is empty where there is none.
+    `debian` has the suite's versions of torch and torchvision, for CPUs; `cuda` is the version of
+    CUDA of PyPI's torch, for GPUs of these `architectures`. Each is empty if there is none.
     """
 
     torch: str
@@ -50,7 +50,7 @@ class Release:
         return PYTHONS[self.suite]
 
     def unfit(self, cards: Iterable[Card] | None) -> str | None:
-        """Return why a job on these GPUs, or with None on none, can't have it; None if it can."""
+        """Return why a job on these GPUs, or None for CPUs, can't use it; None if it can."""
         if cards is None:
             return None if self.debian else "is there for GPUs alone"
         if not self.cuda:
@@ -67,18 +67,18 @@ RELEASES: Mapping[str, Release] = {
     torch: Release(torch, **{**of, "architectures": tuple(of.get("architectures", ()))})
     for torch, of in _FILE["torch"].items()
 }
-"""The newest first."""
+"""All versions of torch, newest first."""
 
 
 def chosen(torch: str | None, *, gpus: bool, stack: str | None = None) -> Release:
-    """Return the version that is asked for, else the stack's, else the default.
+    """Return the requested version, else the stack's, else the default.
 
-    The stack's is for jobs that can have it: one for GPUs alone changes no job that gets none.
+    The stack's applies to jobs that can use it: one for GPUs only does not affect other jobs.
     """
     fit = [*usable(() if gpus else None)]
     return RELEASES[torch] if torch else next((e for e in fit if e.torch == stack), fit[0])
 
 
 def usable(cards: Iterable[Card] | None) -> Iterator[Release]:
-    """Yield those that a job on these GPUs, or with None on none, can have; the default first."""
+    """Yield the versions for a job on these GPUs, or None for CPUs; the default first."""
     return (each for each in RELEASES.values() if each.unfit(cards) is None)

@@ -1,4 +1,4 @@
-"""Runs the commands of a build: logged, with a limit, and ended when the user stops the program."""
+"""Run the commands of a build with a log and a time limit, and stop them on Ctrl-C."""
 
 import os
 import time
@@ -10,22 +10,22 @@ from core.context import Context
 from core.process import run_logged, tail
 
 LIMIT = 1800.0
-"""Seconds that one command may take."""
+"""Limit of one command, in seconds."""
 PUSH_LIMIT = 3600.0
-"""Seconds of one to push: the image for GPUs is 2.6 GB, which takes 45 minutes at 8 Mbit/s."""
+"""Limit of a push in seconds: the GPU image has 2.6 GB, which take 45 minutes at 8 Mbit/s."""
 HOLDING = LIMIT + 3 * PUSH_LIMIT
-"""Seconds of the longest work that others wait for: a load, and a push by three commands."""
+"""Limit of the longest work under the lock in seconds: a load, and a push of three commands."""
 _PAUSE = 1.0
 BUSY = "sealing memfd copy: Device or resource busy"
-"""What buildah and podman print, before anything has run, while the kernel still holds a page of
-the copy of themselves that they start a container from. It passes:
+"""The error of buildah and podman, before any step has run, while the kernel still holds a page of
+the copy of themselves that they start containers from. It is temporary:
 https://github.com/containers/storage/blob/main/pkg/unshare/unshare.c"""
 ATTEMPTS = 3
-"""How often a command that prints `BUSY` is started."""
+"""The most attempts of a command that prints `BUSY`."""
 
 
 class BuildFailed(Exception):
-    """A command failed; the text holds the end of its log, and the path of the full log."""
+    """A command failed; the message has the end of its log, and the path of the full log."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Runner:
     """Runs the commands of one build."""
 
     log: Path
-    """Takes all that they print."""
+    """The file for their output."""
     reporter: Context
-    """Shows which step they are at."""
+    """Shows the current step."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables besides this process's own."""
+    """Variables in addition to this process's."""
 
     def __post_init__(self) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ class Runner:
             raise self._failed(title, ended if code is None else f"failed with {code} {after}")
 
     def _attempt(self, title: str, command: Sequence[str], limit: float) -> tuple[int, int | None]:
-        """Return from which byte on the log is this attempt's, and the exit code if it ended."""
+        """Return the offset of this attempt in the log, and its exit code; None if stopped."""
         with self.log.open("ab") as log:
             log.write(f"\n$ {' '.join(command)}\n".encode())
             log.flush()
@@ -86,7 +86,7 @@ class Runner:
         return start, code
 
     def _mask(self) -> None:
-        """Take the proxies' logins out of the log: a step may have printed its variables."""
+        """Mask the proxies' logins in the log, as a step may have printed its variables."""
         for login in logins(self.environment):
             self.log.write_bytes(self.log.read_bytes().replace(login.encode(), b"***"))
 
@@ -96,22 +96,22 @@ class Runner:
 
 
 def logins(variables: Mapping[str, str]) -> set[str]:
-    """Return the `user:password` in the addresses of proxies, as these have them."""
+    """Return the `user:password` parts of the proxies' URLs."""
     proxies = (value for name, value in variables.items() if name.lower().endswith("_proxy"))
     return {each.rpartition("@")[0].rpartition("/")[2] for each in proxies} - {""}
 
 
 def _isolated() -> tuple[str, ...]:
-    """Return a prefix for commands: their processes and mounts end with them, and they with us."""
+    """Return a prefix that ties a command's processes and mounts to it, and it to this process."""
     if os.geteuid() != 0:
-        return ()  # other users' builders make a user namespace
+        return ()  # rootless builders create a user namespace
     namespaces = ("unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
     return ("setpriv", "--pdeathsig", "KILL", "--", *namespaces, "--")
 
 
 def _latest_step(log: Path, start: int) -> str:
-    """Return the last line that names a step, of those at the end of a log; empty without one."""
+    """Return the last line at the end of a log that names a step; empty without one."""
     lines = (" ".join(line.split()) for line in tail(log, lines=200, start=start))
-    # As buildah, docker (old and new builder) and mmdebstrap begin the lines that name a step.
+    # Prefixes of steps of buildah, docker (old and new builder) and mmdebstrap.
     steps = [line for line in lines if line.startswith(("STEP ", "Step ", "#", "I: "))]
     return steps[-1][:60] if steps else ""

@@ -1,4 +1,4 @@
-"""What an image is built from, the digest that stands for its files, and its archive."""
+"""The specification of an image: its sources, the digest of its files, and its archive."""
 
 import hashlib
 import os
@@ -20,14 +20,14 @@ from images.build.engines import Engine, Plan, answer
 from images.build.runner import HOLDING, BuildFailed, Runner
 
 DIGITS = 12
-"""Of a hash, in a version."""
+"""Digits of a hash in a version."""
 _REMOVE_LIMIT = 60.0
 LEFT_OUT = frozenset({".git", "__pycache__"})
-"""Their content changes when the files that count do not."""
+"""Folders whose content may change without a change of the image."""
 
 
 def files_of(directory: Path, without: Collection[str] = ()) -> Iterator[Path]:
-    """Yield every file and link below `directory` in a fixed order, `without` some right in it."""
+    """Yield all files and links below `directory` in a fixed order, `without` some at its top."""
     for name, folders, plain in os.walk(directory):
         here = Path(name)
         links = [folder for folder in folders if (here / folder).is_symlink()]
@@ -37,15 +37,15 @@ def files_of(directory: Path, without: Collection[str] = ()) -> Iterator[Path]:
 
 
 def digest_of(directory: Path, without: Collection[str] = ()) -> bytes:
-    """Return 32 bytes that stand for each file's place, content, and whether it can be run."""
+    """Return a digest (32 bytes) of each file's path, content and executable bit."""
     digest = hashlib.sha256()
     for path in files_of(directory, without):
         digest.update(f"{path.relative_to(directory)}\0".encode())
         if path.is_symlink():
-            # It is copied as a link; what it leads to counts where that lies.
+            # It is copied as a link, so its target's content does not count here.
             digest.update(f"link\0{path.readlink()}\0".encode())
         elif path.is_file():
-            # Not a pipe, whose reader would wait for a writer.
+            # Reading a pipe would block.
             digest.update(b"x" if path.stat().st_mode & 0o100 else b"-")
             with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
@@ -53,32 +53,32 @@ def digest_of(directory: Path, without: Collection[str] = ()) -> bytes:
 
 
 def others(path: Path) -> list[Path]:
-    """Return what lies beside `<name>-<digits>.<suffix>` of other contents of the same name.
+    """Return files of the same name as `<name>-<digits>.<suffix>` with other digits.
 
-    That is without what goes when no resource uses it any more.
+    Files of images that a resource uses are left out.
     """
     name, _, _ = path.stem.rpartition("-")
-    # Not by `<name>-*`: that is how another image's name may go on.
+    # Not by `<name>-*`, which another image's name may match.
     same = re.compile(rf"{re.escape(name)}-[0-9a-f]+{re.escape(path.suffix)}")
-    found = [each for each in path.parent.iterdir() if same.fullmatch(each.name) and each != path]
-    return [each for each in found if not uses.place(each.stem).exists()]
+    alike = [each for each in path.parent.iterdir() if same.fullmatch(each.name) and each != path]
+    return [each for each in alike if not uses.place(each.stem).exists()]
 
 
 @dataclass(frozen=True)
 class Spec(ABC):
-    """What is in an image, and its name, which follows from that."""
+    """The content of an image, and its name, which derives from the content."""
 
     name: str
-    """Without `prefix`, with which the repositories of all such images begin."""
+    """The image's name without `prefix`, the common start of such repositories."""
     context: Path
     """The directory of its own files."""
     prefix: ClassVar[str] = ""
     type: ClassVar[str]
-    """Of the resource that brings it into a cluster."""
+    """The type token of the resource that provides it to a cluster."""
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """The resource's inputs, but for `target`."""
+        """The resource's inputs, without `target`."""
         names = {"name": self.name, "context": str(self.context)}
         return {**names, "contentHash": self.content_hash}
 
@@ -89,30 +89,30 @@ class Spec(ABC):
     @property
     @abstractmethod
     def content_hash(self) -> str:
-        """64 hexadecimal digits that change with anything that the image is declared with."""
+        """Hash of all that the image is declared with, 64 hexadecimal digits."""
 
     @property
     def version(self) -> str:
-        """The image's tag, which changes with anything that goes into it."""
+        """The image's tag, which changes with its content."""
         return self.content_hash[:DIGITS]
 
     @property
     def reference(self) -> str:
-        """What the image is called where it is built."""
+        """The image's local reference."""
         return f"localhost/{self.repository}:{self.version}"
 
     @property
     def archives(self) -> tuple[str, ...]:
-        """The files that stay in the cache while a resource uses the image, without `.tar`."""
+        """Names, without `.tar`, of files that stay cached while a resource uses the image."""
         return ()
 
     @property
     def is_settled(self) -> bool:
-        """Whether `version` is known already."""
+        """True if `version` is known already."""
         return True
 
     def settle(self, reporter: Context) -> None:  # noqa: B027  # most have nothing to settle
-        """Fetch what decides `version`; raises what that takes."""
+        """Fetch the sources that decide `version`; raises as they do."""
 
     @abstractmethod
     def build(self, reporter: Context) -> Path:
@@ -123,11 +123,11 @@ class BuildSpec(Spec):
     """An image that an engine builds."""
 
     estimate: str
-    """A description of the time and space that its first build takes."""
+    """A description of the time and space of its first build."""
 
     @property
     def expected(self) -> str:
-        """What its build takes: what the last one of its name took, or else `estimate`."""
+        """The time and space of its build: those of the last one, or else `estimate`."""
         return self._took.read_text() if self._took.is_file() else self.estimate
 
     @property
@@ -144,22 +144,22 @@ class BuildSpec(Spec):
 
     @abstractmethod
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
-        """Fetch everything that the build needs into the directory `work`; raises as `build`."""
+        """Fetch the build's inputs to the directory `work`; raises as `build`."""
 
     def explained(self, failure: BuildFailed, log: Path) -> BuildFailed:
-        """Return what is raised when a step of its Dockerfile fails, whose output is in `log`."""
+        """Return the error for a failed step of its Dockerfile, whose output is in `log`."""
         return failure
 
     def build(self, reporter: Context) -> Path:
         """Return its archive; build it unless it is in the cache.
 
-        It raises `BuildFailed` with the end of the log, `NotAvailable` for a data set,
-        `InterruptedError`, `ToolMissing`, or `TimeoutError` where another build did not end.
+        Raises `BuildFailed` with the end of the log, `NotAvailable` for a data set,
+        `InterruptedError`, `ToolMissing`, or `TimeoutError` if another build did not end.
         """
         self.settle(reporter)
         if not self.archive.exists():
             with workplace(self.repository, reporter) as (engine, runner, work):
-                # Another build may have been for the same content.
+                # Another build may have created it meanwhile.
                 if not self.archive.exists():
                     self._build(engine, runner, work)
         return self.archive
@@ -183,7 +183,7 @@ class BuildSpec(Spec):
         runner.reporter.info(f"built {self.reference} in {took:.0f} s, {size:.0f} MB")
 
     def _forget_others(self, engine: Engine) -> None:
-        """Remove the images and archives of other contents of the same name, and unused ones."""
+        """Remove images and archives of the same name with other contents, and unused ones."""
         for archive in others(self.archive):
             archive.unlink()
         unused = uses.remove_unused(but=self.archive.stem)
@@ -198,10 +198,9 @@ class BuildSpec(Spec):
 
 @contextmanager
 def workplace(name: str, reporter: Context) -> Iterator[tuple[Engine, Runner, Path]]:
-    """Yield what one build or push at a time works with, until the end of the block.
+    """Lock the builds and pushes, and yield engine, runner and an empty directory for one of them.
 
-    That is the engine, the runner of its commands, and an empty directory: what a killed build or
-    push has left in it goes, a login included.
+    Files that a killed build or push has left in it, such as a login, are removed.
     """
     images = cache_dir() / "images"
     with files.locked(

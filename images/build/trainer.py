@@ -1,4 +1,4 @@
-"""The images that Slipway builds: what goes into each, and the hash that names it."""
+"""The images that Slipway builds: their content, and the hash that names it."""
 
 import hashlib
 import re
@@ -26,18 +26,18 @@ DOCKERFILE = "Dockerfile"
 
 @dataclass(frozen=True)
 class ImageSpec(BuildSpec):
-    """An image to build out of a folder of this checkout.
+    """An image to build from a folder of this checkout.
 
-    Python packages that its `requirements.lock` lists are put beside its files as `site-packages`,
-    of a variant `Dockerfile.cuda` those of `requirements.cuda.lock`, or of one version of torch,
-    `requirements.cuda-2.14.lock`, as `site-packages.cuda`. Other variants' files are left out.
+    The Python packages of its `requirements.lock` are added to its files as `site-packages`; for a
+    variant `Dockerfile.cuda` those of `requirements.cuda.lock`, or of `requirements.cuda-2.14.lock`
+    for one version of torch, as `site-packages.cuda`. Other variants' files are left out.
     """
 
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
-    """They are put into the context as `data/<name>`."""
+    """Data sets, which are in the context as `data/<name>`."""
     dockerfile: str = DOCKERFILE
     torch: str | None = None
-    """One of `RELEASES`; None for an image without."""
+    """One of `RELEASES`; None for an image without torch."""
     type: ClassVar[str] = tokens.IMAGE
     estimate: str = "about 3 minutes at first, 30 s when only its own files have changed, and 2 GB"
 
@@ -66,18 +66,18 @@ class ImageSpec(BuildSpec):
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is known which data sets are in it, where one of several may be."""
+        """True if it is known which alternative of each data set it contains."""
         return all(dataset.taken() is not None for dataset in self.datasets.values())
 
     def settle(self, reporter: Context) -> None:
-        """Fetch what decides which data sets are in it; raises as `Dataset.provide`."""
+        """Fetch data sets to decide between alternatives; raises as `Dataset.provide`."""
         for dataset in self.datasets.values():
             if dataset.taken() is None:
                 dataset.provide(reporter)
 
     @property
     def version(self) -> str:
-        """Digits that change with anything that goes into the image, once it is settled."""
+        """Digits of a hash of the image's content, available once it is settled."""
         digest = hashlib.sha256(self.content_hash.encode())
         for name, dataset in sorted(self.datasets.items()):
             if (taken := dataset.taken()) is None:
@@ -86,7 +86,7 @@ class ImageSpec(BuildSpec):
         return digest.hexdigest()[:DIGITS]
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
-        """Fetch the data sets and packages, see to the base image, and copy all into one folder."""
+        """Fetch data sets, packages and base image, and copy all files to one folder."""
         datasets = {name: each.provide(runner.reporter) for name, each in self.datasets.items()}
         arguments = [f"BASE={debian.base_image(engine, runner, work, self._suite)}"]
         if (pinned := debian.snapshot(self._suite)) is not None:
@@ -101,7 +101,7 @@ class ImageSpec(BuildSpec):
             shutil.copy(path, target)
         for name, taken in datasets.items():
             taken.copy_to(context / "data" / name)
-        _let_everybody_read(context)
+        _make_readable(context)
         return Plan(context, context / self.dockerfile, (*arguments, *self._content))
 
     @cached_property
@@ -117,18 +117,18 @@ class ImageSpec(BuildSpec):
 
     @property
     def _content(self) -> tuple[str, ...]:
-        """What its build is told of the versions that it has to have."""
+        """The build arguments with the versions that it must contain."""
         if self.torch is None:
             return ()
         release = RELEASES[self.torch]
         versions = (f"PYTHON={release.python}", f"TORCH={self.torch}")
-        # Not in the hash of images for CPUs, whose jobs would train again with each new GPU.
+        # Left out for CPUs, so that their jobs do not train again for each new GPU.
         has_gpus = self.dockerfile != DOCKERFILE
         return (*versions, f"KERNELS={' '.join(release.architectures)}") if has_gpus else versions
 
     @cached_property
     def _locks(self) -> dict[str, str]:
-        """Its lock files, by what it and what it is a variant of have in their names."""
+        """Its lock files, and those that it is a variant of, by the suffix of the variant."""
         variants = dict.fromkeys(("", self.dockerfile.removeprefix(DOCKERFILE)))
         ends = ("", f"-{self.torch}")
         named = [(each, f"requirements{each}{end}.lock") for each in variants for end in ends]
@@ -136,7 +136,7 @@ class ImageSpec(BuildSpec):
 
     @property
     def _others(self) -> frozenset[str]:
-        """The files that are of other images out of the same directory."""
+        """The files of other images in the same directory."""
         patterns = (f"{DOCKERFILE}*", "requirements*.lock")
         all_of_them = {path.name for each in patterns for path in self.context.glob(each)}
         return frozenset(all_of_them - {self.dockerfile, *self._locks.values()})
@@ -167,9 +167,9 @@ IMAGES = (TRAINER, TRAINER_CIFAR, TRAINER_CUDA, MLFLOW, POSTGRES)
 
 
 def trainer(torch: str | None = None, *, gpus: bool = False, cifar: bool = False) -> ImageSpec:
-    """Return the trainer's image for a job that gets GPUs or none, and reads CIFAR-10 or does not.
+    """Return the trainer's image for a job with or without GPUs and CIFAR-10.
 
-    That with CIFAR-10 is an image of its own, so that no other job trains again.
+    CIFAR-10 is in a separate image, so that other jobs do not train again when it changes.
     """
     default = TRAINER_CUDA if gpus else TRAINER_CIFAR if cifar else TRAINER
     if torch in {None, default.torch}:
@@ -178,15 +178,15 @@ def trainer(torch: str | None = None, *, gpus: bool = False, cifar: bool = False
 
 
 def trainer_of(reference: str | None) -> ImageSpec | None:
-    """Return which of them is called that where it is built, of whatever content; None if none."""
+    """Return the trainer's image with a local reference of any version; None for others."""
     kinds = ((False, False), (False, True), (True, True))
     every = (trainer(torch, gpus=gpus, cifar=cifar) for torch in RELEASES for gpus, cifar in kinds)
-    known = {f"localhost/{each.name}": each for each in every}
-    return None if reference is None else known.get(repository(reference))
+    images = {f"localhost/{each.name}": each for each in every}
+    return None if reference is None else images.get(repository(reference))
 
 
-def _let_everybody_read(directory: Path) -> None:
-    """Make all of it readable, whatever the umask: the image runs as another user."""
+def _make_readable(directory: Path) -> None:
+    """Make all files readable despite the umask, as the image runs as another user."""
     for path in (directory, *directory.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)

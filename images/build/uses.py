@@ -1,8 +1,8 @@
-"""Which resources use which images; what none uses any more goes with the next build.
+"""Record which resources use which images, so that the next build removes unused ones.
 
     images/uses/slipway-packages-0123456789ab/<a digest of the resource's URN>
 
-Images without such a directory are not touched. A resource is noted before it looks for an archive.
+Images without such a directory stay. A use is recorded before its resource reads the archive.
 """
 
 import hashlib
@@ -16,12 +16,12 @@ from core.paths import cache_dir
 
 
 def place(image: str) -> Path:
-    """Return where the uses of an image are, by the name of its archive without `.tar`."""
+    """Return the directory with the uses of an image, by its archive's name without `.tar`."""
     return cache_dir() / "images" / "uses" / image
 
 
 def note(images: Iterable[str], urn: str) -> None:
-    """Note that a resource uses these images."""
+    """Record that a resource uses these images."""
     with _held() as uses:
         for image in images:
             (uses / image).mkdir(exist_ok=True)
@@ -29,7 +29,7 @@ def note(images: Iterable[str], urn: str) -> None:
 
 
 def drop(urn: str, but: Collection[str] = ()) -> None:
-    """Note that a resource uses no image any more, `but` for these."""
+    """Record that a resource no longer uses any image, `but` for these."""
     with _held() as uses:
         for use in uses.glob(f"*/{_digest(urn)}"):
             if use.parent.name not in but:

@@ -1,4 +1,4 @@
-"""Data sets that training images carry; a new one is a module, a line here and an entry of YAML."""
+"""Data sets of the trainer's images; add one as a module, a line here and an entry of YAML."""
 
 from collections.abc import Mapping
 

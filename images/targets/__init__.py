@@ -1,1 +1,1 @@
-"""The ways of an image to a cluster's nodes, one module each: `Cluster.image_target` names one."""
+"""Targets that transfer images to a cluster's nodes, one module each: `Cluster.image_target`."""

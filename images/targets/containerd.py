@@ -1,4 +1,4 @@
-"""A node's images, through containerd's own command line; each is unpacked once for all nodes."""
+"""A node's images, through the command `ctr`; each image is unpacked once for all nodes."""
 
 import json
 import shutil
@@ -25,17 +25,17 @@ _IMPORT_LIMIT = 600.0
 
 @dataclass(frozen=True)
 class Node(Target):
-    """A containerd, by its socket's address."""
+    """A containerd at the address of its socket."""
 
     address: str
     namespace: str
-    """Of the images; the kubelet's is k8s.io."""
+    """The namespace of the images; the kubelet's is k8s.io."""
     snapshotter: str = "overlayfs"
-    """How it stacks layers; an image is unpacked for one of them."""
+    """The snapshotter for which an image is unpacked."""
 
     @property
     def is_up(self) -> bool:
-        """Whether a containerd listens: one that was killed leaves its socket's file behind."""
+        """True if a containerd listens; the socket's file also remains after a kill."""
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(_ANSWER_LIMIT)
             return raised(partial(probe.connect, self.address), OSError) is None
@@ -49,7 +49,7 @@ class Node(Target):
             self.unpack(archive, reference, kept)
 
     def link(self, kept: Path) -> bool:
-        """Bring in the image that was unpacked and kept in that directory, if it was."""
+        """Import the unpacked image in that directory, if it exists; return whether it did."""
         with suppress(CommandFailed):
             if kept.exists():
                 self._link(kept)
@@ -57,9 +57,9 @@ class Node(Target):
         return False
 
     def unpack(self, archive: Path, reference: str, kept: Path) -> None:
-        """Bring in an archive, and keep what it unpacks to for the next `link`."""
+        """Import an archive, and keep the unpacked image for the next `link`."""
         self._import(archive)
-        # Links end at a file system: where they can't be made, an image is unpacked each time.
+        # Links are impossible between file systems; then an image is unpacked each time.
         with (
             suppress(CommandFailed, TimeoutError),
             files.locked(kept.with_name("unpacked.lock"), limit=300.0),
@@ -75,41 +75,41 @@ class Node(Target):
             self._ctr("images", "remove", "--sync", name, limit=_IMPORT_LIMIT)
 
     def _link(self, kept: Path) -> None:
-        """Make a snapshot of each layer; what an import finds unpacked, it does not unpack."""
-        parent, made, rest = "", [], kept / unpacked.REST
+        """Create a snapshot of each layer, so that the import does not unpack it."""
+        parent, created, rest = "", [], kept / unpacked.REST
         try:
             for number, layer in enumerate(unpacked.layers(unpacked.config(rest))):
                 if raised(partial(self._snapshots, "info", layer), CommandFailed) is not None:
                     with self._mounted("prepare", parent) as (key, (top, *_)):
                         unpacked.link(kept / str(number), top)
                         self._snapshots("commit", layer, key)
-                    made.append(layer)
+                    created.append(layer)
                 parent = layer
             self._import(rest)
         except BaseException:
-            # The garbage collector would remove them while another import uses them.
-            for layer in reversed(made):
+            # The garbage collector might remove them later, while another import uses them.
+            for layer in reversed(created):
                 with suppress(CommandFailed):
                     self._snapshots("remove", layer)
             raise
-        # Without the label of what `ctr` makes they go with the last image that needs them.
-        for layer in made:
+        # Without the label that `ctr` sets they are removed with the last image that needs them.
+        for layer in created:
             self._snapshots("label", layer, "containerd.io/gc.root=")
 
     def _keep(self, name: str, kept: Path) -> None:
         manifest = self._ctr("content", "get", str(self.digest(name)))
         if "layers" not in json.loads(manifest):
-            return  # of several platforms
+            return  # an index of several platforms
         config = self._ctr("content", "get", json.loads(manifest)["config"]["digest"])
         unfinished = kept.with_name("unpacked.partial")
         shutil.rmtree(unfinished, ignore_errors=True)
-        # It may contain programs that run with their owner's rights.
+        # It may contain setuid programs.
         unfinished.mkdir(mode=0o700)
         try:
             layers = unpacked.layers(json.loads(config))
             with self._mounted("view", layers[-1]) as (_, directories):
                 if len(directories) != len(layers):
-                    return  # of a snapshotter that does not keep layers apart
+                    return  # the snapshotter does not separate layers
                 for number, source in enumerate(reversed(directories)):
                     unpacked.link(source, unfinished / str(number))
             unpacked.write(unfinished / unpacked.REST, name, manifest.encode(), config.encode())
@@ -121,13 +121,13 @@ class Node(Target):
 
     @contextmanager
     def _mounted(self, how: str, parent: str) -> Iterator[tuple[str, list[Path]]]:
-        """Make a snapshot above `parent`; yield its key and its directories, the topmost first."""
+        """Create a snapshot on `parent`; yield its key and its directories, the topmost first."""
         key = f"slipway-{uuid4()}"
         printed = self._snapshots(how, "--mounts", key, *([parent] if parent else []))
         try:
             yield key, unpacked.directories(printed)
         finally:
-            # A committed one has another name.
+            # It fails for a committed snapshot, which has another name.
             with suppress(CommandFailed):
                 self._snapshots("remove", key)
 

@@ -1,8 +1,8 @@
-"""A registry that the cluster's nodes fetch images from: pushed here, and never removed.
+"""A registry that the cluster's nodes pull from; images are pushed here and never removed.
 
-The same content has the same name, so that another stack, or another user's, may run it. A registry
-that belongs to a stack is removed with it. It is queried with TLS, but for loopback, by
-https://github.com/opencontainers/distribution-spec/blob/main/spec.md, with a token by
+The same content has the same name, so other stacks and users may run an image. A registry that
+belongs to a stack is removed with it. Queries use TLS, except for loopback, as specified by
+https://github.com/opencontainers/distribution-spec/blob/main/spec.md, with a token as in
 https://distribution.github.io/distribution/spec/auth/token/.
 """
 
@@ -34,7 +34,7 @@ from images.targets.registry_login import (
 from images.targets.target import Target, TargetError, repository, within
 
 LIMIT = 60.0
-"""Seconds for one query with its retries: for a busy registry, or a lost connection."""
+"""Limit of one query with its retries, in seconds."""
 _BUSY = frozenset({429, 500, 502, 503, 504})
 """Status codes after which a query is retried."""
 _MANIFESTS = (
@@ -47,21 +47,21 @@ _MANIFESTS = (
 
 @dataclass(frozen=True)
 class Registry(Target):
-    """A registry, and how one logs in to it."""
+    """A registry, and its login."""
 
     server: str
-    """Its host, with a path where it has one: `example.azurecr.io/team`."""
+    """Its host, with an optional path: `example.azurecr.io/team`."""
     login: How = "docker"
     """`azure` for the login of the Azure CLI, `docker` for a docker config.json."""
     credentials: str | None = None
-    """That file; None for where docker and podman keep theirs."""
+    """That file; None for the default files of docker and podman."""
 
     def name(self, reference: str) -> str:
         return within(self.server, reference)
 
     @property
     def is_up(self) -> bool:
-        """Whether a registry responds, whatever its answer."""
+        """True if the registry responds, with any answer but busy."""
         try:
             return http.ask("GET", f"{self._base}/v2/").status_code not in _BUSY
         except requests.RequestException:
@@ -76,7 +76,7 @@ class Registry(Target):
             return None
         if (digest := response.headers.get("Docker-Content-Digest")) is not None:
             return digest
-        # The header may be missing, the digest is of the manifest's bytes.
+        # Without the header, compute the digest of the manifest's bytes.
         content = self._answer("GET", url, path).content
         return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
@@ -95,12 +95,12 @@ class Registry(Target):
                 answer(*engine.remove(reference))
 
     def _config(self, work: Path) -> Path:
-        """Write a config.json with this registry's login alone; it goes with `work`."""
+        """Write a config.json with only this registry's login; it is removed with `work`."""
         content = config(self.server, self._login)
         file = work / "login" / "config.json"
         file.parent.mkdir(mode=0o700)
         if (daemon := docker_context()) is not None:
-            # With another configuration, docker would ask another daemon.
+            # Without its context, docker would use another daemon.
             content["currentContext"], contexts = daemon
             (file.parent / "contexts").symlink_to(contexts)
         files.write(file, json.dumps(content), mode=0o600)
@@ -143,7 +143,7 @@ class Registry(Target):
         return response
 
     def _repeated(self, method: str, url: str, headers: dict[str, str]) -> requests.Response:
-        """Ask until it is not busy and the connection holds, for `LIMIT` seconds."""
+        """Repeat a request while the registry is busy or the connection breaks, up to `LIMIT`."""
         repeat = Retrying(
             stop=stop_after_delay(LIMIT),
             wait=wait_exponential(multiplier=0.5, max=8),

@@ -1,7 +1,7 @@
 """Credentials for a registry: those that docker and podman store, or those of the Azure CLI.
 
-Only the one registry's login is ever read. docker's format, in a config.json or with a credential
-helper: https://docs.docker.com/reference/cli/docker/login/; podman's has paths, too:
+Only the login of the one registry is read. docker's format, in a config.json or with a credential
+helper: https://docs.docker.com/reference/cli/docker/login/; podman's also has paths:
 https://github.com/containers/image/blob/main/docs/containers-auth.json.5.md
 """
 
@@ -21,9 +21,9 @@ from images.targets.target import TargetError
 DOCKER_HUB = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
 DOCKER_HUB_KEY = "https://index.docker.io/v1/"
 AZURE_USER = "00000000-0000-0000-0000-000000000000"
-"""The user's name beside a token of `az acr login --expose-token`:
+"""The user name for a token of `az acr login --expose-token`:
 https://learn.microsoft.com/azure/container-registry/container-registry-authentication."""
-TOKEN_USER = "<token>"  # noqa: S105  # how a credential helper marks an identity token
+TOKEN_USER = "<token>"  # noqa: S105  # a credential helper's mark of an identity token
 How = Literal["azure", "docker"]
 _LIMIT = 60.0
 
@@ -33,7 +33,7 @@ class Login:
     """A registry's entry in a docker config.json."""
 
     auth: str = field(repr=False)
-    """`user:password` in base64; without a password beside an identity token."""
+    """`user:password` in base64, without the password if there is an identity token."""
     identity_token: str = field(default="", repr=False)
 
     @classmethod
@@ -45,12 +45,12 @@ class Login:
 
 
 def host(server: str) -> str:
-    """Return a registry's host, with its port, out of `host/path`."""
+    """Return a registry's host with its port, from `host/path`."""
     return server.partition("/")[0]
 
 
 def config(server: str, login: Login | None) -> dict[str, Any]:
-    """Return a docker config.json with this one entry; without a login it has none."""
+    """Return a docker config.json with this one entry; without entries if there is no login."""
     if login is None:
         return {"auths": {}}
     token = {"identitytoken": login.identity_token} if login.identity_token else {}
@@ -58,12 +58,12 @@ def config(server: str, login: Login | None) -> dict[str, Any]:
 
 
 def find_login(server: str, how: How, credentials: str | None) -> Login | None:
-    """Return a registry's login, the Azure CLI's or a file's; `TargetError` if that has none."""
+    """Return a registry's login, from the Azure CLI or a file; `TargetError` without one."""
     if how == "azure":
         return _by_azure(host(server))
     if credentials is None:
-        known = (stored_login(server, file) for file in _places() if file.is_file())
-        return next((login for login in known if login is not None), None)
+        logins = (stored_login(server, file) for file in _places() if file.is_file())
+        return next((login for login in logins if login is not None), None)
     file = Path(credentials).expanduser()
     if (login := stored_login(server, file)) is None:
         raise TargetError(
@@ -74,14 +74,14 @@ def find_login(server: str, how: How, credentials: str | None) -> Login | None:
 
 
 def docker_context() -> tuple[str, Path] | None:
-    """Return the user's docker context, as Docker Desktop has one, and the directory with it."""
+    """Return the user's docker context, such as Docker Desktop's, and its directory."""
     file = _docker_home() / "config.json"
     name = _content(file).get("currentContext") if file.is_file() else None
     return None if name is None else (str(name), file.with_name("contexts"))
 
 
 def stored_login(server: str, file: Path, *, ask_helpers: bool = True) -> Login | None:
-    """Return the login that a docker config.json, or its helper, has, or None; or `TargetError`."""
+    """Return the login in a docker config.json or its helper, or None; raises `TargetError`."""
     content = _content(file)
     auths = content.get("auths", {})
     for key in _keys(server):
@@ -96,7 +96,7 @@ def _key(server: str) -> str:
 
 
 def _keys(server: str) -> list[str]:
-    """Return how a file may name a registry, the most special first."""
+    """Return the possible keys of a registry in a file, the most specific first."""
     name = host(server)
     if name in DOCKER_HUB:
         return [server, *sorted(DOCKER_HUB), DOCKER_HUB_KEY]
@@ -126,8 +126,8 @@ def _content(file: Path) -> Mapping[str, Any]:
     except ValueError:
         content = None
     if not isinstance(content, dict):
-        # Not its text: it holds passwords.
-        raise TargetError(f"{file} is no JSON map; it has to be a docker config.json")
+        # Without its text, which has passwords.
+        raise TargetError(f"{file} is no JSON map; it must be a docker config.json")
     return content
 
 
@@ -148,14 +148,14 @@ def _of_entry(entry: Mapping[str, str], key: str, file: Path) -> Login:
 
 
 def _of_helper(helper: str, key: str) -> Login | None:
-    """Ask a credential helper: https://github.com/docker/docker-credential-helpers."""
+    """Return the login of a credential helper: https://github.com/docker/docker-credential-helpers."""
     command = (f"docker-credential-{helper}", "get")
     try:
         done = subprocess.run(
             command, input=key, capture_output=True, text=True, timeout=_LIMIT, check=False
         )
         if done.returncode != 0:
-            return None  # It keeps nothing for this registry; its message is not standardized.
+            return None  # It has no login for this registry; its message is not standardized.
         answer = json.loads(done.stdout)
         return Login.from_credentials(answer["Username"], answer["Secret"])
     except (OSError, subprocess.TimeoutExpired, ValueError, KeyError) as error:
@@ -165,7 +165,7 @@ def _of_helper(helper: str, key: str) -> Login | None:
 
 @lru_cache(maxsize=8)
 def _by_azure(name: str) -> Login:
-    """Ask once in the life of this process: the token is valid for three hours."""
+    """Return the Azure CLI's login, cached since its token is valid for three hours."""
     command = ("az", "acr", "login", "--name", name.partition(".")[0], "--expose-token")
     what = "install the Azure CLI, log in with `az login`, and have the role AcrPush"
     try:

@@ -1,13 +1,12 @@
-"""An image as containerd has unpacked it once: the next containerd gets its files as hard links.
+"""An image that containerd has unpacked once: other containerds get its files as hard links.
 
-Beside the image's archive is a directory with what a containerd needs of it; it exists only when
-complete:
+They are in a directory beside the image's archive, which exists only when it is complete:
 
     slipway-trainer-0123456789ab.tar
     slipway-trainer-0123456789ab.unpacked/image.tar   manifest and configuration, no layers
                                           0/ 1/ …     the files of each layer, the lowest first
 
-So a file uses its space once. It is never written to: a layer is the lower directory of an overlay.
+A file uses its space once. It is never modified: a layer is the lower directory of an overlay.
 """
 
 import hashlib
@@ -25,7 +24,7 @@ _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
 def layers(config: dict[str, Any]) -> list[str]:
-    """Return what containerd calls an image's layers, the lowest first."""
+    """Return the chain IDs of an image's layers, the lowest first."""
     # https://github.com/opencontainers/image-spec/blob/main/config.md#layer-chainid
     named: list[str] = []
     for difference in config["rootfs"]["diff_ids"]:
@@ -35,17 +34,17 @@ def layers(config: dict[str, Any]) -> list[str]:
 
 
 def directories(mounts: str) -> list[Path]:
-    """Return those of a snapshot, the topmost first, out of what `--mounts` printed."""
+    """Return a snapshot's directories from the output of `--mounts`, the topmost first."""
     (mount,) = json.loads(mounts)
     options = dict(option.partition("=")[::2] for option in mount["Options"])
     if "lowerdir" not in options:
-        return [Path(mount["Source"])]  # of one layer alone: nothing is laid over another
+        return [Path(mount["Source"])]  # a single layer, without an overlay
     upper = [options["upperdir"]] if "upperdir" in options else []
     return [Path(each) for each in (*upper, *options["lowerdir"].split(":"))]
 
 
 def link(source: Path, target: Path) -> None:
-    """Link a directory's files to `target`; `CommandFailed` as between two file systems."""
+    """Hard-link a directory's files to `target`; raises `CommandFailed`, as across file systems."""
     places = (str(source), str(target))
     run("cp", "--archive", "--link", "--no-target-directory", *places, limit=300.0)
 
@@ -73,7 +72,7 @@ def write(target: Path, name: str, manifest: bytes, config: bytes) -> None:
 
 
 def config(archive: Path) -> dict[str, Any]:
-    """Return the configuration in an archive that `write` wrote, its last file."""
+    """Return the configuration, the last file in an archive of `write`."""
     with tarfile.open(archive) as tar:
         file = cast("IO[bytes]", tar.extractfile(tar.getnames()[-1]))
         return cast("dict[str, Any]", json.load(file))

@@ -1,1 +1,1 @@
-"""A run that is waited for: what is seen of it, what that means, and its result."""
+"""The Kubernetes API as a run uses it: requests, watches and logs."""

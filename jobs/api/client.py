@@ -1,4 +1,4 @@
-"""The API server as a run talks to it: plain dicts in, plain dicts out."""
+"""A client of the API server for one job: plain dicts in, plain dicts out."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +26,7 @@ from jobs.model.pytorchjob import API_PATH, JOB_NAME_LABEL
 Object = dict[str, Any]
 
 Unreachable = urllib3.exceptions.HTTPError
-"""What the client raises when no answer came."""
+"""Raised by the client when the API server does not answer."""
 
 _STAND_IN = Path(__file__).with_name("stand_in.yaml")
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
@@ -34,7 +34,7 @@ _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
 @dataclass(frozen=True)
 class JobApi:
-    """One PyTorchJob and what belongs to it. Transient errors are retried for `retry_seconds`.
+    """One PyTorchJob, its pods and their logs. Transient errors are retried for `retry_seconds`.
 
     Raises:
         ApiException: the API server's refusal.
@@ -76,9 +76,9 @@ class JobApi:
         return created
 
     def admit(self, manifest: Object) -> None:
-        """Have the API server and the webhook judge a job, and make none; ApiException refuses."""
+        """Validate a job with a server-side dry run; raises ApiException when it is refused."""
         request = Request("POST", self._jobs, {"dryRun": "All"}, manifest)
-        # A job of that name is no refusal: it is looked up once all who judge agree.
+        # A 409 is no refusal: the name is looked up after validation and admission have passed.
         # https://github.com/kubernetes/apiserver/blob/v0.34.4/pkg/registry/generic/registry/store.go
         kube.ask(self.client, request, limit=5, settled=409)
 
@@ -91,16 +91,16 @@ class JobApi:
         self._unless_gone(Request("DELETE", self._path(), {"propagationPolicy": "Foreground"}))
 
     def pods(self) -> list[Object]:
-        """Return the job's pods, and of no other one: anybody may put its label on theirs."""
+        """Return the pods that the job owns, since any pod may have its label."""
         return self._owned(self._items(self._pods, self._labelled))
 
     def delete_pod(self, name: str, *, at_once: bool = False) -> None:
-        """Start deleting one pod, if it exists; `at_once` does without its node, which is lost."""
+        """Start deleting one pod, if it exists; `at_once` does not wait for its lost node."""
         query = {"gracePeriodSeconds": "0"} if at_once else {}
         self._unless_gone(Request("DELETE", self._path(name), query))
 
     def stand_in(self, pod: Mapping[str, Any], host: str) -> None:
-        """Have `host`, the name of a pod that has ended, lead to another `pod` until that ends."""
+        """Resolve `host`, the name of a pod that has ended, to another `pod` until that ends."""
         own, address = pod["metadata"], pod["status"]["podIP"]
         family = "IPv6" if ":" in address else "IPv4"
         names = {"pod": own["name"], "uid": own["uid"], "host": host}
@@ -126,7 +126,7 @@ class JobApi:
         return self._items(f"/apis/{version}/namespaces/{self.namespace}/workloads", own)
 
     def autoscaler_report(self) -> tuple[str, list[Object]] | None:
-        """Return an autoscaler's status, and events with what it could not do; None without one.
+        """Return the autoscaler's status and its events; None without an autoscaler.
 
         https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
         """
@@ -140,10 +140,10 @@ class JobApi:
     def log_lines(
         self, pod: str, *, since: str | None = None, previous: bool = False, follow: bool = False
     ) -> Iterator[list[Line]]:
-        """Yield the log of a replica's container as it comes, until it ends or falls silent.
+        """Yield the log of a replica's container as it arrives, until it ends or falls silent.
 
-        `since` is RFC 3339 in full seconds, `previous` the container before the latest restart, and
-        `follow` waits for more while it runs. Not retried: the caller knows what it has seen.
+        `since` is RFC 3339 in full seconds, `previous` selects the container before the latest
+        restart, and `follow` waits for more lines. Not retried: the caller resumes from its cursor.
         """
         options = {
             "container": CONTAINER,
@@ -186,7 +186,7 @@ class JobApi:
         return items
 
     def _unless_gone(self, request: Request) -> Object | None:
-        """Return the answer to a request about one thing, None when it does not exist."""
+        """Return the answer to a request about one object; None when it does not exist."""
         answer: Object | None = self._ask(request, partial(kube.ask, settled=404))
         return answer
 

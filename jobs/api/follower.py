@@ -1,4 +1,4 @@
-"""A job's containers, and their logs, read as they are written, in a bounded number of threads."""
+"""Follow the logs of a job's containers in a bounded number of threads."""
 
 import threading
 import time
@@ -13,66 +13,66 @@ from jobs.api.client import JobApi
 from jobs.api.lines import Cursor, Line
 
 LIVE = 64
-"""So many containers are followed while they run; those beyond are read when they have ended."""
-_READERS = 16  # threads besides, for containers that have ended
+"""Most containers that are followed while they run; the others are read when they have ended."""
+_READERS = 16  # additional threads for containers that have ended
 _PAUSE_SECONDS = 1.0
 _POLL_SECONDS = 0.05
-_NOT_THERE = frozenset({400, 404})  # the pod has gone, or Kubernetes has removed its container
+_NOT_THERE = frozenset({400, 404})  # the pod or its container no longer exists
 
 
 @dataclass(frozen=True)
 class Container:
-    """One start of a replica's program: a restart is another one, and so is a new pod's."""
+    """One container of a replica's program; a restart and a new pod each count as another one."""
 
     replica: int
     pod: str
     id: str
-    ended: bool  # so that its log is complete
-    previous: bool  # another one has followed it in its pod
+    ended: bool  # its log is complete
+    previous: bool  # its pod has started another one since
 
 
 class Taker(Protocol):
-    """Takes the lines; several threads call it, for one container one at a time."""
+    """Receives log lines. Several threads call it, but one at a time for each container."""
 
     def begin(self, container: Container) -> Cursor:
-        """Return from where on to read a container's log; called once for each."""
+        """Return the position to read a container's log from; called once for each container."""
 
     def take(self, container: Container, lines: Sequence[Line]) -> None: ...
 
 
 @dataclass
 class Follower:
-    """The logs of one job's containers."""
+    """Reads the logs of one job's containers."""
 
     api: JobApi
     taker: Taker
     starts: Callable[[Mapping[str, Any]], Sequence[Container]]
-    """Returns the starts of a replica's program that a pod shows."""
+    """Returns the containers that a pod's status lists."""
     contact: float = field(default_factory=time.monotonic)
-    """When the API server answered last, by the monotonic clock."""
-    last_error: str = ""  # what it refused last, or why it did not answer; that is tried again
+    """Time of the API server's last answer, by the monotonic clock."""
+    last_error: str = ""  # the latest refusal or connection error; it is retried
     _broken: Exception | None = None
-    _busy: dict[str, bool] = field(default_factory=dict)  # what is read, and whether it is followed
+    _busy: dict[str, bool] = field(default_factory=dict)  # by id: whether it is followed
     _cursors: dict[str, Cursor] = field(default_factory=dict)
     _done: set[str] = field(default_factory=set)
     _again_at: dict[str, float] = field(default_factory=dict)
     _closed: threading.Event = field(default_factory=threading.Event)
 
     def close(self) -> None:
-        """Stop with the next line of each log; no thread keeps the process alive."""
+        """Stop at the next line of each log; the threads are daemons."""
         self._closed.set()
 
     def failed(self, error: Exception) -> None:
-        """Remember what went wrong; what was not expected is raised where reading goes on."""
+        """Record an error; an unexpected one is raised by the next `follow`."""
         if isinstance(error, REQUEST_ERRORS):
             self.last_error = api_message(error)
         else:
             self._broken = error
 
     def finish(self, containers: Sequence[Container], limit_seconds: float) -> bool:
-        """Read the logs of these containers to their ends; return whether the time was enough.
+        """Read these containers' logs to the end; return False when `limit_seconds` was too short.
 
-        Of a container that runs on, that is what it has printed so far, unless it is followed.
+        The log of a container that still runs is read as far as it goes, unless it is followed.
         """
         deadline = time.monotonic() + limit_seconds
         read: set[str] = set()
@@ -90,9 +90,9 @@ class Follower:
         return bool(is_followed) or (container.id in read and is_followed is None)
 
     def follow(self, containers: Sequence[Container], *, live: bool = True) -> set[str]:
-        """Go on with as many containers as threads are free; return those that were started.
+        """Start reading as many containers as threads are free; return the ids of those started.
 
-        To be called again and again: what a thread did not expect is raised here.
+        Call it repeatedly. It raises an unexpected error of a thread.
         """
         if self._broken is not None:
             raise self._broken
@@ -117,7 +117,7 @@ class Follower:
                 cursor = self._cursors[id_] = self.taker.begin(container)
             if container.previous or self._pass_on(container, cursor, live=self._busy[id_]):
                 self._pass_on(replace(container, previous=True), cursor, live=False)
-            # A log that is followed ends also when its node's kubelet is started again.
+            # A restart of the node's kubelet also ends a followed log.
             if container.ended and not self._closed.is_set():
                 self._done.add(id_)
         except Exception as error:  # noqa: BLE001 - see `failed`
@@ -129,14 +129,14 @@ class Follower:
             self._busy.pop(id_, None)
 
     def _pass_on(self, container: Container, cursor: Cursor, *, live: bool) -> bool:
-        """Pass a log on; return whether the container turned out to be its pod's previous one."""
+        """Pass a log on; return whether the container has become its pod's previous one."""
         log = self.api.log_lines(
             container.pod, since=cursor.since, previous=container.previous, follow=live
         )
         checked = False
         for batch in cursor.fresh(log):
             self.contact = time.monotonic()
-            # The log is that of the container that is in its place now, whatever was requested.
+            # The answer is the log of the pod's current container, which may be a newer one.
             if not checked and (now := self._is_previous(container)) != container.previous:
                 return now is True
             checked = True
@@ -147,7 +147,7 @@ class Follower:
         return False
 
     def _is_previous(self, container: Container) -> bool | None:
-        """Return whether another start has followed a container by now; None where it has gone."""
+        """Return whether a container is its pod's previous one; None when it no longer exists."""
         pod = self.api.get(container.pod)
         if pod is None:
             return container.previous

@@ -1,4 +1,4 @@
-"""What the API server sends while it happens: a replica's log, and changes of objects."""
+"""Stream a replica's log and changes of objects from the API server."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,16 +10,16 @@ from core import kube
 from jobs.api.lines import LONGEST, Line
 
 LIMIT = (5, 20)
-"""Seconds to connect, and until the next byte."""
+"""Time limits in seconds: to connect, and between two reads."""
 _WATCH_SECONDS = 30
 
 
 def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Iterator[list[Line]]:
-    """Yield the lines of the log at `path` as they come, first none, until it ends or falls silent.
+    """Yield the log at `path` as it arrives, first an empty batch, until it ends or falls silent.
 
     Raises:
         ApiException: the API server's refusal.
-        urllib3.exceptions.HTTPError: no answer, or none any more.
+        urllib3.exceptions.HTTPError: no answer, or the connection broke.
     """
     request = kube.Request("GET", path, {**options, "timestamps": "true"})
     answer = kube.send(client, request, limit=(5, 30))
@@ -34,14 +34,14 @@ def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Itera
             yield [line for line in parsed if line is not None]
             rest = last[:LONGEST]
     finally:
-        # Not back to the pool: of a log that was left, more is on its way.
+        # The connection can't be reused: unread data may still arrive on it.
         answer.close()
 
 
 def watch(client: ApiClient, path: str, query: Mapping[str, str]) -> Iterator[list[dict[str, Any]]]:
-    """Yield all objects now, then again at each change, for half a minute; raises as `log_lines`.
+    """Yield all objects now and after each change, for half a minute; raises as `log_lines`.
 
-    Callers call again: what a watch may have missed, the next listing shows.
+    Call it again afterwards: the next listing shows what a watch may have missed.
     """
     listing = kube.ask(client, kube.Request("GET", path, query), limit=LIMIT)
     objects = {item["metadata"]["uid"]: item for item in listing["items"]}
@@ -59,7 +59,7 @@ def watch(client: ApiClient, path: str, query: Mapping[str, str]) -> Iterator[li
     for change in stream:
         uid = change["raw_object"]["metadata"]["uid"]
         objects[uid] = change["raw_object"]
-        # The last state of an object that is deleted counts, too: an exit code may be in it.
+        # The last state of a deleted object may have an exit code.
         yield list(objects.values())
         if change["type"] == "DELETED":
             del objects[uid]

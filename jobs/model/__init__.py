@@ -1,1 +1,1 @@
-"""A training job as a value, and the manifest that it always stands for. Pure."""
+"""A training job as a value, and its manifest. Pure."""

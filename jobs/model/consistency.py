@@ -1,4 +1,4 @@
-"""Checks for fields of a job that contradict each other, whatever the cluster. Pure."""
+"""Check a job for fields that contradict each other, on any cluster. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def contradictions(job: TrainingJob) -> list[Contradiction]:
 
 
 def _catalogues_program(job: TrainingJob) -> Iterator[Contradiction]:
-    text = f"{job.name} runs the catalogue's program; give a job of one's own another name"
+    text = f"{job.name} runs the catalogue's program; give your own job another name"
     for name in _OWN:
         if getattr(job, name) is not None:
             yield _of(name, text)
@@ -50,13 +50,13 @@ def _catalogues_program(job: TrainingJob) -> Iterator[Contradiction]:
 
 
 def _own_program(job: TrainingJob) -> Iterator[Contradiction]:
-    given = [name for name in _PROGRAMS if getattr(job, name) is not None]
-    for name in given[1:]:
-        text = f"goes with no `{given[0]}`; a job has exactly one of script, build and image"
-        yield _of(name, text, given[0])
-    if not given and job.command is None:
+    programs = [name for name in _PROGRAMS if getattr(job, name) is not None]
+    for name in programs[1:]:
+        text = f"goes with no `{programs[0]}`; a job has exactly one of script, build and image"
+        yield _of(name, text, programs[0])
+    if not programs and job.command is None:
         yield Contradiction((), NO_PROGRAM, frozenset(_OWN))
-    elif not given:
+    elif not programs:
         text = "is missing; a `command` has an `image`, a `build`, or a `script` with what it uses"
         yield _of("image", text, "command")
     if job.command is not None and job.script_entry is not None:
@@ -70,7 +70,7 @@ def _own_program(job: TrainingJob) -> Iterator[Contradiction]:
     if any(getattr(job, name) is not None for name in _OWN):
         for name in HYPERPARAMETERS:
             if getattr(job, name) is not None:
-                yield _of(name, "only the catalogue's programs take it; one's own has `args`")
+                yield _of(name, "only the catalogue's programs take it; for your own use `args`")
 
 
 def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
@@ -120,7 +120,7 @@ def _env(job: TrainingJob) -> Iterator[Contradiction]:
         yield _of(("env", names.THREADS), text)
     for name, value in job.env.items():
         if isinstance(value, SecretKey) and value.config is None:
-            # Of this key alone: one that is misspelt beside it does not hide it.
+            # For each key alone, so that a misspelt key beside it does not hide the problem.
             text = "is missing; it takes `secret` and `key`, or `config` alone"
             for field in ("secret", "key"):
                 if getattr(value, field) is None:
@@ -159,7 +159,7 @@ def _volumes(job: TrainingJob) -> Iterator[Contradiction]:
 
 
 def _hidden(place: str, job: TrainingJob) -> str | None:
-    """Return what a volume at `place` would take from the pod; None when nothing."""
+    """Return which path of the pod a volume at `place` would hide; None for none."""
     own = names.OWN_VOLUMES
     for path, what, is_needed in (
         *((path, f"`{name}`, which every pod has", True) for name, path in own.items()),
@@ -176,15 +176,15 @@ def _hidden(place: str, job: TrainingJob) -> str | None:
 
 def _volume_kind(name: str, volume: Volume) -> Iterator[Contradiction]:
     kinds = ("claim", "size", "empty_dir", "host_path")
-    given = [to_camel(kind) for kind in kinds if getattr(volume, kind) is not None]
-    if len(given) != 1:
+    present = [to_camel(kind) for kind in kinds if getattr(volume, kind) is not None]
+    if len(present) != 1:
         listed = ", ".join(map(to_camel, kinds))
-        text = f"has {' and '.join(given) or 'no kind'}; it has exactly one of {listed}"
+        text = f"has {' and '.join(present) or 'no kind'}; it has exactly one of {listed}"
         yield _of(("volumes", name), text)
-    elif volume.read_only and given[0] in {"size", "emptyDir"}:
-        yield _of(("volumes", name, "readOnly"), f"`{given[0]}` begins empty: it must be written")
+    elif volume.read_only and present[0] in {"size", "emptyDir"}:
+        yield _of(("volumes", name, "readOnly"), f"`{present[0]}` begins empty: it must be written")
     elif volume.keep is not None and volume.size is None:
-        text = f"goes with `size` alone; `{given[0]}` says itself what stays"
+        text = f"goes with `size` alone; `{present[0]}` says itself what stays"
         yield _of(("volumes", name, "keep"), text)
 
 
@@ -223,8 +223,8 @@ def _data(job: TrainingJob) -> Iterator[Contradiction]:
     if data.volume is None:
         return
     if (volume := job.volumes.get(data.volume)) is None:
-        known = choices(data.volume, job.volumes)
-        text = f"{quote(data.volume)} is none of the job's `volumes`; {known}"
+        allowed = choices(data.volume, job.volumes)
+        text = f"{quote(data.volume)} is none of the job's `volumes`; {allowed}"
         yield _of(("data", "volume"), text, "volumes")
     elif volume.read_only and data.url is not None:
         text = f"{quote(data.volume)} can't be written to, so nothing can be fetched into it"
@@ -232,7 +232,7 @@ def _data(job: TrainingJob) -> Iterator[Contradiction]:
 
 
 def _of(place: str | Path, text: str, *others: str) -> Contradiction:
-    """Return a contradiction that rests on a field, or the first part of a path, and on others."""
+    """Return the contradiction of a field, or of a path's first part, with other fields."""
     first, *rest = (place,) if isinstance(place, str) else place
     top = to_camel(str(first))
     return Contradiction((top, *rest), text, frozenset({top, *map(to_camel, others)}))

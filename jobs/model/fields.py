@@ -1,4 +1,4 @@
-"""The types of a job's fields. Their descriptions are shown where a value is not allowed."""
+"""The types of a job's fields, with descriptions that are shown for a value that is not allowed."""
 
 import json
 import re
@@ -17,18 +17,18 @@ T = TypeVar("T")
 
 
 class Effect(Enum):
-    """What another value of a job's field does to a run that is there."""
+    """The effect that a changed field of a job has on an existing run."""
 
     TRAINS = "trains again"
-    """It can alter the result. Values are as in docs/jobs.md's table."""
+    """It can alter the result. The values are those of the table in docs/jobs.md."""
     CONTENT = "if its content differs"
-    """It names a file or an image: what is in that counts, which may be the same."""
+    """It names a file or an image, of which only the content counts."""
     IN_PLACE = "in place"
-    """The PyTorchJob and its pods get it, and nothing is trained."""
+    """The PyTorchJob and its pods are patched; nothing is trained."""
     WAITS = "for the wait"
-    """The process that waits heeds it, in this attempt or the next; nothing is trained."""
+    """The waiting process applies it, in this attempt or the next; nothing is trained."""
     JUDGES = "judged again"
-    """The gate, or the check before anything is created, heeds it; the run does not know it."""
+    """The gate, or the check before anything is created, applies it; the run does not have it."""
 
 
 Trains = Annotated[T, Effect.TRAINS]
@@ -41,7 +41,7 @@ TAKEN = {
     *("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "PYTHONUNBUFFERED"),
     *("LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"),
 }
-"""Variables that the training operator and Slipway set themselves, besides PET_… and SLIPWAY_…."""
+"""Variables that the training operator and Slipway set, besides PET_… and SLIPWAY_…."""
 _DURATION = re.compile(
     r"(?:(\d+) ?d(?:ays?)?)? ?(?:(\d+) ?h(?:(?:ou)?rs?)?)? ?"
     r"(?:(\d+) ?m(?:in(?:ute)?s?)?)? ?(?:(\d+) ?s(?:ec(?:ond)?s?)?)?"
@@ -54,18 +54,18 @@ _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such a
 
 
 def _seconds(value: object) -> object:
-    """Let 90s, 90 min, 1h30m and 12 hours stand for so many seconds."""
-    found = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
-    if found is None:
+    """Convert 90s, 90 min, 1h30m and 12 hours to seconds."""
+    match = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
+    if match is None:
         return number(integer(value))
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return ((24 * days + hours) * 60 + minutes) * 60 + seconds
 
 
 def _interval(text: str) -> str:
-    """Return an interval as pods read it: so many steps, or seconds."""
-    if found := re.fullmatch(r"([1-9]\d*) ?steps?", text):
-        return f"{found[1]} steps"
+    """Return an interval as pods read it: `500 steps`, or `600 s`."""
+    if steps := re.fullmatch(r"([1-9]\d*) ?steps?", text):
+        return f"{steps[1]} steps"
     seconds = _seconds(text)
     if not isinstance(seconds, int) or seconds < 1:
         raise ValueError(_INTERVAL)
@@ -73,7 +73,7 @@ def _interval(text: str) -> str:
 
 
 def _word(value: object) -> object:
-    """Let any scalar stand for its text: a program reads 0.10 and 0.1 as the same number."""
+    """Convert a number to text: a program reads 0.10 and 0.1 as the same number."""
     return json.dumps(value) if isinstance(value, int | float) else value
 
 
@@ -100,20 +100,20 @@ def _url(url: str) -> str:
 
 
 def _input(name: str) -> str:
-    # A variable has it in capitals, so none may differ in that alone.
+    # Upper case is not allowed, since the variable's name has it in capitals.
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,29}", name):
         raise ValueError("at most 30 of a-z, 0-9 and _, a letter first")
     return name
 
 
 def torches(name: object) -> str:
-    """Return which versions of torch there are, and which one was meant."""
+    """Return the allowed versions of torch, and the one that was probably meant."""
     listed = ", ".join(map(json.dumps, RELEASES))
     return f"one of {listed}, in quotes: YAML reads 2.10 as 2.1.{meant(str(name), RELEASES)}"
 
 
 def _torch(value: object) -> object:
-    """Let a number stand for its text, as YAML reads 2.14 without quotes, and find it."""
+    """Check a version of torch, and convert a number to text: YAML reads 2.14 as one."""
     name = str(value) if isinstance(value, float) else value
     if not isinstance(name, str) or name not in RELEASES:
         raise ValueError(torches(name))
@@ -130,16 +130,16 @@ def _pattern(text: str) -> str:
     try:
         groups = re.compile(text).groups
     except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"{_PATTERN}; of this one Python says: {error}") from None
+        raise ValueError(f"{_PATTERN}; this one is invalid: {error}") from None
     if groups == 0:
         raise ValueError(f"{_PATTERN}; this one has no group")
     return text
 
 
 def _listed(value: object) -> object:
-    """Let a text stand for a list of it alone."""
-    found = [value] if isinstance(value, str) else value
-    return tuple(found) if isinstance(found, list) else found
+    """Convert a text to a list of one item."""
+    items = [value] if isinstance(value, str) else value
+    return tuple(items) if isinstance(items, list) else items
 
 
 def _volume(name: str) -> str:
@@ -153,7 +153,7 @@ def _volume(name: str) -> str:
 _text = texts(__file__)
 Name = Annotated[str, _text("name")]
 _ALSO_TEXT: dict[str, JsonValue] = {"alsoWritten": ["string"]}
-"""The schema entry of what may be written as text, too."""
+"""The schema entry of a field that may also be written as text."""
 FormerNames = Annotated[
     tuple[Name, ...], BeforeValidator(_listed), Field(json_schema_extra=_ALSO_TEXT)
 ]

@@ -1,4 +1,4 @@
-"""What a job's pods fetch before its program starts: `inputs` of other jobs, and `data`. Pure."""
+"""Files that a pod fetches before its program starts: `inputs` of other jobs, `data`. Pure."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from jobs.model.job import TrainingJob
 
 InputVolumes = Mapping[str, Mapping[str, str]]
-"""The volumes of other jobs in which a job's inputs lie, by the input's name: the `claim` of each,
-and the `mountPath` that the other job has it at."""
+"""The volumes of other jobs that have a job's inputs, by the input's name: the `claim` of each,
+and the `mountPath` in the other job's pods."""
 CACHE_MOUNT = {"name": DATA_CACHE, "mountPath": CACHED_DATA}
-"""Where a container finds the cache."""
+"""The mount of the data cache in a container."""
 
 
 def environment(job: TrainingJob) -> dict[str, str]:
-    """Return the variables with which a container finds its inputs and its data."""
-    found = {
+    """Return the variables with the paths of a container's inputs and data."""
+    variables = {
         f"SLIPWAY_INPUT_{name.upper()}": _path(name, source.artifact)
         for name, source in job.inputs.items()
     }
     if job.data is not None:
         folder = "" if job.data.url is None else f"/{job.data.sha256}"
-        found["SLIPWAY_DATA_DIR"] = f"{_cache(job, job.data)}{folder}"
-    return found
+        variables["SLIPWAY_DATA_DIR"] = f"{_cache(job, job.data)}{folder}"
+    return variables
 
 
 def arguments(job: TrainingJob, others: InputVolumes, artifacts: object) -> list[str]:
@@ -44,7 +44,7 @@ def arguments(job: TrainingJob, others: InputVolumes, artifacts: object) -> list
     `artifacts` is what `input_artifacts` returns, which a preview may not know yet.
 
     Raises:
-        RuntimeError: artifacts are missing, with all of them and what exists instead.
+        RuntimeError: artifacts are missing; the message lists them and those that exist.
     """
     left = artifacts if isinstance(artifacts, Mapping) else {}
     if missing := [each["missing"] for each in left.values() if "missing" in each]:
@@ -62,7 +62,7 @@ def arguments(job: TrainingJob, others: InputVolumes, artifacts: object) -> list
 
 
 def volumes(job: TrainingJob, others: InputVolumes, *, keeps_data: bool) -> list[dict[str, Any]]:
-    """Return the volumes that a pod has for these files alone, each claim once."""
+    """Return the volumes that a pod needs only for these files, each claim once."""
     names = _volume_names(job, others)
     sources = {name: of_claim(each) for each, name in names.items() if name not in job.volumes}
     if needs_cache(job):
@@ -71,7 +71,7 @@ def volumes(job: TrainingJob, others: InputVolumes, *, keeps_data: bool) -> list
 
 
 def mounts(job: TrainingJob, others: InputVolumes) -> list[dict[str, Any]]:
-    """Return where the fetching container finds the volumes of its inputs and the cache."""
+    """Return the mounts of the fetching container: the volumes of its inputs, and the cache."""
     names = _volume_names(job, others)
     listed: list[dict[str, Any]] = [
         {"name": names[each["claim"]], "mountPath": f"{OTHER_VOLUMES}/{name}", "readOnly": True}
@@ -81,20 +81,20 @@ def mounts(job: TrainingJob, others: InputVolumes) -> list[dict[str, Any]]:
 
 
 def needs_cache(job: TrainingJob) -> bool:
-    """Return whether the job's data are fetched, and into no volume of its own."""
+    """Return whether the job's data are fetched to the cache, and not to a volume of the job."""
     return job.data is not None and job.data.url is not None and job.data.volume is None
 
 
 def cache_claim(namespace: str) -> Manifest:
-    """Return the claim of the cache; it goes when no job needs it."""
-    # Where a storage class keeps to that, larger data need a volume of the job.
+    """Return the claim of the cache, which is deleted when no job needs it."""
+    # Where a storage class enforces the size, larger data need a volume of the job.
     return claim(DATA_CACHE, namespace, "20Gi")
 
 
 def other_volumes(
     job: TrainingJob, others: Mapping[str, TrainingJob], *, has_volume: bool
 ) -> InputVolumes:
-    """Return the volumes of others that have inputs of `job`; `has_volume`: one is the stack's."""
+    """Return the volumes with inputs of `job`; `has_volume`: the stack keeps files in a volume."""
     places = {
         name: _output_volume(others[source.job], has_volume) for name, source in job.inputs.items()
     }
@@ -102,13 +102,13 @@ def other_volumes(
 
 
 def output_directory(job: TrainingJob) -> PurePosixPath | None:
-    """Return the directory in a volume that `outputs` names; None where that is another store."""
+    """Return the directory that `outputs` names in a volume; None for another store."""
     url = urlsplit(job.outputs or "")
     return PurePosixPath(normpath(url.path)) if url.scheme in {"file", "local"} else None
 
 
 def _output_volume(job: TrainingJob, has_volume: bool) -> dict[str, str] | None:
-    """Return the volume that a job's files are copied to; None when that is another store."""
+    """Return the volume that a job's files are copied to; None for another store."""
     if job.outputs is None:
         return {"claim": KEPT_CLAIM, "mountPath": KEPT_DIRECTORY} if has_volume else None
     if (directory := output_directory(job)) is None:
@@ -118,22 +118,22 @@ def _output_volume(job: TrainingJob, has_volume: bool) -> dict[str, str] | None:
         for name, volume in job.volumes.items()
         if volume.empty_dir is None and directory.is_relative_to(volume.mount_path)
     ]
-    # Of volumes within each other the inner one has the file.
+    # Of nested volumes the innermost one has the file.
     return max(holding, key=lambda each: len(each["mountPath"]), default=None)
 
 
 def input_artifacts(
     job: TrainingJob, results: Mapping[str, Mapping[str, Any] | None]
 ) -> dict[str, Any]:
-    """Return url and sha256 of each of a job's inputs, or under `missing` why it has none.
+    """Return url and sha256 of each of a job's inputs, or under `missing` the reason for none.
 
-    `results` has those of the jobs before it, by name; None of one that did not run.
+    `results` has the results of the jobs before it by name; None for a job that did not run.
     """
-    known = {}
+    artifacts = {}
     for name, source in job.inputs.items():
         left = (results[source.job] or {}).get("artifacts") or {}
         if (artifact := left.get(source.artifact)) is not None:
-            known[name] = {key: artifact[key] for key in ("url", "sha256")}
+            artifacts[name] = {key: artifact[key] for key in ("url", "sha256")}
             continue
         text = (
             f"input {name}: job {source.job} succeeded but left no artifact {source.artifact}; its "
@@ -141,8 +141,8 @@ def input_artifacts(
             "SLIPWAY_OUTPUT_DIR, or name another one; of very many files a result has only some, "
             "and none where nothing is kept (docs/files.md)"
         )
-        known[name] = {"missing": text}
-    return known
+        artifacts[name] = {"missing": text}
+    return artifacts
 
 
 def _path(name: str, artifact: str) -> str:
@@ -150,12 +150,12 @@ def _path(name: str, artifact: str) -> str:
 
 
 def _cache(job: TrainingJob, data: Data) -> str:
-    """Return where a container finds what holds the job's data."""
+    """Return the path of the job's data volume in a container."""
     return CACHED_DATA if data.volume is None else job.volumes[data.volume].mount_path
 
 
 def _volume_names(job: TrainingJob, others: InputVolumes) -> dict[str, str]:
-    """Return the names of the pod's volumes with inputs, by claim: the job's own, if any."""
+    """Return the names of the pod's volumes with inputs, by claim; the job's own keep theirs."""
     own = {KEPT_CLAIM: KEPT_CLAIM} | {
         claim_name(job.origin, name, volume): name
         for name, volume in job.volumes.items()
@@ -163,5 +163,5 @@ def _volume_names(job: TrainingJob, others: InputVolumes) -> dict[str, str]:
     }
     claims = dict.fromkeys(each["claim"] for each in others.values())
     hashed = {claim: hashlib.sha256(claim.encode()).hexdigest()[:32] for claim in claims}
-    # No volume of a job can have such a name, which is longer than 30 characters.
+    # It is longer than the 30 characters of a job's own volume, so they can't clash.
     return {claim: own.get(claim, f"lent-{digest}") for claim, digest in hashed.items()}

@@ -1,4 +1,4 @@
-"""A training job, each of its fields with its type, and what of it a run's inputs and hash have."""
+"""A training job with its fields and their types, and the parts of it that a run's hash has."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jobs.model.consistency import contradictions
 from jobs.model.fields import Content, Effect, InPlace, Judges, Trains, Waits
 
 TIMEOUT, START_TIMEOUT = 24 * 3600, 300
-"""Seconds: the defaults."""
+"""Defaults in seconds."""
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -34,11 +34,11 @@ class TrainingJob:
         )
 
     A job has exactly one of `module`, `script`, `build`, and `image` with `command`. The type of
-    each field says what another value does to a run that is there (`fields.Effect`); docs/jobs.md
-    describes them all.
+    each field has the effect of a change on an existing run (`fields.Effect`); docs/jobs.md
+    describes all fields.
 
     Raises:
-        pydantic.ValidationError: with every field that is not allowed, and what contradicts itself.
+        pydantic.ValidationError: with every field that is not allowed, and all contradictions.
     """
 
     name: Trains[fields.Name]
@@ -114,17 +114,17 @@ class TrainingJob:
 
     @property
     def origin(self) -> str:
-        """Its first name: what its files, volumes and images are called by, and its hash."""
+        """The job's first name, which its files, volumes, images and hash keep."""
         return self.was[0] if self.was else self.name
 
     @property
     def fetches(self) -> bool:
-        """Whether a container of the trainer's image fetches files before the program starts."""
+        """True if an init container fetches files before the program starts."""
         return bool(self.inputs) or (self.data is not None and self.data.url is not None)
 
     @property
     def hold(self) -> int:
-        """For how many seconds the pod of a rank that failed stays."""
+        """Seconds for which the pod of a failed rank stays."""
         return 0 if self.on_failure is None else self.on_failure.hold
 
     @property
@@ -136,8 +136,8 @@ class TrainingJob:
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if found := contradictions(self):
-            raise contradictory(found)
+        if conflicts := contradictions(self):
+            raise contradictory(conflicts)
         if self.module is not None:
             for name, default in parts.MODULES[self.module].defaults.items():
                 if getattr(self, name) is None:
@@ -147,8 +147,8 @@ class TrainingJob:
 
 def fields_of(part: type[Any]) -> Mapping[str, FieldInfo]:
     """Return the fields of a job, or of one of its parts, by their names."""
-    known: Mapping[str, FieldInfo] = part.__pydantic_fields__
-    return known
+    infos: Mapping[str, FieldInfo] = part.__pydantic_fields__
+    return infos
 
 
 def _effect(field: FieldInfo) -> Effect | None:
@@ -158,10 +158,10 @@ def _effect(field: FieldInfo) -> Effect | None:
 EFFECTS: Mapping[str, Effect | None] = {
     to_camel(name): _effect(field) for name, field in fields_of(TrainingJob).items()
 }
-"""What another value of each field does, by its key in the stack's configuration.
+"""The effect of a change of each field, by its key in the stack's configuration.
 
-A run's diff, its hash, its preview and the table in docs/jobs.md follow from it. Fields of a
-field's own value that have no effect of their own have that field's.
+A run's diff, its hash, its preview and the table in docs/jobs.md derive from it. A nested field
+without an effect has that of the field around it.
 """
 
 
@@ -179,16 +179,16 @@ def declaration(job: TrainingJob) -> dict[str, Any]:
 
 
 def decisive(value: Any) -> Any:
-    """Return what of a job, or of a part of one, can alter the result of its run."""
+    """Return the fields of a job, or of a part of one, that can alter the result of its run."""
     if isinstance(value, Mapping):
         return {key: decisive(each) for key, each in value.items()}
     if isinstance(value, tuple):
         return [*map(decisive, value)]
     if not is_dataclass(value):
         return value
-    found = {
+    values = {
         to_camel(name): decisive(getattr(value, name))
         for name, field in fields_of(type(value)).items()
         if _effect(field) in {None, Effect.TRAINS}
     }
-    return {key: each for key, each in found.items() if each not in (None, {}, [])}
+    return {key: each for key, each in values.items() if each not in (None, {}, [])}

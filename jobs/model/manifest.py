@@ -1,6 +1,6 @@
-"""The manifest that is submitted for a job; the Pod Security Standard `restricted` admits it. Pure.
+"""The manifest of a job, which meets the Pod Security Standard `restricted`. Pure.
 
-Preview, admission and submission share it: nothing is added to what it returns.
+Preview, admission and submission use it unchanged.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from jobs.model.volumes import mounts, pod_volumes
 _RESTRICTED = read(Path(__file__).with_name("restricted.yaml"))
 _TOLERATIONS = TypeAdapter(tuple[Toleration, ...])
 OF_THE_PROGRAM = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
-"""Variables that mean something in the image of the job's program alone."""
+"""Variables that are valid only in the image of the job's program."""
 
 
 def manifest(
@@ -34,13 +34,13 @@ def manifest(
     labels: Mapping[str, str] = {},
     annotations: Mapping[str, str] = {},
 ) -> dict[str, Any]:
-    """Return the object that runs a job: a PyTorchJob.
+    """Return the PyTorchJob that runs a job.
 
-    `labels` and `annotations` are the run's own; pods have the label that names it. `facts` are
-    what trains a run that is tracked (`jobs.records.history.provenance`).
+    `labels` and `annotations` are those of the run; pods get the label with its id. `facts` is the
+    provenance of a tracked run (`jobs.records.history.provenance`).
 
     Raises:
-        RuntimeError: files that the job needs were not left by the jobs before it.
+        RuntimeError: the jobs before it did not leave files that the job needs.
     """
     job = submission.job
     own = {**job.labels, **MANAGED_BY, JOB_LABEL: job.name}
@@ -53,7 +53,7 @@ def manifest(
         return {
             "metadata": {
                 "labels": dict(of_pods),
-                # A mesh's sidecar would never exit, and would stand between the ranks.
+                # A mesh's sidecar would never exit, and would intercept the ranks' traffic.
                 "annotations": {"sidecar.istio.io/inject": "false", **job.annotations},
             },
             "spec": pod,
@@ -74,8 +74,8 @@ def manifest(
 
 
 def checkpoint_key(submission: Submission) -> str:
-    """Return the name of a program's checkpoints: of its arguments and inputs, not its replicas."""
-    # A job that was renamed goes on: variables and hosts have its first name.
+    """Return a hash of a program with its arguments and inputs, which names its checkpoints."""
+    # A renamed job resumes its checkpoints, so variables and hosts have its first name.
     submission = replace(submission, job=replace(submission.job, name=submission.job.origin))
     first = share(submission.job, next(iter(roles(submission.job))))
     program_of = {
@@ -119,9 +119,9 @@ def _pod(submission: Submission, share: Share) -> dict[str, Any]:
 
 def _container(submission: Submission, share: Share) -> dict[str, Any]:
     job, script = submission.job, submission.script
-    # No program may change the cache of its data.
+    # The data cache is read-only for programs.
     cache = [{**inputs.CACHE_MOUNT, "readOnly": True}] if inputs.needs_cache(job) else []
-    # An image has a WORKDIR, and of a script the launcher knows where it starts.
+    # An image has a WORKDIR, and the launcher sets the directory of a script.
     place = job.working_dir if job.script is None and job.module is None else WORK
     return {
         "name": CONTAINER,
@@ -137,7 +137,7 @@ def _container(submission: Submission, share: Share) -> dict[str, Any]:
 
 
 def _fetching(submission: Submission, share: Share) -> list[dict[str, Any]]:
-    """Return the init container that fetches files, where the job needs some."""
+    """Return the init container that fetches files, if the job needs some."""
     job, others = submission.job, submission.input_volumes
     if not job.fetches:
         return []
@@ -148,8 +148,7 @@ def _fetching(submission: Submission, share: Share) -> list[dict[str, Any]]:
         "command": ["python3", "-m", "slipway_trainer.inputs"],
         "args": inputs.arguments(job, others, submission.artifacts),
         "env": [each for each in environment(job, share) if each["name"] not in OF_THE_PROGRAM],
-        # A pod requests the most that its containers need one after the other, so this one adds
-        # nothing.
+        # A pod's request is the maximum of its init and main containers, so this one adds nothing.
         "resources": replace(share, gpus=0).manifest(),
         "volumeMounts": [*mounts(job, None), *inputs.mounts(job, others)],
         "workingDir": WORK,

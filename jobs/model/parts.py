@@ -1,4 +1,4 @@
-"""What a job is made of besides plain values, and the catalogue's programs.
+"""The structured fields of a job, and the catalogue's programs.
 
 In the stack's configuration keys are camelCase.
 """
@@ -21,8 +21,8 @@ class Limits:
     """The most that a replica may use.
 
     Args:
-        cpu: Cores; without a limit it may use what others leave idle.
-        memory: With `/dev/shm`; the `memory` that it asks for unless said.
+        cpu: Cores; without a limit it may use idle ones of the node.
+        memory: Includes `/dev/shm`; by default the `memory` that it requests.
         ephemeral_storage: On the node's disk.
     """
 
@@ -33,13 +33,13 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Master:
-    """What the Master asks for where it is not the same as for a Worker.
+    """Requests of the Master that differ from those of a Worker.
 
     Args:
-        cpu: Cores that it is sure to have.
-        memory: That it is sure to have, `/dev/shm` included.
-        ephemeral_storage: On the node's disk, that it is sure to have.
-        gpus: How many it has.
+        cpu: Cores that it requests.
+        memory: Memory that it requests, `/dev/shm` included.
+        ephemeral_storage: Space on the node's disk that it requests.
+        gpus: The number of its GPUs.
         limits: The most that it may use.
     """
 
@@ -52,16 +52,16 @@ class Master:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Volume:
-    """A directory in every replica: of exactly one kind.
+    """A directory in every replica, of exactly one kind.
 
     Args:
-        mount_path: Where it is in the container.
-        claim: The name of a PersistentVolumeClaim that is there.
-        size: A claim of this size is made, empty, of the cluster's default storage class.
-        keep: Whether that claim and its files stay when the job goes: true unless said.
-        empty_dir: Empty for each pod and gone with it: `true`, or the most that it may hold.
+        mount_path: Its path in the container.
+        claim: The name of an existing PersistentVolumeClaim.
+        size: The size of a new, empty claim of the cluster's default storage class.
+        keep: Whether that claim and its files stay when the job is removed; true by default.
+        empty_dir: Empty for each pod and deleted with it: `true`, or its maximum size.
         host_path: A directory of the node, which becomes a PersistentVolume and a claim.
-        read_only: Whether nothing may be written to it.
+        read_only: Whether it is mounted read-only.
     """
 
     mount_path: Directory
@@ -75,13 +75,13 @@ class Volume:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Elastic:
-    """Train with fewer replicas than asked for, and with more again.
+    """Limits within which an elastic job may lose replicas and get new ones.
 
     Args:
-        min_replicas: With fewer the training waits. More than half of `max_replicas` unless set,
-            so that only one part of a split network goes on.
-        max_replicas: There are never more; the job's `workers` unless said.
-        max_restarts: How often a replica may be started again, all of them together.
+        min_replicas: With fewer the training waits. By default more than half of `max_replicas`,
+            so that only one part of a split network continues.
+        max_replicas: The most replicas; by default the job's `workers`.
+        max_restarts: The most restarts of replicas, all of them counted together.
     """
 
     min_replicas: fields.Replicas | None = None
@@ -89,29 +89,29 @@ class Elastic:
     max_restarts: Count = 10
 
     def most(self, workers: int) -> int:
-        """Return the number of replicas that a job of so many workers may have."""
+        """Return the most replicas that a job with `workers` may have."""
         return workers if self.max_replicas is None else self.max_replicas
 
     def least(self, workers: int) -> int:
-        """Return with how many replicas a job of so many workers goes on."""
+        """Return the fewest replicas with which a job with `workers` trains."""
         return self.most(workers) // 2 + 1 if self.min_replicas is None else self.min_replicas
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class OnFailure:
-    """What becomes of the pod of a rank whose program fails: for how long to `hold` it."""
+    """The handling of a failed rank's pod: the seconds for which to `hold` it."""
 
     hold: fields.WholeSeconds
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Checkpoint:
-    """How often a training's state is written, for a later attempt to go on from.
+    """Checkpoints of the training's state, from which a later attempt resumes.
 
     Args:
-        every: How far apart checkpoints are: `500 steps`, or `10 min`.
-        keep: How many of them stay.
-        url: Where they are, as a URL that fsspec knows, instead of where the stack keeps files.
+        every: The interval between checkpoints: `500 steps`, or `10 min`.
+        keep: The number of checkpoints to keep.
+        url: A URL that fsspec supports, to keep them elsewhere than the stack's files.
     """
 
     every: fields.Interval = "600 s"
@@ -124,8 +124,8 @@ class Build:
     """An image to build.
 
     Args:
-        context: The folder with all that goes into it, relative to the stack's file, or absolute.
-        dockerfile: In that folder.
+        context: The build context, a folder relative to the stack's file, or absolute.
+        dockerfile: The Dockerfile's path in that folder.
     """
 
     context: fields.FilePath
@@ -134,15 +134,15 @@ class Build:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Toleration:
-    """Which taints of nodes the pods put up with, in Kubernetes' own words.
+    """A toleration of the pods for taints of nodes, as in Kubernetes.
 
     Args:
-        key: The taint's key; all taints unless said, with the operator `Exists`.
-        operator: Whether the taint has this `value`, or any.
+        key: The taint's key; without one, and with the operator `Exists`, all taints.
+        operator: `Equal` requires the taint's `value`; `Exists` allows any.
         value: The taint's value.
-        effect: The taint's effect; every effect unless said.
-        toleration_seconds: How long a pod stays on a node that gets a `NoExecute` taint; for ever
-            unless said.
+        effect: The taint's effect; by default every effect.
+        toleration_seconds: Seconds that a pod stays on a node that gets a `NoExecute` taint; by
+            default for ever.
     """
 
     key: NodeKey | None = None
@@ -154,13 +154,13 @@ class Toleration:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class SecretKey:
-    """A value out of a Secret of the jobs' namespace: an existing one, or the job's own.
+    """A value of a Secret in the jobs' namespace: an existing one, or the job's own.
 
     Args:
-        secret: The name of a Secret that is there.
-        key: Which of its keys.
+        secret: The name of an existing Secret.
+        key: The key in that Secret.
         config: A secret of the stack's configuration, set by `pulumi config set --secret`: the
-            job's own Secret gets its value. Instead of `secret` and `key`.
+            job's own Secret gets its value. Replaces `secret` and `key`.
     """
 
     secret: fields.ObjectName | None = None
@@ -170,7 +170,7 @@ class SecretKey:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class JobInput:
-    """A file that another job leaves, which is there when this one starts.
+    """A file that another job leaves, fetched before this one starts.
 
     Args:
         job: The other job, which has `outputs` or whose files the stack keeps.
@@ -183,12 +183,12 @@ class JobInput:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Data:
-    """What a job trains on: a URL with its sha256, or a volume that has it.
+    """The data that a job trains on: a URL with its sha256, or a volume that has it.
 
     Args:
-        url: An archive (tar, zip), which is unpacked, or another file; any URL that fsspec knows.
-        sha256: What that file has.
-        volume: The job's volume with the data; with a `url` the one that keeps what was fetched.
+        url: A URL that fsspec supports: an archive (tar, zip), which is unpacked, or another file.
+        sha256: The file's sha256.
+        volume: The job's volume with the data; with a `url` the one that keeps the fetched files.
     """
 
     url: fields.Content[fields.Url | None] = None
@@ -198,11 +198,11 @@ class Data:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Bounds:
-    """What a figure of a result has to be within.
+    """The bounds of a figure of a result.
 
     Args:
-        min: No less than this.
-        max: No more than this.
+        min: The lowest value that is allowed.
+        max: The highest value that is allowed.
     """
 
     min: fields.Figure | None = None
@@ -210,11 +210,11 @@ class Bounds:
 
 
 class Module(NamedTuple):
-    """A program in the trainer's image, which the catalogue runs."""
+    """A program of the catalogue in the trainer's image."""
 
-    options: Mapping[str, str]  # of its command line, by the field of a job that each one takes
-    defaults: Mapping[str, Any]  # the fields' values unless the job has others
-    arguments: Sequence[str] = ()  # the others, always
+    options: Mapping[str, str]  # command line options by the job's field that sets each of them
+    defaults: Mapping[str, Any]  # defaults of these fields
+    arguments: Sequence[str] = ()  # fixed arguments
     is_elastic: bool = False  # whether it needs an elastic job, whose replicas may be lost
 
 

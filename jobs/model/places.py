@@ -1,18 +1,18 @@
-"""The places where a stack keeps its jobs' files, and how a pod gets to them. Pure.
+"""The places where a stack keeps its jobs' files, and the access of pods to them. Pure.
 
-The place is a URL that fsspec knows. Where it is `VOLUME_URL`, that is the volume of the claim
-`slipway-kept`, which each pod that needs it has at /opt/kept. In either there are, unless a job has
-a URL of its own for one of them:
+The place is a URL that fsspec supports. `VOLUME_URL` stands for the volume of the claim
+`slipway-kept`, which is mounted at /opt/kept in each pod that needs it. A place has, unless a job
+sets another URL for one of them:
 
-    outputs/<job>/<run id>/    what rank 0 left in SLIPWAY_OUTPUT_DIR, and artifacts.json
-    checkpoints/<job>/<key>/   what a job resumes from; the key names its program with all settings
+    outputs/<job>/<run id>/    the files of rank 0's SLIPWAY_OUTPUT_DIR, and artifacts.json
+    checkpoints/<job>/<key>/   the checkpoints of a job; the key is a hash of program and settings
 
-At a URL of the job's own, which other stacks may share, that is checkpoints/<project>/<stack>/….
+At a job's own URL, which other stacks may share, it is checkpoints/<project>/<stack>/….
 
-The agent in the pod writes and prunes outputs/ (`slipway_trainer.agent`); where checkpoints/ is in
-a store, it copies them from and to a directory of the pod's. Of a tracked run it sends the ranks'
-events to SLIPWAY_TRACKING: mlflow, wandb or tensorboard, with the server's _URL and, for browsers,
-_ADDRESS, the _EXPERIMENT <stack>/<job>, and as JSON the _FACTS. None of that can alter a result.
+The agent in the pod writes and prunes outputs/ (`slipway_trainer.agent`). It copies checkpoints/ in
+a store from and to a directory of the pod. For a tracked run it sends the ranks' events to
+SLIPWAY_TRACKING: mlflow, wandb or tensorboard, with the server's _URL and, for browsers, its
+_ADDRESS, the _EXPERIMENT <stack>/<job>, and the _FACTS as JSON. None of them can alter a result.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 Map = Mapping[str, Any]
 VOLUME_URL = f"file://{KEPT_DIRECTORY}"
 _SECONDS_TO_COPY_OUT = 60
-"""Between SIGTERM and SIGKILL, where what a program leaves is to be copied."""
+"""Grace period between SIGTERM and SIGKILL in which a pod copies its outputs."""
 _TRACKING = "SLIPWAY_TRACKING"
 
 
 def checkpoints_url(job: TrainingJob, place: str | None) -> str | None:
-    """Return where a job's checkpoints are; None where it has none, or no place for them."""
+    """Return the URL of a job's checkpoints; None without checkpoints or a place for them."""
     if job.checkpoint is None:
         return None
     return place if job.checkpoint.url is None else job.checkpoint.url
@@ -47,16 +47,16 @@ def checkpoints_url(job: TrainingJob, place: str | None) -> str | None:
 def prepare(
     pod: dict[str, Any], submission: Submission, role: Role, key: str, facts: Map | None
 ) -> None:
-    """Give the pods of a role what they need for the files that they write, and for tracking.
+    """Add to the pods of a role the variables and volume for their files and for tracking.
 
-    `key` names the checkpoints' program, and `facts` are what trains a run.
+    `key` names the checkpoints (`manifest.checkpoint_key`), and `facts` is the run's provenance.
     """
     job, place = submission.job, submission.place
-    # Rank 0 keeps its files. In an elastic job each Worker may become it.
+    # Only rank 0's files are kept. In an elastic job each Worker may become rank 0.
     may_be_rank_0 = role == "Master" or job.elastic is not None
     variables = _declared(job, may_be_rank_0=may_be_rank_0)
     needs_volume = False
-    # Python as process 1 ignores SIGTERM, so a stop takes all of it.
+    # Python as process 1 ignores SIGTERM, so a stop takes the full grace period.
     seconds = 10 if job.outputs is None else _SECONDS_TO_COPY_OUT
     if job.checkpoint is not None and (url := checkpoints_url(job, place)) is not None:
         folder, is_store = f"checkpoints/{job.origin}/{key}", url != VOLUME_URL
@@ -70,10 +70,10 @@ def prepare(
             own = folder if stack is None else f"checkpoints/{stack}/{job.origin}/{key}"
             variables["SLIPWAY_CHECKPOINT_URL"] = f"{url.rstrip('/')}/{own}"
             if stack is not None:
-                # Until November 2026 all stacks had this one.
+                # All stacks shared this URL until November 2026.
                 variables["SLIPWAY_CHECKPOINT_URL_BEFORE"] = f"{url.rstrip('/')}/{folder}"
         needs_volume = not is_store
-        # The step at hand ends in that time, and its state is written.
+        # Time to finish the current step and to write a checkpoint.
         seconds = max(_SECONDS_TO_COPY_OUT if is_store else 30, seconds)
     kept = outputs_url(place, job.origin, job.outputs)
     if kept is not None and may_be_rank_0:
@@ -92,7 +92,7 @@ def prepare(
 
 
 def _declared(job: TrainingJob, *, may_be_rank_0: bool) -> dict[str, str]:
-    """Return the variables that a job's own fields become, for the launcher in its pods."""
+    """Return the launcher's variables for the fields of a job."""
     variables = {"SLIPWAY_HOLD": str(job.hold)} if job.hold else {}
     if job.outputs_every is not None:
         variables["SLIPWAY_OUTPUTS_EVERY"] = str(job.outputs_every)
@@ -103,14 +103,14 @@ def _declared(job: TrainingJob, *, may_be_rank_0: bool) -> dict[str, str]:
     if job.metrics and may_be_rank_0:
         variables["SLIPWAY_METRICS"] = json.dumps(job.metrics, sort_keys=True)
     if (job.image is not None or job.build is not None) and "USER" not in job.env:
-        variables["USER"] = USER  # its image may have no name for the user that pods run as
+        variables["USER"] = USER  # the image may lack an entry for the user that pods run as
     return variables
 
 
 def mount(pod: Map) -> None:
-    """Give a pod's containers the volume, unless they have it."""
+    """Mount the volume of kept files in a pod's containers, unless they have it."""
     source = of_claim(KEPT_CLAIM)
-    # No pod has a claim by two names: its containers would not start.
+    # A pod with one claim under two names would not start.
     names = [each["name"] for each in pod["volumes"] if source.items() <= each.items()]
     if not names:
         names = [KEPT_CLAIM]
@@ -121,7 +121,7 @@ def mount(pod: Map) -> None:
 
 
 def tracking_variables(tracking: Mapping[str, str] | None, facts: Map | None) -> dict[str, str]:
-    """Return the variables of a tracked run's pods; none where it is not tracked."""
+    """Return the tracking variables of a run's pods; none if it is not tracked."""
     if tracking is None:
         return {}
     variables = {f"{_TRACKING}_{key.upper()}": value for key, value in tracking.items()}

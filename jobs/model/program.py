@@ -1,4 +1,4 @@
-"""The replicas of a job: how many of each role, what each requests, runs and has in `env`. Pure."""
+"""The replicas of a job: number, requests, command line and environment of each role. Pure."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Role = Literal["Master", "Worker"]
 _RESOURCES = ("cpu", "memory", "ephemeral-storage", GPU)
 RANK_PLACEHOLDER = "{rank}"
 RUN_ID = "SLIPWAY_RUN_ID"
-"""The variable that comes before a job's own, which may refer to it, too."""
+"""The variable with the run's id, set first so that the job's own may refer to it."""
 DEFAULT_ENTRY = "train.py"
 _GIVEN = "|".join([r"(?:PET|SLIPWAY)_\w+", "HOME", THREADS, *sorted(TAKEN)])
-"""Matches the names of variables that arguments may refer to, as $(NAME), besides the job's own."""
+"""Matches the variables, besides the job's own, that arguments may refer to as $(NAME)."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """One replica's share of a node."""
+    """The resources of one replica."""
 
     cpu: str
     memory: str
@@ -53,7 +53,7 @@ class Share:
         return self.memory if self.limits.memory is None else self.limits.memory
 
     def threads(self, processes: int) -> int:
-        """Return as many threads as each of its processes has full cores, at least one."""
+        """Return the number of full cores per process, at least 1."""
         return max(1, int(self.cores / processes))
 
     def manifest(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Share:
 
 
 def share(job: TrainingJob, role: Role) -> Share:
-    """Return what a replica of `job` in a role requests."""
+    """Return the resources of a replica of `job` in a role."""
     own = job.master if role == "Master" and job.master is not None else Master()
 
     def amount(name: str) -> Any:
@@ -81,19 +81,19 @@ def share(job: TrainingJob, role: Role) -> Share:
         gpus = job.processes_per_node if job.backend == "nccl" else 0
     limits = amount("limits") or Limits()
     if own.limits is None and own.memory is not None:
-        # A limit that was chosen for the Workers' memory means nothing to a Master with its own.
+        # The Workers' limit does not apply to a Master with a memory request of its own.
         limits = replace(limits, memory=own.memory)
     return Share(amount("cpu"), amount("memory"), amount("ephemeral_storage"), gpus, limits)
 
 
 def roles(job: TrainingJob) -> dict[Role, int]:
-    """Return the number of replicas of each role; a role that has none is left out."""
+    """Return the number of replicas of each role, without roles that have none."""
     counts: dict[Role, int] = {"Master": 0 if job.elastic is not None else 1, "Worker": job.workers}
     return {role: count for role, count in counts.items() if count > 0}
 
 
 def program(job: TrainingJob, share: Share, entry: str | None) -> dict[str, Any]:
-    """Return a container's command and arguments; of a script `entry` is the file to start."""
+    """Return a container's command and arguments; `entry` is the file of a script to start."""
     processes = job.processes_per_node
     launch = ["python3", "-m", "slipway_trainer.launch", "--processes", str(processes), "--"]
     command, args = list(job.command or ()), list(job.args)
@@ -107,17 +107,17 @@ def program(job: TrainingJob, share: Share, entry: str | None) -> dict[str, Any]
             **{option: getattr(job, name) for name, option in module.options.items()},
             "--threads": share.threads(processes),
         }
-        given = ((option, str(value)) for option, value in options.items() if value is not None)
+        chosen = ((option, str(value)) for option, value in options.items() if value is not None)
         command = [*launch, "-m", f"slipway_trainer.{job.module}"]
-        args = [*module.arguments, *chain.from_iterable(given), *args]
+        args = [*module.arguments, *chain.from_iterable(chosen), *args]
     placeholders = {
-        # The DNS name of each replica, rank 0's first: the operator's Services have them.
+        # The DNS names of the replicas' Services, rank 0's first.
         "{hosts}": ",".join(
             host(job.name, role, index)
             for role, count in roles(job).items()
             for index in range(count)
         ),
-        # Kubernetes fills in $(…) from the environment.
+        # Kubernetes expands $(…) from the environment.
         RANK_PLACEHOLDER: "$(RANK)",
         "{run_id}": f"$({RUN_ID})",
     }
@@ -143,12 +143,12 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
         **({} if job.outputs is None else {"SLIPWAY_OUTPUTS": job.outputs}),
         **inputs.environment(job),
         **({} if own is None else {"SLIPWAY_WORKING_DIR": own}),
-        # Of several processes each gets its own from torchrun.
+        # torchrun sets them where a replica has several processes.
         **({"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"} if job.processes_per_node == 1 else {}),
         **job.env,
     }
     run_id = {"fieldRef": {"fieldPath": f"metadata.labels['{RUN_LABEL}']"}}
-    # Lightning takes its rank from RANK only where this shows that torchrun has set it.
+    # Lightning reads RANK only where torchrun's run id is set.
     of_torchrun = ["TORCHELASTIC_RUN_ID"] if job.processes_per_node == 1 and not job.elastic else []
     return [
         *({"name": name, "valueFrom": run_id} for name in (RUN_ID, *of_torchrun)),
@@ -157,13 +157,13 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
 
 
 def secrets(job: TrainingJob, namespace: str, values: Mapping[str, str]) -> list[Manifest]:
-    """Return the Secret with what `job` has of the configuration's secrets `values`, if any."""
+    """Return the Secret with the configuration's secrets that `job` uses, if it uses any."""
     data = {
         name: base64.b64encode(values[each.config].encode()).decode()
         for name, each in job.env.items()
         if isinstance(each, SecretKey) and each.config is not None
     }
-    # Its name is not one of its content: even a hash of a secret is not for publication.
+    # Its name has no hash of the content, since even a hash of a secret may leak it.
     return [{**owned("Secret", secret_name(job.origin), namespace), "data": data}] if data else []
 
 

@@ -1,4 +1,4 @@
-"""The shape of a PyTorchJob, Kubeflow's object: what is submitted, and what it and its pods show.
+"""The manifest of a PyTorchJob, Kubeflow's object, and the state of it and its pods.
 
 Pure, and quick to import; objects are the API server's JSON.
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/apis/kubeflow.org/v1/pytorch_types.go
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 API_VERSION = "kubeflow.org/v1"
 API_PATH = f"/apis/{API_VERSION}/namespaces/{{namespace}}/pytorchjobs"
 JOB_NAME_LABEL = "training.kubeflow.org/job-name"
-"""The operator puts it on a job's pods and services."""
+"""The label that the operator sets on a job's pods and Services."""
 TYPE_LABEL = "training.kubeflow.org/replica-type"
 INDEX_LABEL = "training.kubeflow.org/replica-index"
 DEADLINE = "active longer than specified deadline"
-"""A part of the message of the condition Failed when it is about the job's deadline:
+"""A part of the message of the condition Failed for a job past its deadline:
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go"""
 _INDEX = re.compile("[0-9]{1,6}")
 REPEATS = "Error pod "
-"""The beginning of the message of an operator's event that repeats those of a pod:
+"""The prefix of messages of the operator's events that repeat a pod's events:
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/core/pod.go, RecordAbnormalPods"""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -40,17 +40,17 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 class Topology:
     """The replicas and processes of a job.
 
-    Replicas are numbered from 0: the Master first, of a job that is not elastic, then the Workers.
-    The ranks of their processes follow that order.
+    Replicas are numbered from 0: the Master first, except in elastic jobs, then the Workers.
+    The ranks of their processes have the same order.
     """
 
     replicas: int  # each is one pod
     processes: int = 1  # in each replica
-    elastic: bool = False  # Workers alone, which may be lost and replaced while it trains
+    elastic: bool = False  # only Workers, which may be lost and replaced while it trains
 
     @classmethod
     def of_declared(cls, job: Mapping[str, Any]) -> Topology:
-        """Return the topology of a job as it is declared (`jobs.model.job.declaration`)."""
+        """Return the topology of a declared job (`jobs.model.job.declaration`)."""
         elastic = job.get("elastic") is not None
         replicas = int(job.get("workers", 1)) + (not elastic)
         return cls(replicas, int(job.get("processesPerNode", 1)), elastic)
@@ -75,7 +75,7 @@ class Topology:
         return f"{first}" if self.processes == 1 else f"{first}-{first + self.processes - 1}"
 
     def ranks(self, replica: int) -> str:
-        """Return which ranks a replica has: "rank 1", or "ranks 2 to 3"."""
+        """Return the name of a replica's ranks: "rank 1", or "ranks 2 to 3"."""
         span = self.span(replica)
         return f"rank {span}" if self.processes == 1 else f"ranks {span.replace('-', ' to ')}"
 
@@ -83,21 +83,21 @@ class Topology:
 def document(
     job: TrainingJob, metadata: Mapping[str, Any], replicas: Mapping[Any, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the PyTorchJob that runs `job`; `replicas` has how many, and the template, by role."""
+    """Return the PyTorchJob that runs `job`; `replicas` has number and pod template by role."""
     ttl = job.ttl_seconds_after_finished
     spec: dict[str, Any] = {
         "runPolicy": {
-            # Pods stay: their logs and exit codes are to be read after the end, too.
+            # Pods stay, so that their logs and exit codes can be read after the end.
             "cleanPodPolicy": "None" if job.hold else job.clean_pod_policy,
             "backoffLimit": 1 if job.hold else job.max_restarts,
-            # `pulumi up` ends a run at its timeout; this stops one that no `up` waits for.
+            # Stops a run that no `pulumi up` waits for; `up` itself ends a run at its timeout.
             "activeDeadlineSeconds": job.timeout + job.hold + 120,
             **({} if ttl is None else {"ttlSecondsAfterFinished": ttl}),
         },
-        # The operator's own default is "auto", which torchrun takes for the node's cores.
+        # The operator's default is "auto", for which torchrun starts a process per core.
         "nprocPerNode": str(job.processes_per_node),
         "pytorchReplicaSpecs": {
-            # Past a limit of restarts the operator would remove pods that are held.
+            # Past the backoff limit the operator would remove held pods.
             role: {**each, "restartPolicy": "Never" if job.hold else job.restart_policy}
             for role, each in replicas.items()
         },
@@ -113,77 +113,77 @@ def document(
 
 
 def host(job: str, role: str, index: int) -> str:
-    """Return the name of a replica's pod, and of the Service that leads to it."""
+    """Return the name of a replica's pod and Service."""
     return f"{job}-{role.lower()}-{index}"
 
 
 def templates(job: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the template of each role's pods, by the role in lower case, as labels have it."""
+    """Return the pod template of each role, by the role in lower case as in labels."""
     roles = job["spec"]["pytorchReplicaSpecs"]
     return {role.lower(): each["template"] for role, each in roles.items()}
 
 
 def run_of(thing: Mapping[str, Any]) -> str | None:
-    """Return which submission a PyTorchJob is, or a pod belongs to; None without that label."""
+    """Return the run id of a PyTorchJob or pod; None without that label."""
     return (thing["metadata"].get("labels") or {}).get(RUN_LABEL)
 
 
 def conditions(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the conditions of a job that hold."""
-    found = (job.get("status") or {}).get("conditions") or []
-    return [each for each in found if each.get("status") == "True"]
+    """Return the conditions of a job whose status is True."""
+    entries = (job.get("status") or {}).get("conditions") or []
+    return [each for each in entries if each.get("status") == "True"]
 
 
 def message_of(job: Mapping[str, Any], type_: str) -> str | None:
-    """Return the message of a condition of a job that holds; None where it does not."""
+    """Return the message of a job's condition; None if its status is not True."""
     return str(condition(job, type_).get("message", "")) if holds(job, type_) else None
 
 
 def has_ended(job: Mapping[str, Any]) -> bool:
-    """Return whether the operator calls a job Succeeded or Failed."""
+    """Return whether a job has the condition Succeeded or Failed."""
     return holds(job, "Succeeded") or holds(job, "Failed")
 
 
 def is_suspended(job: Mapping[str, Any]) -> bool:
-    """Return whether a user or Kueue has suspended a job, until the operator has resumed it."""
+    """Return whether a job is suspended, by a user or Kueue, and not yet resumed."""
     is_set = bool(job["spec"].get("runPolicy", {}).get("suspend"))
     return not has_ended(job) and (is_set or holds(job, "Suspended"))
 
 
 def resumed(job: Mapping[str, Any]) -> float:
-    """Return how many seconds after its creation a job was resumed last; 0 if it never was.
+    """Return the seconds from a job's creation to its latest resumption; 0 if never resumed.
 
-    Kubernetes counts its deadline from then, too: the operator sets `startTime` anew.
+    The job's deadline also counts from then, since the operator resets `startTime`.
     https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go
     """
-    found = condition(job, "Suspended")
-    if found.get("status") != "False":
+    suspended = condition(job, "Suspended")
+    if suspended.get("status") != "False":
         return 0.0
-    times = (found["lastTransitionTime"], job["metadata"]["creationTimestamp"])
+    times = (suspended["lastTransitionTime"], job["metadata"]["creationTimestamp"])
     last, first = map(datetime.fromisoformat, times)
     return (last - first).total_seconds()
 
 
 def times(job: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Return when the operator began with a job, or it was created, and when it completed it."""
+    """Return a job's start time, or its creation if not started, and its completion time."""
     status = job.get("status") or {}
     started = status.get("startTime") or job["metadata"]["creationTimestamp"]
     return started, status.get("completionTime")
 
 
 def is_replica(pod: Mapping[str, Any]) -> bool:
-    """Return whether a pod has the labels of one that the operator made for a job, as any may."""
+    """Return whether a pod has the labels of a replica, which any pod may have."""
     labels = pod["metadata"].get("labels") or {}
     return TYPE_LABEL in labels and _INDEX.fullmatch(labels.get(INDEX_LABEL, "")) is not None
 
 
 def replica_number(pod: Mapping[str, Any], topology: Topology) -> int:
-    """Return which replica a pod is, from 0: see `Topology`."""
+    """Return a replica's number from 0, as in `Topology`."""
     labels = pod["metadata"]["labels"]
     is_behind = labels[TYPE_LABEL] == "worker" and not topology.elastic
     return int(labels[INDEX_LABEL]) + is_behind
 
 
 def is_of(pod: Mapping[str, Any], uid: str) -> bool:
-    """Return whether a pod belongs to the job of that uid, and to no other of its name."""
+    """Return whether a pod belongs to the job with that uid, not to another of its name."""
     return any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences") or ())

@@ -1,4 +1,4 @@
-"""A job's volumes, its script's among them: in its pods, and the objects that they are. Pure."""
+"""A job's volumes, its script included: in its pods, and as Kubernetes objects. Pure."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from jobs.model.program import Share
 
 _TEXT = re.compile("[\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
-"""Matches what the YAML by which pulumi-kubernetes sends a text leaves as it is."""
+"""Matches text that pulumi-kubernetes' YAML keeps unchanged."""
 
 
 class MountedScript(TypedDict):
-    """The files of a job's script as a ConfigMap has them."""
+    """A job's script in a ConfigMap."""
 
     name: str  # of the ConfigMap, which changes with the content of the files
     entry: str  # the file to start
@@ -35,16 +35,16 @@ class MountedScript(TypedDict):
 
 @dataclass(frozen=True)
 class Script:
-    """The files of a job's script, which are an immutable ConfigMap; `jobs.sources` reads them."""
+    """The files of a job's script, an immutable ConfigMap; `jobs.sources` reads them."""
 
     job: str
     entry: str  # the file to start
     files: Mapping[str, bytes]  # by their path in its folder
-    left_out: Sequence[str] = ()  # what no pod could have of them
+    left_out: Sequence[str] = ()  # files that can't be in a ConfigMap
 
     @property
     def name(self) -> str:
-        """The ConfigMap's name, which changes with the files: an existing ConfigMap can't."""
+        """The ConfigMap's name, which has a hash of the files since a ConfigMap is immutable."""
         digest = hashlib.sha256(self.entry.encode())
         for path, content in sorted(self.files.items()):
             digest.update(f"\0{path}\0{len(content)}\0".encode() + content)
@@ -52,7 +52,7 @@ class Script:
 
     @property
     def items(self) -> dict[str, str]:
-        """Each path by its key in the ConfigMap: keys know no folders."""
+        """Paths by their keys in the ConfigMap; keys can't have folders."""
         items: dict[str, str] = {}
         for path in sorted(self.files):
             plain = re.sub(r"[^-._a-zA-Z0-9]", "_", path)[-200:]
@@ -65,7 +65,7 @@ class Script:
         return {"name": self.name, "entry": self.entry, "items": self.items}
 
     def config_map(self, namespace: str) -> Manifest:
-        """Return the ConfigMap: as text, which reads in a preview, what may travel as such."""
+        """Return the ConfigMap, with files as text, which a preview can show, where possible."""
         contents: dict[str, dict[str, str]] = defaultdict(dict)
         for key, path in self.items.items():
             content = self.files[path]
@@ -78,7 +78,7 @@ class Script:
 
 
 def claim_name(job: str, name: str, volume: Volume) -> str:
-    """Return the name of a volume's claim; one for a host path is another for another path."""
+    """Return the name of a volume's claim; for a host path it has a hash of the path."""
     if volume.claim is not None:
         return volume.claim
     if volume.host_path is None:
@@ -111,7 +111,7 @@ def pod_volumes(
 
 
 def mounts(job: TrainingJob, script: MountedScript | None) -> list[dict[str, Any]]:
-    """Return where a container finds the pod's volumes."""
+    """Return the mounts of a container."""
     places = [
         (name, path, name == "script")
         for name, path in OWN_VOLUMES.items()
@@ -125,7 +125,7 @@ def mounts(job: TrainingJob, script: MountedScript | None) -> list[dict[str, Any
 
 
 def host_volumes(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
-    """Yield the objects that give directories of a node to `job`'s pods, in order."""
+    """Yield volume and claim of each host path of `job`, in order of creation."""
     for name, volume in job.volumes.items():
         if volume.host_path is None:
             continue
@@ -135,7 +135,7 @@ def host_volumes(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
             namespace=namespace,
             mode="ReadOnlyMany" if volume.read_only else "ReadWriteOnce",
         )
-        # A missing directory is an error and not an empty volume.
+        # With this type a missing directory is an error instead of an empty volume.
         objects[0]["spec"]["hostPath"] = {"path": volume.host_path, "type": "Directory"}
         yield from objects
 
@@ -148,7 +148,7 @@ def claims(job: TrainingJob, namespace: str) -> Iterator[tuple[Manifest, bool]]:
             yield claim(own, namespace, volume.size, keep=stays), stays
 
 
-def claim(  # noqa: PLR0913  # what it is called, and what a claim may ask for
+def claim(  # noqa: PLR0913  # its name, and the options of a claim
     name: str,
     namespace: str,
     size: str,
@@ -157,17 +157,17 @@ def claim(  # noqa: PLR0913  # what it is called, and what a claim may ask for
     storage_class: str | None = None,
     keep: bool = False,
 ) -> Manifest:
-    """Return a claim of a size; with `keep` it stays with its files when nothing declares it.
+    """Return a claim; with `keep` it and its files stay when nothing declares it any more.
 
-    `mode` is an access mode of Kubernetes; None is the cluster's default storage class.
+    `mode` is an access mode of Kubernetes; `storage_class` None is the cluster's default.
     """
     chosen = {} if storage_class is None else {"storageClassName": storage_class}
     spec = {"accessModes": [mode], "resources": {"requests": {"storage": size}}, **chosen}
-    found = {**owned("PersistentVolumeClaim", name, namespace), "spec": spec}
-    found["metadata"]["annotations"] = {KEPT: str(keep).lower()}
-    return found
+    manifest = {**owned("PersistentVolumeClaim", name, namespace), "spec": spec}
+    manifest["metadata"]["annotations"] = {KEPT: str(keep).lower()}
+    return manifest
 
 
 def of_claim(name: str) -> dict[str, Any]:
-    """Return the source of a pod's volume that is a claim's."""
+    """Return the source of a pod's volume for a claim."""
     return {"persistentVolumeClaim": {"claimName": name}}

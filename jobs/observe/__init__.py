@@ -1,1 +1,1 @@
-"""What is seen of a run, and what that means: its end, its cause and its result. Pure."""
+"""Observe a run, and derive its end, cause and result. Pure."""

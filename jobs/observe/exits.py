@@ -1,4 +1,4 @@
-"""How a replica's containers ended: their exit codes, reasons and messages. Pure."""
+"""Exits of a replica's containers: their codes, reasons and messages. Pure."""
 
 import re
 import signal
@@ -16,14 +16,14 @@ from slipway.events import json_map
 from slipway.uncaught import FRAME, in_text, relevant
 
 SIGNS = read(Path(__file__).with_name("signs.yaml"))
-"""What is reported of runs that do not succeed, by what it means."""
+"""Patterns and texts of reports about failed runs, by their meaning."""
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|NotFound)(?:: .*)?")
-_PEER_HAS_GONE = re.compile("|".join(SIGNS["peerHasGone"]), re.IGNORECASE)
+_PEER_LOST = re.compile("|".join(SIGNS["peerHasGone"]), re.IGNORECASE)
 
 
 @dataclass
 class Exit:
-    """How a container ended, by the state `terminated` in its status."""
+    """The exit of a container, by the state `terminated` in its status."""
 
     terminated: Mapping[str, Any]
 
@@ -39,7 +39,7 @@ class Exit:
 
     @property
     def signal(self) -> str | None:
-        """The signal that ended it, by the shell's 128 + n."""
+        """The name of the signal that ended it, from the exit code 128 + n."""
         try:
             return signal.Signals(self.code - 128).name
         except ValueError:
@@ -47,48 +47,48 @@ class Exit:
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        """What the program reported in its termination message; empty unless that is JSON."""
+        """The program's report in its termination message; empty unless that is JSON."""
         return json_map(self.message)
 
     @property
     def error(self) -> str | None:
-        """The program's own error message, or the runtime's where it could not be started."""
+        """The program's error message, or the runtime's if the program could not be started."""
         if self.report:
             return str(self.report["error"]) if "error" in self.report else None
-        # Otherwise it is the end of the log, shown as such.
+        # Otherwise the message is the end of the log.
         return self.message.strip() or None if self.reason == "StartError" else None
 
     @cached_property
     def exception(self) -> str | None:
-        """The error that ended the program, with the user's line, in one line; None if unknown."""
+        """The error that ended the program, with the line of the user's code; None if unknown."""
         if self.code == 0 or self.out_of_memory or self.reason == "StartError":
             return None
-        known = self.report or (self._raised if self.code == 1 else {})
-        line = next(filter(None, map(str.strip, str(known.get("error", "")).splitlines())), "")
-        if not line or line.startswith("the program "):  # the launcher's, of its exit code
+        record = self.report or (self._raised if self.code == 1 else {})
+        line = next(filter(None, map(str.strip, str(record.get("error", "")).splitlines())), "")
+        if not line or line.startswith("the program "):  # the launcher's text about the exit code
             return None
-        shown, at = line[:200], known.get("at")
+        shown, at = line[:200], record.get("at")
         return f"{shown}, {at}" if at else shown
 
     @property
     def lost_peer(self) -> bool:
-        """Whether the program failed for want of a peer: as it recorded, or by the text it left."""
+        """True if the program failed because it lost a peer, by its report or its final output."""
         if (origin := self.report.get("from")) is not None:
             return bool(origin == "peer")
         frames = FRAME.findall(self._raised.get("traceback", ""))
-        # A tracker or a database may refuse a connection as well.
+        # A tracker or a database may also refuse a connection.
         is_torchs = not frames or "/torch/" in frames[-1][0]
-        return is_torchs and _PEER_HAS_GONE.search(self._text) is not None
+        return is_torchs and _PEER_LOST.search(self._text) is not None
 
     @cached_property
     def _text(self) -> str:
-        """What it left, without the tracebacks that ended nothing."""
+        """The final output, without tracebacks of handled errors."""
         report = self.report or {"error": self.message}
         return relevant("\n".join(str(report.get(name, "")) for name in ("traceback", "error")))
 
     @cached_property
     def _raised(self) -> dict[str, Any]:
-        """The last traceback in that text, as a program records it; else an error at its end."""
+        """The last traceback in that text as a report has it; else an error at its end."""
         tail = reversed(self._text.splitlines()[-10:])
         errors = (each for each in tail if _EXCEPTION.fullmatch(each.rstrip()))
         return in_text(self._text) or {"error": next(errors, "")}
@@ -103,7 +103,7 @@ class Exit:
 
 
 def remarks(ends: Mapping[str, Exit | None], found: RunResult) -> Iterator[str]:
-    """Yield what a success leaves to be said, by how each replica ended."""
+    """Yield warnings about a run that succeeded, by the exits of its replicas."""
     reports = {name: {} if end is None else end.report for name, end in ends.items()}
     for name, report in reports.items():
         if isinstance(text := report.get("warning"), str):
@@ -114,10 +114,10 @@ def remarks(ends: Mapping[str, Exit | None], found: RunResult) -> Iterator[str]:
     if is_silent and seconds < 10:  # of CPU time, over all ranks
         yield (
             f"it succeeded with {seconds:.1f} s of CPU time and left neither a number nor a file. "
-            "If it was to train, see whether its file only defines functions, or ends early"
+            "If it was to train, check whether its file only defines functions, or ends early"
         )
 
 
 def short_id(status: Mapping[str, Any]) -> str:
-    """Return the id of the container in a status or state, without the runtime's name before it."""
+    """Return the container id in a status or state, without the runtime's prefix."""
     return str(status.get("containerID", "")).rpartition("://")[2]

@@ -1,4 +1,4 @@
-"""What ended a run: which of several failures came first, or what its cluster did. Pure."""
+"""Find what ended a run: the first of several failures, or a disruption of the cluster. Pure."""
 
 import signal
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,25 +19,25 @@ _TERMINATED = 128 + signal.SIGTERM
 
 
 class Origin(IntEnum):
-    """Where a failure comes from, by what can be seen of it; the lowest explains the others."""
+    """The origin of a failure, by its symptoms; the lowest explains the others."""
 
-    OWN = 0  # the program itself, or what killed it alone
-    STOPPED = 1  # it was stopped: it obeyed SIGTERM, or its pod was being deleted
-    PEER = 2  # it reports that a peer had gone or did not answer
+    OWN = 0  # the program itself, or a kill of it alone
+    STOPPED = 1  # it obeyed SIGTERM, or its pod was being deleted
+    PEER = 2  # it reports that a peer was lost or did not answer
 
 
 @dataclass
 class Failure:
-    """A container that ended, and took the run along: with code 0 if too early."""
+    """A container whose exit may have ended the run; an early exit with code 0 counts."""
 
-    replica: Replica  # as its pod showed it then
+    replica: Replica  # as observed at the exit
     exit: Exit
     container: str = CONTAINER
 
     def __post_init__(self) -> None:
         self.finished = self.exit.finished  # by its node's clock
         if self.finished == NEVER:
-            # Of one that a node evicts it may not know that: then since when its pod is not ready.
+            # An evicted container may have no end time: use the end of its pod's readiness.
             ready = condition(self.replica.pod, "Ready")
             if ready.get("status", "True") != "True":
                 self.finished = moment(ready.get("lastTransitionTime", ""))
@@ -46,9 +46,9 @@ class Failure:
         self.origin = Origin.OWN if is_own else Origin.STOPPED
         if self.exit.lost_peer:
             self.origin = Origin.PEER
-        # The rank that failed; of several in one replica the first, unless one reported it.
+        # The rank that failed: the reported one, else the replica's first.
         reported, topology = self.exit.report.get("rank"), self.replica.topology
-        is_known = type(reported) is int and not topology.elastic  # which no bool is
+        is_known = type(reported) is int and not topology.elastic  # and no bool
         self.rank = reported if is_known else topology.first_rank(self.replica.number)
 
     def __str__(self) -> str:
@@ -61,13 +61,13 @@ class Failure:
 
 
 def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Failure:
-    """Return the failure that ended the run: of the last ones the first that explains the others.
+    """Return the failure that ended the run: the first of the last burst that explains the others.
 
-    A rank that fails takes its peers along, and may be running again before they notice. So
-    failures that come from a peer are traced back to what had failed while they still ran.
+    A failed rank makes its peers fail, and may be running again before they notice. So failures
+    that come from a peer are traced back to those that happened while they still ran.
 
-    `failures` are in the order in which they were seen, `ended_well` the exits with code 0: a rank
-    that ends early takes its peers along as well.
+    `failures` are in the order of observation. `ended_well` are the exits with code 0, since a rank
+    that ends early makes its peers fail, too.
     """
     left = sorted(failures, key=lambda each: each.finished)
     last = group = _burst(left)
@@ -75,19 +75,19 @@ def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Fa
         left = [each for each in left if each not in group]
         before = [each for each in left if any(_ran_when(each, other) for other in group)]
         if not before:
-            # A rank that obeyed a signal to end did not miss a peer.
+            # A rank that obeyed SIGTERM did not lose a peer.
             missed = any(each.origin is Origin.PEER for each in group)
             early = [each for each in ended_well if missed and each.finished <= last[-1].finished]
             group = [min(early, key=lambda each: each.finished)] if early else group
             break
         group = _burst(before)
-    found = min(group, key=lambda each: (each.origin, each.finished))
-    same = (found.replica.number, found.origin)
+    cause = min(group, key=lambda each: (each.origin, each.finished))
+    same = (cause.replica.number, cause.origin)
     return [each for each in group if (each.replica.number, each.origin) == same][-1]
 
 
 def _burst(failures: Sequence[Failure]) -> list[Failure]:
-    """Return the last of `failures`, which are in order, and those that came shortly before it."""
+    """Return the last of the sorted `failures`, and those shortly before it."""
     gaps = (after.finished - before.finished for before, after in pairwise(failures))
     begin = max((number for number, gap in enumerate(gaps, 1) if gap > _BURST), default=0)
     return list(failures[begin:])
@@ -101,14 +101,14 @@ def _ran_when(failed: Failure, other: Failure) -> bool:
 
 @dataclass(frozen=True)
 class Disruption:
-    """A pod that was lost to its cluster and not to its program: a retry may cure that."""
+    """The loss of a pod through the cluster and not its program, after which a retry may help."""
 
     text: str
     pod: str  # its uid
     at: datetime  # by the cluster's clock
 
     def brought_about(self, cause: Failure | None) -> bool:
-        """Return whether it explains `cause`, the failure that ended the run, if any."""
+        """Return whether it explains `cause`, the failure that ended the run; None is explained."""
         if cause is None:
             return True
         if cause.exit.out_of_memory:
@@ -118,14 +118,14 @@ class Disruption:
 
 
 def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruption | None:
-    """Return how the cluster took a pod away, or that it was deleted while it ran; else None."""
+    """Return the disruption of a pod by its cluster, or by a deletion while it ran; else None."""
     name, status = pod["metadata"]["name"], pod.get("status") or {}
     if holds(pod, "DisruptionTarget"):
-        found = condition(pod, "DisruptionTarget")
-        what = SIGNS["disruptions"].get(found.get("reason", ""), "was taken away")
-        detail = ": ".join(filter(None, (found.get("reason"), found.get("message"))))
-        return _of(pod, f"pod {name} {what} ({detail})", found.get("lastTransitionTime"))
-    # Of older clusters, and of nodes that can't set the condition.
+        target = condition(pod, "DisruptionTarget")
+        what = SIGNS["disruptions"].get(target.get("reason", ""), "was taken away")
+        detail = ": ".join(filter(None, (target.get("reason"), target.get("message"))))
+        return _of(pod, f"pod {name} {what} ({detail})", target.get("lastTransitionTime"))
+    # For older clusters, and nodes that can't set the condition.
     if status.get("reason") in {"NodeLost", "NodeShutdown", "Shutdown"}:
         return _of(pod, f"pod {name} was lost ({status['reason']}: {status.get('message', '')})")
     if is_running and "deletionTimestamp" in pod["metadata"]:
@@ -136,7 +136,7 @@ def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruptio
 def on_lost_nodes(
     pods: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Return those of the pods whose node is gone or doesn't answer."""
+    """Return the pods whose node was removed or is not Ready."""
     well = {None, *(node["metadata"]["name"] for node in nodes if holds(node, "Ready"))}
     return [pod for pod in pods if pod.get("spec", {}).get("nodeName") not in well]
 
@@ -144,7 +144,7 @@ def on_lost_nodes(
 def lost_node(
     pods: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]]
 ) -> Disruption | None:
-    """Return which node of these pods is gone or doesn't answer; None when all are well."""
+    """Return the disruption by a node that was removed or is not Ready; None if all are Ready."""
     for pod in on_lost_nodes(pods, nodes):
         name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
         return _of(pod, f"node {node}, where pod {name} ran, is gone or not Ready")

@@ -1,4 +1,4 @@
-"""What happens to a job, as it happens: watches and logs, gathered into one queue."""
+"""Gather the watches and logs of a job in one queue as they arrive."""
 
 import queue
 import threading
@@ -24,11 +24,11 @@ See = Callable[[Any], None]
 
 @dataclass
 class Feed:
-    """Follows one run in threads of its own, from `with` on, and records its replicas' logs.
+    """Follows one run in threads, from `with` on, and records its replicas' logs.
 
-    A watch that ends or breaks (a restarted API server, `410 Gone`) starts over with a fresh
-    listing, so nothing that lasts is missed. Lines are those of replica 0; where replicas of an
-    elastic job are lost, of the first that runs.
+    A watch that ends or breaks (a restarted API server, `410 Gone`) starts over with a new
+    listing, so no lasting change is missed. Progress comes from the lines of replica 0, or in an
+    elastic job from the first replica that runs.
     """
 
     api: JobApi
@@ -52,20 +52,20 @@ class Feed:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A thread ends with its current watch; none of them keeps the process alive.
+        # A thread ends with its current watch; all of them are daemons.
         self._closed.set()
         self._resources.close()
 
     def process(self, wait_seconds: float) -> None:
-        """Let the run see what came since the last call, having waited when that was nothing yet.
+        """Pass on all that arrived since the last call, and wait for it if that is nothing.
 
-        Each call continues logs that broke off, too, and raises what a thread did not expect.
+        Each call also resumes interrupted logs, and raises an unexpected error of a thread.
         """
-        seen = self._take(wait_seconds)
-        for see, what in seen:
+        arrived = self._take(wait_seconds)
+        for see, what in arrived:
             see(what)
-        # Also those in between: a short-lived container may be in one alone.
-        for pods in [what for see, what in seen if see == self.run.see_pods] or [self._pods]:
+        # Every listing counts: a short-lived container may be in only one of them.
+        for pods in [what for see, what in arrived if see == self.run.see_pods] or [self._pods]:
             self._pods = pods
             current = self._containers(pods)
             if self.run.topology.elastic:
@@ -74,7 +74,7 @@ class Feed:
             self.follower.follow(current)
 
     def finish(self, limit_seconds: float) -> None:
-        """Fetch what is missing of the logs, before any of the pods is deleted."""
+        """Fetch the rest of the logs, before any of the pods is deleted."""
         try:
             self._pods = self.api.pods()
         except REQUEST_ERRORS as error:
@@ -84,24 +84,24 @@ class Feed:
         else:
             reason = f": {self.follower.last_error}" if self.follower.last_error else ""
             self.warn(f"not all logs were read within {limit_seconds:g} s{reason}")
-        # Of what came meanwhile the lines alone: pods that are stopped now change no verdict.
+        # Only lines are passed on: pods that are stopped now must not change the verdict.
         for see, what in self._take(0):
             if see in (self.run.progress.see, self.run.see_held):
                 see(what)
 
     def _take(self, wait_seconds: float) -> list[tuple[See, Any]]:
-        seen: list[tuple[See, Any]] = []
+        items: list[tuple[See, Any]] = []
         with suppress(queue.Empty):
-            seen.append(self._seen.get(timeout=wait_seconds))
+            items.append(self._seen.get(timeout=wait_seconds))
             while True:
-                seen.append(self._seen.get_nowait())
-        return seen
+                items.append(self._seen.get_nowait())
+        return items
 
     def _containers(self, pods: Iterable[Mapping[str, Any]]) -> list[Container]:
         return containers(pods, self.run.topology, run_of(self.run.job))
 
     def _hear(self, replica: int, lines: Iterable[Line]) -> None:
-        # What an earlier process has written is read again for the progress alone.
+        # Lines that an earlier process recorded are read again only for the progress.
         fresh = lines if isinstance(lines, Sequence) else ()
         self._seen.put((self.run.see_sign, (replica, fresh)))
         is_progress, may_be_held = replica == self._progress_replica, self.run.may_be_held

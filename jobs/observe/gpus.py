@@ -1,4 +1,4 @@
-"""How much a run's GPUs compute, as NVIDIA's DCGM exporter measures it now and then."""
+"""The utilization of a run's GPUs, sampled from NVIDIA's DCGM exporter."""
 
 from __future__ import annotations
 
@@ -18,51 +18,51 @@ if TYPE_CHECKING:
     from jobs.observe.run_state import RunState
 
 IDLE_SECONDS = 600.0
-"""So long a program may load data or evaluate, for example."""
-_GAP_SECONDS = 120.0  # what a GPU did is unknown where it was not measured for so long
+"""Idle time that is allowed, for example to load data or to evaluate."""
+_GAP_SECONDS = 120.0  # a longer gap between measurements ends a streak
 METRIC = "DCGM_FI_DEV_GPU_UTIL"
-"""Per cent of the time in which a kernel ran on the GPU:
+"""Percentage of time in which a kernel ran on the GPU:
 https://docs.nvidia.com/deploy/nvml-api/structnvmlUtilization__t.html"""
 _SAMPLE = re.compile(rf"^{METRIC}{{(.*)}}\s+(\d[\d.eE+-]*)", re.MULTILINE)  # not NaN or +Inf
-_MOST = 100.0  # what is not known is a huge number to DCGM
+_MOST = 100.0  # DCGM reports a huge number for an unknown value
 
 Gpu = tuple[str, str]
-"""A pod, and which of its GPUs."""
+"""A pod, and the id of one of its GPUs."""
 _EXPORTERS = ("app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter")
-"""The labels of its Helm chart, and of NVIDIA's GPU operator:
+"""The labels of the exporter in its Helm chart, and in NVIDIA's GPU operator:
 https://github.com/NVIDIA/dcgm-exporter/blob/main/deployment/templates/_helpers.tpl and
 https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-dcgm-exporter/0800_daemonset.yaml"""
-# Of the first port that a pod declares: ResourceLocation in
+# The proxy uses the first port that a pod declares: ResourceLocation in
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/registry/core/pod/strategy.go
 _METRICS = "/api/v1/namespaces/{namespace}/pods/{name}/proxy/metrics"
-_MOST_BYTES = 1 << 24  # an exporter of eight GPUs reports a hundredth of that
+_MOST_BYTES = 1 << 24  # an exporter of eight GPUs reports a hundredth of it
 LOOK_SECONDS = 30.0
-_MOST_SECONDS = 20.0  # for all requests of one look: those without an answer use up their limits
+_MOST_SECONDS = 20.0  # for all requests of one measurement: some may time out
 PATIENCE_SECONDS = 300.0
-"""A new node pulls the exporter's image first."""
+"""Time for a new node to pull the exporter's image."""
 _Look = tuple[float, Mapping[Gpu, float], str | None]
-"""When a look began, the utilization of GPUs by pod name, and why it lacks some."""
+"""Start of a measurement, the utilization by pod name and GPU, and why some are missing."""
 
 
 def utilization(metrics: str, namespace: str) -> dict[Gpu, float]:
-    """Return the utilization of the GPUs that pods of a namespace have, in per cent.
+    """Return the utilization in per cent of the GPUs of a namespace's pods.
 
-    Prometheus's text format has a sample in each line; the exporter labels a GPU that a pod has.
+    Prometheus's text format has one sample per line; the exporter labels it with the GPU's pod.
     https://prometheus.io/docs/instrumenting/exposition_formats/
     https://github.com/NVIDIA/dcgm-exporter/blob/main/internal/pkg/transformation/kubernetes.go
     """
-    found = {}
+    measured = {}
     for sample in _SAMPLE.finditer(metrics):
         labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', sample[1]))
         value = float(sample[2])
         if labels.get("namespace") == namespace and "pod" in labels and value <= _MOST:
-            found[labels["pod"], labels.get("UUID") or labels.get("gpu", "")] = value
-    return found
+            measured[labels["pod"], labels.get("UUID") or labels.get("gpu", "")] = value
+    return measured
 
 
 @dataclass(frozen=True)
 class Streak:
-    """A time in which each measurement of a GPU was below the limit, in seconds."""
+    """A period, in seconds, in which each measurement of a GPU was below the limit."""
 
     since: float
     latest: float
@@ -75,12 +75,12 @@ class Streak:
 
 @dataclass
 class GpuUse:
-    """What was measured of a run's GPUs: by the pod's uid and which GPU it is."""
+    """Measurements of a run's GPUs, by the pod's uid and the GPU's id."""
 
     _streaks: dict[Gpu, Streak] = field(default_factory=dict)
 
     def see(self, at: float, measured: Mapping[Gpu, float], least: float) -> None:
-        """Take in measurements in per cent, at a time in seconds; below `least` a GPU is idle."""
+        """Add measurements in per cent, made at `at` seconds; below `least` a GPU is idle."""
         for gpu, percent in measured.items():
             before = self._streaks.pop(gpu, None)
             if percent >= least:
@@ -96,7 +96,7 @@ class GpuUse:
 
 @dataclass
 class GpuMeter:
-    """Measures the GPUs of one run, in threads of its own; below `least` per cent one is idle."""
+    """Measures the GPUs of one run in a thread; below `least` per cent a GPU is idle."""
 
     api: JobApi
     run: RunState
@@ -109,20 +109,20 @@ class GpuMeter:
     _lacking_since: float | None = None
 
     def look(self) -> None:
-        """Let the run see what was measured, and begin to measure when it is time; never wait."""
+        """Pass on the latest measurement, and start the next one when it is due; never block."""
         if self._thread is not None and self._thread.is_alive():
             return
         if self._result is not None:
             self._take_in(*self._result)
             self._result = None
         now = time.monotonic()
-        # Those that start first wait for the others, without using their GPUs.
+        # Ranks that start early wait for the others, with idle GPUs.
         started = self.run.replicas.values() if self.run.all_started else ()
         pods = {each.name: str(each.node) for each in started if each.running and each.gpus}
         if now - self._begun < LOOK_SECONDS or not pods:
             return
         self._begun = now
-        # None keeps the process alive.
+        # A daemon, so that it does not keep the process alive.
         self._thread = threading.Thread(target=self._measure, args=(now, pods), daemon=True)
         self._thread.start()
 
@@ -145,11 +145,11 @@ class GpuMeter:
         except REQUEST_ERRORS as error:
             text = f"the pods of NVIDIA's DCGM exporter can't be listed: {api_message(error)}"
             self._result = at, {}, text
-        except Exception as error:  # noqa: BLE001 - what others answer may not end a run
+        except Exception as error:  # noqa: BLE001 - an exporter's answer must not end a run
             self._result = at, {}, f"NVIDIA's DCGM exporter can't be read: {error!r}"
 
     def _read_exporters(self, at: float, pods: Mapping[str, str]) -> _Look:
-        """Return what the exporters on the nodes of `pods` answer."""
+        """Return the measurement of the exporters on the nodes of `pods`."""
         exporters = {
             pod["spec"]["nodeName"]: pod
             for labels in _EXPORTERS
@@ -167,9 +167,9 @@ class GpuMeter:
                 measured |= utilization(metrics, self.api.namespace)
             except REQUEST_ERRORS as error:
                 silent[node] = f"does not answer ({api_message(error)})"
-        seen = {pod for pod, _ in measured}
+        covered = {pod for pod, _ in measured}
         for pod, node in sorted(pods.items()):
-            if pod not in seen:
+            if pod not in covered:
                 lacks = silent.get(node, f"reports no {METRIC} of pod {pod}")
                 return at, measured, f"NVIDIA's DCGM exporter {lacks} on node {node}"
         return at, measured, None

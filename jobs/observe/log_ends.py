@@ -1,4 +1,4 @@
-"""The end of each log that matters, and in it where a rank stood when it was stopped."""
+"""The ends of the relevant logs, and the stacks of ranks that were stopped."""
 
 import re
 from collections.abc import Sequence
@@ -11,24 +11,24 @@ from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
 from jobs.records.events import HELD, Event, events_of
 
-_STACKS = 20  # of so many ranks: when all of 1,000 hang, the rest are alike
+_STACKS = 20  # most ranks whose stacks are shown: of 1,000 hanging ranks the rest are alike
 # https://docs.python.org/3/library/faulthandler.html
 _BEGINS = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
-# Of gloo, whose calls return when all have taken part; DDP's are in the engine that runs backward.
+# Frames that wait in gloo, whose calls return when all ranks have taken part, or DDP's backward.
 _WAITS = re.compile(r"/torch/(?:distributed/|autograd/graph\.py)")
 
 
 @dataclass
 class LogEnds:
-    """What the containers of a run printed last: what is kept, otherwise their messages' text."""
+    """The last output of a run's containers: recorded logs, otherwise termination messages."""
 
     run: RunState
     kept: Run
 
     def relevant(self) -> list[str]:
-        """Return the log that matters: of the cause's container, otherwise of replica 0.
+        """Return the relevant log: of the cause's container, otherwise of replica 0.
 
-        Where a single replica hangs or leaves its GPUs idle, it is that one's.
+        If a single replica hangs or leaves its GPUs idle, return the log of that one.
         """
         suspected = self.silent() or self.run.idle or self.run.stalled or ()
         failed = self.run.cause or self.run.failed_init
@@ -38,7 +38,7 @@ class LogEnds:
         return [] if shown is None else before_stacks(self._now(shown))
 
     def before(self) -> list[str]:
-        """Return the log of the start before in the replica that failed, if that failed, too."""
+        """Return the log of the failed replica's previous container, if that failed, too."""
         cause = self.run.cause
         if cause is None:
             return []
@@ -47,22 +47,22 @@ class LogEnds:
         return self._of(before[-1]) if before else []
 
     def stacks(self) -> dict[str, list[str]]:
-        """Return where ranks that hang stood when they were stopped, by name; some don't report."""
+        """Return the stacks that hanging ranks reported when they were stopped, by name."""
         return {replica.ranks: frames for replica, frames in self._stood()}
 
     def summary(self, number: int) -> dict[str, Any]:
-        """Return a replica's whole message, which 4 KB did not hold, by its log; else nothing."""
+        """Return a replica's summary from its log, if a message's 4 KB did not hold it."""
         log = self.kept.log(number, self.run.replicas[number].container_id)
         events = events_of(log, ["summary"])
-        found: list[Event] = [each["summary"] for each in events if "summary" in each]
-        return found[-1] if found else {}
+        summaries: list[Event] = [each["summary"] for each in events if "summary" in each]
+        return summaries[-1] if summaries else {}
 
     def silent(self) -> list[Replica]:
-        """Return who did not answer its peers.
+        """Return the replicas that did not answer their peers.
 
-        By their failures; of a run that got nowhere without any, the only one that stood
-        outside of torch while others waited in it. On GPUs a stack does not show that: a
-        collective's call returns before its end.
+        The peers' failures show them. In a run that hangs without a failure it is the only one
+        whose stack is outside of torch while others wait in it. On GPUs stacks do not show that:
+        a collective's call returns before its end.
         """
         gpus = any(each.gpus for each in self.run.replicas.values())
         is_shown = self.run.all_started and not self.run.failures and not gpus
@@ -71,34 +71,34 @@ class LogEnds:
         return apart if len(apart) == 1 < len(stood) else self.run.silent
 
     def _stood(self) -> list[tuple[Replica, list[str]]]:
-        found = ((each, stack_frames(self._now(each))) for each in self.run.hanging[:_STACKS])
-        return [(replica, frames) for replica, frames in found if frames]
+        stacks = ((each, stack_frames(self._now(each))) for each in self.run.hanging[:_STACKS])
+        return [(replica, frames) for replica, frames in stacks if frames]
 
     def _now(self, replica: Replica) -> list[str]:
-        """Return the log of a replica's latest container, to its present end."""
+        """Return the log of a replica's latest container so far."""
         return [line.text for line in self.kept.log(replica.number, replica.container_id).lines()]
 
     def _of(self, failed: Failure) -> list[str]:
-        """Return a container's log, or the end of it, where its termination message is that."""
+        """Return a container's recorded log, or its end from the termination message."""
         log = self.kept.log(failed.replica.number, failed.exit.container_id)
         end = failed.exit.message.splitlines() if failed.exit.error is None else []
         return [line.text for line in log.lines() if HELD not in line.text] or end
 
 
 def stack_frames(lines: Sequence[str]) -> list[str]:
-    """Return the main thread's innermost frames, which end a log's last dump, innermost first."""
+    """Return the main thread's innermost frames from a log's last dump, innermost first."""
     starts = _starts(lines)
     frames: list[str] = []
     for line in lines[starts[-1] + 1 :] if starts else ():
-        found = re.search(r'  File "(.*)", line (\d+) in (.*)$', line)
-        if found is None:
+        match = re.search(r'  File "(.*)", line (\d+) in (.*)$', line)
+        if match is None:
             break
-        frames.append("{}:{} in {}".format(*found.groups()))
+        frames.append("{}:{} in {}".format(*match.groups()))
     return frames[:6]
 
 
 def before_stacks(lines: list[str]) -> list[str]:
-    """Return what a log has before its first dump."""
+    """Return the lines of a log before its first dump."""
     starts = _starts(lines)
     return lines[: starts[0]] if starts else lines
 

@@ -1,4 +1,4 @@
-"""Looks at a cluster, now and then, for what keeps the pods of a job from starting."""
+"""Poll a cluster for obstacles that keep the pods of a job from starting."""
 
 import re
 import time
@@ -31,19 +31,19 @@ _BYTES = frozenset({"memory", "ephemeral-storage"})
 
 @dataclass
 class Obstacles:
-    """What is in the way of one job; `warn` takes each message however often."""
+    """The obstacles of one job; `warn` may get the same message repeatedly."""
 
     api: JobApi
     run: RunState
     warn: Callable[[str], None]
-    _unplaced: dict[str, float] = field(default_factory=dict)  # since when, by a pod's uid
+    _unplaced: dict[str, float] = field(default_factory=dict)  # time since when, by a pod's uid
     _led_on: set[str] = field(default_factory=set)  # uids of pods
     _events_at: float = 0.0
     _room_at: float = 0.0
     _nodes_at: float = 0.0
 
     def look(self) -> None:
-        """Show what is in the way, and let the run judge whether that is the end."""
+        """Warn of obstacles, and record them in the run for its verdict."""
         now, run = time.monotonic(), self.run
         if is_suspended(run.job):
             if now - self._events_at >= _EVENTS_SECONDS:
@@ -60,7 +60,7 @@ class Obstacles:
         self._events_at = now
         events = self._events()
         see_events(run, events)
-        # So long a volume may be bound, or pods that are being deleted may still take their room.
+        # Binding a volume, or deleting the pods that take the room, may last 20 s.
         for warning in warnings(self._lasting(events, 20.0)):
             self.warn(warning)
         if run.pulls is not None and run.refused_pulls:
@@ -70,14 +70,14 @@ class Obstacles:
         waiting = [each for each in run.replicas.values() if each.unschedulable is not None]
         if waiting and now - self._room_at >= 10.0:
             self._room_at = now
-            # An account that may only submit sees the scheduler's events all the same.
+            # An account without access to nodes still sees the scheduler's events.
             with suppress(*REQUEST_ERRORS):
                 self._see_room(waiting)
 
     def _lead_on(self) -> None:
-        """Let Workers begin whose Master has ended before they found it: they may need none.
+        """Let Workers start whose Master ended before they resolved its name.
 
-        Its name leads each of them to itself: the operator's init container asks for no more.
+        The name resolves to the Worker itself, which satisfies the operator's init container.
         """
         run, master = self.run, self.run.replicas.get(0)
         if run.all_started or master is None or master.stage != "done":
@@ -93,19 +93,19 @@ class Obstacles:
                     self.warn(f"{each} waits for rank 0, which has ended: {lacking}")
 
     def _see_room(self, waiting: Sequence[Replica]) -> None:
-        """See whether any node could ever fit them, and why an autoscaler adds none."""
+        """Record whether any node could ever fit them, and why an autoscaler adds none."""
         if (report := self.api.autoscaler_report()) is not None:
             self.run.setbacks = cloud_reports.setbacks(*report)
             for setback in self.run.setbacks:
                 self.warn(f"the cluster's autoscaler makes no node: {setback}")
             return
         nodes = self.api.nodes()
-        found = ((each, never_fits(each.pod, nodes)) for each in waiting)
-        lacks = [f"{replica} has no node: {why}" for replica, why in found if why is not None]
+        reasons = ((each, never_fits(each.pod, nodes)) for each in waiting)
+        lacks = [f"{replica} has no node: {why}" for replica, why in reasons if why is not None]
         self.run.shortage = lacks[0] if lacks else None
 
     def _lasting(self, events: Iterable[Object], seconds: float) -> Iterator[Object]:
-        """Yield events without a scheduler's about pods that have lacked a node for less time."""
+        """Yield events, but the scheduler's only of pods without a node for at least `seconds`."""
         now = time.monotonic()
         unplaced = {each.uid for each in self.run.replicas.values() if each.unschedulable}
         self._unplaced = {uid: self._unplaced.get(uid, now) for uid in unplaced}
@@ -116,7 +116,7 @@ class Obstacles:
                 yield event
 
     def events(self) -> list[Object]:
-        """Return Kubernetes' events that still matter when a run has ended."""
+        """Return Kubernetes' events that are relevant after a run's end."""
         return list(self._lasting(self._events(), 0))
 
     def _events(self) -> list[Object]:
@@ -129,14 +129,14 @@ class Obstacles:
             return []
 
     def see_nodes(self) -> None:
-        """Let the run see whether a node was lost, as far as this account may."""
+        """Record a lost node in the run, if the account may read nodes."""
         if self.run.nodes:
             with suppress(*REQUEST_ERRORS):
                 self.run.see_nodes(self.api.nodes())
 
 
 def see_events(run: RunState, events: Sequence[Object]) -> None:
-    """Let a run see in events of its job and pods which nodes are coming, and what is refused."""
+    """Record in a run, from its job's and pods' events, pending nodes and refused pods."""
     waiting = {each.uid for each in run.replicas.values() if each.unschedulable is not None}
     about = [event for event in events if event["involvedObject"].get("uid") in waiting]
     run.growth = cloud_reports.growth(about)
@@ -148,22 +148,22 @@ def see_events(run: RunState, events: Sequence[Object]) -> None:
 
 
 def queued(workloads: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return where, and why, a job waits in Kueue, by its Workload; None without one."""
+    """Return the queue in which a job waits, and the reason, by its Workload; None without one."""
     if not workloads:
         return None
     queue = workloads[0]["spec"].get("queueName", "")
-    found = (condition(workloads[0], each) for each in ("QuotaReserved", "Admitted"))
-    lacks = (each.get("message", "") for each in found if each.get("status") == "False")
+    statuses = (condition(workloads[0], each) for each in ("QuotaReserved", "Admitted"))
+    lacks = (each.get("message", "") for each in statuses if each.get("status") == "False")
     return ": ".join(filter(None, (f"in Kueue's queue {queue}", next(lacks, ""))))
 
 
 def never_fits(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return why no node could ever hold a pod, whatever others have taken; None where one may."""
+    """Return why no node could hold a pod even if it were empty; None if one could."""
     needed = _requests(pod["spec"])
     selector = (pod["spec"].get("nodeSelector") or {}).items()
     own = [node for node in nodes if selector <= (node["metadata"].get("labels") or {}).items()]
     most = _merged(max, (_amounts(node["status"].get("allocatable")) for node in own))
-    # What no node has at all may come with it: a plugin that starts late announces its GPUs.
+    # A resource that no node has may still come, such as GPUs when the device plugin starts.
     lacking = {key: most[key] for key in sorted(needed) if needed[key] > most.get(key, needed[key])}
     if not lacking:
         return None
@@ -171,12 +171,12 @@ def never_fits(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> st
 
 
 def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether a pod fits the quota it is refused for beside the job's own `pods` alone."""
-    found = re.search(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)", refusal)
-    if found is None:
+    """Return whether the quota that refused a pod would hold it beside the job's own `pods`."""
+    match = re.search(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)", refusal)
+    if match is None:
         return False
     requested, limited = (
-        _amounts(dict(each.split("=") for each in part.split(","))) for part in found.groups()
+        _amounts(dict(each.split("=") for each in part.split(","))) for part in match.groups()
     )
     held = _merged(add, (_requests(pod["spec"]) for pod in pods))
     return all(
@@ -186,7 +186,7 @@ def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def _requests(spec: Mapping[str, Any]) -> Amounts:
-    """Return what a pod requests: the sum of its containers, or more for an init container."""
+    """Return the requests of a pod: the sum of its containers, or more for an init container."""
     total = _merged(add, map(_of, spec["containers"]))
     return _merged(max, [total, *map(_of, spec.get("initContainers") or [])])
 
@@ -203,7 +203,7 @@ def _merged(merge: Callable[[Decimal, Decimal], Decimal], amounts: Iterable[Amou
 
 
 def _amounts(quantities: Mapping[str, Any] | None) -> Amounts:
-    # The client's own function has no types.
+    # The function of the kubernetes package has no types.
     return {key: parse_quantity(value) for key, value in (quantities or {}).items()}  # type: ignore[no-untyped-call]
 
 

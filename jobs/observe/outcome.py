@@ -1,4 +1,4 @@
-"""Makes a run's result, and says why it did not succeed and what to do about that. Pure."""
+"""Build a run's result, with the reason of a failure and advice. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _FROM_RANK_0 = {each.name for each in fields(TrainingReport)}
 _KNOWN = _FROM_RANK_0 | {
     *("rank", "world_size", "samples_seen", "total_samples_seen", "duration_seconds", "cpu_seconds")
 }
-"""What a summary says besides figures."""
+"""The fields of a summary that are not figures."""
 _LOG_LINES = 30
 _CHAIN = re.compile("direct cause of the following exception|During handling of the above")
 _OF_A_FILE = ("url", "sha256", "bytes")
@@ -35,22 +35,22 @@ def result(
     failure: FailureDetails | None = None,
     full_message: Callable[[int], Mapping[str, Any]] = lambda _: {},
 ) -> RunResult:
-    """Return the result of a run that has come to its end.
+    """Return the result of a run that has ended.
 
-    When that was seen, `seen_at`, counts for a job that the operator did not complete.
-    `full_message` returns a replica's whole message, by its number, where 4 KB did not hold it.
+    `seen_at` is the time of that end for a job that the operator did not complete.
+    `full_message` returns the complete message of a replica, by number, if 4 KB did not hold it.
     """
     job, topology, replicas = run.job, run.topology, run.replicas
-    # Also in pods that others have replaced since.
+    # Includes pods that were replaced since.
     failed = {each.replica.number: [each.exit] for each in run.failures}
     ends: dict[int, Exit] = {}
     for number, replica in replicas.items():
-        # Where the run failed, the first failure of a replica counts, not what followed.
+        # Of a failed run the first failure of a replica counts.
         own = [each for each in replica.exits if each.code != 0 and end.state != "Succeeded"]
         if exits := own or replica.exits[-1:] or failed.get(number):
             ends[number] = exits[0]
     summaries = {number: ended.report for number, ended in ends.items() if ended.code == 0}
-    # In an elastic job any replica may have been rank 0 at last.
+    # In an elastic job any replica may have been the last rank 0.
     ranks_0 = (number for number, each in summaries.items() if each.get("rank") == 0)
     number = next(ranks_0, -1) if topology.elastic else 0
     first = summaries.get(number, {})
@@ -59,11 +59,11 @@ def result(
     started, completed = pytorchjob.times(job)
     completed = completed or seen_at
     reported = {name: first.get(name) for name in _FROM_RANK_0}
-    # The figures that a program names itself are in `metrics`, or beside what is known.
+    # A program's own figures are in `metrics`, or beside the known fields.
     others = {key: first[key] for key in first if key not in _KNOWN}
     metrics, histories = numbers(others) | numbers(first.get("metrics")), _histories(first)
     reported |= {
-        # A field of the result may as well be among the program's own figures.
+        # A program may report a field of the result among its own figures.
         **{name: figure(first.get(name, metrics.get(name))) for name in FIGURES},
         "step_seconds": numbers(first.get("step_seconds")) or None,
         "artifacts": artifacts(first),
@@ -74,7 +74,7 @@ def result(
     }
     kept, lost = fitting(RunResult, reported)
     trained = [] if topology.elastic else _trained(summaries.values())
-    # Each replica that reached the tracking server reports the run's address there.
+    # Each replica that reached the tracking server reports the run's URL.
     addresses = (each.report.get("tracking") for each in ends.values())
     return RunResult(
         **kept,
@@ -82,7 +82,7 @@ def result(
         state=end.state,
         reason=end.reason,
         run_id=run_of(job),
-        # A launcher of the program's own may have started more ranks in a pod.
+        # The program may have started more ranks in a pod by itself.
         world_size=max([topology.world_size, *(size for _, size, *_ in trained)]),
         samples_seen=_samples_seen(first, summaries, topology),
         duration_seconds=(moment(completed) - moment(started)).total_seconds(),
@@ -92,7 +92,7 @@ def result(
         exit_codes={topology.span(number): each.code for number, each in ends.items()},
         resumed_step=run.progress.resumed,
         restarts=sum(replica.restarts for replica in replicas.values()),
-        # By now the others have ended, too.
+        # Only now all replicas have ended.
         failure=None if failure is None else replace(failure, artifacts=_left(run)),
         tracking=next((each for each in addresses if isinstance(each, str)), None),
         stragglers={f"rank {rank}": text for rank, text in run.paces.slow.items()} or None,
@@ -101,51 +101,51 @@ def result(
 
 
 def _trained(summaries: Iterable[Mapping[str, Any]]) -> list[list[int]]:
-    """Return the notes on who trained with whom, as `slipway.worlds.noted` does; [] of others."""
-    told = (each for one in summaries if isinstance(each := one.get("trained"), list))
-    notes = [note for each in told for note in each if isinstance(note, list) and len(note) > 1]
-    is_whole = all(isinstance(number, int) for note in notes for number in note)
-    return notes if is_whole else []
+    """Return the ranks' records of process groups (`slipway.worlds.noted`); [] if invalid."""
+    records = (each for one in summaries if isinstance(each := one.get("trained"), list))
+    notes = [note for each in records for note in each if isinstance(note, list) and len(note) > 1]
+    is_valid = all(isinstance(number, int) for note in notes for number in note)
+    return notes if is_valid else []
 
 
 def _samples_seen(
     first: Mapping[str, Any], summaries: Mapping[int, Mapping[str, Any]], topology: Topology
 ) -> int | None:
-    """Return how many samples all ranks trained on, None when a replica did not report it.
+    """Return the number of samples that all ranks trained on; None if a replica did not report it.
 
-    The replicas of an elastic job may have changed on the way, so for those the ledger counts.
+    An elastic job's replicas may have changed during the run, so the ledger's total counts.
     """
     if topology.elastic:
         total = first.get("total_samples_seen")
         return total if isinstance(total, int) else None
-    known = [n for each in summaries.values() if isinstance(n := each.get("samples_seen"), int)]
-    return sum(known) if len(known) == topology.replicas else None
+    counts = [n for each in summaries.values() if isinstance(n := each.get("samples_seen"), int)]
+    return sum(counts) if len(counts) == topology.replicas else None
 
 
 def _histories(message: Mapping[str, Any]) -> dict[str, list[float]]:
     own = message.get("epoch_metrics")
     every = {"accuracy": message.get("epoch_accuracies"), **(own if isinstance(own, dict) else {})}
-    found = {
+    histories = {
         name: [value for text in values[-1000:] if (value := figure(text)) is not None]
         for name, values in list(every.items())[:100]
         if isinstance(values, list)
     }
-    return {name: values for name, values in found.items() if values}
+    return {name: values for name, values in histories.items() if values}
 
 
 def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """Return the files that a termination message lists with what inputs need; None without any."""
+    """Return the files of a termination message that have url and sha256; None without any."""
     listed = message.get("artifacts")
-    found = {
+    files = {
         name: {key: each[key] for key in _OF_A_FILE if isinstance(each.get(key), str | int)}
         for name, each in (listed.items() if isinstance(listed, dict) else ())
         if isinstance(each, dict) and all(isinstance(each.get(k), str) for k in ("url", "sha256"))
     }
-    return found or None
+    return files or None
 
 
 def _left(run: RunState) -> dict[str, dict[str, Any]] | None:
-    """Return the files of rank 0, which may fail for want of a peer, and of what broke."""
+    """Return the files of rank 0, which may only have lost a peer, and of the failed rank."""
     of_rank_0 = run.replicas[0].exits if 0 in run.replicas else []
     broken = [] if run.cause is None else [run.cause.exit]
     listed = [artifacts(each.report) or {} for each in (*of_rank_0, *broken)]
@@ -159,16 +159,16 @@ def details(
     events: Iterable[Mapping[str, Any]],
     again: str = "run `make up` again",
 ) -> FailureDetails:
-    """Return what is known of a run that did not succeed, with what its logs and events show.
+    """Return the details of a run that did not succeed, with its logs and events.
 
-    `again` is the last step of what to do about it.
+    `again` is the last step of the advice.
     """
     disruption, cause, silent = run.cured_by_a_retry, run.cause, logs.silent()
     evicted = None if cause is None else cause.replica.evicted
     held = "".join(f"look into its pod by {way}, " for way in run.held.values())
     is_news = disruption is not None and (evicted is None or evicted not in disruption)
     return FailureDetails(
-        **_who(run, silent or run.idle or run.stalled or ()),
+        **_culprit(run, silent or run.idle or run.stalled or ()),
         disruption=disruption if is_news else None,
         stacks=logs.stacks() or None,
         followers=run.followers or None,
@@ -194,15 +194,15 @@ def warnings(events: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(lines)
 
 
-def _who(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
-    """Return what is known of the replica that failed, or that its peers waited for."""
+def _culprit(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
+    """Return the details of the replica that failed, or that its peers waited for."""
     if len(silent) == 1:
         [one] = silent
         return {"rank": one.topology.first_rank(one.number), "pod": one.name}
     failed = run.cause or run.failed_init
     if failed is None:
         return {}
-    known = {
+    shown = {
         "pod": failed.replica.name,
         "exit_code": failed.exit.code,
         "signal": failed.exit.signal,
@@ -210,9 +210,9 @@ def _who(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
         "error": failed.exit.error,
     }
     if run.cause is None:
-        return {**known, "container": failed.container}
+        return {**shown, "container": failed.container}
     limit = failed.replica.memory_limit if failed.exit.out_of_memory else None
-    return {**known, "rank": failed.rank, "memory_limit": limit}
+    return {**shown, "rank": failed.rank, "memory_limit": limit}
 
 
 def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
@@ -238,7 +238,7 @@ def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
         )
     else:
         error, message = cause.exit.exception or cause.exit.error, cause.exit.message
-        # Where an exception is known, what else was printed matters if another one caused it.
+        # With a known exception the rest of the output counts only if another one caused it.
         is_read = error is None or _CHAIN.search(message) is not None
         texts = (error or "", f"{cause.exit}\n{message}" if is_read else "")
         signs = product(texts, SIGNS["remedies"].items())

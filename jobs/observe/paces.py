@@ -1,4 +1,4 @@
-"""Which ranks are slower than the others, by what a step costs each of them itself. Pure."""
+"""Find ranks that are slower than the others, by their own part of a step. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,16 +10,16 @@ from slipway.pace import OWN
 
 @dataclass
 class Paces:
-    """What the ranks of a run have reported of their latest steps."""
+    """The step times that the ranks of a run have reported."""
 
     world_size: int
     slow: dict[int, str] = field(default_factory=dict)
-    """Of each rank that was slow, by how much, and where its time went; as it was first."""
+    """For each rank that was slow: by how much, and the parts of a step, as first reported."""
     now: set[int] = field(default_factory=set)  # the ranks that are slow
     _latest: dict[int, Mapping[str, float]] = field(default_factory=dict)
 
     def see(self, line: str) -> None:
-        """Take in a line of any rank's log; it may report its pace."""
+        """Process a line of any rank's log, which may report step times."""
         if '"event": "pace"' not in line:
             return
         event = event_in(line)
@@ -40,7 +40,7 @@ class Paces:
         others = median(own[each] for each in own if each != rank)
         waited_for = own[rank] - others
         self.now.discard(rank)
-        # For so long of a step the others wait at least. Other differences are of no account.
+        # Only a rank for which the others wait at least a tenth of a step counts.
         if own[rank] >= 1.5 * others and waited_for >= 0.1 * sum(parts.values()):
             self.now.add(rank)
             where = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in parts.items())

@@ -1,4 +1,4 @@
-"""How far a run is, as rank 0 reports in its log. Pure."""
+"""The progress of a run, as rank 0 reports it in its log. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from jobs.api.lines import seconds_between
 from jobs.records.events import event_in, figure, numbers
 
 _LONGEST_LINE = 80
-_TRAINS = frozenset({"step", "epoch", "metrics"})  # events of a training that goes on
+_TRAINS = frozenset({"step", "epoch", "metrics"})  # events of a training in progress
 
 
 @dataclass
 class Point:
-    """A step, or the end of an epoch, that an event reports; docs/results.md has the events."""
+    """A step or the end of an epoch, as an event reports it; docs/results.md has the events."""
 
     event: Mapping[str, Any]
     epoch: int  # from 1
@@ -26,7 +26,7 @@ class Point:
         # From 0; past all steps for the epoch's end.
         self.step = float("inf") if self.ends_its_epoch else step or 0
         share = None if step is None or not steps else min(1.0, (step + 1) / steps)
-        self.share = 1.0 if self.ends_its_epoch else share  # the part of the epoch that is done
+        self.share = 1.0 if self.ends_its_epoch else share  # the completed part of the epoch
         self.at = event.get("time")
         self.samples = _count(event.get("samples"))  # that rank 0 trained on so far in this epoch
         self.loss = figure(event.get("loss", own.pop("loss", None)))
@@ -37,17 +37,17 @@ class Point:
 
 @dataclass
 class Progress:
-    """What one run has reported of its training so far."""
+    """The training progress of one run so far."""
 
     world_size: int
     has_stepped: bool = False  # whether it has trained at all
-    resumed: int | None = None  # the step of the checkpoint that it went on from
+    resumed: int | None = None  # the step of the checkpoint that it resumed from
     warnings: list[str] = field(default_factory=list)
     _epochs: int | None = None
-    _first: Point | None = None  # of the run: the pace is measured from it
+    _first: Point | None = None  # of the run, from which the pace is measured
     _begun: Point | None = None  # of the epoch
     _latest: Point | None = None
-    _ended: Point | None = None  # the end of the latest epoch that was ended
+    _ended: Point | None = None  # the end of the latest complete epoch
     _line: str = ""
 
     @property
@@ -55,7 +55,7 @@ class Progress:
         return 0 if self._ended is None else self._ended.epoch
 
     def see(self, line: str) -> None:
-        """Take in a line of the log: it may be an event."""
+        """Process a line of the log, which may be an event."""
         event = event_in(line)
         trains, epoch = event.get("event") in _TRAINS, _count(event.get("epoch"))
         self.has_stepped |= trains
@@ -70,13 +70,13 @@ class Progress:
         elif event.get("event") == "warning" and len(self.warnings) < 10:
             self.warnings.append(str(event.get("warning")))
         elif "event" not in event:
-            # A progress bar draws itself again after a carriage return.
+            # A progress bar redraws itself after a carriage return.
             drawn = (printable(each).strip() for each in reversed(line.split("\r")))
             self._line = next(filter(None, drawn), self._line)
 
     def _see(self, point: Point) -> None:
         latest = self._latest
-        # A log that broke off is read again from its beginning.
+        # An interrupted log is read again from its beginning.
         if latest is not None and (point.epoch, point.step) < (latest.epoch, latest.step):
             return
         if latest is not None and (point.epoch, point.step) == (latest.epoch, latest.step):
@@ -117,7 +117,7 @@ class Progress:
         ]
 
     def _left(self, point: Point) -> str:
-        """Return how long the rest will take at the pace so far; empty before that is known."""
+        """Return the remaining time at the pace so far; empty if unknown."""
         first, done = self._first or point, self._done(point)
         pace = _pace(first, self._done(first), point, done)
         if done is None or pace is None or pace <= 0 or done >= 1:
@@ -138,7 +138,7 @@ def _shown(figures: Mapping[str, float]) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in its two largest units, of which the second may be none."""
+    """Return a duration in its two largest units, without the second one if it is 0."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
@@ -147,7 +147,7 @@ def duration(seconds: float) -> str:
 
 
 def _pace(first: Point, before: float | None, then: Point, now: float | None) -> float | None:
-    """Return by how much a figure grows per second between two points; None if not known."""
+    """Return the growth of a figure per second between two points; None if unknown."""
     seconds = seconds_between(first.at, then.at)
     if before is None or now is None or seconds is None:
         return None

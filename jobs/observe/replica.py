@@ -1,4 +1,4 @@
-"""What the pod of a replica shows of it. Pure: pods are the API server's JSON."""
+"""The state of a replica, from its pod. Pure: pods are the API server's JSON."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from jobs.observe.exits import SIGNS, Exit, short_id
 
 @dataclass
 class Replica:
-    """One replica as its pod shows it, which is read once: it is looked at again and again."""
+    """One replica by its pod, which is parsed once since its fields are read often."""
 
     pod: Mapping[str, Any]
     topology: Topology
@@ -26,11 +26,11 @@ class Replica:
         self.name, self.uid = str(metadata["name"]), str(metadata["uid"])
         self.created = str(metadata.get("creationTimestamp"))
         self.number = replica_number(self.pod, self.topology)
-        self.ranks = self.topology.ranks(self.number)  # in words
+        self.ranks = self.topology.ranks(self.number)  # for messages
         self.node: str | None = spec.get("nodeName")
         self.is_deleted = "deletionTimestamp" in metadata
-        self.has_failed = status.get("phase") == "Failed"  # no node starts anything in it again
-        self.evicted: str | None = None  # the node's reason for that
+        self.has_failed = status.get("phase") == "Failed"  # none of its containers starts again
+        self.evicted: str | None = None  # the node's reason for an eviction
         if status.get("reason") == "Evicted":
             self.evicted = str(status.get("message", "")).strip(" .") or "no reason given"
         scheduled = condition(self.pod, "PodScheduled")
@@ -43,22 +43,22 @@ class Replica:
         own = self._status_of(CONTAINER)
         state, before = own.get("state", {}), own.get("lastState", {})
         self.container_id = short_id(own)  # of its latest start; empty before the first one
-        self.image = str(own.get("imageID", ""))  # by digest; empty until that is known
+        self.image = str(own.get("imageID", ""))  # by digest; empty if unknown
         self.restarts = int(own.get("restartCount", 0))
         self.running = "running" in state
         self.running_since = str(state.get("running", {}).get("startedAt", ""))
-        # How its program ended, the last time and the time before, oldest first.
+        # The program's latest two exits, oldest first.
         self.exits = [Exit(each["terminated"]) for each in (before, state) if "terminated" in each]
         self.ended = self.exits[-1] if "terminated" in state else None
         self.started = self.running or len(self.exits) > 0
-        # Whether its program runs, or is going to. The phase follows the container's end.
+        # Whether its program runs, or will run. The phase lags behind the container's end.
         may_restart = spec.get("restartPolicy") != "Never"
         self.active = status.get("phase") not in {"Failed", "Succeeded"} and (
             self.ended is None or (self.ended.code != 0 and may_restart)
         )
-        # Whether its program is still to begin, for the first time.
+        # Whether its program will start for the first time.
         self.to_come = self.active and not self.started and not self.is_deleted
-        # Containers that run on after its program's end, such as a webhook's: so its pod does, too.
+        # Containers, such as a webhook's, that keep the pod running after its program's end.
         is_over = self.ended is not None and not self.active and status.get("phase") == "Running"
         left = self._statuses[len(self._inits) :] if is_over else ()
         self.outlasting = [
@@ -75,14 +75,14 @@ class Replica:
 
     @property
     def blocked(self) -> list[str]:
-        """Why containers of it, its init container included, are not going to start."""
-        found = []
+        """Reasons why its containers, init containers included, can't start."""
+        reasons = []
         for status in self._statuses:
             waiting = status.get("state", {}).get("waiting", {})
             if (reason := waiting.get("reason", "")) in SIGNS["cannotStart"]:
                 image = f"image {status['image']}: " if "mage" in reason else ""
-                found.append(f"{image}{reason}: {waiting.get('message', '')}".rstrip(": "))
-        return found
+                reasons.append(f"{image}{reason}: {waiting.get('message', '')}".rstrip(": "))
+        return reasons
 
     @property
     def crash_loop(self) -> str | None:
@@ -90,7 +90,7 @@ class Replica:
         for status in self._statuses:
             state = status.get("state", {})
             is_looping = state.get("waiting", {}).get("reason") == "CrashLoopBackOff"
-            # An init container is tried again at once; only 10 s later the kubelet calls it a loop.
+            # The kubelet reports the crash loop of an init container only after 10 s.
             has_failed = state.get("terminated", {}).get("exitCode", 0) != 0
             if is_looping or (has_failed and status in self._inits and status["restartCount"] > 0):
                 return str(status["name"])
@@ -98,7 +98,7 @@ class Replica:
 
     @property
     def failed_init(self) -> tuple[str, Exit] | None:
-        """The init container that failed last, and how; None once the program has begun."""
+        """The init container that failed last, and its exit; None once the program has started."""
         if self.started:
             return None
         for status in self._inits:
@@ -109,7 +109,7 @@ class Replica:
         return None
 
     def was_deleted(self, at: datetime) -> bool:
-        """Return whether its pod was being deleted at a time: in an earlier second."""
+        """Return whether the deletion of its pod began in a second before `at`."""
         if not self.is_deleted:
             return False
         metadata = self.pod["metadata"]
@@ -143,14 +143,14 @@ class Replica:
 def containers(
     pods: Iterable[Mapping[str, Any]], topology: Topology, run_id: str | None
 ) -> list[Container]:
-    """Return the containers of a run's pods that Kubernetes lists, by replica and then by age."""
+    """Return the containers in the listed pods of a run, sorted by replica and age."""
     mine = [Replica(pod, topology) for pod in pods if is_replica(pod) and run_of(pod) == run_id]
     mine.sort(key=lambda each: (each.number, each.created))
     return [container for replica in mine for container in starts(replica)]
 
 
 def starts(replica: Replica) -> list[Container]:
-    """Return the starts of a replica's program that its pod shows, oldest first."""
+    """Return the containers of a replica's program in its pod's status, oldest first."""
     ended = [end.container_id for end in replica.exits if end.container_id]
     running = [replica.container_id] if replica.running and replica.container_id else []
     ids = list(dict.fromkeys([*ended, *running]))
@@ -163,5 +163,5 @@ def starts(replica: Replica) -> list[Container]:
 
 
 def starts_in(pod: Mapping[str, Any]) -> list[Container]:
-    """Return the starts of a program that one pod shows, oldest first."""
+    """Return the containers of a program in one pod's status, oldest first."""
     return starts(Replica(pod, Topology(1))) if is_replica(pod) else []

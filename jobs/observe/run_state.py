@@ -1,4 +1,4 @@
-"""What a run has been seen to do so far: its pods, failures, disruptions and progress. Pure."""
+"""The observed state of a run: its pods, failures, disruptions and progress. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,36 +27,36 @@ _TRAINING = tuple(f'"event": "{name}"' for name in ("step", "epoch", "metrics"))
 
 @dataclass
 class RunState:
-    """One run as it was seen so far: its PyTorchJob, and what happened to it."""
+    """The state of one run so far: its PyTorchJob, and what happened to it."""
 
     job: Mapping[str, Any]
-    pulls: RefusedPulls | None = None  # which refused pulls of images are waited for
-    failures: list[Failure] = field(default_factory=list)  # in the order in which they were seen
-    disruption: Disruption | None = None  # a pod was taken away before anything failed by itself
-    lost_node: Disruption | None = None  # under a replica that has not ended
-    shortage: str | None = None  # why no node could ever fit a pod that waits for one
+    pulls: RefusedPulls | None = None  # refused image pulls that may still be admitted
+    failures: list[Failure] = field(default_factory=list)  # in order of observation
+    disruption: Disruption | None = None  # of a pod, before any failure of a program
+    lost_node: Disruption | None = None  # with a replica that has not ended
+    shortage: str | None = None  # why no node could ever fit a waiting pod
     refusal: str | None = None  # why pods are not admitted
-    growth: Growth | None = None  # the autoscaler's latest answer about the pods that wait
-    setbacks: Sequence[str] = ()  # why it could make no nodes
-    gone: bool = False  # whether the job was deleted, not by Slipway
+    growth: Growth | None = None  # the autoscaler's latest answer about waiting pods
+    setbacks: Sequence[str] = ()  # why it could add no nodes
+    gone: bool = False  # whether the job was deleted, but not by Slipway
     queued: str | None = None  # Kueue's reason, while it is suspended
     gpu_use: GpuUse = field(default_factory=GpuUse)
-    refused_until: float = 0.0  # seconds from its start to a pull's last refusal that is waited for
-    replicas: dict[int, Replica] = field(default_factory=dict)  # as seen last, also when they went
-    held: dict[int, str] = field(default_factory=dict)  # how to get in, by the replica's number
-    stalled: Sequence[Replica] | None = None  # those that stood still first; None while none does
-    _since: dict[str, float] = field(default_factory=dict)  # when conditions of `lasted` began
-    _last_signs: dict[int, str] = field(default_factory=dict)  # when each replica printed last
-    _trained: Counter[int] = field(default_factory=Counter)  # how many such events each has printed
-    _seen: dict[str, Replica] = field(default_factory=dict)  # the same of all pods, by uid
-    _stopped: set[str] = field(default_factory=set)  # uids of pods that a suspension ends
+    refused_until: float = 0.0  # seconds to the latest refused pull that may be admitted
+    replicas: dict[int, Replica] = field(default_factory=dict)  # the latest, even if deleted
+    held: dict[int, str] = field(default_factory=dict)  # the shell command, by replica number
+    stalled: Sequence[Replica] | None = None  # those that stalled first; None while none does
+    _since: dict[str, float] = field(default_factory=dict)  # start of conditions, for `lasted`
+    _last_signs: dict[int, str] = field(default_factory=dict)  # time of each replica's last line
+    _trained: Counter[int] = field(default_factory=Counter)  # number of training events by replica
+    _seen: dict[str, Replica] = field(default_factory=dict)  # replicas of all pods, by uid
+    _stopped: set[str] = field(default_factory=set)  # uids of pods that a suspension stops
     _started: set[int] = field(default_factory=set)
-    # Each replica's latest: its pod no longer shows it while it is tried once more.
+    # Each replica's latest failure, which its pod no longer shows during a retry.
     _failed_inits: dict[int, Failure] = field(default_factory=dict)
-    _ended_well: list[Failure] = field(default_factory=list)  # exits with code 0, likewise
+    _ended_well: list[Failure] = field(default_factory=list)  # exits with code 0
 
     def __post_init__(self) -> None:
-        self.uid = str(self.job["metadata"]["uid"])  # another job of that name is not this run
+        self.uid = str(self.job["metadata"]["uid"])  # another uid is another run
         self.topology = Topology.of_object(self.job)
         self.progress = Progress(self.topology.world_size)
         self.paces = Paces(self.topology.world_size)
@@ -68,13 +68,13 @@ class RunState:
             return None
         if self.topology.elastic:
             return self.failures[-1]
-        found = failures.first(self.failures, self._ended_well)
-        if found.origin is not Origin.PEER:
-            return found
-        return next((each for each in self.failures if self._is_outlived(each)), found)
+        first = failures.first(self.failures, self._ended_well)
+        if first.origin is not Origin.PEER:
+            return first
+        return next((each for each in self.failures if self._is_outlived(each)), first)
 
     def _is_outlived(self, failed: Failure) -> bool:
-        """Return whether a replica failed by itself in a world that another one is still in."""
+        """Return whether a replica failed by itself while another one of its world still runs."""
         others = (each for each in self.replicas.values() if each.number != failed.replica.number)
         return failed.origin is Origin.OWN and any(
             each.running and moment(each.running_since) <= failed.finished for each in others
@@ -82,7 +82,7 @@ class RunState:
 
     @property
     def silent(self) -> list[Replica]:
-        """Those that went on while all others failed for want of a peer: one may be hanging."""
+        """Replicas that kept running while all others lost a peer: one of them may hang."""
         cause = self.cause
         if cause is None or cause.origin is not Origin.PEER or self.topology.elastic:
             return []
@@ -91,26 +91,26 @@ class RunState:
 
     @property
     def failure(self) -> str | None:
-        """What ended the run, in words; None while nothing failed."""
+        """A message about the failure that ended the run; None without one."""
         if len(silent := self.silent) == 1:
             return f"{silent[0]} did not answer its peers: {self.cause}"
         return None if self.cause is None else str(self.cause)
 
     @property
     def hanging(self) -> list[Replica]:
-        """Of a run that got nowhere, those that still run; all of them, where none is suspected."""
+        """Replicas of a stuck run that still run: the suspected ones, or all of them."""
         suspected = self.silent or self.idle or [*(self.stalled or ()), *self.replicas.values()]
         return [each for each in {each.uid: each for each in suspected}.values() if each.active]
 
     @property
     def idle(self) -> list[Replica]:
-        """Those that run with a GPU that has been idle for too long."""
+        """Running replicas with a GPU that has been idle for too long."""
         uids = {uid for uid, _ in self.gpu_use.idle}
         return [each for each in self.replicas.values() if each.running and each.uid in uids]
 
     @property
     def followers(self) -> int:
-        """How many other replicas failed with the cause or after it."""
+        """The number of other replicas that failed at the time of the cause or later."""
         cause = self.cause
         if cause is None:
             return 0
@@ -119,12 +119,12 @@ class RunState:
 
     @property
     def failed_init(self) -> Failure | None:
-        """Of the first replica that could not begin, the init container that failed."""
+        """The failed init container of the first replica that could not start."""
         return self._failed_inits[min(self._failed_inits)] if self._failed_inits else None
 
     @property
     def cured_by_a_retry(self) -> str | None:
-        """What the cluster did that ended the run; None when the run failed by itself."""
+        """The disruption by the cluster that ended the run; None if the run failed by itself."""
         disruption = self.disruption or self.lost_node
         if disruption is None or not disruption.brought_about(self.cause):
             return None
@@ -132,42 +132,42 @@ class RunState:
 
     @property
     def cause_may_be_to_come(self) -> bool:
-        """Whether all that failed so far followed another one, which has not been seen yet."""
+        """True if all failures so far followed from one that has not been observed yet."""
         is_disrupted, cause = self.disruption or self.lost_node, self.cause
         return cause is not None and not is_disrupted and cause.origin is not Origin.OWN
 
     @property
     def all_succeeded(self) -> bool:
-        """Whether the program of every replica exited with 0."""
+        """True if every replica's program exited with 0."""
         ends = [each.ended for each in self.replicas.values() if each.ended is not None]
         return [each.code for each in ends] == [0] * self.topology.replicas
 
     @property
     def goes_on(self) -> bool:
-        """Whether the run goes on as far as the operator knows."""
+        """True if the run has not ended as far as the operator knows."""
         return not self.gone and not has_ended(self.job)
 
     @property
     def nodes(self) -> set[str]:
-        """The names of the nodes that its replicas are on."""
+        """The names of its replicas' nodes."""
         return {each.node for each in self.replicas.values() if each.node is not None}
 
     def see_jobs(self, jobs: Iterable[Mapping[str, Any]]) -> None:
-        """Take in the jobs of this name: this one, another one, or none."""
+        """Process the list of jobs with this name: this one, another one, or none."""
         mine = [job for job in jobs if job["metadata"]["uid"] == self.uid]
         self.gone = not mine
         if mine:
             self.job = mine[-1]
         if is_suspended(self.job) and not self.gone:
-            # Its pods are stopped, and their ends are no failures: after it, new ones begin.
+            # A suspension stops its pods, whose exits are no failures; new ones start afterwards.
             stopped, queued = self._stopped | self._seen.keys(), self.queued
             vars(self).update(vars(RunState(self.job, self.pulls)))
             self._stopped, self.queued = stopped, queued
 
     def see_pods(self, pods: Iterable[Mapping[str, Any]]) -> None:
-        """Take in pods; what was known of others is kept."""
+        """Process the list of pods; the state of others is kept."""
         if is_suspended(self.job):
-            # The operator may make the next ones before it says that the job is resumed.
+            # The operator may create new pods before it marks the job as resumed.
             left = (pod["metadata"] for pod in pods if "deletionTimestamp" in pod["metadata"])
             self._stopped |= {str(each["uid"]) for each in left}
             return
@@ -177,25 +177,25 @@ class RunState:
                 if replica is not None:
                     self._seen[replica.uid] = replica
                 is_running = replica is not None and replica.running
-                # After a failure the operator clears up.
+                # After a failure the operator itself deletes pods.
                 if self.disruption is None and (self.topology.elastic or not self.failures):
                     ran_on = is_running and not holds(self.job, "Succeeded")
                     self.disruption = disruption(pod, is_running=ran_on)
         by_age = sorted(self._seen.values(), key=lambda each: each.created)
-        self.replicas = seen = dict(sorted({each.number: each for each in by_age}.items()))
-        # Also one whose pod was lost and is to be made again has started.
-        self._started |= {number for number, each in seen.items() if each.started}
-        self._see_failed_inits(seen)
-        known = {each.exit.container_id for each in (*self.failures, *self._ended_well)}
-        exits = [(replica, ended) for replica in seen.values() for ended in replica.exits]
-        new = [Failure(*each) for each in exits if each[1].container_id not in known]
+        self.replicas = replicas = dict(sorted({each.number: each for each in by_age}.items()))
+        # A replica whose pod was lost and will be replaced counts as started.
+        self._started |= {number for number, each in replicas.items() if each.started}
+        self._see_failed_inits(replicas)
+        recorded = {each.exit.container_id for each in (*self.failures, *self._ended_well)}
+        exits = [(replica, ended) for replica in replicas.values() for ended in replica.exits]
+        new = [Failure(*each) for each in exits if each[1].container_id not in recorded]
         for each in sorted(new, key=lambda each: each.finished):
             (self.failures if each.exit.code != 0 else self._ended_well).append(each)
 
-    def _see_failed_inits(self, seen: Mapping[int, Replica]) -> None:
-        for number, replica in seen.items():
-            if (found := replica.failed_init) is not None:
-                container, ended = found
+    def _see_failed_inits(self, replicas: Mapping[int, Replica]) -> None:
+        for number, replica in replicas.items():
+            if (failure := replica.failed_init) is not None:
+                container, ended = failure
                 self._failed_inits[number] = Failure(replica, ended, container)
             failed = self._failed_inits.get(number)
             if failed is not None and (replica.started or replica.has_done(failed.container)):
@@ -206,14 +206,14 @@ class RunState:
         self.lost_node = failures.lost_node(left, nodes)
 
     def see_gpus(self, at: float, measured: Mapping[Gpu, float], least: float) -> None:
-        """Take in the utilization of GPUs by pod name; see `GpuUse.see`."""
+        """Process the utilization of GPUs by pod name; see `GpuUse.see`."""
         having = [each for each in self.replicas.values() if each.running and each.gpus]
         uids = {each.name: each.uid for each in having}
-        found = {(uids[pod], gpu): each for (pod, gpu), each in measured.items() if pod in uids}
-        self.gpu_use.see(at, found, least)
+        by_uid = {(uids[pod], gpu): each for (pod, gpu), each in measured.items() if pod in uids}
+        self.gpu_use.see(at, by_uid, least)
 
     def see_sign(self, printed: tuple[int, Sequence[Line]]) -> None:
-        """Take in what a replica printed: its ranks may be at work, also when rank 0 is done."""
+        """Process lines of a replica, a sign that its ranks may be at work after rank 0 is done."""
         number, lines = printed
         for what in ("silence", _STILLNESS.format(number)):
             self._since.pop(what, None)
@@ -224,16 +224,16 @@ class RunState:
 
     @cached_property
     def may_be_held(self) -> bool:
-        """Whether the pod of a rank whose program fails stays for a while."""
+        """True if the pod of a failed rank stays for a while."""
         return "SLIPWAY_HOLD" in str(self.job["spec"])
 
     def see_held(self, printed: tuple[int, str]) -> None:
-        """Take in that a replica's program failed, as its exit, although its container stays."""
+        """Record the failure of a replica's program, although its container keeps running."""
         replica, event = self.replicas.get(printed[0]), event_in(printed[1])
         ended = event.get("terminated", {})
         # Any program may print such a line.
-        is_whole = self.may_be_held and type(ended.get("exitCode")) is int
-        if replica is not None and replica.running and is_whole:
+        is_valid = self.may_be_held and type(ended.get("exitCode")) is int
+        if replica is not None and replica.running and is_valid:
             own = {"startedAt": replica.running_since, "containerID": replica.container_id}
             failed = Failure(replica, Exit({**ended, **own}))
             self.failures.append(failed)
@@ -241,11 +241,11 @@ class RunState:
             self.held[replica.number] = f"{shell} until {event.get('until')}"
 
     def see_stillness(self, elapsed: float, limit: float, loading: float) -> bool:
-        """Return whether a rank stood still for `limit` seconds; `stalled` has who did so first.
+        """Return whether a rank stalled for `limit` seconds; `stalled` gets those that did first.
 
         Before the first line of any rank, programs may take `loading` seconds to import packages.
-        Whoever prints nothing may be at work, so those that have reported none of their training
-        count only while no rank prints anything. Of all that have, one may be the first.
+        A silent rank may be at work, so ranks that have not reported any training count only while
+        no rank prints anything. Of the ranks that have, one may be the first.
         """
         quiet, others = list[Replica](), list[float]()
         limit = limit if self._last_signs else max(limit, loading)
@@ -257,7 +257,7 @@ class RunState:
                 others.append(lasted)
             else:
                 del self._trained[each.number]
-        if not quiet or max(others, default=0) > limit / 2:  # the others may fall silent, too
+        if not quiet or max(others, default=0) > limit / 2:  # the others may be falling silent, too
             return False
         trained = [each for each in quiet if self._trained[each.number] > 1]
         trained.sort(key=lambda each: self._last_signs[each.number])
@@ -272,13 +272,13 @@ class RunState:
         return self.stalled is not None
 
     def forget_stillness(self) -> None:
-        """Measure from now on for how long ranks stand still: those that did so were dropped."""
+        """Restart the measurement of stalls, after stalled ranks were dropped."""
         self.stalled = None
         for number in self.replicas:
             self._since.pop(_STILLNESS.format(number), None)
 
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
-        """Return for how long a condition has held, by the seconds since the submission; or 0."""
+        """Return the seconds for which a condition has held, given those since submission; or 0."""
         if not holds:
             self._since.pop(what, None)
             return 0.0
@@ -286,7 +286,7 @@ class RunState:
 
     @property
     def refused_pulls(self) -> list[Replica]:
-        """Those that only wait until a registry stops to refuse their nodes."""
+        """Replicas that wait only for a registry that refuses pulls for now."""
         policy = self.pulls
         if policy is None:
             return []
@@ -295,12 +295,12 @@ class RunState:
 
     @property
     def all_started(self) -> bool:
-        """Whether every replica's program has run."""
+        """True if every replica's program has started."""
         return len(self._started) == self.topology.replicas
 
     @property
     def status(self) -> str:
-        """Where its pods are, in one line."""
+        """The stages of its pods, in one line."""
         topology = self.topology
         if is_suspended(self.job):
             why = "until its `runPolicy.suspend` is unset" if self.queued is None else self.queued

@@ -1,4 +1,4 @@
-"""Decides whether what was seen of a run is its end, and which one. Pure."""
+"""Decide whether a run has ended, and how, from its observed state. Pure."""
 
 import re
 from datetime import timedelta
@@ -13,17 +13,17 @@ from jobs.plan import TrainingCost
 from jobs.result import End
 
 _STRAGGLERS_SECONDS = 30
-"""The operator calls a job Succeeded once rank 0 is done; the others may be silent for so long."""
+"""Silence allowed to other ranks after rank 0 is done, when the operator reports Succeeded."""
 _OPERATOR_SECONDS = 60
-"""The operator acts on a pod that failed at once; it may have to be started again before."""
+"""Time for the operator to act on a failed pod, including a restart of the operator."""
 _NODE_SECONDS = 30
-"""A kubelet that was away for a moment comes back; Kubernetes itself gives up after 5 minutes:
+"""Time for a kubelet to reconnect; Kubernetes itself waits 5 minutes:
 https://kubernetes.io/docs/concepts/architecture/nodes/#condition"""
 _OUTLASTED_SECONDS = 5
-"""Containers of one pod end at different moments, and the kubelet reports them together."""
+"""Time for all containers of a pod to end, which the kubelet reports together."""
 _REPEATS = 3
 _EARLY = timedelta(seconds=120)
-"""A program that reports no steps may have made some once it has run for so long."""
+"""After this time a program that reports no steps may have made some."""
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 _REMOVED = End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
 _REMOVED_WHEN_DONE = End("Succeeded", "every rank exited with 0 before the PyTorchJob was deleted")
@@ -34,20 +34,20 @@ _ASK_LESS = "ask for less `cpu`, `memory` or `workers`, or raise `startTimeout`"
 _MOST_NAMED = 8
 _SEE_OPERATOR = "see why it does not run with `kubectl get pods,events --all-namespaces`"
 _SEE_REFUSAL = "change what the message names, in the job or in the cluster"
-_SEE_IMAGE = "see that the job's `image` exists and that its nodes may pull it"
+_SEE_IMAGE = "check that the job's `image` exists and that its nodes may pull it"
 
 
 def end_of(
     run: RunState, elapsed: float, declared: TrainingJob, cost: TrainingCost | None = None
 ) -> End | None:
-    """Return the end of a declared job's run, None while it goes on; `cost` is that of its nodes.
+    """Return the end of a declared job's run; None while it continues.
 
-    `elapsed` are the seconds since its submission.
+    `elapsed` is the time in seconds since its submission, `cost` that of its nodes.
     """
     if (message := message_of(run.job, "Failed")) is not None:
         return _failed(run, message, declared)
     if (message := message_of(run.job, "Succeeded")) is not None:
-        # Where a TTL or a user removed it, the end of a straggler is unknown, or a SIGTERM.
+        # If a TTL or a user removed it, a straggler's exit is unknown, or caused by SIGTERM.
         if run.gone and (run.cause is None or run.cause.origin is not Origin.OWN):
             return End("Succeeded", message)
         return _succeeded(run, message, elapsed, declared)
@@ -68,7 +68,7 @@ def end_of(
 
 
 def is_stuck(run: RunState, end: End) -> bool:
-    """Return whether some of a run's ranks went on without getting anywhere."""
+    """Return whether some of a run's ranks kept running without progress."""
     return end.state == "TimedOut" or (end.state == "Failed" and len(run.silent) > 0)
 
 
@@ -81,15 +81,15 @@ def _failed(run: RunState, message: str, declared: TrainingJob) -> End:
 
 
 def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJob) -> End | None:
-    """Judge every replica by itself: the operator judges by the Master, or by any Worker."""
+    """Judge every replica, since the operator judges by the Master or any one Worker."""
     elastic, replicas = run.topology.elastic, run.replicas.values()
-    # The others may begin only now, and be at work: their time is from their last sign on. A pod
-    # that takes the place of one that had started waits for a rank 0 that has gone.
+    # The other ranks may start late, so their time counts from their last output. The replacement
+    # of a pod that had started would wait for a rank 0 that has ended.
     all_begun = elastic or run.all_started or not any(replica.to_come for replica in replicas)
     is_silent = run.lasted("silence", elapsed, holds=all_begun) >= _STRAGGLERS_SECONDS
     may_straggle = declared.debug is not None or not is_silent
     if elastic:
-        # What replicas would do that were replaced at the end has been done.
+        # Replicas that were replaced at the end have no work left.
         is_running = any(replica.running for replica in replicas)
         return None if is_running and may_straggle else End("Succeeded", message)
     ends = {number: replica.ended for number, replica in run.replicas.items()}
@@ -110,10 +110,10 @@ def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJo
 
 
 def _outlasted(run: RunState, elapsed: float) -> End | None:
-    """Return the end of a run whose programs ended in pods that another container keeps running."""
+    """Return the end of a run whose pods only another container keeps running."""
     left = [each for each in run.replicas.values() if each.outlasting]
     failed = [each for each in left if each.ended is not None and each.ended.code != 0]
-    # Such a failure is final, though only an elastic job goes on without that replica.
+    # Such a failure is final unless the job is elastic.
     is_over = bool(left) and (run.all_succeeded or (bool(failed) and not run.topology.elastic))
     if run.lasted("an outlasting container", elapsed, holds=is_over) < _OUTLASTED_SECONDS:
         return None
@@ -122,7 +122,7 @@ def _outlasted(run: RunState, elapsed: float) -> End | None:
 
 
 def outlasting(run: RunState) -> str:
-    """Describe the containers that did not end with the programs in their pods; empty without."""
+    """Describe the containers that outlast the programs in their pods; empty without any."""
     left = [each.outlasting for each in run.replicas.values() if each.outlasting]
     names = ", ".join(sorted({name for each in left for name in each}))
     where = f"in {counted(len(left), 'pod')}, which was stopped"
@@ -130,7 +130,7 @@ def outlasting(run: RunState) -> str:
 
 
 def _repeats(run: RunState) -> End | None:
-    """Return the end of an elastic run that fails alike before its first step, restarted or not."""
+    """Return the end of an elastic run that repeats one failure before its first step."""
     if not run.topology.elastic or run.progress.has_stepped or not run.failures:
         return None
     error = _early_error(run.failures[-1])
@@ -142,7 +142,7 @@ def _repeats(run: RunState) -> End | None:
 
 
 def _early_error(failed: Failure) -> str | None:
-    """Return a program's own error soon after its start, without what varies; None for others."""
+    """Return a program's own error soon after its start, with numbers masked; else None."""
     ended, is_own = failed.exit, failed.origin is Origin.OWN
     is_late = ended.finished - ended.started >= _EARLY
     if not is_own or is_late or ended.out_of_memory or ended.signal is not None:
@@ -157,11 +157,11 @@ def _never_starts(run: RunState, elapsed: float, declared: TrainingJob) -> End |
     for replica in run.replicas.values():
         if replica.blocked and not (is_patient and replica in run.refused_pulls):
             return End("CannotStart", f"{replica}: {replica.blocked[0]}", _SEE_IMAGE)
-        # A user's program need not report steps; it has the restarts that its job allows.
+        # A user's program may report no steps, so it gets all restarts that its job allows.
         is_used_up = not replica.started or used >= declared.max_restarts
         if replica.crash_loop is not None and is_used_up and not run.progress.has_stepped:
             reason = f"{replica}: container {replica.crash_loop} fails again and again"
-            # The operator would say so in a moment: which of the two is first decides nothing.
+            # The operator is about to report the same failure, so the result must be the same.
             has_begun = replica.started and run.failure is not None
             return End("Failed", str(run.failure)) if has_begun else End("CannotStart", reason)
     if run.all_started:
@@ -175,7 +175,7 @@ def _never_starts(run: RunState, elapsed: float, declared: TrainingJob) -> End |
 
 
 def _waits_for_a_pull(run: RunState, elapsed: float) -> bool:
-    """Return whether refused pulls may be admitted yet; meanwhile no limit for the start counts."""
+    """Return whether refused pulls may still be admitted, which suspends the start limit."""
     is_refused = bool(run.refused_pulls)
     lasted = run.lasted("a refused pull", elapsed, holds=is_refused)
     if run.pulls is None or not is_refused or lasted >= run.pulls.seconds:
@@ -187,7 +187,7 @@ def _waits_for_a_pull(run: RunState, elapsed: float) -> bool:
 def _abandoned(run: RunState, elapsed: float) -> End | None:
     """Return the end of a run that lost a node, or the operator, for good; elastic ones continue.
 
-    A node that is short of something evicts the operator, too: then no one acts on a failed pod.
+    A node under pressure may evict the operator, too, so that failed pods are not replaced.
     """
     if run.topology.elastic:
         return None
@@ -217,7 +217,7 @@ def _overdue(run: RunState, elapsed: float, declared: TrainingJob) -> End | None
 
 
 def _stalled(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
-    """Return the end of a run of which a rank, or all, have printed nothing for too long."""
+    """Return the end of a run in which a rank, or all, have printed nothing for too long."""
     limit = declared.stall if declared.debug is None else None
     if limit is None or not run.all_started:
         return None
@@ -228,7 +228,7 @@ def _stalled(run: RunState, elapsed: float, declared: TrainingJob) -> End | None
 
 
 def _idle(run: RunState, declared: TrainingJob, cost: TrainingCost | None) -> End | None:
-    """Return the end of a run that leaves GPUs idle, with what they cost meanwhile."""
+    """Return the end of a run that leaves GPUs idle, with the cost of that time."""
     replicas = run.idle
     least = declared.min_gpu_utilization if declared.debug is None else None
     if least is None or not replicas:

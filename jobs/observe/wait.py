@@ -1,4 +1,4 @@
-"""Wait for the end of a run, and show on the way what it does."""
+"""Wait for the end of a run, and show its progress."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,33 +26,33 @@ from jobs.records.archive import INTERRUPTED, Entry, Kind, Run, Timeline, entry
 from jobs.result import End, RunResult
 
 _TICK_SECONDS = 0.5
-_PAUSE_SECONDS = 15.0  # between two lines on the same epoch: a day of training is to be no book
-_SETTLE_SECONDS = 5.0  # how long after its followers' failures their cause may be reported
-_NODE_SECONDS = 60.0  # how long after them a node that they lost may still be Ready
+_PAUSE_SECONDS = 15.0  # between two lines on the same epoch, to keep the log short
+_SETTLE_SECONDS = 5.0  # delay of the cause after the failures of its followers
+_NODE_SECONDS = 60.0  # time for which a lost node may still be Ready
 _STACKS_SECONDS = 5.0
-_MOST_EVENTS = 500  # of Kubernetes, in a timeline
-_LOGS_SECONDS = 30.0  # how long what is missing of the logs may take at the end
+_MOST_EVENTS = 500  # of Kubernetes' events in a timeline
+_LOGS_SECONDS = 30.0  # limit for the rest of the logs at the end
 _SILENCE_SECONDS = 120.0
-"""How long the API server may be away, while a component is restarted for example."""
+"""Limit without an answer of the API server, which may be restarting."""
 
 
 class InterruptedWait(Exception):
-    """The wait for a run has ended before it; the run itself goes on."""
+    """The wait for a run ended early; the run itself continues."""
 
 
 @dataclass
 class Wait:
-    """One run on its way to its end."""
+    """The wait for the end of one run."""
 
     api: JobApi
     job: Mapping[str, Any]  # the PyTorchJob
     declared: TrainingJob
     context: Context
     kept: Run
-    cost: TrainingCost | None = None  # of its nodes, where that is known
-    pulls: RefusedPulls | None = None  # which refused pulls of images are waited for
-    prefix: str = ""  # what its row begins with
-    clock: Callable[[], float] = time.monotonic  # in seconds, for the limits of its declaration
+    cost: TrainingCost | None = None  # of its nodes, if known
+    pulls: RefusedPulls | None = None  # refused image pulls that may still be admitted
+    prefix: str = ""  # of its row
+    clock: Callable[[], float] = time.monotonic  # in seconds, for the job's time limits
     _dropped: int = 0
     _warned: set[str] = field(default_factory=set)
 
@@ -67,7 +67,7 @@ class Wait:
             self._gpus = GpuMeter(self.api, run, least, self._warn_once)
 
     def to_the_end(self) -> RunResult:
-        """Return the run's result, whatever it is, and stop what is left running of it.
+        """Return the run's result, also of a failure, and stop the pods that still run.
 
         Raises:
             InterruptedWait: Ctrl-C, or no contact to the API server for two minutes.
@@ -75,7 +75,7 @@ class Wait:
         run, begun = self._run, self.clock() - self.api.age(self.job)
         if (rank := self.declared.debug) is not None:
             self.context.info(f"rank {rank} waits for a debugger: `make debug JOB={self.api.name}`")
-        # What was adopted may be older than the limit for the start of its replicas.
+        # An adopted run may be older than its start limit.
         run.see_pods(self.api.pods())
         with Feed(self.api, run, self.kept, self._warn_once) as feed:
             while (end := self._end(self.clock() - begun)) is None or self._may_drop(end):
@@ -91,7 +91,7 @@ class Wait:
                 self._await_stacks(len(run.hanging))
             feed.finish(_LOGS_SECONDS)
         if not stuck:
-            # What was stopped by now does not count.
+            # Pods that were stopped by now do not count.
             self._see_pods()
             end = self._end() or end
         return self._conclude(end)
@@ -100,12 +100,12 @@ class Wait:
         return end_of(self._run, elapsed, self.declared, self.cost)
 
     def _may_drop(self, end: End) -> bool:
-        """Return whether a run may go on without the ranks that stood still, which end it else."""
+        """Return whether an elastic run may continue without the stalled ranks."""
         is_elastic = self._run.topology.elastic and self._dropped < self.declared.max_restarts
         return is_elastic and end.state == "TimedOut" and bool(self._run.stalled)
 
     def _drop_stalled(self) -> None:
-        """Delete the pods of the ranks that stand still: the operator replaces them."""
+        """Delete the pods of stalled ranks, which the operator then replaces."""
         stalled = self._run.stalled or ()
         for replica in stalled:
             self.api.delete_pod(replica.name)
@@ -127,15 +127,15 @@ class Wait:
             self._gpus.look()
 
     def _see_pods(self) -> None:
-        """See the pods once more: they are watched apart from the job, whose end may come first."""
+        """List the pods again, since the watch of the job may report its end first."""
         self._run.see_pods(self.api.pods())
         self._report()
 
     def _settle(self, feed: Feed, *, may_be_held: bool) -> None:
-        """Wait for the failure that the others followed, or its hold: both come with a delay."""
+        """Wait for the failure that caused the others, or its hold, which come with a delay."""
         cause = self._run.cause
         missed_a_peer = cause is not None and cause.origin is Origin.PEER
-        # It may have been on another node, which was lost.
+        # The peer may have been on a lost node.
         may_be_a_node = missed_a_peer and len(self._run.nodes) > 1
         deadline = time.monotonic() + (_NODE_SECONDS if may_be_a_node else _SETTLE_SECONDS)
         while time.monotonic() < deadline and (
@@ -144,10 +144,10 @@ class Wait:
             self._process(feed)
 
     def _await_stacks(self, stopped: int) -> None:
-        """Wait until each rank that was stopped has reported where it stood, if it does."""
+        """Wait for the stacks of the stopped ranks, for a limited time."""
         deadline = time.monotonic() + _STACKS_SECONDS
         while len(self._logs.stacks()) < stopped and time.monotonic() < deadline:
-            time.sleep(_TICK_SECONDS)  # The run is to see nothing of what was stopped.
+            time.sleep(_TICK_SECONDS)  # The feed stays paused, so that stopped pods don't count.
 
     def _check(self, feed: Feed) -> None:
         job = f"{self.api.namespace}/{self.api.name}"
@@ -170,7 +170,7 @@ class Wait:
             )
 
     def _report(self) -> None:
-        """Show a failure at once unless it followed another one."""
+        """Show a failure immediately unless it follows from another one."""
         self._timeline.add(entries_of_run(self._run))
         for failed in self._run.failures:
             if failed.origin is not Origin.PEER:
@@ -198,32 +198,32 @@ class Wait:
         for text in self._run.progress.warnings:
             self._warn_once(text)
         self._stop_survivors(end)
-        found = result(end, self._run, now, failure, self._full_message)
+        outcome = result(end, self._run, now, failure, self._full_message)
         ends = {str(each): each.ended for each in self._run.replicas.values()}
-        for text in remarks(ends, found) if found.succeeded else ():
+        for text in remarks(ends, outcome) if outcome.succeeded else ():
             self._warn_once(text)
-        if found.left_out:
-            listed = ", ".join(f"{place} is {text}" for place, text in found.left_out.items())
+        if outcome.left_out:
+            listed = ", ".join(f"{place} is {text}" for place, text in outcome.left_out.items())
             self._warn_once(f"the result lacks what it can't hold (docs/results.md): {listed:.500}")
-        return found
+        return outcome
 
     def _full_message(self, number: int) -> Mapping[str, Any]:
-        """Return what a replica could not write into its termination message as a whole."""
-        if not (found := self._logs.summary(number)):
+        """Return the summary that a replica's termination message could not hold."""
+        if not (summary := self._logs.summary(number)):
             self._warn_once(
-                "the result lacks a part of what rank 0 reported: that is longer than 4 KB, and "
-                "not in its log, as it should be; the log was lost, or a line has over 256 KB"
+                "the result lacks a part of rank 0's report, which is longer than 4 KB and is not "
+                "in its log, as it should be; the log was lost, or a line has over 256 KB"
             )
-        return found
+        return summary
 
     def _stop_survivors(self, end: End) -> None:
-        """Stop what still runs of a run that has ended; pods that are done stay, to be read."""
+        """Stop the pods of an ended run that still run; the others stay, for their logs."""
         held = self._run.held
         if end.state in {"TimedOut", "CannotStart"} or (self._run.goes_on and not held):
-            # To the operator it has not ended: without its job no pod is made again.
+            # For the operator it has not ended, so it would replace pods unless the job is deleted.
             self.api.delete()
             return
-        ends = {"spec": {"activeDeadlineSeconds": 1}}  # of a job that goes on, it is not made again
+        ends = {"spec": {"activeDeadlineSeconds": 1}}  # a deleted pod would be replaced
         for number, replica in self._run.replicas.items():
             if number not in held and (replica.active or replica.outlasting):
                 self.api.patch(ends, replica.name) if held else self.api.delete_pod(replica.name)
@@ -231,7 +231,7 @@ class Wait:
 
 @dataclass
 class _Row:
-    """The row of a run in `pulumi up`, which is also a line each time in the log of a CI run."""
+    """The row of a run in `pulumi up`, each change of which is a line in the log of a CI run."""
 
     context: Context
     prefix: str = ""
@@ -240,7 +240,7 @@ class _Row:
     _shown_at: float = 0.0
 
     def show(self, stages: str, progress: Progress) -> None:
-        """Show where the pods and the training are: a new stage, epoch or first word at once."""
+        """Show pods and training; a new stage, an epoch or the first output appears immediately."""
         training = str(progress)
         milestone = (stages, progress.epochs_done, progress.has_stepped, training != "")
         line = f"{stages}; {training}" if training else stages
@@ -253,13 +253,13 @@ class _Row:
 
 
 def entries_of_end(end: End, at: str, events: Iterable[Mapping[str, Any]]) -> list[Entry]:
-    """Return how a run ended, after Kubernetes' latest events about it."""
-    found = sorted(map(_of_event, events), key=lambda each: each["time"])
-    return [*found[-_MOST_EVENTS:], entry(at, "end", end.state, end.reason)]
+    """Return Kubernetes' latest events about a run, and its end."""
+    entries = sorted(map(_of_event, events), key=lambda each: each["time"])
+    return [*entries[-_MOST_EVENTS:], entry(at, "end", end.state, end.reason)]
 
 
 def entries_of_run(run: RunState) -> Iterator[Entry]:
-    """Yield what has been seen of a run so far."""
+    """Yield the observed events of a run so far."""
     job = f"PyTorchJob {run.job['metadata'].get('name')}"
     for each in conditions(run.job):
         text = f"{each['type']}: {each.get('message') or each.get('reason') or ''}"

@@ -1,1 +1,1 @@
-"""What a run's ranks print: read while they run, and kept."""
+"""The output of a run's ranks: its logs, events and history."""

@@ -1,13 +1,13 @@
-"""Where the logs of a job's runs are kept on the machine that waits for them.
+"""The archive of the logs of a job's runs, on the machine that waits for them.
 
-    <state>/runs/<stack>/<job>/<run_id>/run.json                  what the run consists of
-    <state>/runs/<stack>/<job>/<run_id>/<replica>-<container>.log one for each start of a program
-    <state>/runs/<stack>/<job>/<run_id>/complete                  there once nothing is missing
-    <state>/runs/<stack>/<job>/<run_id>/timeline.jsonl            what was seen of the run
+    <state>/runs/<stack>/<job>/<run_id>/run.json                  the run's topology
+    <state>/runs/<stack>/<job>/<run_id>/<replica>-<container>.log one for each container
+    <state>/runs/<stack>/<job>/<run_id>/complete                  exists once no log is missing
+    <state>/runs/<stack>/<job>/<run_id>/timeline.jsonl            the run's observed events
     <state>/runs/<stack>/<job>/<run_id>.json                      stays: jobs/records/history.py
 
-A log is as the kubelet sends it, each line after its time; a first line that begins with # means
-that what came before was dropped. Logs may hold secrets: only their owner can read them.
+Logs are stored as the kubelet sends them, a time before each line; a first line that begins with #
+means that earlier lines were dropped. Only their owner can read them, as they may have secrets.
 """
 
 import json
@@ -34,18 +34,18 @@ COMPLETE = "complete"
 NOTE = "#"
 _NAME = re.compile("[0-9]{1,9}-")
 INTERRUPTED = "interrupted"
-"""What the end of a run that Ctrl-C deleted is about."""
+"""The `about` of the end of a run that Ctrl-C deleted."""
 _MOST_ENTRIES = 5000
-"""Entries that are kept: those of a thousand replicas that start, end and are restarted once."""
+"""Most entries that are kept, enough for a thousand replicas that restart once."""
 _FIELDS = {"time", "kind", "about", "text"}
 Kind = Literal["condition", "container", "failure", "event", "warning", "end"]
 Entry = dict[str, str]
-"""`time` (RFC 3339, UTC, by the cluster's clock), `kind`, `about` which object, and `text`."""
+"""`time` (RFC 3339, UTC, by the cluster's clock), `kind`, `about` (an object), and `text`."""
 
 
 @dataclass
 class Log:
-    """The log of one container, as a file that need not exist."""
+    """The log of one container, a file that may not exist."""
 
     path: Path
 
@@ -55,38 +55,38 @@ class Log:
 
     @property
     def is_cut(self) -> bool:
-        """Whether its beginning was dropped since it was too long."""
+        """True if its beginning was dropped since it was too long."""
         with suppress(OSError), self.path.open("rb") as file:
             return file.read(1) == NOTE.encode()
         return False
 
     def lines(self, tail: int | None = None) -> Iterator[Line]:
-        """Yield its complete lines, or those in `tail` bytes at its end; nothing if unreadable."""
+        """Yield its complete lines, or those of its last `tail` bytes; none if unreadable."""
         with suppress(OSError), self.path.open("rb") as file:
             if tail is not None:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - tail))
             for raw in file:
-                # A first one that is cut has no time before it.
+                # A truncated first line has no time, and is left out.
                 line = Line.parse(raw[:-1].decode(errors="replace"))
                 if raw.endswith(b"\n") and line is not None:
                     yield line
 
     def cursor(self) -> Cursor:
-        """Return how far the container's log was read to get this."""
+        """Return the position up to which the container's log was read."""
         cursor = Cursor()
-        # These bytes contain a complete line, though each of its own became three.
+        # A line of LONGEST bytes may have grown threefold through replacement characters.
         cursor.see(self.lines(tail=4 * LONGEST))
         return cursor
 
 
 def open_private(path: Path) -> BinaryIO:
-    """Open a file for adding to it, made with rights for its owner alone."""
+    """Open a file for appending, and create it readable only by its owner."""
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "ab+")
 
 
 @dataclass(frozen=True)
 class Run:
-    """The logs of one submission of a job, in a directory that need not exist."""
+    """The logs of one run of a job, in a directory that may not exist."""
 
     directory: Path
 
@@ -96,12 +96,12 @@ class Run:
 
     @property
     def topology(self) -> Topology | None:
-        """What the run consists of; None when that was not written."""
+        """The run's topology; None if it was not written."""
         try:
-            known = Topology(**fitting(Topology, read(self.directory / ABOUT))[0])
+            topology = Topology(**fitting(Topology, read(self.directory / ABOUT))[0])
         except TypeError:
             return None
-        return known if min(known.replicas, known.processes) > 0 else None
+        return topology if min(topology.replicas, topology.processes) > 0 else None
 
     @property
     def timeline(self) -> Path:
@@ -109,7 +109,7 @@ class Run:
 
     @property
     def is_complete(self) -> bool:
-        """Whether its logs were read to their ends."""
+        """True if all of its logs were read to the end."""
         return (self.directory / COMPLETE).exists()
 
     def describe(self, topology: Topology) -> None:
@@ -120,13 +120,13 @@ class Run:
 
     def logs(self) -> list[Log]:
         """Return the existing logs, in the order of their replicas."""
-        found = [Log(path) for path in self.directory.glob("*-*.log") if _NAME.match(path.name)]
-        return sorted(found, key=lambda log: (log.replica, log.container))
+        logs = [Log(path) for path in self.directory.glob("*-*.log") if _NAME.match(path.name)]
+        return sorted(logs, key=lambda log: (log.replica, log.container))
 
 
 @dataclass(frozen=True)
 class Archive:
-    """The logs of all kept runs of one job, in a directory that need not exist."""
+    """The logs of all kept runs of one job, in a directory that may not exist."""
 
     directory: Path
 
@@ -134,23 +134,23 @@ class Archive:
         return Run(self.directory / run_id)
 
     def runs(self) -> list[Run]:
-        """Return the runs of which something is kept, the oldest first: their ids have the time."""
+        """Return the runs with a folder, oldest first, since their ids begin with the time."""
         return [Run(path) for path in sorted(self.directory.glob("*")) if path.is_dir()]
 
     def keep(self, run_ids: Collection[str]) -> None:
-        """Drop the logs of all other runs: the attempts before are kept, and nothing older."""
+        """Delete the logs of all other runs; `run_ids` are the attempts to keep."""
         for run in self.runs():
             if run.id not in run_ids:
                 shutil.rmtree(run.directory, ignore_errors=True)
 
     def take(self, names: Iterable[str]) -> None:
-        """Take over what is kept of a job by the names that it had, unless that was done before."""
+        """Take over the archive under a job's former `names`, unless it has one already."""
         for name in names:
-            with suppress(OSError):  # there is none of that name, or this one has its own
+            with suppress(OSError):  # there is none with that name, or the job has its own
                 (self.directory.parent / _folder(name)).rename(self.directory)
 
     def remove(self) -> None:
-        """Delete the logs of all runs; what trained them stays, until `make down`."""
+        """Delete the logs of all runs; their history stays until `make down`."""
         self.keep(())
         with suppress(OSError):
             self.directory.rmdir()
@@ -168,58 +168,58 @@ def of_job(stack: str, job: str) -> Archive:
 
 
 def jobs(stack: str) -> list[str]:
-    """Return the jobs of a stack of which logs are kept."""
+    """Return the jobs of a stack that have kept logs."""
     archives = map(Archive, of_stack(stack).glob("*"))
     return sorted(archive.directory.name for archive in archives if archive.runs())
 
 
 def of_stack(stack: str) -> Path:
-    """Return where the logs of a stack's jobs are kept."""
+    """Return the directory with the logs of a stack's jobs."""
     return state_dir() / "runs" / _folder(of_project(stack))
 
 
 def _folder(name: str) -> str:
-    """Return a name as it may be a folder's: Pulumi allows `..` as a stack's."""
+    """Return a folder name for a stack or job, since Pulumi allows `..` as a stack's name."""
     return name.replace("/", "_") if name.strip(".") else name.replace(".", "_")
 
 
 def entries(file: Path) -> list[Entry]:
-    """Return what was kept of a run, each once and in the order of time; none without a file."""
+    """Return the entries of a timeline, each once and sorted by time; none without a file."""
     try:
         lines = dict.fromkeys(file.read_text(encoding="utf-8", errors="replace").splitlines())
     except OSError:
         return []
-    # A kill may have left one half-written.
+    # A kill may have left an incomplete line.
     maps = map(json_map, lines)
-    found = [each for each in maps if all(isinstance(each.get(name), str) for name in _FIELDS)]
-    return sorted(found, key=lambda each: each["time"])
+    valid = [each for each in maps if all(isinstance(each.get(name), str) for name in _FIELDS)]
+    return sorted(valid, key=lambda each: each["time"])
 
 
 @dataclass
 class Timeline:
-    """Writes the entries of one run; whatever becomes of the disk, the run goes on."""
+    """Writes the entries of one run; errors of the disk are ignored."""
 
     file: Path
 
     def __post_init__(self) -> None:
-        # What an interrupted process has written is seen again by the one that goes on.
+        # A process that resumes the wait sees the same entries again.
         self._known = {json.dumps(each) for each in entries(self.file)}
 
-    def add(self, found: Iterable[Entry]) -> None:
-        """Write those of these entries that are not written yet."""
-        lines = [line for line in dict.fromkeys(map(json.dumps, found)) if line not in self._known]
+    def add(self, items: Iterable[Entry]) -> None:
+        """Write the entries that are not written yet."""
+        lines = [line for line in dict.fromkeys(map(json.dumps, items)) if line not in self._known]
         new = lines[: max(0, _MOST_ENTRIES - len(self._known))]
         if not new:
             return
         self._known.update(new)
         with suppress(OSError), open_private(self.file) as file:
-            # Before each line, as a kill may have left the last one half-written.
+            # Before each line, as a kill may have left the last one incomplete.
             file.write("".join(f"\n{line}" for line in new).encode())
 
 
 def entry(at: str | datetime | None, kind: Kind, about: str, text: str) -> Entry:
     """Return an entry; `at` may be unknown."""
     when = at if isinstance(at, datetime) else moment(str(at))
-    # One without a time of its own would be a new one each time that it is seen.
+    # The current time would make it a new entry at each observation.
     shown = "" if when == NEVER else f"{when.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return {"time": shown, "kind": kind, "about": about, "text": text}

@@ -1,6 +1,6 @@
-"""What trained each run of a job, and what came of it; kept when the run's logs have gone.
+"""The provenance and result of each run of a job, kept after its logs are deleted.
 
-It is <run_id>.json beside the folder of the run's logs. Whatever becomes of the disk, runs go on.
+A record is <run_id>.json beside the folder of the run's logs. Errors of the disk stop no run.
 """
 
 import json
@@ -22,11 +22,11 @@ from jobs.result import RunResult
 from slipway.termination import read
 
 MOST = 200
-"""Runs of a job that are remembered: the latest."""
+"""Number of latest runs of a job that are recorded."""
 
 
 def mean(values: Collection[float]) -> float:
-    """Return a mean that may be infinite or NaN; `statistics.fmean` raises then."""
+    """Return the mean, also of infinite values, for which `statistics.fmean` may raise."""
     return sum(values) / len(values)
 
 
@@ -38,12 +38,12 @@ _COMMIT = "# branch.oid "
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What is remembered of one run."""
+    """The record of one run."""
 
     run_id: str
     submitted: str  # RFC 3339, by the cluster's clock
     provenance: Mapping[str, Any] = field(default_factory=dict)  # see `provenance`
-    result: Mapping[str, Any] | None = None  # None while it goes on, or if its end was not seen
+    result: Mapping[str, Any] | None = None  # None while it runs, or if its end was not observed
     epochs: Sequence[Mapping[str, Any]] = ()  # see `epochs`
 
     @property
@@ -58,7 +58,7 @@ class History:
     archive: Archive
 
     def begin(self, record: Record) -> None:
-        """Remember a run, unless it is known: then it is taken up again."""
+        """Record a run, unless it is recorded already because the wait resumes."""
         if self.find(record.run_id) is None:
             self._save(record)
             with suppress(OSError):
@@ -68,20 +68,20 @@ class History:
     def end(self, run_id: str, result: Mapping[str, Any]) -> None:
         if (record := self.find(run_id)) is not None:
             curve: list[dict[str, Any]] = []
-            with suppress(Exception):  # whatever its programs printed, the run has ended
+            with suppress(Exception):  # a program's output must not fail the end of a run
                 curve = epochs(self.archive.run(run_id), limit_seconds=10.0)
             self._save(replace(record, result=result, epochs=curve))
 
     def find(self, run_id: str) -> Record | None:
-        """Return what is remembered of a run; None where that is nothing, or unreadable."""
+        """Return the record of a run; None if missing or unreadable."""
         return _read(self._file(run_id))
 
     def records(self) -> list[Record]:
-        """Return what is remembered, the oldest run first."""
+        """Return the records, oldest run first."""
         return [record for record in map(_read, self._files()) if record is not None]
 
     def _files(self) -> list[Path]:
-        # Their names have the time.
+        # Their names begin with the time.
         return sorted(self.archive.directory.glob("*.json"))
 
     def _file(self, run_id: str) -> Path:
@@ -94,8 +94,8 @@ class History:
 
 
 def _read(file: Path) -> Record | None:
-    """Return the record in a file, as far as it is one; None where it has none."""
-    document = read(file, limit=-1)  # whole: a thousand epochs are no program's message
+    """Return the valid part of the record in a file; None if there is none."""
+    document = read(file, limit=-1)  # without a limit, since many epochs exceed that of a message
     curve = document.pop("epochs", None)
     kept, _ = fitting(Record, document)
     if not kept.keys() >= {"run_id", "submitted"}:
@@ -114,14 +114,14 @@ def _figures(epoch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def epochs(run: Run, limit_seconds: float = float("inf")) -> list[dict[str, Any]]:
-    """Return what all ranks reported of each epoch; of very long logs what the time allows.
+    """Return the ranks' reports of each epoch, merged; empty if reading exceeds the limit.
 
-    Each has `epoch`, and as far as it is known `loss`, `accuracy`, `seconds` of training,
-    `samples_per_second` of all ranks together, `seconds_in` the parts of their steps, as the mean
-    of the ranks, and `elapsed_seconds` since training began.
+    Each has `epoch` and, if known, `loss`, `accuracy`, `seconds` of training, `samples_per_second`
+    of all ranks together, `seconds_in` the parts of their steps as the mean of the ranks, and
+    `elapsed_seconds` since training began.
     """
     deadline = time.monotonic() + limit_seconds
-    found: dict[int, dict[int, Event]] = {}
+    events: dict[int, dict[int, Event]] = {}
     begun = ""
     for log in run.logs():
         if time.monotonic() > deadline:
@@ -130,9 +130,9 @@ def epochs(run: Run, limit_seconds: float = float("inf")) -> list[dict[str, Any]
             if event["event"] == "started":
                 begun = min(begun or str(event.get("time")), str(event.get("time")))
             elif isinstance(event.get("epoch"), int) and isinstance(event.get("rank"), int):
-                # An epoch that was trained again, from a checkpoint, counts as it was at last.
-                found.setdefault(event["epoch"], {})[event["rank"]] = event
-    return [_merged(epoch, [*of.values()], begun) for epoch, of in sorted(found.items())]
+                # Of an epoch that was repeated from a checkpoint the latest report counts.
+                events.setdefault(event["epoch"], {})[event["rank"]] = event
+    return [_merged(epoch, [*of.values()], begun) for epoch, of in sorted(events.items())]
 
 
 def _merged(epoch: int, ranks: Sequence[Event], begun: str) -> dict[str, Any]:
@@ -152,28 +152,28 @@ def _merged(epoch: int, ranks: Sequence[Event], begun: str) -> dict[str, Any]:
 
 
 def provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run with these inputs is trained by; what is not known is left out.
+    """Return the provenance of a run with these inputs, without unknown fields.
 
     `revision` is the commit of the directory of the job's script or build, otherwise of this one,
-    with "-dirty" where files differ from it or are in no commit. `image` is the reference that
-    pods run, `files` the ConfigMaps with the script, whose names change with its content, `data` as
-    it is declared, with its sha256 where that is declared, and `settings` the whole declaration.
+    with "-dirty" if files differ from it or are untracked. `image` is the reference that pods run,
+    `files` the ConfigMaps with the script, whose names have a hash of its content, `data` the
+    declared data with their sha256, if declared, and `settings` the complete declaration.
     """
     settings, script = inputs["job"], inputs.get("script")
     own = settings.get("script") or settings.get("build", {}).get("context", "")
     program = project_dir() / own
-    known = {
+    values = {
         "revision": revision(program if program.is_dir() else program.parent),
         "image": inputs["image"],
         "files": None if script is None else [script["name"]],
         "data": settings.get("data"),
         "settings": settings,
     }
-    return {name: value for name, value in known.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def revision(directory: Path) -> str | None:
-    """Return the commit of a directory; None where it has none, or git does not answer in time."""
+    """Return the commit of a directory; None without one, or if git does not answer in time."""
     try:
         lines = run(*_STATUS, cwd=directory, limit=5.0).splitlines()
     except (CommandFailed, OSError):

@@ -1,4 +1,4 @@
-"""Writes the logs of a run that is waited for into the archive."""
+"""Write the logs of a run to the archive during the wait."""
 
 import os
 import shutil
@@ -22,24 +22,24 @@ T = TypeVar("T")
 
 @dataclass
 class Recording:
-    """A run's logs as they are being written; takes the lines of a `Follower`.
+    """Writes a run's logs as a `Follower` passes them on.
 
-    Whatever becomes of the disk, the run goes on: what can't be written is warned of once, and not
-    kept. One process writes at a time: a CLI that was killed may still be ending.
+    An error of the disk does not stop the run: it is warned of once, and ends the recording. A lock
+    lets one process write at a time, since a killed CLI may still be ending.
     """
 
     run: Run
     topology: Topology
     warn: Callable[[str], None]
-    # Takes lines with their replica, also those that an earlier process has written, once.
+    # Receives a replica's lines once, including those that an earlier process recorded.
     heard: Callable[[int, Iterable[Line]], None] = lambda *_: None
-    start: Callable[[Container], Cursor] = lambda _: Cursor()  # for a log with nothing written
+    start: Callable[[Container], Cursor] = lambda _: Cursor()  # for a log that is still empty
     _lock: ExitStack = field(default_factory=ExitStack)
     _off: bool = False
 
     @property
     def limit(self) -> int:
-        """How many bytes of a container's log are kept at most: the newest."""
+        """The most bytes of a container's log that are kept, the newest."""
         return min(_LOG_BYTES, _RUN_BYTES // self.topology.replicas)
 
     def __enter__(self) -> "Recording":
@@ -51,7 +51,7 @@ class Recording:
         self._lock.close()
 
     def begin(self, container: Container) -> Cursor:
-        """Return from where on to read a log: behind what is written."""
+        """Return the position after the recorded lines, to read a log from."""
         log = self.run.log(container.replica, container.id)
         self._attempt(lambda: _repair(log.path))
         written = self._attempt(log.cursor)
@@ -61,13 +61,13 @@ class Recording:
         return written
 
     def take(self, container: Container, lines: Sequence[Line]) -> None:
-        """Write lines that come next, and pass them on."""
+        """Write the next lines, and pass them on."""
         path = self.run.log(container.replica, container.id).path
         self._attempt(lambda: self._write(path, lines))
         self.heard(container.replica, lines)
 
     def seal(self) -> None:
-        """Note that the run's logs were read to their ends."""
+        """Mark the run's logs as complete."""
         self._attempt(lambda: (self.run.directory / COMPLETE).touch(0o600))
 
     def _open(self) -> None:
@@ -78,7 +78,7 @@ class Recording:
         self.run.describe(self.topology)
 
     def _write(self, path: Path, lines: Sequence[Line]) -> None:
-        # Not kept open: a job may have a thousand logs.
+        # Files are not kept open, as a job may have a thousand logs.
         with open_private(path) as file:
             file.write("".join(f"{line}\n" for line in lines).encode())
         if path.stat().st_size <= self.limit:
@@ -94,7 +94,7 @@ class Recording:
         shorter.replace(path)
 
     def _attempt(self, step: Callable[[], T]) -> T | None:
-        """Return what a step on the disk returns; None once one has failed."""
+        """Return the value of a step on the disk; None once one has failed."""
         try:
             return None if self._off else step()
         except OSError as error:
@@ -109,7 +109,7 @@ class Recording:
 
 
 def _repair(path: Path) -> None:
-    """Cut off a last line that a kill or a full disk left half-written: it is read again."""
+    """Remove an incomplete last line, left by a kill or a full disk; it is read again."""
     with open_private(path) as file:
         begin = max(0, file.seek(0, os.SEEK_END) - LONGEST * 4)
         file.seek(begin)

@@ -1,1 +1,1 @@
-"""Known mistakes in jobs, looked for before anything is made: a rule for each."""
+"""Rules that find known mistakes in jobs before anything is created."""

@@ -1,4 +1,4 @@
-"""Containers that could not do their work: image, restarts and outputs."""
+"""Rules for containers: their image, restarts and outputs."""
 
 from core.problem import quote
 from images.build.releases import chosen, usable
@@ -12,7 +12,7 @@ from jobs.rules.rule import Finding, Findings, Surroundings, rule
 def _unpinned_image(job: TrainingJob, _: Surroundings) -> Findings:
     if job.image is None or "@" in job.image:
         return
-    # A port is in front of a slash, a tag behind the last one.
+    # A port comes before a slash, and a tag after the last one.
     _name, _colon, tag = job.image.rpartition("/")[2].partition(":")
     if tag in {"", "latest"}:
         what = "names no tag, which means `latest`" if tag == "" else "names the tag `latest`"
@@ -41,7 +41,7 @@ def _exit_code_with_backoff(job: TrainingJob, _: Surroundings) -> Findings:
     if job.restart_policy == "ExitCode" and job.backoff_limit is not None:
         yield Finding(
             ("backoffLimit",),
-            f"{job.backoff_limit} would not be kept to: the operator counts restarts of "
+            f"{job.backoff_limit} would have no effect: the operator counts restarts of "
             'containers, and with the restart policy "ExitCode" it makes new pods instead',
             'leave `backoffLimit` out, so that `timeout` ends the run, or use "OnFailure"',
         )
@@ -55,7 +55,7 @@ def _torch_that_cannot_run(job: TrainingJob, around: Surroundings) -> Findings:
             yield Finding(("torch",), "the job's own image has a torch of its own", remedy)
         return
     if around.gpus_per_node is None:
-        return  # what the cluster has is not known: its settings are wrong
+        return  # unknown, because the cluster's settings are wrong
     gpus = None if around.pool is None or not wants_gpus(job) else around.pool.cards
     release = chosen(job.torch, gpus=gpus is not None, stack=around.torch)
     if (why := release.unfit(gpus)) is not None:

@@ -1,4 +1,4 @@
-"""Ranks that could not form a group, or not go on when one is lost."""
+"""Rules for ranks that could not form a group, or not continue after a loss."""
 
 import re
 
@@ -12,11 +12,11 @@ _TORCH = "https://docs.pytorch.org/docs/2.14/distributed.html"
 _GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"
 _SIGNS = re.compile(
     r"torchrun|torch\.distributed\.(run|launch)"
-    # What else is in there forms no group, such as the decorator `record`.
+    # Other members, such as the decorator `record`, form no group.
     r"|torch\.distributed\.elastic(\.| import )(agent|rendezvous)"
     r"|slipway_trainer(\.| import )elastic"
 )
-"""What a program that meets the others again has in it, or in its command line."""
+"""Matches the code or command line of a program that supports a new rendezvous."""
 
 
 @rule(f"{_TORCH}#which-backend-to-use")

@@ -1,4 +1,4 @@
-"""Jobs that request more than the cluster's nodes can ever have."""
+"""Rules for jobs that request more than the cluster's nodes can ever have."""
 
 import operator
 from collections import Counter
@@ -18,7 +18,7 @@ _RESOURCES = "https://kubernetes.io/docs/concepts/configuration/manage-resources
 @rule("https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/")
 def _gpus_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
     most = around.gpus_per_node
-    # Of nccl on a cluster without GPUs another rule reports it.
+    # Another rule reports nccl on a cluster without GPUs.
     if most is None or (most == 0 and job.backend == "nccl"):
         return
     for role in roles(job):
@@ -38,11 +38,11 @@ def _gpus_beyond_the_pool(job: TrainingJob, around: Surroundings) -> Findings:
     if pool is None or pool.max_nodes is None:
         return
     requested = [each for each in shares(job) if each.gpus]
-    # With room for all else, only the GPUs count.
+    # With enough cores and memory only the GPUs count.
     cores, memory = sum(each.cores for each in requested), sum(each.bytes for each in requested)
     most = Capacity(Decimal(cores), memory, pool.per_node, pool.max_nodes)
     if any(each.gpus > pool.per_node for each in requested) or fits(requested, most):
-        return  # What not even one replica gets is another rule's.
+        return  # Another rule reports a single replica that is too large.
     nodes = "1 node" if pool.max_nodes == 1 else f"{pool.max_nodes} nodes"
     yield Finding(
         ("workers",),
@@ -70,17 +70,17 @@ def _cores_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
 
 
 def _largest(requested: Share, pools: tuple[NodePool, ...]) -> tuple[Decimal, NodePool] | None:
-    """Return the pool with the most cores of those whose nodes a replica may be on, and these.
+    """Return the most cores per node of the pools that a replica may run in, and that pool.
 
-    A replica without GPUs tolerates no taint of nodes with some. None where cores are not known.
+    A replica without GPUs does not tolerate the taint of GPU nodes. None if cores are unknown.
     """
     may = [
         pool
         for pool in pools
         if pool.takes_jobs and (pool.gpus >= requested.gpus if requested.gpus else not pool.gpus)
     ]
-    known = [(pool.cores, pool) for pool in may if pool.cores is not None]
-    return max(known, key=operator.itemgetter(0)) if known and len(known) == len(may) else None
+    sized = [(pool.cores, pool) for pool in may if pool.cores is not None]
+    return max(sized, key=operator.itemgetter(0)) if sized and len(sized) == len(may) else None
 
 
 @rule(_RESOURCES)

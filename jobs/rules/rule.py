@@ -1,4 +1,4 @@
-"""What a rule is, and what it knows besides the job: a new one is a function with `rule`."""
+"""Rules and their inputs besides the job; decorate a function with `rule` to add one."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,17 +12,17 @@ from jobs.model.program import Role
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is known of a job's cluster and program before anything is made; None is not known."""
+    """A job's cluster and program, as known before anything is created; None is unknown."""
 
     gpus_per_node: int | None = None
     capacity: Capacity | None = None
-    pool: GpuPool | None = None  # the cluster's nodes with GPUs; None also without any
-    # The only one that nodes get images from; None where they get any.
+    pool: GpuPool | None = None  # the cluster's GPU nodes; None also without any
+    # The only registry that nodes can reach; None if they reach all.
     reach: Registry | None = None
-    pools: tuple[NodePool, ...] = ()  # all whose nodes are paid for; empty where that is not known
-    # Texts of the program, by path: a script's Python files, an elastic build's and its Dockerfile.
+    pools: tuple[NodePool, ...] = ()  # all pools with a price; empty if unknown
+    # The program's files by path: Python files of a script or elastic build, and its Dockerfile.
     files: Mapping[str, str] = field(default_factory=dict)
-    torch: str | None = None  # the version of jobs that ask for none; None for the default
+    torch: str | None = None  # the version for jobs without one; None for the default
     has_trainer: bool = True  # whether it runs the trainer's image, or one that is built from it
 
 
@@ -30,7 +30,7 @@ class Surroundings:
 class Finding:
     """A mistake in a job."""
 
-    path: Path  # of the field to change, in the configuration's spelling; empty for the job itself
+    path: Path  # of the field to change, spelt as in the configuration; empty for the job itself
     reason: str  # what is wrong with its value
     remedy: str  # what to do
 
@@ -44,7 +44,7 @@ Find = Callable[[TrainingJob, Surroundings], Findings]
 
 @dataclass(frozen=True)
 class Rule:
-    """A known mistake: how it is found, and where to read more."""
+    """A known mistake: the function that finds it, and a link to its documentation."""
 
     name: str
     pointer: str
@@ -57,11 +57,11 @@ class Rule:
 
 
 def rule(pointer: str) -> Callable[[Find], Rule]:
-    """Make a rule, of the same name, of the function that looks for its mistake."""
+    """Create a rule with the name of the function that finds its mistake."""
     return lambda find: Rule(find.__name__[1:].replace("_", "-"), pointer, find)
 
 
 def place(job: TrainingJob, role: Role, *field: str) -> Path:
-    """Return where a role's field is declared: the Master's own, where it has one."""
+    """Return the path of a role's field: the Master's own, if it has one."""
     is_own = role == "Master" and getattr(job.master, field[0], None) is not None
     return ("master", *field) if is_own else field

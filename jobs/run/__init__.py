@@ -1,1 +1,1 @@
-"""The resources of a run: how it is submitted, changed in place, retried, gated and removed."""
+"""The resources of a run: its submission, updates, retries, gate and removal."""

@@ -1,6 +1,6 @@
-"""The resource `slipway:jobs:Claim`: a claim made for a job, and found again when that comes back.
+"""The resource `slipway:jobs:Claim`: a job's claim, which can be kept and adopted again.
 
-Pulumi's Kubernetes provider refuses to create what exists, such as a claim that was kept.
+Pulumi's Kubernetes provider refuses to create an existing object, such as a kept claim.
 """
 
 from http import HTTPStatus
@@ -20,43 +20,43 @@ from jobs.api.client import Unreachable
 
 _SECONDS = 60
 _FIXED = ("metadata.namespace", "spec.accessModes", "spec.storageClassName")
-"""The places of a claim that Kubernetes never changes."""
+"""The immutable fields of a claim."""
 
 
 class ClaimHandler(Handler):
-    """Its life. Where it is kept, the engine never calls `delete`: it is declared as retained."""
+    """The handler of a claim. The engine never calls `delete` for a kept one, which is retained."""
 
     replaced_by: ClassVar[frozenset[str]] = frozenset(f"manifest.{place}" for place in _FIXED)
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return that it is gone: without it no pod that mounts it starts."""
+        """Return a change if the claim was deleted, since pods that mount it could not start."""
         try:
             is_gone = _ask(kube.connect(state["kubeconfig"]), state, "GET") is None
         except (NotYet, RuntimeError, Unreachable, ConfigException):
-            return []  # a cluster that does not answer has not lost it
+            return []  # the claim may exist in a cluster that does not answer
         return [Change("manifest", drift=True)] if is_gone else []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Make the claim, or adopt the one that this stack has left.
+        """Create the claim, or adopt the one that this stack has kept.
 
         Raises:
-            RuntimeError: one exists that this stack has not made, or the API server refuses it.
-            TimeoutError: no answer came.
+            RuntimeError: the claim exists and is not this stack's, or the API server refuses it.
+            TimeoutError: the API server did not answer.
         """
         if _apply(inputs, context):
-            context.info(f"{_name(inputs)} is there already: it is taken up with its files")
+            context.info(f"{_name(inputs)} exists already: adopted with its files")
         return _name(inputs), {}
 
     def read(self, state: Properties, context: Context) -> Properties | None:
         return None if _ask(kube.connect(state["kubeconfig"]), state, "GET") is None else {}
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
-        """Bring it to another size, or make it in a cluster that was made anew."""
+        """Resize the claim, or create it in a new cluster."""
         _apply(inputs, context)
         return {}
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Remove it with its files, and wait until it is gone: a pod that ends may hold it."""
+        """Delete the claim with its files, and wait for the end, which a pod may delay."""
         api = kube.connect(state["kubeconfig"])
 
         def attempt() -> None:
@@ -71,7 +71,7 @@ class ClaimHandler(Handler):
 
 
 def _apply(inputs: Properties, context: Context) -> bool:
-    """Bring the claim to its manifest, and return whether it existed."""
+    """Apply the claim's manifest, and return whether it existed."""
     api, desired = kube.connect(inputs["kubeconfig"]), inputs["manifest"]
 
     def attempt() -> bool:

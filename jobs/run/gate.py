@@ -1,6 +1,6 @@
-"""The resource `slipway:jobs:Gate`: an `up` fails when a run did not succeed, or not well enough.
+"""The resource `slipway:jobs:Gate`: fails an `up` whose run failed or missed a limit.
 
-A resource of its own beside the run, so that the run's result is kept whatever it is.
+It is separate from the run's resource, so that the run's result is kept in any case.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jobs.records import archive
 from jobs.records.events import likeness
 from jobs.result import FIGURES, RUNNING, RunResult, explain, only_known
 
-if TYPE_CHECKING:  # It takes a second to import.
+if TYPE_CHECKING:  # Importing it takes a second.
     from jobs.model.job import TrainingJob
 
 LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy", "require")
@@ -26,12 +26,12 @@ LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy", "require")
 
 
 class GateHandler(Handler):
-    """Its life: it is in the state alone, while the result is a success that misses no limit."""
+    """The handler of a gate, which exists in the state only while its result passes."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Every new result is judged anew, and by new limits the existing one."""
+        """Replace the gate, which judges again, for a new result or new limits."""
         changed = {change.path.split(".")[0] for change in compare(state, inputs)}
-        # The inputs name no limit that was removed, and no missing result.
+        # Removed limits, and a missing result, are only in the state.
         changed |= state.keys() - inputs.keys()
         return [Change(path, replace=True) for path in sorted(changed)]
 
@@ -39,12 +39,12 @@ class GateHandler(Handler):
         """Let a success pass.
 
         Raises:
-            RuntimeError: with the history of a run that did not succeed, or by how much one
-                that did missed each of its limits.
+            RuntimeError: with the details of a run that did not succeed, or with each limit that
+                a run missed, and by how much.
         """
         job = inputs["job"]
         if inputs.get("result") is None:
-            # With PULUMI_CONTINUE_ON_ERROR the engine goes on after an error.
+            # With PULUMI_CONTINUE_ON_ERROR the engine continues after an error.
             raise RuntimeError(f"job {job} has no result: its run did not come to an end")
         result = RunResult.from_map(inputs["result"])
         if result.state == RUNNING:
@@ -61,9 +61,9 @@ def judge(
     warn: Callable[[str], None],
     then: str = "Its result is kept and it is not trained again:",
 ) -> None:
-    """Let a run pass that succeeded and missed no limit; raises as `GateHandler.create`.
+    """Pass a run that succeeded and missed no limit; raises as `GateHandler.create`.
 
-    `kept` has its logs, and `then` begins what to do about a miss.
+    `kept` has the run's logs, and `then` introduces the advice after a miss.
     """
     job = inputs["job"]
     if not result.succeeded:
@@ -79,7 +79,7 @@ def judge(
 
 
 def limits(job: TrainingJob) -> dict[str, Any]:
-    """Return a job's limits, as `missed` takes them; None is none."""
+    """Return a job's limits, as `missed` takes them; None means no limit."""
     bounds = {name: asdict(each, dict_factory=only_known) for name, each in job.require.items()}
     values = (job.min_accuracy, job.max_duration, job.max_time_to_accuracy, bounds or None)
     own = {} if job.distributed else {"distributed": False}
@@ -87,34 +87,34 @@ def limits(job: TrainingJob) -> dict[str, Any]:
 
 
 def apart(inputs: Mapping[str, Any], result: RunResult) -> str | None:
-    """Return how ranks trained apart, and how to go on; None if they did not, or are meant to."""
-    if (known := result.apart) is None or inputs.get("distributed") is False:
+    """Describe ranks that trained apart, with advice; None if there are none, or if intended."""
+    if (groups := result.apart) is None or inputs.get("distributed") is False:
         return None
-    ranks, worlds, largest = (known.get(name) for name in ("ranks", "worlds", "largest"))
-    seen = f"each process group had {largest} of them at most"
-    if known.get("met"):
-        seen = "what they exchanged came before or after their steps, as numbers do"
+    ranks, worlds, largest = (groups.get(name) for name in ("ranks", "worlds", "largest"))
+    detail = f"each process group had {largest} of them at most"
+    if groups.get("met"):
+        detail = "what they exchanged came before or after their steps, as numbers do"
     elif largest == 1:
-        seen = "no process group joined them"
+        detail = "no process group joined them"
     elif worlds == ranks:
-        seen = f"nothing went through their process group of {largest}"
+        detail = f"nothing went through their process group of {largest}"
     return (
         f"one training of all ranks: {ranks} ranks trained in {worlds} groups, each for itself; "
-        f"{seen}. Wrap the model in DistributedDataParallel or fully_shard, or let the framework "
+        f"{detail}. Wrap the model in DistributedDataParallel or fully_shard, or let the framework "
         "know of all pods (Lightning: `num_nodes`); if it is meant, set `distributed: false` "
         "(docs/runs.md#ranks-that-train-apart)"
     )
 
 
 class Miss(NamedTuple):
-    """A limit that a result misses, by how much; or why it can't be judged, and what to do."""
+    """A limit that a result misses, and by how much; or why it can't be judged, with advice."""
 
     text: str
     is_judged: bool = True
 
 
 def advice(misses: Iterable[Miss]) -> str:
-    """Return what to do about all of them: where nothing was reported, no settings help."""
+    """Return the advice for all misses: settings help only with reported figures."""
     is_judged = any(each.is_judged for each in misses)
     return "change its settings or the limit" if is_judged else "do what it says above"
 
@@ -122,19 +122,19 @@ def advice(misses: Iterable[Miss]) -> str:
 def missed(
     inputs: Mapping[str, Any], result: RunResult, like: Callable[[str], str] = lambda _: ""
 ) -> Iterator[Miss]:
-    """Yield each limit that the result misses; `like` finds what was printed like a figure."""
+    """Yield each limit that the result misses; `like` finds output that resembles a figure."""
     is_judged = any(inputs.get(name) is not None for name in LIMITS)
     text = apart(inputs, result)
     if is_judged and text is not None and not (result.apart or {}).get("met"):
         yield Miss(text, is_judged=False)
     least = inputs.get("minAccuracy")
     if isinstance(least, Mapping):
-        # What it was really trained on counts.
-        dataset, known = result.dataset or "a data set that it did not name", sorted(least)
+        # The limit is that of the data set that the run really used.
+        dataset, names = result.dataset or "a data set that it did not name", sorted(least)
         least = least.get(dataset)
         if least is None:
             yield Miss(
-                f"it has a `minAccuracy` for {', '.join(known)}, and its result is for {dataset}: "
+                f"it has a `minAccuracy` for {', '.join(names)}, and its result is for {dataset}: "
                 "add one for it, or set one number",
                 is_judged=False,
             )
@@ -168,13 +168,13 @@ def missed(
 
 def _unreported(name: str, limit: str, result: RunResult, like: Callable[[str], str]) -> Miss:
     figures = (*sorted(FIGURES), *(result.metrics or ()))
-    known = [each for each in figures if result.figure(each) is not None]
+    reported = [each for each in figures if result.figure(each) is not None]
     what = "let its program report one (docs/results.md), or take the limit out"
-    if found := like(name):
-        what = f"its log has {found} to the job, for which nothing is trained"
+    if hint := like(name):
+        what = f"its log has {hint} to the job, for which nothing is trained"
     return Miss(
         f"no {name} was reported, so {limit} can't be judged (reported: "
-        f"{', '.join(known) or 'none'}).{meant(name, known)} {what[0].upper()}{what[1:]}",
+        f"{', '.join(reported) or 'none'}).{meant(name, reported)} {what[0].upper()}{what[1:]}",
         is_judged=False,
     )
 
@@ -184,9 +184,9 @@ def _judged(
     limit: tuple[str, float | None],
     lacking: Callable[[str], Miss] = Miss,
 ) -> Iterator[Miss]:
-    """Yield by how much a figure misses a limit; the name of a least one begins with min.
+    """Yield by how much a figure misses a limit; the name of a lower limit begins with min.
 
-    A figure is what it is called, its value and its unit. `lacking` is for one without a value.
+    A figure has a description, a value and a unit. `lacking` is for one without a value.
     """
     what, value, unit = figure
     name, bound = limit
@@ -199,7 +199,7 @@ def _judged(
         # No comparison with NaN is true.
         yield Miss(f"{what} {value}{unit}, which is no finite number and misses its {shown_limit}")
     elif value < bound if name.startswith("min") else value > bound:
-        # As many digits as set it apart from its limit.
+        # With enough digits to differ from its limit.
         shown = f"{value:.6g}" if f"{value:.6g}" != f"{bound:.6g}" else f"{value!r}"
         less = "less" if name.startswith("min") else "more"
         by = f"{abs(value - bound):.4g}{unit} {less}"

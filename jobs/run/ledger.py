@@ -1,7 +1,7 @@
-"""A run whose wait is in its cluster: a Job there judges it, by the code that `up` would.
+"""A run whose wait is in its cluster: a Job there judges it with the same code as `up`.
 
-The ConfigMap `<job>-waiter`, the ledger, has what is waited for and what has come of it. It owns
-the Job, its account with its rights and its code, and in the end ConfigMaps with the run's logs.
+The ConfigMap `<job>-waiter`, the ledger, has the run and its outcome. It owns the Job, its service
+account, its roles and its code, and at the end ConfigMaps with the run's logs.
 """
 
 import base64
@@ -32,52 +32,52 @@ _CODE = (
     *("images/trainer/slipway/*", "images/trainer/slipway_trainer/agent/*"),
 )
 _PART, _MOST_PARTS = 700_000, 32
-"""Bytes of an archive in a ConfigMap, which holds 1 MiB in base64, and how many there are."""
-_LOG_BYTES = 128 * 2**20  # of all logs, before they are compressed: that takes a few seconds
+"""Bytes of the archive per ConfigMap, which holds 1 MiB in base64, and the most ConfigMaps."""
+_LOG_BYTES = 128 * 2**20  # of all logs before compression, which takes a few seconds
 _POLL_SECONDS = 0.5
 _GONE_SECONDS = 90.0
 _START_SECONDS = 120.0
 
 
 class Ledger(JobApi):
-    """The waiter of one run, for those that begin it, that wait in it, and that look."""
+    """The ledger and waiter of one run: created by `up`, written by the waiter, read by both."""
 
     @property
     def own(self) -> str:
         return f"{self.name}-waiter"
 
     def known(self) -> dict[str, str] | None:
-        """Return what is written in it, by key; None without one."""
-        found = self._one("ConfigMap", self.own)
-        return None if found is None else dict(found.get("data") or {})
+        """Return the ledger's values by key; None if it does not exist."""
+        ledger = self._one("ConfigMap", self.own)
+        return None if ledger is None else dict(ledger.get("data") or {})
 
     def note(self, **values: str) -> None:
-        """Write values by their keys; nothing happens when it does not exist any more."""
+        """Write values by their keys; nothing happens if the ledger no longer exists."""
         self._unless_gone(Request("PATCH", self._of("ConfigMap", self.own), body={"data": values}))
 
     def begin(
         self, run: Mapping[str, Any], digest: str, image: str, hook: Mapping[str, Any] | None
     ) -> None:
-        """Make it and all that it owns, as far as that is not there: a killed `up` may have begun.
+        """Create the ledger and its objects, unless a killed `up` has created them already.
 
-        `run` is what `jobs.run.waiter` reads of it, `image` has the packages of waiter.txt, and
-        `hook` is a `jobs.run.notify.Hook`, which nobody may read in the ledger.
+        `run` has the inputs of `jobs.run.waiter`, `image` has the packages of waiter.txt, and
+        `hook` is a `jobs.run.notify.Hook`, which is kept in a Secret and not in the ledger.
         """
         names = {"name": self.own, "job": self.name, "namespace": self.namespace, "image": image}
-        made = rendered(Path(__file__).with_name("waiter.yaml"), **names)
-        ledger, secret, account, *rights, modules, waiter = made
+        objects = rendered(Path(__file__).with_name("waiter.yaml"), **names)
+        ledger, secret, account, *rights, modules, waiter = objects
         jobs_own = self._one("ServiceAccount", run["account"]) or {}
         account["imagePullSecrets"] = jobs_own.get("imagePullSecrets") or []
         modules["binaryData"] = {"code.zip": base64.b64encode(code()).decode()}
         ledger["data"] = {"digest": digest, "run": json.dumps(run)}
         secret["stringData"] = {"hook": json.dumps(hook)}
-        owner = self._made(ledger)
+        owner = self._ensure(ledger)
         secrets = [] if hook is None else [secret]
         for each in (*secrets, account, *rights, modules, waiter):
-            self._made(each, owner)
+            self._ensure(each, owner)
 
     def remove(self, context: Context) -> None:
-        """Delete it with all that it owns, and wait for the end of its pod, which may submit."""
+        """Delete the ledger and its objects, and wait for its pod, which may still submit."""
 
         def look() -> None:
             if self._one("ConfigMap", self.own) is not None:
@@ -88,23 +88,23 @@ class Ledger(JobApi):
             until(look, _GONE_SECONDS, f"the end of the waiter of {self.name}", context, every=0.2)
 
     def follow(self, context: Context, logs: Archive, *, to_the_end: bool) -> RunResult:
-        """Show what the waiter writes until the run has ended, or all of its ranks run.
+        """Show the waiter's status until the run has ended, or all of its ranks run.
 
-        What is kept of one that has ended is fetched.
+        The logs of a run that has ended are fetched.
 
         Raises:
-            InterruptedWait: Ctrl-C, or the waiter does not start, or is removed; the run goes on.
+            InterruptedWait: Ctrl-C, or the waiter does not start or was removed; the run continues.
         """
         waited = 0.0
-        while (known := self.known()) is not None:
-            for text in json.loads(known.get("warnings", "[]")):
+        while (values := self.known()) is not None:
+            for text in json.loads(values.get("warnings", "[]")):
                 context.warn(text)
-            if (result := self._ended(known, logs)) is not None:
+            if (result := self._ended(values, logs)) is not None:
                 return result
-            context.status(known.get("status", "waiting for the start of its waiter"))
-            if not to_the_end and (result := self._running(known)) is not None:
+            context.status(values.get("status", "waiting for the start of its waiter"))
+            if not to_the_end and (result := self._running(values)) is not None:
                 return result
-            if "status" not in known and waited > _START_SECONDS:
+            if "status" not in values and waited > _START_SECONDS:
                 text = "; ".join(self._troubles()) or "its pod has no node"
                 raise InterruptedWait(
                     f"the waiter of job {self.name} has not started in {_START_SECONDS:g} s: "
@@ -119,8 +119,8 @@ class Ledger(JobApi):
             waited += _POLL_SECONDS
         raise InterruptedWait(f"job {self.name} was removed: by `make down`, or an `up` without it")
 
-    def _running(self, known: Mapping[str, str]) -> RunResult | None:
-        """Return what is known of a run all of whose ranks run; None while one does not."""
+    def _running(self, values: Mapping[str, str]) -> RunResult | None:
+        """Return the result of a run whose ranks all run; None until then."""
         job = self.get()
         if job is None:
             return None
@@ -129,7 +129,7 @@ class Ledger(JobApi):
         running = [each for each in pods if (each.get("status") or {}).get("phase") == RUNNING]
         if len(running) < topology.replicas:
             return None
-        succeeded = json.loads(known["run"]).get("succeeded")
+        succeeded = json.loads(values["run"]).get("succeeded")
         size = topology.world_size
         return RunResult(state=RUNNING, run_id=id_, world_size=size, last_succeeded=succeeded)
 
@@ -139,7 +139,7 @@ class Ledger(JobApi):
             yield from troubles(pod)
 
     def end(self, result: RunResult, logs: Archive) -> None:
-        """Write how the run has ended, when all that is kept of it is written."""
+        """Write the result of the run, after its logs and records."""
         count = max(1, len([*logs.directory.glob("*/*.log")]))
         for shift in range(24):
             packed = _packed(logs.directory, _LOG_BYTES // count >> shift)
@@ -147,22 +147,22 @@ class Ledger(JobApi):
                 break
         parts = [packed[at : at + _PART] for at in range(0, len(packed), _PART)]
         digest = sha256(packed).hexdigest()[:8]
-        found = self._one("ConfigMap", self.own)
-        for number, part in enumerate(parts if found else ()):
+        ledger = self._one("ConfigMap", self.own)
+        for number, part in enumerate(parts if ledger else ()):
             one = owned("ConfigMap", f"{self.own}-{digest}-{number}", self.namespace)
-            self._made({**one, "binaryData": {"part": base64.b64encode(part).decode()}}, found)
+            self._ensure({**one, "binaryData": {"part": base64.b64encode(part).decode()}}, ledger)
         self.note(logs=f"{digest} {len(parts)}", result=json.dumps(result.as_map()))
 
     def catch_up(self, archive: Archive) -> RunResult | None:
-        """Return how the run has ended, with its logs in the archive; None while it goes on."""
+        """Return the run's result, with its logs in the archive; None while it runs."""
         return self._ended(self.known() or {}, archive)
 
-    def _ended(self, known: Mapping[str, str], archive: Archive) -> RunResult | None:
-        if "result" not in known:
+    def _ended(self, values: Mapping[str, str], archive: Archive) -> RunResult | None:
+        if "result" not in values:
             return None
-        result = RunResult.from_map(json.loads(known["result"]))
+        result = RunResult.from_map(json.loads(values["result"]))
         if result.run_id is not None and not archive.run(result.run_id).is_complete:
-            digest, count = known["logs"].split()
+            digest, count = values["logs"].split()
             names = (f"{self.own}-{digest}-{number}" for number in range(int(count)))
             parts = [self._one("ConfigMap", each) for each in names]
             data = (each["binaryData"]["part"] for each in parts if each is not None)
@@ -173,19 +173,19 @@ class Ledger(JobApi):
                 archive.keep({str(Path(name).parent) for name in file.namelist()})
         return result
 
-    def _made(self, manifest: Object, owner: Object | None = None) -> Object:
-        """Make an object unless it is there, and return it."""
+    def _ensure(self, manifest: Object, owner: Object | None = None) -> Object:
+        """Create an object unless it exists, and return it."""
         if owner is not None:
             own = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
             kind = {"apiVersion": "v1", "kind": "ConfigMap", "blockOwnerDeletion": True}
             manifest["metadata"]["ownerReferences"] = [{**kind, **own}]
         try:
-            made: Object = self._ask(Request("POST", self._of(manifest["kind"]), body=manifest))
+            existing: Object = self._ask(Request("POST", self._of(manifest["kind"]), body=manifest))
         except ApiException as error:
             if error.status != 409:
                 raise
-            made = self._one(manifest["kind"], manifest["metadata"]["name"]) or manifest
-        return made
+            existing = self._one(manifest["kind"], manifest["metadata"]["name"]) or manifest
+        return existing
 
     def _one(self, kind: str, name: str) -> Object | None:
         return self._unless_gone(Request("GET", self._of(kind, name)))
@@ -198,7 +198,7 @@ class Ledger(JobApi):
 
 
 def code() -> bytes:
-    """Return the product's modules that a waiter runs, as a zip file."""
+    """Return a zip file with the modules that a waiter runs."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for path in (path for pattern in _CODE for path in sorted(CHECKOUT.glob(pattern))):
@@ -208,7 +208,7 @@ def code() -> bytes:
 
 
 def _packed(folder: Path, longest: int) -> bytes:
-    """Return what is kept of a job's runs as a zip file, with the newest bytes of longer logs."""
+    """Return a zip file with a job's archive, with only the newest bytes of long logs."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(each for each in folder.rglob("*") if each.is_file()):

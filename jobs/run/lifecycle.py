@@ -1,6 +1,6 @@
-"""The resource `slipway:jobs:PyTorchJob`: a training run with the life of infrastructure.
+"""The resource `slipway:jobs:PyTorchJob`: a training run with the lifecycle of infrastructure.
 
-To create it is to train; what it returned stays in its state, whatever becomes of the object.
+Creating it trains; its result stays in the state, even if the PyTorchJob is deleted.
 """
 
 import json
@@ -35,24 +35,24 @@ _REFUSED = frozenset({401, 403})
 
 
 class PyTorchJobHandler(Handler):
-    """The life of a run."""
+    """The handler of a run."""
 
     outputs: ClassVar[tuple[str, ...]] = ("result",)
     passing_inputs: ClassVar[frozenset[str]] = frozenset({"cost", "hook", "refusedPulls", "waiter"})
 
     def __init__(self) -> None:
         self._succeeded: dict[str, str | None] = {}
-        """The run that succeeded last, by URN of those that this `up` removes to train again."""
+        """The latest run that succeeded, by the URN of jobs that this `up` trains again."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Train again for what can alter the result, and after a run that did not succeed."""
-        # The object itself is not looked at: a result stays true when its job was cleaned away.
+        """Replace the run after a change that can alter the result, or if it did not succeed."""
+        # The PyTorchJob is not read: a result stays valid when its job was deleted.
         state = upgraded(state)
         changes = self._changes(state, inputs, context)
         succeeded = state["result"]["state"] == "Succeeded"
         if state["result"]["state"] == RUNNING:
-            known, own = _of_running(inputs, context)
-            state, changes = {**state, "result": known or state["result"]}, [*changes, *own]
+            result, own = _of_running(inputs, context)
+            state, changes = {**state, "result": result or state["result"]}, [*changes, *own]
         elif not succeeded:
             changes.append(Change("result", replace=True, drift=True))
         if (meaning := describe(changes, state, inputs)) is not None:
@@ -61,14 +61,14 @@ class PyTorchJobHandler(Handler):
             try:
                 validate_admission(inputs)
             except RuntimeError:
-                # A replacement would remove the old run first. `update` raises, and it stays.
+                # A replacement would remove the old run first, so let `update` raise instead.
                 return [replace(change, replace=False) for change in changes]
         return changes
 
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
     ) -> Properties:
-        """Show what is to be submitted, and check whether the API server admits it."""
+        """Show the new run, and check whether the API server admits it."""
         if state is None:
             show(inputs, shown, context)
         elif _trains(self._changes(upgraded(state), inputs, context)):
@@ -76,7 +76,7 @@ class PyTorchJobHandler(Handler):
         return super().preview(state, inputs, shown, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Run the job to its end, or take up the wait for one that an interrupted run left.
+        """Run the job to its end, or resume the wait for one that an interrupted `up` left.
 
         Raises:
             RuntimeError: it could not be submitted.
@@ -102,10 +102,10 @@ class PyTorchJobHandler(Handler):
         return f"{api.namespace}/{api.name}", {"result": result.as_map()}
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
-        """Bring what can change in place to the job and its pods, where they still exist.
+        """Apply in-place changes to the job and its pods, if they still exist.
 
         Raises:
-            RuntimeError: that was refused, or a job that would take the place of a success is.
+            RuntimeError: the API server refused them, or the replacement of a success.
         """
         state, api = upgraded(state), _api(inputs)
         job = f"{api.namespace}/{api.name}"
@@ -118,7 +118,7 @@ class PyTorchJobHandler(Handler):
             if submissions[0].job.name != submissions[1].job.name:
                 if state["result"]["state"] == RUNNING:
                     raise RuntimeError(f"PyTorchJob {job} still runs: rename it when it has ended")
-                # No object gets another name; the result, the logs and the files do without it.
+                # An object can't be renamed; the result, the logs and the files do not need it.
                 archive.of_urn(context.urn).take(submissions[1].job.was)
                 remove(_api(state), context)
             elif before != now:
@@ -132,12 +132,12 @@ class PyTorchJobHandler(Handler):
             ) from error
         if state["result"]["state"] == RUNNING:
             logs, is_left = archive.of_urn(context.urn), "waiter" in inputs
-            found = api.follow(context, logs, to_the_end=not is_left)
-            return {"result": found.as_map()}
+            result = api.follow(context, logs, to_the_end=not is_left)
+            return {"result": result.as_map()}
         return {"result": _searched(state, inputs, context)}
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Stop the run and remove it, its pods first, and what was kept of its logs."""
+        """Stop and delete the run, its pods first, and its archived logs."""
         api = _api(upgraded(state))
         job = f"{api.namespace}/{api.name}"
         try:
@@ -149,10 +149,10 @@ class PyTorchJobHandler(Handler):
                     f"PyTorchJob {job} cannot be deleted, its cluster does not answer: "
                     f"{api_message(error)}. {kube.IF_GONE}"
                 ) from error
-            context.warn(f"{job}: its cluster does not answer, so it is taken for gone")
+            context.warn(f"{job}: assumed deleted, because its cluster does not answer")
         archive.of_urn(context.urn).remove()
-        if (known := state.get("result")) is not None:
-            result = RunResult.from_map(known)
+        if (values := state.get("result")) is not None:
+            result = RunResult.from_map(values)
             last = result.run_id if result.succeeded else result.last_succeeded
             self._succeeded[context.urn] = last
 
@@ -161,24 +161,24 @@ class PyTorchJobHandler(Handler):
 
 
 def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]]:
-    """Return the result of a run that was left to its waiter, if it has one, and what changes."""
+    """Return the result of a run that was left to its waiter, if any, and the changes."""
     try:
-        known = _api(inputs).known()
+        values = _api(inputs).known()
     except REQUEST_ERRORS:
         return None, []
-    if known is None:
-        context.info("its waiter is gone: the run was removed, or its cluster made anew")
+    if values is None:
+        context.info("its waiter no longer exists: the run or its cluster was removed")
         return None, [Change("result", replace=True, drift=True)]
-    result = json.loads(known.get("result", "null"))
+    result = json.loads(values.get("result", "null"))
     if result is not None or "waiter" not in inputs:
         return result, [Change("result", drift=True)]
-    text = known.get("status", "its waiter starts")
-    context.info(f"goes on: {text}. `make wait JOB={inputs['job']['name']}` follows it")
+    text = values.get("status", "its waiter starts")
+    context.info(f"continues: {text}. `make wait JOB={inputs['job']['name']}` follows it")
     return None, []
 
 
 def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunResult | None:
-    """Return how a run goes on, or ended, that has a waiter or gets one; None without."""
+    """Return the result of a run that has a waiter or gets one, or its state; None without one."""
     context, digest, image = training.context, training.submission.digest(), inputs.get("waiter")
     if (ledger.known() or {}).get("digest") != digest:
         ledger.remove(context)
@@ -199,19 +199,19 @@ def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunR
 
 
 def _searched(state: Properties, inputs: Properties, context: Context) -> Any:
-    """Return the result, with what other `metrics` find in the log that is kept of its run."""
-    known, logs = state["result"], archive.of_urn(context.urn)
+    """Return the result, with figures that changed `metrics` find in the archived log."""
+    values, logs = state["result"], archive.of_urn(context.urn)
     before, now = (each["job"].get("metrics", {}) for each in (state, inputs))
-    if anew := [name for name in now if now[name] != before.get(name)]:
-        result = RunResult.from_map(known)
+    if changed := [name for name in now if now[name] != before.get(name)]:
+        result = RunResult.from_map(values)
         run_id = result.run_id or ""
-        known = added(result, logs.run(run_id), now, context.warn, anew).as_map()
-        History(logs).end(run_id, known)
-    return known
+        values = added(result, logs.run(run_id), now, context.warn, changed).as_map()
+        History(logs).end(run_id, values)
+    return values
 
 
 def _costs(state: Properties, inputs: Properties) -> str:
-    """Return what it costs if it takes as long as the last time; empty where one is not known."""
+    """Describe the cost of a run as long as the last one; empty if cost or time is unknown."""
     seconds, cost = state["result"].get("duration_seconds"), inputs.get("cost")
     if not cost or not seconds:
         return ""

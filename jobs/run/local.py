@@ -1,4 +1,4 @@
-"""Runs a job as processes of this machine, which the code that watches pods judges as pods."""
+"""Run a job as local processes, which are judged by the same code as pods."""
 
 import os
 import signal
@@ -35,20 +35,20 @@ from jobs.run.local_process import LOOPBACK, LocalProcess, now, processes
 
 _TICK_SECONDS = 0.05
 _STOP_SECONDS, _STOP_WITH_CHECKPOINT_SECONDS = 10.0, 30.0
-"""Between SIGTERM and SIGKILL, as in a cluster."""
+"""Grace period between SIGTERM and SIGKILL, as in a cluster."""
 _KILL_SECONDS = 5.0
 _MOST_LINES = 10_000
 
 
 @dataclass
 class LocalRun:
-    """One run of a job, whose ranks run in a Python of the user's.
+    """One run of a job, whose ranks run in the user's Python.
 
     Args:
-        kept: Its folder, which gets all of it; the name is the run's id.
-        checkpoints: A folder that stays.
-        show: Takes each line, with its replica's number.
-        warn: Takes what is to be said besides.
+        kept: The run's folder, whose name is the run's id.
+        checkpoints: A folder that outlives the run.
+        show: Receives each line, with its replica's number.
+        warn: Receives warnings.
     """
 
     job: TrainingJob
@@ -63,7 +63,7 @@ class LocalRun:
     _lines: "Queue[tuple[int, Line]]" = field(default_factory=partial(Queue, _MOST_LINES))
 
     def to_the_end(self) -> RunResult:
-        """Return the run's result, whatever it is; nothing that it started goes on.
+        """Return the run's result, also of a failure, after all of its processes have ended.
 
         Raises:
             OSError: a process could not be started.
@@ -106,7 +106,7 @@ class LocalRun:
                 self._lines.put((number, Line(stamp, raw.decode(errors="replace").rstrip("\n"))))
 
     def _drain(self) -> None:
-        """Take in what was printed, having waited a moment when that was nothing."""
+        """Process the printed lines, after a short wait if there are none."""
         batches = defaultdict[int, list[Line]](list)
         with suppress(Empty):
             for count in range(_MOST_LINES):
@@ -121,14 +121,14 @@ class LocalRun:
                 self._state.progress.see(line.text)
 
     def _end(self, elapsed: float) -> End | None:
-        """See the processes, and judge them as the training operator does, but for restarts."""
+        """Judge the processes as the training operator does, but without restarts."""
         state, codes = self._state, [each.code for each in self._replicas]
         state.see_pods([each.pod for each in self._replicas])
         lasted = state.lasted("a failure", elapsed, holds=any(codes))
         status: dict[str, Any] = {}
         if codes[0] == 0:
             status = {"type": "Succeeded", "message": "every rank exited with 0"}
-        # Until then those that it takes along may fail, too, or what it followed.
+        # Wait for failures that follow from it, or that caused it.
         elif any(codes) and (None not in codes or lasted >= 2.0):
             status = {"type": "Failed"}
         if status:
@@ -136,7 +136,7 @@ class LocalRun:
         return end_of(state, elapsed, self.job)
 
     def _stop(self) -> None:
-        """End what still runs: with SIGTERM, then for sure; its last words have where it stood."""
+        """Stop the processes with SIGTERM, on which they print their stacks, then with SIGKILL."""
         resumes = self.job.checkpoint is not None
         seconds = _STOP_WITH_CHECKPOINT_SECONDS if resumes else _STOP_SECONDS
         deadline = time.monotonic() + seconds
@@ -158,25 +158,25 @@ class LocalRun:
         if end.state != "Succeeded":
             again = f"run it again (here its packages are those of {self.python})"
             failure = details(end, state, logs, (), again)
-            if not is_stuck(state, end):  # what was stopped is no part of it
+            if not is_stuck(state, end):  # the stacks of stopped ranks are irrelevant
                 failure = replace(failure, stacks=None)
-        found = result(end, state, now(), failure, logs.summary)
+        outcome = result(end, state, now(), failure, logs.summary)
         ends = {str(each): each.ended for each in state.replicas.values()}
-        for text in remarks(ends, found) if found.succeeded else ():
+        for text in remarks(ends, outcome) if outcome.succeeded else ():
             self.warn(text)
-        return found
+        return outcome
 
 
 def _kill(variable: str) -> None:
-    """Kill each process that has a variable in its environment, in whatever session it is."""
+    """Kill each process that has a variable in its environment, in any session."""
     deadline = time.monotonic() + _KILL_SECONDS
     while time.monotonic() < deadline:
-        found = []
+        pids = []
         for file in Path("/proc").glob("[0-9]*/environ"):
             with suppress(OSError):
                 if variable.encode() in file.read_bytes().split(b"\0"):
-                    found.append(int(file.parent.name))
-                    os.kill(found[-1], signal.SIGKILL)
-        if not found:  # until then one may have started another
+                    pids.append(int(file.parent.name))
+                    os.kill(pids[-1], signal.SIGKILL)
+        if not pids:  # until then a process may have started another one
             return
         time.sleep(_TICK_SECONDS)

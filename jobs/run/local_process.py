@@ -1,6 +1,6 @@
-"""A replica of a job as a process of this machine, seen as a pod; its root is a folder.
+"""A replica of a job as a local process that looks like a pod; its root is a folder.
 
-It runs what the manifest has for its pod, with what the training operator adds.
+It runs the command of its pod in the manifest, with the variables of the training operator.
 """
 
 import json
@@ -35,7 +35,7 @@ _IMAGES = {
     "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
     "USE_LIBUV": "0",
 }
-"""Of what images/trainer/Dockerfile sets that which is right for any torch."""
+"""The variables of images/trainer/Dockerfile that are valid for any torch."""
 _OF_A_RANK = re.compile("RANK|LOCAL_.*|WORLD_SIZE|MASTER_.*|(PET|SLIPWAY|TORCHELASTIC)_.*")
 _LEFT_OUT = ("KEPT", "OUTPUTS", "OUTPUTS_EVERY", "HOLD", "DEBUG")
 _OF_A_CLUSTER = {f"SLIPWAY_{each}" for each in _LEFT_OUT}
@@ -44,11 +44,11 @@ _REFERENCE = re.compile(r"\$(?:(\$)|\((\w+)\))")
 
 
 def problems(job: TrainingJob, key: str) -> Iterator[Problem]:
-    """Yield what keeps a job, declared at `key` of the configuration, from running here."""
+    """Yield reasons why a job, declared at `key` of the configuration, can't run locally."""
     for name in ("elastic", "module", "build", "image", "volumes", "inputs", "data"):
         if getattr(job, name):
             place = key if name == "module" else f"{key}.{name}"
-            yield Problem(place, "is for a cluster alone: `make up` runs such a job")
+            yield Problem(place, "needs a cluster: run it with `make up`")
     for name, value in job.env.items():
         if isinstance(value, SecretKey) and name not in os.environ:
             text = f"is a Secret's value, and no cluster is used: set {name} in your environment"
@@ -57,7 +57,7 @@ def problems(job: TrainingJob, key: str) -> Iterator[Problem]:
 
 @dataclass
 class LocalProcess:
-    """A replica; `name` is that of its pod."""
+    """A replica; `name` is its pod's name."""
 
     number: int
     name: str
@@ -66,7 +66,7 @@ class LocalProcess:
     variables: Mapping[str, str]
 
     def start(self, script: Path, checkpoints: Path) -> subprocess.Popen[bytes]:
-        """Start it with the files in `script`, and return it with its output; raises `OSError`."""
+        """Start the process with the files in `script`, and return it; raises `OSError`."""
         work = Path(f"{self.root}{WORK}")
         work.mkdir(parents=True)
         for inside, target in ((SCRIPT, script), (KEPT_DIRECTORY, checkpoints)):
@@ -80,20 +80,20 @@ class LocalProcess:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for this process alone, which ends them
+            start_new_session=True,  # Ctrl-C must reach only this process, which stops them
         )
         self._started, self._ended = now(), dict[str, Any]()
         return self.process
 
     @property
     def code(self) -> int | None:
-        """Its exit code as a shell has it; None while it runs."""
+        """The exit code as in a shell; None while it runs."""
         code = self.process.poll()
         return 128 - code if code is not None and code < 0 else code
 
     @property
     def pod(self) -> dict[str, Any]:
-        """It as the API server shows a pod."""
+        """The process as a pod of the API server."""
         code, identity = self.code, {"containerID": f"local://{self.name}"}
         if code is not None and not self._ended:
             times = {"startedAt": self._started, "finishedAt": now()}
@@ -119,7 +119,7 @@ class LocalProcess:
         }
 
     def _message(self) -> str:
-        """Return its termination message; rank 0's with its files, which stay where they are."""
+        """Return its termination message; rank 0's lists its files, which stay in place."""
         message = read(self.root / "termination-log")
         paths = sort(Path(f"{self.root}{OUTPUT_DIR}"))[0] if self.number == 0 else {}
         files = {
@@ -134,7 +134,7 @@ class LocalProcess:
 def processes(
     job: TrainingJob, document: Mapping[str, Any], folder: Path, python: str, port: int
 ) -> Iterator[LocalProcess]:
-    """Yield a job's replicas, of its manifest: `python` runs them, rank 0 listens at `port`."""
+    """Yield the replicas of a job's manifest; `python` runs them, rank 0 listens at `port`."""
     topology, pods = Topology.of_object(document), templates(document)
     places = [("master", 0), *(("worker", index) for index in range(topology.replicas - 1))]
     names = [host(job.name, *each) for each in places]
@@ -142,7 +142,7 @@ def processes(
     for number, name in enumerate(names):
         [container] = pods[places[number][0]]["spec"]["containers"]
         root = folder / name
-        placed = partial(_PLACES.sub, lambda found, root=root: f"{root}{found[2]}")
+        placed = partial(_PLACES.sub, lambda match, root=root: f"{root}{match[2]}")
         declared = _declared(job, container["env"], document["metadata"]["labels"][RUN_LABEL])
         variables = {
             **_inherited(python),
@@ -154,38 +154,38 @@ def processes(
         }
         if GPU in container["resources"]["limits"]:
             variables.pop("ACCELERATE_USE_CPU")
-        # The first word is python3, a module of which starts the program.
+        # The first word is python3, which runs the launcher's module.
         words = [*container["command"], *container.get("args", ())][1:]
         filled = (hosts.sub(LOOPBACK, _filled(each, variables)) for each in words)
         yield LocalProcess(number, name, root, [python, *map(placed, filled)], variables)
 
 
 def _inherited(python: str) -> dict[str, str]:
-    """Return the user's own variables, and the image's as far as any Python needs them."""
-    given = {name: text for name, text in os.environ.items() if not _OF_A_RANK.fullmatch(name)}
+    """Return the user's variables, and those of the image that any Python needs."""
+    inherited = {name: text for name, text in os.environ.items() if not _OF_A_RANK.fullmatch(name)}
     ours = {"PATH": [Path(python).parent], "PYTHONPATH": [_TRAINER / "python", _TRAINER]}
     paths = {
-        name: os.pathsep.join([*map(str, first), *filter(None, [given.get(name)])])
+        name: os.pathsep.join([*map(str, first), *filter(None, [inherited.get(name)])])
         for name, first in ours.items()
     }
-    return {**_IMAGES, **given, **paths}
+    return {**_IMAGES, **inherited, **paths}
 
 
 def _declared(job: TrainingJob, env: Sequence[Mapping[str, Any]], run_id: str) -> dict[str, str]:
-    """Return a container's variables, but for a home of its own and a cluster's places."""
-    found: dict[str, str] = {}
+    """Return a container's variables, without HOME and those that need a cluster."""
+    variables: dict[str, str] = {}
     for each in env:
         name, source = each["name"], each.get("valueFrom")
         if source is None:
-            found[name] = _filled(each["value"], found)
+            variables[name] = _filled(each["value"], variables)
         else:
-            found[name] = os.environ[name] if "secretKeyRef" in source else run_id
+            variables[name] = os.environ[name] if "secretKeyRef" in source else run_id
     left_out = _OF_A_CLUSTER | ({"HOME"} - job.env.keys())
-    return {name: value for name, value in found.items() if name not in left_out}
+    return {name: value for name, value in variables.items() if name not in left_out}
 
 
 def _operators(topology: Topology, number: int, port: int) -> dict[str, str]:
-    """Return what the training operator adds, and that ranks meet on this machine alone.
+    """Return the training operator's variables, and those that bind ranks to the loopback.
 
     https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/pytorch/envvar.go
     """
@@ -204,10 +204,10 @@ def _operators(topology: Topology, number: int, port: int) -> dict[str, str]:
 
 
 def _filled(word: str, variables: Mapping[str, str]) -> str:
-    """Return a word with $(NAME) filled in as Kubernetes does: of others it stays, $$ is $."""
-    return _REFERENCE.sub(lambda found: found[1] or variables.get(found[2], found[0]), word)
+    """Return a word with $(NAME) expanded as Kubernetes does: unknown ones stay, $$ is $."""
+    return _REFERENCE.sub(lambda match: match[1] or variables.get(match[2], match[0]), word)
 
 
 def now() -> str:
-    """Return the time as Kubernetes has it, but for its milliseconds."""
+    """Return the time in Kubernetes' format, with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

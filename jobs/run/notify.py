@@ -1,4 +1,4 @@
-"""Delivers a run's end to a webhook: signed, at least once, and never in the run's way."""
+"""Deliver a run's end to a webhook: signed, at least once, and without blocking the run."""
 
 import hmac
 import html
@@ -28,13 +28,13 @@ Form = Literal["plain", "slack", "teams"]
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Notify:
-    """The settings of `slipway:notify`: a webhook that is told when a run ends.
+    """The settings of `slipway:notify`: a webhook that is called when a run ends.
 
     Args:
-        url: The secret with its address.
-        key: The secret that signs what it gets.
-        on: Of which ends it is told; `failed` is all but success.
-        form: What it gets: fields of the result, a message for Slack, or one for a Teams workflow.
+        url: The secret with its URL.
+        key: The secret that signs the requests.
+        on: The ends that it is called for; `failed` is all but success.
+        form: The body: fields of the result, a message for Slack, or one for a Teams workflow.
     """
 
     url: Secret = Field(description=_ONLY, json_schema_extra={"writeOnly": True})
@@ -45,7 +45,7 @@ class Notify:
 
 @dataclass(frozen=True)
 class Hook:
-    """A webhook, with the secrets that its settings name: no message may have an error's text."""
+    """A webhook with its secrets, which an error's text may have, so that no message shows it."""
 
     url: str = field(repr=False)
     key: str | None = field(default=None, repr=False)
@@ -54,34 +54,34 @@ class Hook:
     stack: str = ""
 
     def tell(self, job: str, result: RunResult, warn: Callable[[str], None]) -> bool:
-        """Deliver how a job's run ended within about 10 minutes, or warn; return whether it is."""
+        """Deliver the end of a job's run within about 10 minutes, or warn; return the success."""
         if ("succeeded" if result.succeeded else "failed") not in self.on:
             return True
         try:
             status = _post(self.url, *self._message(job, result))
             why = "" if status // 100 == 2 else f"it answered {status}"
-        except Exception as error:  # noqa: BLE001  # whatever it is, the run has ended
+        except Exception as error:  # noqa: BLE001  # the run has ended in any case
             why = type(error).__name__
         if why:
-            warn(f"the webhook was not told that job {job} ended {result.state}: {why}")
+            warn(f"the webhook was not notified that job {job} ended {result.state}: {why}")
         return not why
 
     def tell_beside(self, job: str, result: RunResult, warn: Callable[[str], None]) -> None:
-        """Deliver it from a thread of its own, which is waited for no longer than 10 seconds."""
+        """Deliver it in a thread, and wait for at most 10 seconds."""
         thread = Thread(target=self.tell, args=(job, result, warn), daemon=True)
         thread.start()
         thread.join(_BRIEFLY)
         if thread.is_alive():
-            warn(f"the webhook is not told of job {job} yet; tries go on until this command ends")
+            warn(f"the webhook is not notified of job {job} yet; retrying until this command ends")
 
     def _message(self, job: str, result: RunResult) -> tuple[bytes, dict[str, str]]:
-        """Return the body and the headers, which all tries have in common."""
-        name, known = f"{result.run_id or uuid4()}/{result.state}", result.as_map()
+        """Return body and headers, which are the same in all attempts."""
+        name, values = f"{result.run_id or uuid4()}/{result.state}", result.as_map()
         text = f"Job {job} of stack {self.stack}: {result}"
-        # A TextRun, unlike a TextBlock, takes nothing for Markdown.
+        # Unlike a TextBlock, a TextRun does not interpret Markdown.
         block = {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": text}]}
         card = {"type": "AdaptiveCard", "version": "1.4", "body": [block]}
-        sent = {each: known[each] for each in _SENT if each in known}
+        sent = {each: values[each] for each in _SENT if each in values}
         forms: dict[Form, dict[str, Any]] = {
             "plain": {"id": name, "job": job, "stack": self.stack, **sent},
             "slack": {"text": html.escape(text, quote=False)},
@@ -97,7 +97,7 @@ class Hook:
 
 @tenacity.retry(
     retry=tenacity.retry_if_exception_type(OSError)
-    & tenacity.retry_if_not_exception_type(ValueError)  # which one about a wrong URL is, too
+    & tenacity.retry_if_not_exception_type(ValueError)  # which an error about a wrong URL also is
     | tenacity.retry_if_result(lambda status: status == 429 or status >= 500),
     stop=tenacity.stop_before_delay(600),
     wait=tenacity.wait_exponential_jitter(max=60),
@@ -105,7 +105,7 @@ class Hook:
 )
 def _post(url: str, body: bytes, headers: dict[str, str]) -> int:
     """Return the status of the answer; a redirection is not followed."""
-    from core.http import ask  # noqa: PLC0415 - a program, which has the settings, asks nobody
+    from core.http import ask  # noqa: PLC0415 - programs import the settings without it
 
     return ask(
         "POST", url, data=body, headers=headers, allow_redirects=False, stream=True

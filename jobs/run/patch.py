@@ -1,4 +1,4 @@
-"""How a live job and its pods are changed in place, in what can't alter the result."""
+"""Patch a live job and its pods in place, in fields that can't alter the result."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,11 +13,11 @@ CHANGEABLE: Parts = {
     "metadata": _METADATA,
     "spec": {"runPolicy": {}, "pytorchReplicaSpecs": {"*": {"template": _TEMPLATE}}},
 }
-"""The parts of a live PyTorchJob that are changed in place, each with all below it; * is any key
-that is not named, and None leaves one out: Kueue refuses another queue while a job runs.
-`runPolicy.suspend` is the user's and Kueue's, so no manifest has it.
+"""The parts of a live PyTorchJob that are patched in place, each with all below it. * is any other
+key, and None excludes one: Kueue refuses a change of the queue while a job runs.
+`runPolicy.suspend` belongs to the user and Kueue, so no manifest has it.
 
-The webhook has one immutable field, `runPolicy.managedBy`, which no manifest here has.
+The webhook's only immutable field is `runPolicy.managedBy`, which no manifest here has.
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/common/util/webhooks.go
 """
 
@@ -25,14 +25,14 @@ https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/common/util/webhooks.go
 def patch_in_place(
     api: JobApi, old: Mapping[str, Any], new: Mapping[str, Any], *, removing: bool = True
 ) -> None:
-    """Change a job and its pods in place; what does not exist is left out.
+    """Patch a job and its pods in place, if they exist.
 
-    `old` is the manifest that they were brought to last, of which what `new` lacks is removed; or
-    the job itself, with `removing` unset, as no manifest has all of its labels.
+    `old` is the manifest that was applied last, whose fields that `new` lacks are removed; or the
+    job itself, with `removing` unset, as no manifest has all of its labels.
 
     Raises:
         ApiException: the API server or the operator's webhook refuses it.
-        Unreachable: no answer came.
+        Unreachable: the API server does not answer.
     """
     if change := _patch(*(_split(each, CHANGEABLE) for each in (old, new)), removing=removing):
         api.patch(change)
@@ -47,17 +47,17 @@ def patch_in_place(
 
 
 def _split(value: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
-    """Return these parts of a value; an empty one stands for all below it, and * for any key."""
-    found = {}
+    """Return these parts of a value; an empty part selects all below it, and * any key."""
+    selected = {}
     for key, each in value.items():
         below = parts.get(key, parts.get("*"))
         if below is not None:
-            found[key] = _split(each, below) if below else each
-    return found
+            selected[key] = _split(each, below) if below else each
+    return selected
 
 
 def _patch(old: Mapping[str, Any], new: Mapping[str, Any], *, removing: bool) -> dict[str, Any]:
-    # https://www.rfc-editor.org/rfc/rfc7386: what is gone becomes null.
+    # https://www.rfc-editor.org/rfc/rfc7386: null removes a key.
     change: dict[str, Any] = {}
     for key in old.keys() | new.keys():
         before, now = old.get(key), new.get(key)

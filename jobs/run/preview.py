@@ -1,4 +1,4 @@
-"""What a preview shows of a run: what a change of it means, and what a new one submits."""
+"""The preview of a run: the effect of a change, and the manifest of a new run."""
 
 import os
 import re
@@ -30,16 +30,16 @@ _REFUSALS = frozenset({400, 403, 413, 422})
 _WORDS = {UNKNOWN: "<known later>", SECRET: "<secret>"}
 
 Leaf = tuple[str, Any, Any]
-"""A path, its former value, and its present value; None for nothing."""
+"""A path, its former value and its present value; None if missing."""
 
 
 def alters_result(
     changes: Iterable[Change], state: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> list[Change]:
-    """Return changes of a run's inputs, of which those that can alter its result replace it."""
+    """Return the changes, of which those that can alter the run's result replace it."""
     before, now = (_decisive(each) for each in (state, inputs))
     if inputs.get("artifacts") is UNKNOWN:
-        # Whether they are others shows when the jobs before this one have run.
+        # They are known only when the jobs before this one have run.
         now["artifacts"] = before.get("artifacts", {})
     paths = [each.path for each in differences(before, now)]
     return [
@@ -49,19 +49,19 @@ def alters_result(
 
 
 def _decisive(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a run's inputs can alter its result, at the places where inputs have it."""
+    """Return the decisive values of a run's inputs, at their paths in the inputs."""
     try:
-        found = Submission.from_inputs(inputs).decisive()
+        values = Submission.from_inputs(inputs).decisive()
     except RuntimeError:
-        # Declared when another job was allowed.
-        found = {"job": inputs["job"]}
-    # A job is its first name: which one that is, `was` says.
-    job = {**found["job"], "was": found["job"]["name"]}
-    return {"namespace": inputs["namespace"], **found, "job": job}
+        # Declared by a version that allowed other jobs.
+        values = {"job": inputs["job"]}
+    # A job's identity is its first name, which is in `was`.
+    job = {**values["job"], "was": values["job"]["name"]}
+    return {"namespace": inputs["namespace"], **values, "job": job}
 
 
 def _within(path: str, other: str) -> bool:
-    """Return whether one of two paths is the other one, or below it."""
+    """Return whether two paths are equal, or one is below the other."""
     short, long = sorted((path, other), key=len)
     return long == short or long.startswith((f"{short}.", f"{short}["))
 
@@ -69,9 +69,9 @@ def _within(path: str, other: str) -> bool:
 def describe(
     changes: Sequence[Change], state: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> str | None:
-    """Return in one line which fields changed, from what to what, and whether that trains again.
+    """Describe in one line the changed fields, their values, and whether the job trains again.
 
-    None when no field of the job did. `state` has the run's last inputs and its result.
+    None if no field of the job changed. `state` has the run's last inputs and its result.
     """
     before, declared = state["job"], inputs["job"]
     fields = [*leaves(before, declared)]
@@ -83,7 +83,7 @@ def describe(
     reasons += [*_contents(state, inputs), *_artifacts(state, inputs)]
     result = state["result"]
     if result["state"] == RUNNING:
-        reasons.append("its run goes on, and is ended for it")
+        reasons.append("its run is in progress, and will be stopped")
     elif result["state"] != "Succeeded":
         reasons.append(f"the last run ended {result['state']}: {result.get('reason', '')}")
     begins = _begins(state, inputs) if "checkpoint" in declared else ""
@@ -95,17 +95,17 @@ def _effect(leaf: Leaf) -> Effect | None:
 
 
 def _begins(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
-    """Return where a job with checkpoints begins: what succeeded leaves none to go on from."""
+    """Describe the start of a job with checkpoints, which a successful run removes."""
     before, now = (checkpoint_key(Submission.from_inputs(each)) for each in (state, inputs))
     if before != now:
-        return "; it begins anew, not from a checkpoint"
+        return "; it starts over, not from a checkpoint"
     if state["result"]["state"] != "Succeeded":
         return "; it resumes from its newest checkpoint, if there is one"
-    return "; it begins anew, unless an interrupted run has left a checkpoint"
+    return "; it starts over, unless an interrupted run has left a checkpoint"
 
 
 def leaves(old: Any, new: Any, path: str = "") -> Iterator[Leaf]:
-    """Yield where two values differ, as deep as they are maps, or lists of one length."""
+    """Yield the differences of two values, inside of maps and lists of the same length."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted(old.keys() | new.keys()):
             yield from leaves(old.get(key), new.get(key), f"{path}.{key}" if path else key)
@@ -117,7 +117,7 @@ def leaves(old: Any, new: Any, path: str = "") -> Iterator[Leaf]:
 
 
 def _contents(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what changed of the program and its files, where the job names them or not."""
+    """Yield the changes of the program and its files, named in the job or not."""
     before, declared = state["job"], inputs["job"]
     for field in ("was", "torch"):
         if before.get(field) != declared.get(field):
@@ -131,7 +131,7 @@ def _contents(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[s
                 what = f"the image built from {declared['build']['context']}"
             elif "requirements" in declared:
                 what = f"the image with the packages of {declared['requirements']}"
-            yield f"{what} {'is built anew' if inputs['image'] is UNKNOWN else 'changed'}"
+            yield f"{what} {'is rebuilt' if inputs['image'] is UNKNOWN else 'changed'}"
     if (old := state.get("script")) != (new := inputs.get("script")):
         script = declared.get("script")
         if script == before.get("script") and old and new:
@@ -143,10 +143,10 @@ def _contents(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[s
 
 
 def _artifacts(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield which of a job's inputs is another file."""
-    known, now = state.get("artifacts", {}), inputs.get("artifacts", {})
-    for name in sorted(known.keys() & now.keys()) if now is not UNKNOWN else ():
-        if now[name].get("sha256") not in {None, known[name].get("sha256")}:
+    """Yield the inputs of a job that are another file."""
+    before, now = state.get("artifacts", {}), inputs.get("artifacts", {})
+    for name in sorted(before.keys() & now.keys()) if now is not UNKNOWN else ():
+        if now[name].get("sha256") not in {None, before[name].get("sha256")}:
             yield f"input {name} is another file"
 
 
@@ -172,9 +172,9 @@ def _listed(parts: Iterable[str]) -> str:
 
 
 def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) -> None:
-    """Show a new run's needs, and check its PyTorchJob with a running API server.
+    """Show a new run's resources, and validate its PyTorchJob with a running API server.
 
-    That is printed for the job that SHOWN_VARIABLE names; `shown` has SECRET for what is secret.
+    The job that SHOWN_VARIABLE names is printed as YAML; `shown` has SECRET in place of secrets.
 
     Raises:
         RuntimeError: the API server or the operator's webhook refuses it, with their message.
@@ -190,13 +190,13 @@ def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) 
 
 
 def _manifest(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run with these inputs submits, but for the labels that name the run."""
+    """Return the manifest of a run with these inputs, without the run's own labels."""
     facts = provenance(inputs) if "tracking" in inputs else None
     return manifest(Submission.from_inputs(inputs), facts=facts)
 
 
 def render(manifest: Mapping[str, Any]) -> str:
-    """Return a PyTorchJob as YAML; secrets and unknown values by name."""
+    """Return a PyTorchJob as YAML, with placeholders for secrets and unknown values."""
     shown = _plain(manifest, _WORDS)
     return yaml.dump(shown, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
 
@@ -224,9 +224,9 @@ def validate_admission(inputs: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any, words: Mapping[Any, str]) -> Any:
-    """Return `value` with words for what is secret or not known, in an order that stays."""
+    """Return `value` with placeholders for secrets and unknown values, in a stable order."""
     if isinstance(value, Mapping):
-        # The engine knows no order. A name comes first.
+        # The engine does not keep the order. A name comes first.
         keys = sorted(value, key=lambda key: (key != "name", key))
         return {key: _plain(value[key], words) for key in keys}
     if isinstance(value, list):
@@ -235,7 +235,7 @@ def _plain(value: Any, words: Mapping[Any, str]) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes a text of several lines as such, so that a program can be read."""
+    """Writes multi-line text as a block, so that a program is readable."""
 
 
 _Dumper.add_representer(

@@ -1,4 +1,4 @@
-"""The program's side of a run, its claims and its gate; their lives are beside it."""
+"""The Pulumi resources of a run, its claims and its gate; the handlers are in this folder."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,22 +15,22 @@ from jobs.model.submission import Submission
 from jobs.run.gate import limits
 
 WAITERS_PACKAGES = Path(__file__).with_name("waiter.txt")
-"""What a waiter needs over the trainer's image."""
+"""The packages of a waiter, on top of the trainer's image."""
 
 
 class PyTorchJob(pulumi.CustomResource):
-    """A training run: it is created by training to the end.
+    """A training run; its creation trains to the end.
 
-    A submission's images and artifacts may be outputs of other resources; `cost` is that of its
-    nodes (`infra.cost.estimates.of_jobs`), `pulls` those that are waited for when refused, and
-    `waiter` the image of what waits in the cluster (`jobs.run.ledger`), unless `up` itself does.
-    `hook` has what is told of its end, a `jobs.run.notify.Hook`, and in which `stack` it is.
+    A submission's images and artifacts may be outputs of other resources. `cost` is that of its
+    nodes (`infra.cost.estimates.of_jobs`), `pulls` are refused image pulls that may still be
+    admitted, and `waiter` is the image of the waiter in the cluster (`jobs.run.ledger`), unless
+    `up` itself waits. `hook` has the fields of a `jobs.run.notify.Hook`, with its `stack`.
     """
 
     result: Output[dict[str, Any]]
-    """How it ended and what it returned; `state` is one of `jobs.result.State`."""
+    """The run's result; `state` is one of `jobs.result.State`."""
 
-    def __init__(  # noqa: PLR0913  # what is submitted, and what else `up` knows about it
+    def __init__(  # noqa: PLR0913  # the submission, and settings of `up`
         self,
         submission: Submission,
         *,
@@ -52,8 +52,8 @@ class PyTorchJob(pulumi.CustomResource):
         }
         own = ResourceOptions(
             additional_secret_outputs=["kubeconfig"],
-            # With `--replace` the engine does not call the provider. The existing job would be
-            # taken up again, and then deleted.
+            # With `--replace` the engine does not call `diff`, so that the existing job would be
+            # adopted and then deleted.
             delete_before_replace=True,
             aliases=[pulumi.Alias(name) for name in submission.job.was],
         )
@@ -62,7 +62,7 @@ class PyTorchJob(pulumi.CustomResource):
 
 
 class Claim(pulumi.CustomResource):
-    """A claim that is made for a job, or taken up again; with `keep` it stays with its files."""
+    """A claim that is created for a job, or adopted; with `keep` it stays with its files."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Claim(pulumi.CustomResource):
         opts = ResourceOptions(
             additional_secret_outputs=["kubeconfig"],
             retain_on_delete=keep,
-            # Another one has the same name.
+            # The replacement has the same name.
             delete_before_replace=True,
             depends_on=after,
         )
@@ -84,13 +84,13 @@ class Claim(pulumi.CustomResource):
 
 
 class Gate(pulumi.CustomResource):
-    """Fails an `up` whose run did not succeed, or not well enough; it has the job's name."""
+    """Fails an `up` whose run failed or missed a limit; it has the job's name."""
 
     job: Output[str]
 
     def __init__(self, job: TrainingJob, run: PyTorchJob) -> None:
         properties = {"job": job.name, **limits(job), "result": run.result}
-        # An explicit dependency: the engine forgets whose result it is when it skips the run.
+        # Explicit, since the engine loses the dependency through `result` when it skips the run.
         aliases = [pulumi.Alias(name) for name in job.was]
         opts = ResourceOptions(depends_on=[run], aliases=aliases)
         super().__init__(tokens.GATE, job.name, properties, opts)

@@ -1,6 +1,6 @@
-"""The attempts at one run: a job that its cluster took away, or that failed, may be submitted anew.
+"""The attempts of one run: a job that was disrupted or failed may be resubmitted.
 
-The PyTorchJob itself records those before it, which the process that waits may not outlive.
+The PyTorchJob records the earlier attempts, since the waiting process may be killed.
 """
 
 import json
@@ -12,10 +12,10 @@ from jobs.api.lines import moment
 from jobs.result import RunResult
 
 LABEL = "slipway.dev/attempt"
-"""The number of a job's attempt, from 1 on."""
+"""The label with the number of a job's attempt, from 1."""
 ANNOTATION = "slipway.dev/earlier-attempts"
 SUCCEEDED = "slipway.dev/last-succeeded"
-"""The annotation with the id of the run before it that succeeded last, if that is known."""
+"""The annotation with the id of the latest earlier run that succeeded, if known."""
 _KEPT = ("run_id", "state", "started", "completed", "duration_seconds")
 
 Attempt = dict[str, Any]
@@ -23,17 +23,17 @@ Attempt = dict[str, Any]
 
 
 def earlier(job: Mapping[str, Any]) -> list[Attempt]:
-    """Return the attempts before a PyTorchJob's, oldest first; of one that was lost itself, too."""
+    """Return the attempts recorded in a PyTorchJob, oldest first; its own one if it was lost."""
     return list(json.loads((job["metadata"].get("annotations") or {}).get(ANNOTATION, "[]")))
 
 
 def last_succeeded(job: Mapping[str, Any]) -> str | None:
-    """Return which run had succeeded last when a PyTorchJob was submitted; None if not known."""
+    """Return the latest run that had succeeded when a PyTorchJob was submitted; None if unknown."""
     return (job["metadata"].get("annotations") or {}).get(SUCCEEDED)
 
 
 def curable(result: RunResult, retry_on: Collection[str]) -> str | None:
-    """Return why a run ended that a retry may cure; None when `retry_on` is not for that."""
+    """Return the reason of an end after which `retry_on` allows a retry; None for others."""
     disruption = None if result.failure is None else result.failure.disruption
     if disruption is not None:
         return disruption if "lostNode" in retry_on else None
@@ -44,26 +44,26 @@ def curable(result: RunResult, retry_on: Collection[str]) -> str | None:
 
 
 def with_ended(before: Sequence[Attempt], result: RunResult, reason: str) -> list[Attempt]:
-    """Return the attempts `before` and the one that ended with `result`, for `reason`."""
+    """Return the attempts `before`, and the one that ended with `result` for `reason`."""
     kept = {key: value for key in _KEPT if (value := getattr(result, key)) is not None}
     return [*before, {"number": len(before) + 1, **kept, "reason": reason[:500]}]
 
 
 def complete(result: RunResult, before: Sequence[Attempt], succeeded: str | None) -> RunResult:
-    """Return a result with the attempts `before` it, its goodput, and what `succeeded` last."""
+    """Return a result with the attempts `before` it, its goodput, and the last `succeeded` run."""
     last = None if result.succeeded else succeeded
     result = replace(result, attempts=before or None, last_succeeded=last)
     begun = next((each["started"] for each in before if "started" in each), result.started)
     if not result.succeeded or result.step_seconds is None or not (begun and result.completed):
         return result
     runs = {result.run_id, *(each.get("run_id") for each in before)}
-    # Steps that a checkpoint brought from an earlier run count for that one.
+    # Steps from a checkpoint count for the run that made them.
     useful = sum(seconds for run, seconds in result.step_seconds.items() if run in runs)
     total = (moment(result.completed) - moment(begun)).total_seconds()
     return replace(result, goodput=round(min(1.0, useful / total), 3)) if total > 0 else result
 
 
 def annotations(before: Sequence[Attempt], succeeded: str | None = None) -> dict[str, str]:
-    """Return the annotations of a job with which its earlier attempts are remembered."""
+    """Return the annotations that record a job's earlier attempts."""
     noted = {} if succeeded is None else {SUCCEEDED: succeeded}
     return noted | ({ANNOTATION: json.dumps(before, separators=(",", ":"))} if before else {})

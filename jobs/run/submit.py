@@ -1,4 +1,4 @@
-"""Submits and removes a PyTorchJob, however often either was interrupted."""
+"""Submit and delete a PyTorchJob, also after interruptions of either."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -26,12 +26,12 @@ from jobs.run.patch import patch_in_place
 from jobs.run.retry import Attempt
 
 HASH_LABEL = "slipway.dev/spec-hash"
-_GONE_SECONDS = 90.0  # it takes Kubernetes most of a minute to see that a node is lost
+_GONE_SECONDS = 90.0  # Kubernetes takes most of a minute to detect a lost node
 _POLL_SECONDS = 0.5
 _AT_ONCE = 16
 
 
-def submit(  # noqa: PLR0913  # what is submitted, and what of it may be there
+def submit(  # noqa: PLR0913  # the submission, and what exists already
     api: JobApi,
     submission: Submission,
     facts: Mapping[str, Any],
@@ -40,18 +40,18 @@ def submit(  # noqa: PLR0913  # what is submitted, and what of it may be there
     *,
     takes_ended: bool = False,
 ) -> Object:
-    """Return the live job of a submission: the one that runs or ran to success, or a new one.
+    """Return the live job of a submission: one that runs or has succeeded, or a new one.
 
-    `facts` are what trains it. `before` has the attempts before this one. Where a process was
-    killed between two attempts, the job that still exists lists them, and which run succeeded last.
-    With `takes_ended` a job that has ended is taken up, too, if it is none of those attempts.
+    `facts` is its provenance. `before` has the attempts before this one; if a process was killed
+    between two attempts, the existing job lists them, and the last run that succeeded.
+    With `takes_ended` a job that has ended is adopted, too, if it is none of those attempts.
 
     Raises:
         ApiException: the API server or the operator's webhook refuses it.
-        RuntimeError: a job of that name is not ours.
-        TimeoutError: an old one does not go away.
+        RuntimeError: a job of that name is not Slipway's.
+        TimeoutError: an old one is not deleted in time.
     """
-    # Before anything is removed: it raises where files are missing.
+    # It raises if files are missing, so before anything is removed.
     digest, plain = submission.digest(), manifest(submission)
     # Readable, and short enough for a label.
     run_id = f"{api.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
@@ -67,12 +67,12 @@ def submit(  # noqa: PLR0913  # what is submitted, and what of it may be there
             except ApiException as error:
                 if error.status != 409:
                     raise
-                # Another process was quicker, or a first answer got lost: read the present one.
+                # Another process was first, or an answer got lost: read the existing job.
                 continue
         _refuse_foreign(api, existing)
         pods = None if takes_ended else len(api.pods())
         if _adoptable(existing, digest, plain, pods):
-            context.info(f"PyTorchJob {api.name} is there already: waiting for it")
+            context.info(f"PyTorchJob {api.name} exists already: waiting for it")
             patch_in_place(api, existing, plain, removing=False)
             return existing
         if existing["metadata"]["labels"].get(HASH_LABEL) == digest:
@@ -81,40 +81,40 @@ def submit(  # noqa: PLR0913  # what is submitted, and what of it may be there
             submission = replace(submission, succeeded=retry.last_succeeded(existing))
         context.info(f"removing the PyTorchJob {api.name} of an earlier run")
         if before and has_ended(existing):
-            # While its pods take their time to end, the job is what remembers its attempts.
+            # Delete the pods first, because the job records its attempts until they have ended.
             for pod in api.pods():
                 api.delete_pod(pod["metadata"]["name"])
             _await_end(api, context, of_job=False)
         remove(api, context)
     raise RuntimeError(
         f"PyTorchJob {api.namespace}/{api.name} is created and deleted by another program as well; "
-        "see who with `kubectl get pytorchjob --show-managed-fields --output yaml`"
+        "find it with `kubectl get pytorchjob --show-managed-fields --output yaml`"
     )
 
 
 def remove(api: JobApi, context: Context) -> None:
-    """Delete the job and wait until it and its pods are gone; nothing happens without one.
+    """Delete the job and wait for its and its pods' end; nothing happens if it does not exist.
 
     Raises:
-        TimeoutError: something of it is left after a minute and a half; with what holds it.
+        TimeoutError: an object is left after a minute and a half; names what blocks it.
         InterruptedError: the user pressed Ctrl-C.
     """
     api.delete()
     _await_end(api, context)
-    # Otherwise the row would go on showing that it waits.
+    # Otherwise the row would still show the wait.
     context.status("removed the previous PyTorchJob")
 
 
 def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
-    """Stop every training job in a namespace, before the operator that runs them is removed.
+    """Stop every training job in a namespace before the operator is removed.
 
-    An `up` that was killed may have left some that no resource knows of.
+    A killed `up` may have left jobs that are in no resource's state.
 
     Raises:
         TimeoutError: one is left after the limit of `remove`.
         RuntimeError: the cluster does not answer.
     """
-    # Without retries, which would only keep the user waiting for a cluster that is gone.
+    # Without retries, since the cluster may no longer exist.
     api = JobApi.connect(kubeconfig, namespace, name="").retrying(0)
     try:
         names = sorted(api.names())
@@ -122,8 +122,8 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
         if kube.may_be_gone():
             return
         raise RuntimeError(
-            f"whether training jobs are left in {namespace} can't be told, the cluster does not "
-            f"answer: {error}. {kube.IF_GONE}"
+            f"training jobs may be left in {namespace}: the cluster does not answer: {error}. "
+            f"{kube.IF_GONE}"
         ) from error
     except ApiException as error:
         raise RuntimeError(
@@ -138,7 +138,7 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
 
 
 def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
-    """Wait until the pods of a job are gone, and unless said otherwise the job itself."""
+    """Wait until the pods of a job are deleted, and by default the job itself."""
     what = f"the end of PyTorchJob {api.namespace}/{api.name}"
 
     def look() -> None:
@@ -154,7 +154,7 @@ def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
 
 
 def _pods_left(api: JobApi) -> list[Object]:
-    """Return what pods a job still has; those whose end a lost node can't report are given up."""
+    """Return the pods that a job still has, and force the deletion of those on lost nodes."""
     pods, now = api.pods(), datetime.now(UTC)
     until = ((each, each["metadata"].get("deletionTimestamp")) for each in pods)
     if late := [pod for pod, end in until if end is not None and moment(end) < now]:
@@ -173,21 +173,21 @@ def _refuse_foreign(api: JobApi, job: Object) -> None:
         )
 
 
-def _adoptable(job: Object, digest: str, wanted: Object, pods: int | None) -> bool:
+def _adoptable(job: Object, digest: str, desired: Object, pods: int | None) -> bool:
     metadata = job["metadata"]
     if metadata.get("deletionTimestamp") or metadata["labels"].get(HASH_LABEL) != digest:
         return False
-    queue, other = (each["metadata"]["labels"].get(QUEUE_LABEL) for each in (job, wanted))
+    queue, other = (each["metadata"]["labels"].get(QUEUE_LABEL) for each in (job, desired))
     if other not in {None, queue} and is_suspended(job):
-        # Nothing of it runs, and its queue may not even exist. Kueue itself may add a default one.
+        # No pod of it runs, and its queue may not exist. Kueue itself may add a default queue.
         return False
     if run_of(job) in {each.get("run_id") for each in retry.earlier(job)}:
-        # It is one of the attempts that are over, although the operator, which judges by the
-        # Master alone, may call it a success.
+        # It is a recorded attempt that failed, although the operator, which judges by the Master
+        # alone, may call it a success.
         return False
     if pods is None:
         return True
     if message_of(job, "Succeeded") is not None:
-        # What its ranks returned is in their pods; without them it is lost.
+        # The ranks' reports are in their pods, and are lost without them.
         return pods >= Topology.of_object(job).replicas
     return not has_ended(job)

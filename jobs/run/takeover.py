@@ -1,4 +1,4 @@
-"""Reads the inputs of runs that Slipway declared until November 2026, by their manifest. Pure."""
+"""Read the inputs of runs that Slipway declared by manifest until November 2026. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ _SAME = ("kubeconfig", "artifacts", "tracking", "result")
 
 
 def upgraded(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's inputs, or its state, with the inputs of `jobs.model.submission`."""
+    """Return a run's inputs or state in the format of `jobs.model.submission`."""
     if "manifest" not in state:
         return dict(state)
     job, pod = state["declared"], next(iter(templates(state["manifest"]).values()))["spec"]
     container = pod["containers"][0]
-    known = {
+    inputs = {
         "job": job,
         "image": container["image"],
         "namespace": state["namespace"],
@@ -27,9 +27,9 @@ def upgraded(state: Mapping[str, Any]) -> dict[str, Any]:
     }
     for each in pod.get("initContainers", ()):
         if each["name"] == INPUTS_CONTAINER:
-            known |= {"fetchImage": each["image"], "inputVolumes": _input_volumes(pod, each)}
-    known |= {name: state[name] for name in _SAME if name in state}
-    return {name: value for name, value in known.items() if value is not None}
+            inputs |= {"fetchImage": each["image"], "inputVolumes": _input_volumes(pod, each)}
+    inputs |= {name: state[name] for name in _SAME if name in state}
+    return {name: value for name, value in inputs.items() if value is not None}
 
 
 def _place(state: Mapping[str, Any]) -> str | None:

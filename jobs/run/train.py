@@ -1,4 +1,4 @@
-"""Trains a job to its end: submits it, waits, and tries again as its retries allow."""
+"""Train a job to its end: submit it, wait, and retry as its `retries` allow."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from jobs.run.retry import Attempt
 from jobs.run.submit import submit
 
 _RETURN_SECONDS = 120.0
-"""How long a cluster that has lost a node may take until the operator's webhook answers again."""
+"""Time for the operator's webhook to return in a cluster that has lost a node."""
 _REFUSALS = frozenset({400, 403, 404, 413, 422})
 
 
@@ -35,20 +35,20 @@ class Training:
 
     api: JobApi
     submission: Submission
-    facts: Mapping[str, Any]  # what trains it (`jobs.records.history.provenance`)
+    facts: Mapping[str, Any]  # its provenance (`jobs.records.history.provenance`)
     logs: Archive
     context: Context
-    cost: TrainingCost | None = None  # of its nodes, where that is known
-    pulls: RefusedPulls | None = None  # which refused pulls of images are waited for
-    takes_ended: bool = False  # whether a job that has ended may be this run, whose wait was killed
+    cost: TrainingCost | None = None  # of its nodes, if known
+    pulls: RefusedPulls | None = None  # refused image pulls that may still be admitted
+    takes_ended: bool = False  # whether to adopt a job that has ended, after a killed wait
     clock: Callable[[], float] = time.monotonic  # of `Wait`
 
     def to_the_end(self) -> RunResult:
-        """Submit the job and wait, as often as its retries allow; a refusal is a result, too.
+        """Submit the job and wait, as often as its retries allow; a refusal also is a result.
 
         Raises:
-            ApiException: the API server could not take it.
-            Unreachable: no answer came.
+            ApiException: the API server failed to create it.
+            Unreachable: the API server does not answer.
             InterruptedWait: see `Wait.to_the_end`.
         """
         job = self.submission.job
@@ -78,14 +78,14 @@ class Training:
             if reason is None or len(before) >= job.retries:
                 return result
             before = retry.with_ended(before, result, reason)
-            # Should this process be killed now, the remaining job records its attempt.
+            # If this process is killed now, the remaining job has a record of its attempt.
             self.api.patch({"metadata": {"annotations": retry.annotations(before)}})
             is_lost = result.failure is not None and result.failure.disruption
             word = "was lost" if is_lost else "failed"
-            self.context.warn(f"{attempt} {word}: {before[-1]['reason']}. Submitting it again")
+            self.context.warn(f"{attempt} {word}: {before[-1]['reason']}. Resubmitting")
 
     def _wait(self, live: Object, before: Sequence[Attempt], prefix: str) -> RunResult:
-        """Return how an attempt ended, and record it; `prefix` begins its row."""
+        """Return the result of an attempt, and record it; its row begins with `prefix`."""
         run_id, history, declared = str(run_of(live)), History(self.logs), self.submission.job
         self.logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
         begun = str(live["metadata"].get("creationTimestamp"))

@@ -1,7 +1,7 @@
-"""What a waiter runs in its pod: `python3 -m jobs.run.waiter NAMESPACE JOB` (`jobs.run.ledger`).
+"""The program of a waiter's pod: `python3 -m jobs.run.waiter NAMESPACE JOB` (`jobs.run.ledger`).
 
-It submits, waits, retries and judges as `up` does. Whatever ends it, the next one goes on: it takes
-up the PyTorchJob that it finds, also one that has ended meanwhile.
+It submits, waits, retries and judges as `up` does. After an interruption the next pod resumes: it
+adopts the existing PyTorchJob, even if that has ended meanwhile.
 """
 
 import json
@@ -31,14 +31,14 @@ from jobs.run.train import Training
 
 @dataclass(kw_only=True)
 class _Notes(Silence):
-    """The `Context` of a run that nobody watches: what it shows is in its log and the ledger."""
+    """The `Context` of a waiter, which writes messages to its log and the ledger."""
 
     ledger: Ledger
-    warnings: list[str]  # in the order in which they came, and each once
+    warnings: list[str]  # in the order of arrival, each once
 
     def status(self, message: str) -> None:
         self.info(message)
-        with suppress(ApiException, Unreachable):  # the next one is shown again
+        with suppress(ApiException, Unreachable):  # the next status repeats the warnings
             self.ledger.note(status=message, warnings=json.dumps(self.warnings))
 
     def info(self, message: str) -> None:
@@ -57,35 +57,35 @@ def main(namespace: str, job: str) -> None:
 
 
 def wait(ledger: Ledger, logs: Archive, clock: Callable[[], float] = time.monotonic) -> None:
-    """Bring a run to its end and tell of it, as far as its ledger has not that it was done.
+    """Wait for the end of a run and notify its webhook, unless the ledger records both as done.
 
-    `clock` counts the seconds of the limits that its job declares.
+    `clock` returns seconds, for the time limits of the job.
     """
-    if (known := ledger.known()) is None:
+    if (values := ledger.known()) is None:
         return
-    notes = _Notes(ledger=ledger, warnings=json.loads(known.get("warnings", "[]")))
-    ended = json.loads(known.get("result", "null"))
-    result = RunResult.from_map(ended) if ended else _waited(ledger, known, notes, logs, clock)
+    notes = _Notes(ledger=ledger, warnings=json.loads(values.get("warnings", "[]")))
+    ended = json.loads(values.get("result", "null"))
+    result = RunResult.from_map(ended) if ended else _waited(ledger, values, notes, logs, clock)
     hook = os.environ.get("SLIPWAY_HOOK")
-    if hook is None or "told" in known:
+    if hook is None or "told" in values:
         return
     if not Hook(**json.loads(hook)).tell(ledger.name, result, notes.warn):
-        sys.exit("to be told again")  # by the next one: this process is started anew
+        sys.exit("the webhook was not notified; the next start retries")
     ledger.note(told="true")
 
 
 def _waited(
     ledger: Ledger,
-    known: Mapping[str, str],
+    values: Mapping[str, str],
     notes: _Notes,
     logs: Archive,
     clock: Callable[[], float],
 ) -> RunResult:
-    run = json.loads(known["run"])
+    run = json.loads(values["run"])
     submission = replace(Submission.from_inputs(run), succeeded=run.get("succeeded"))
     cost = TrainingCost(**run["cost"]) if "cost" in run else None
-    waited = (ledger, submission, run["facts"], logs, notes, cost, RefusedPulls.from_inputs(run))
-    result = Training(*waited, takes_ended=True, clock=clock).to_the_end()
+    settings = (ledger, submission, run["facts"], logs, notes, cost, RefusedPulls.from_inputs(run))
+    result = Training(*settings, takes_ended=True, clock=clock).to_the_end()
     ledger.end(result, logs)
     return result
 

@@ -82,7 +82,7 @@ def pressed(make: Callable[[], JobStack], jobs: Jobs, trainer: str) -> dict[str,
     await_true(lambda: jobs.uids(deleted) == [])
     declared[deleted]["args"] = ["2"]
     with stack.going_up(**declared) as up:
-        await_true(lambda: f"{left} is there already: waiting for it" in stack.log)
+        await_true(lambda: f"{left} exists already: waiting for it" in stack.log)
         enough(jobs, left, "master")
         assert up.wait(COMMAND_SECONDS) == 0, stack.log
     return {
@@ -167,7 +167,7 @@ def killed(make: Callable[[], JobStack], jobs: Jobs, trainer: str) -> Killed:
         assert alone.first() in {"0 says 0", "0 errs 0"}
         stack.unlock()
         with stack.going_up(**declared) as up:
-            await_true(lambda: "is there already: waiting for it" in stack.log)
+            await_true(lambda: "exists already: waiting for it" in stack.log)
             enough(jobs, job, "master", "worker")
             assert up.wait(COMMAND_SECONDS) == 0, stack.log
         followed, _ = alone.all()

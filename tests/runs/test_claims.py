@@ -46,7 +46,7 @@ def test_a_job_that_comes_back_finds_its_claim(jobs: Jobs, inputs: dict[str, Any
     assert first.lines == []
     CLAIM.create(inputs, again)
     assert found(jobs, inputs)["metadata"]["uid"] == uid
-    assert "it is taken up with its files" in again.lines[0]
+    assert "adopted with its files" in again.lines[0]
 
 
 def test_a_claim_that_the_stack_has_not_made_is_left_alone(

@@ -66,7 +66,7 @@ def test_what_the_program_did_wrong_is_not_tried_again(
     """What the program did wrong, running out of memory included, is not tried again."""
     declared = python(trainer, HUNGRY, memory="96Mi", retries=2)
     said = runs.train_in_vain(job_name, **declared)
-    assert "Submitting it again" not in said
+    assert "Resubmitting" not in said
     result = runs.output(job_name)
     assert result["state"] == "Failed"
     assert "attempts" not in result

@@ -156,7 +156,7 @@ def test_when_none_is_whole_it_says_so_and_does_not_start_over(image: Opened, co
         path.write_bytes(b"")
     ranks = image.train(copied, Rank(), Rank(), args=_SMALL, env=_JOBS_OWN)
     assert ranks[0].code == 1
-    assert "none of the checkpoints in /out/checkpoints" in ranks[0].message["error"]
+    assert "all checkpoints in /out/checkpoints" in ranks[0].message["error"]
 
 
 @pytest.mark.parametrize("size", [1, 3])

@@ -1,12 +1,12 @@
-"""What every Python of this image does besides: tell why it fails, where it hangs, what it reads.
+"""Hooks of every Python process in this image: they record failures, stacks and data sets.
 
-The exception that ends a process is recorded, with the user's line: `slipway.uncaught`. Python
-announces it before it calls sys.excepthook, so a program may have a hook of its own.
+The exception that ends a process is recorded, with the user's line: `slipway.uncaught`. The audit
+event precedes sys.excepthook, so a program may set its own hook.
 
-With SIGTERM it writes its stack to standard error, so the log of a rank that hangs ends with it,
-where jobs/ finds it; with another signal it shows its stack and goes on (`slipway_trainer.inside`).
-Whoever opens files of what stands in for CIFAR-10 in the image, with
-torchvision, pickle or anything else in Python, has that data set's name in its result.
+On SIGTERM it writes its stack to standard error, so that the log of a hanging rank ends with it,
+where jobs/ finds it; on another signal it shows its stack and continues (`slipway_trainer.inside`).
+A process that opens files of the data set that replaces CIFAR-10 in the image, with torchvision,
+pickle or anything else in Python, gets that data set's name in its result.
 """
 
 import builtins
@@ -15,45 +15,45 @@ import os
 import signal
 import sys
 
-# By its descriptor: a program may have replaced sys.stderr. `chain`: it ends as it would have.
+# By descriptor, as a program may replace sys.stderr. With `chain` the process then ends as usual.
 faulthandler.register(signal.SIGTERM, file=2, all_threads=True, chain=True)
 try:
-    # Programs have other uses for SIGUSR1. This file has no name, and needs no room on a disk.
+    # Programs may use SIGUSR1 themselves. The file is in memory, without a name.
     _stacks = os.memfd_create("slipway-stacks")
     faulthandler.register(signal.SIGRTMIN + 7, file=_stacks, all_threads=True)
-except OSError:  # a sandbox that has no such call
+except OSError:  # a sandbox without this system call
     pass
 
 _CIFAR10 = "/data/cifar10"
 _STANDS_IN = os.path.exists(f"{_CIFAR10}/DATASET")  # noqa: PTH110 - pathlib slows each start
 
-# All of torch's backward passes go through this function, which torch itself replaces, too.
+# All of torch's backward passes call this function, which torch itself also replaces.
 _BACKWARD = "_engine_run_backward"
 _to_watch = ["torch.autograd"] if "SLIPWAY_MESSAGE_DIR" in os.environ else []
 
 
 def _record(error: BaseException | None, text: str = "") -> None:
-    """Record what ends this process; whatever goes wrong here is no failure of the program."""
+    """Record the error that ends this process; errors in here must not fail the program."""
     try:
         from slipway import uncaught  # noqa: PLC0415 - a program that succeeds does not need it
 
         uncaught.record(error, text)
-    except BaseException:  # noqa: BLE001, S110 - it ends already, and its log has the error
+    except BaseException:  # noqa: BLE001, S110 - it is ending already, and its log has the error
         pass
 
 
 def _exit(status: object = None, /) -> None:
-    """End the program as sys.exit does, of which Python announces nothing.
+    """End the program like sys.exit, for which Python raises no audit event.
 
-    A text is its error. So is the exception that its caller handles, as wrappers such as Hydra's
-    do, which print it.
+    A text is recorded as its error. So is an exception that the caller handles, as in wrappers such
+    as Hydra's, which print it.
     """
     error = sys.exc_info()[1]
     trace = None if error is None else error.__traceback__
     handled = error if trace is not None and trace.tb_frame is sys._getframe(1) else None  # noqa: SLF001
     if status is not None and not isinstance(status, int):
         _record(handled, str(status))
-    elif handled is not None and 0 < (status or 0) < 128:  # others stand for a signal
+    elif handled is not None and 0 < (status or 0) < 128:  # other codes mean a signal
         _record(handled)
     raise SystemExit(status)
 
@@ -62,7 +62,7 @@ sys.exit = builtins.exit = builtins.quit = _exit  # type: ignore[assignment]
 
 
 def _see(event: str, arguments: tuple[object, ...]) -> None:
-    """Look at what happens: https://docs.python.org/3.13/library/audit_events.html."""
+    """Process an audit event: https://docs.python.org/3.13/library/audit_events.html."""
     if event == "sys.excepthook" and isinstance(arguments[2], BaseException):
         _record(arguments[2])
     elif event == "open" and _STANDS_IN and "_batch" in str(arguments[0]):
@@ -72,7 +72,7 @@ def _see(event: str, arguments: tuple[object, ...]) -> None:
 
 
 def _await_training(autograd: object) -> None:
-    """Have the first backward pass begin the watch of `slipway.worlds`."""
+    """Start the watch of `slipway.worlds` at the first backward pass."""
     run = getattr(autograd, _BACKWARD)
 
     def first(*arguments: object, **options: object) -> object:
@@ -81,7 +81,7 @@ def _await_training(autograd: object) -> None:
             from slipway import worlds  # noqa: PLC0415 - no other program needs it
 
             worlds.watch(autograd)
-        except Exception:  # noqa: BLE001, S110 - no training fails because of it
+        except Exception:  # noqa: BLE001, S110 - it must not fail the training
             pass
         return getattr(autograd, _BACKWARD)(*arguments, **options)
 
@@ -101,16 +101,16 @@ if sys.version_info >= (3, 14):
     import argparse
     from multiprocessing import context
 
-    # A help text that can't be formatted, as "50% of all" and Hydra's, failed only --help before.
+    # Before 3.14 an invalid help text, such as "50% of all" and Hydra's, failed only --help.
     argparse._ActionsContainer._check_help = lambda *_: None  # type: ignore[attr-defined] # noqa: SLF001
-    # The default before: a script without a main guard has a DataLoader with workers. Set, it would
-    # refuse a program that sets another one.
+    # The default before 3.14, for scripts with DataLoader workers but without a main guard. As a
+    # setting it would fail programs that set another one.
     context._default_context._default_context = context._concrete_contexts["fork"]  # type: ignore[attr-defined] # noqa: SLF001
 
-# gloo's thread for input polls for a lock. Where it preempts the thread that holds it, as none does
-# in a batch process, the message waits for the scheduler's next tick: 3 ms instead of 0.4.
+# gloo's input thread polls for a lock. If it preempts the thread that holds the lock, which threads
+# of a batch process never do, a message waits for the scheduler's next tick: 3 ms instead of 0.4.
 if not os.path.exists("/dev/nvidiactl"):  # noqa: PTH110
-    try:  # noqa: SIM105 - contextlib would take each start longer
+    try:  # noqa: SIM105 - importing contextlib would slow each start
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    except OSError:  # a sandbox that has no such call: messages take longer there
+    except OSError:  # a sandbox without this call, where messages take longer
         pass

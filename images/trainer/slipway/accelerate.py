@@ -1,11 +1,11 @@
-"""The numbers of a loop with Hugging Face's Accelerate as a job's result.
+"""Report the metrics of a loop with Hugging Face's Accelerate as a job's result.
 
     accelerator = Accelerator(log_with=SlipwayTracker())
     accelerator.init_trackers("mine")
     accelerator.log({"epoch": 1, "val_loss": 0.31}, step=100)
     accelerator.end_training()
 
-Numbers that come with an `epoch` are in the result's history. Made for Accelerate 1.10 to 1.15.
+Metrics with an `epoch` are in the result's history. Supports Accelerate 1.10 to 1.15.
 https://huggingface.co/docs/accelerate/v1.10.0/usage_guides/tracking#implementing-custom-trackers
 """
 
@@ -21,8 +21,8 @@ from accelerate.tracking import (  # type: ignore[import-not-found]
 import slipway
 
 
-class SlipwayTracker(GeneralTracker):  # type: ignore[misc]  # it is in the program's image alone
-    """Passes what is logged on to `slipway`, on the main process."""
+class SlipwayTracker(GeneralTracker):  # type: ignore[misc]  # only the program's image has it
+    """Passes logged metrics on to `slipway`, on the main process."""
 
     name = "slipway"
     requires_logging_directory = False
@@ -35,5 +35,5 @@ class SlipwayTracker(GeneralTracker):  # type: ignore[misc]  # it is in the prog
 
     @on_main_process  # type: ignore[untyped-decorator]
     def finish(self) -> None:
-        """Leave the result; `end_training` calls this."""
+        """Store the result; `end_training` calls this."""
         slipway.finish()

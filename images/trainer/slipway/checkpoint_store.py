@@ -1,4 +1,4 @@
-"""When a checkpoint is due, and how it is written, also beside the training, and read again."""
+"""Write checkpoints when they are due, also in the background, and read them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _DIGITS = 16
 class Store:
     """The checkpoints in a directory, of which the last `keep` stay.
 
-    One that is written beside the training takes as much memory again as the state, of the CPU's.
-    Only one is being written at a time, in a thread; an error is a warning among the events.
+    A checkpoint in the background needs CPU memory for a copy of the state. A thread writes one at
+    a time; an error is a warning among the events.
     """
 
     directory: Path
     every: int
-    """How far apart they are: so many steps, or seconds."""
+    """The interval, in steps or seconds."""
     counts_steps: bool
     events: Events
     keep: int = KEPT
     written: float = field(default_factory=time.monotonic)
-    """When the last one was, or when it began."""
+    """Time of the last checkpoint, or of the store's creation."""
     _thread: threading.Thread | None = None
 
     def files(self) -> list[Path]:
@@ -40,13 +40,13 @@ class Store:
         return sorted(self.directory.glob("step-*.pt"))
 
     def write(self, state: Mapping[str, Any], step: int) -> Path:
-        """Write a state, or nothing of it; `ValueError` unless it is tensors and plain values."""
-        import torch  # noqa: PLC0415 - the package is for those, too, who have none
+        """Write a state atomically; `ValueError` unless it is tensors and plain values."""
+        import torch  # noqa: PLC0415 - the package also works without torch
 
         begun = time.monotonic()
         self.directory.mkdir(parents=True, exist_ok=True)
         for left in self.directory.glob(".*.part"):
-            left.unlink(missing_ok=True)  # by a process that was killed
+            left.unlink(missing_ok=True)  # left by a killed process
         part = self.directory / f".{os.getpid()}.part"
         with part.open("wb") as file:
             torch.save({**state, "step": step}, file)
@@ -57,15 +57,15 @@ class Store:
         except Exception as error:
             part.unlink()
             raise ValueError(
-                "a checkpoint takes tensors, numbers, text, and lists and maps of them, as what "
-                f"is read from a file must not bring code with it: {error}"
+                "a checkpoint takes tensors, numbers, text, and lists and maps of them, since "
+                f"loading a file must not run code: {error}"
             ) from error
         path = part.replace(self.directory / f"step-{step:09}.{sha256_of(part)[:_DIGITS]}.pt")
-        # A new name lasts when its directory is on the disk, too: fsync(2).
+        # A new name is durable only after an fsync of its directory: fsync(2).
         descriptor = os.open(self.directory, os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)
-        # Files of later steps are what a training that went on from an earlier one left behind.
+        # Files of later steps are from before a training resumed at an earlier one.
         older = [each for each in self.files() if each.name < f"step-{step:09}"]
         for each in {*self.files()} - {path, *older[max(0, len(older) - self.keep + 1) :]}:
             each.unlink()
@@ -74,7 +74,7 @@ class Store:
         return path
 
     def newest(self) -> dict[str, Any] | None:
-        """Return the newest state that is whole; None without any, `ValueError` if none is."""
+        """Return the newest valid state; None without files, `ValueError` if none is valid."""
         import torch  # noqa: PLC0415 - as above
 
         files = self.files()
@@ -82,11 +82,11 @@ class Store:
             if path.name.split(".")[1] == sha256_of(path)[:_DIGITS]:
                 state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
                 return state
-            warning = f"{path} is not as it was written, so the checkpoint before it is used"
+            warning = f"{path} was changed or truncated; using the checkpoint before it"
             self.events.emit("warning", warning=warning)
         if files:
             raise ValueError(
-                f"none of the checkpoints in {self.directory} is as it was written: remove them "
+                f"all checkpoints in {self.directory} were changed or truncated: remove them "
                 "to start from the beginning"
             )
         return None
@@ -97,22 +97,22 @@ class Store:
         return time.monotonic() >= self.written + self.every
 
     def write_if_due(self, state: Callable[[], Mapping[str, Any]], step: int) -> None:
-        """Write what `state` returns, if that is due after `step` steps and none is being saved."""
+        """Write what `state` returns, if due after `step` steps and no write is running."""
         is_busy = self._thread is not None and self._thread.is_alive()
         if not is_busy and self.due(step):
             self.written = time.monotonic()
             self.write_beside(state(), step)
 
     def write_beside(self, state: Mapping[str, Any], step: int) -> None:
-        """Copy the state after `step` steps, and begin to write it; first wait for the last one."""
+        """Copy the state after `step` steps and write it in a thread, after the previous write."""
         self.settle()
         taken = _copied(state)
-        # No daemon: a program that ends waits for it.
+        # No daemon, so that the program waits for it at its end.
         self._thread = threading.Thread(target=self._save, args=(taken, step), name="checkpoint")
         self._thread.start()
 
     def settle(self) -> None:
-        """Wait until what is being written is on the disk."""
+        """Wait until the current write is on the disk."""
         if self._thread is not None:
             self._thread.join()
 
@@ -120,12 +120,12 @@ class Store:
         try:
             self.write(state, step)
         except (OSError, ValueError) as error:
-            # The training is worth more than its copy.
+            # The training must not fail because of a checkpoint.
             self.events.emit("warning", warning=f"no checkpoint of step {step}: {error}")
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy that later steps do not change; of tensors on the CPU."""
+    """Return a copy that later steps do not change, with tensors on the CPU."""
     if hasattr(value, "detach"):
         return value.detach().to("cpu", copy=True)
     if isinstance(value, Mapping):

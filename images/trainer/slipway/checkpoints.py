@@ -1,4 +1,4 @@
-"""Keeps the state of a training in files, for the next attempt to go on from.
+"""Save the state of a training in checkpoints, from which the next attempt resumes.
 
     state = slipway.latest()
     if state is not None:
@@ -11,12 +11,12 @@
             slipway.save(now, step=step + 1)
 
 A checkpoint is one file, which rank 0 writes. It gets its name, step-000000200.<sha256, 16
-digits>.pt, when all of it is on the disk: what is cut off or changed later no longer fits its name.
+digits>.pt, when it is complete on the disk; a truncated or changed file does not match its name.
 All ranks read it. A job with `checkpoint` sets the variables; without them `due` is never true.
 
-    SLIPWAY_CHECKPOINT_DIR    where they are
+    SLIPWAY_CHECKPOINT_DIR    the directory of the checkpoints
     SLIPWAY_CHECKPOINT_EVERY  "500 steps" or "600 s"
-    SLIPWAY_CHECKPOINT_KEEP   how many stay
+    SLIPWAY_CHECKPOINT_KEEP   the number of checkpoints to keep
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ from slipway.events import Events, own_rank
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
 stopping = threading.Event()
-"""Set once SIGTERM came, by whoever waits for it: the next step is to write a checkpoint."""
+"""Set by a handler of SIGTERM, so that the next step writes a checkpoint."""
 
 
 def own_store(events: Events) -> Store | None:
-    """Return this job's checkpoints, None for a job without; `ValueError` for a wrong interval."""
+    """Return this job's store; None without checkpoints, `ValueError` for a wrong interval."""
     if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
         return None
     keep = int(os.environ.get("SLIPWAY_CHECKPOINT_KEEP", str(KEPT)))
     every = os.environ.get("SLIPWAY_CHECKPOINT_EVERY", "600 s")
-    if (found := re.fullmatch(r"([1-9]\d*) ?(steps|s)", every)) is None:
-        raise ValueError(f"{every} is not allowed, it takes such as '500 steps' or '600 s'")
-    return Store(Path(directory), int(found[1]), found[2] == "steps", events, keep)
+    if (match := re.fullmatch(r"([1-9]\d*) ?(steps|s)", every)) is None:
+        raise ValueError(f"{every} is not allowed; it takes for example '500 steps' or '600 s'")
+    return Store(Path(directory), int(match[1]), match[2] == "steps", events, keep)
 
 
 def latest() -> dict[str, Any] | None:
-    """Return what `save` was given last, on every rank, and its number as `step`; or None.
+    """Return the last saved state, with its number as `step`, on every rank; or None.
 
-    Tensors are on the CPU. Call it before the first step: rank 0 may write later.
+    Tensors are on the CPU. Call it before the first step, after which rank 0 may write.
 
     Raises:
-        ValueError: there are checkpoints, and all of them were changed since.
+        ValueError: there are checkpoints, but all of them were changed or truncated.
     """
     if (store := _store()) is None:
         return None
@@ -67,10 +67,10 @@ def latest() -> dict[str, Any] | None:
 
 
 def due(step: int) -> bool:
-    """Return whether to call `save` now that `step` steps are made.
+    """Return whether to call `save` now, after `step` steps.
 
-    With an interval in steps all ranks get the same answer, otherwise rank 0 alone gets a yes.
-    After SIGTERM rank 0 gets one, too: `save` then ends the program.
+    With an interval in steps all ranks get the same answer, otherwise only rank 0 gets True.
+    After SIGTERM rank 0 gets True, too: `save` then ends the program.
     """
     if (store := _store()) is None:
         return False
@@ -82,21 +82,21 @@ def due(step: int) -> bool:
 
 
 def save(state: Mapping[str, Any], *, step: int, wait: bool = True) -> Path | None:
-    """Write the state after `step` steps, as rank 0; return the file, which is whole and stays.
+    """Write the state after `step` steps on rank 0, and return the complete file.
 
-    Of older ones as many stay as the job's `checkpoint.keep` says. Other ranks write nothing: in
-    data-parallel training all have the same state.
+    The job's `checkpoint.keep` files stay. Other ranks write nothing: in data-parallel training all
+    of them have the same state.
 
     Args:
         state: Tensors, numbers, text, and lists and maps of them, such as state_dicts.
-        step: How many steps are in it; it is added to the state as `step`.
-        wait: Or else return None once the state is copied, and write the file beside the training;
-            what goes wrong is then a warning.
+        step: The number of steps in it, which is added to the state as `step`.
+        wait: False returns None once the state is copied, and writes the file in the background;
+            an error is then a warning.
 
     Raises:
-        ValueError: something else is in the state.
+        ValueError: the state has other values.
         OSError: it can't be written.
-        SystemExit: SIGTERM had come, and the checkpoint is written.
+        SystemExit: after SIGTERM, once the checkpoint is written.
     """
     if (store := _store()) is None or own_rank() != 0:
         return None
@@ -114,16 +114,16 @@ def save(state: Mapping[str, Any], *, step: int, wait: bool = True) -> Path | No
 
 @cache
 def _store() -> Store | None:
-    """Return this process' store, always the same: it knows when it was written to last."""
+    """Return this process' only store, which has the time of the last write."""
     return own_store(Events(own_rank()))
 
 
 def _notice_sigterm() -> None:
-    """From now on let SIGTERM be seen at the next step; in the main thread alone."""
+    """Handle SIGTERM at the next step from now on; only in the main thread."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        return  # the program has its own way, or this is done
-    # A rank that hangs never comes to its next step: its stack is shown, as it was before.
+        return  # the program has its own handler, or this one is set
+    # A hanging rank never reaches its next step, so its stack must still be shown.
     faulthandler.unregister(signal.SIGTERM)
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     faulthandler.register(signal.SIGTERM, file=2, all_threads=True, chain=True)

@@ -1,4 +1,4 @@
-"""What a rank reports while it works: events, as JSON lines on its standard output."""
+"""Events of a rank, as JSON lines on its standard output."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from functools import wraps
 from typing import Any, TypeVar
 
 SPOOL_BYTES = 256 * 2**20
-"""Of events that are not tracked yet: a pod whose disk is full would be evicted."""
+"""Limit of untracked events, since a pod that fills its disk would be evicted."""
 _DEEPEST = 32
 _JSON = json.JSONDecoder(parse_int=lambda each: int(each) if len(each) < 16 else float(each))
 Work = TypeVar("Work", bound=Callable[..., None])
 
 
 def own_rank(environment: Mapping[str, str] = os.environ) -> int:
-    """Return this process' rank; the training operator gives an elastic worker its index alone."""
+    """Return this process' rank, or the index of an elastic worker, which has no RANK."""
     rank = environment.get("RANK", "")
     return int(rank) if rank.isdecimal() else own_index(environment)
 
 
 def own_index(environment: Mapping[str, str] = os.environ) -> int:
-    """Return which worker this is, as far as its name alone says; 0 otherwise."""
+    """Return the index of this worker, from the variable or its pod's name; 0 otherwise."""
     pod = re.search(r"-worker-(\d+)$", environment.get("HOSTNAME", ""))
-    told = environment.get("SLIPWAY_ELASTIC_INDEX", pod[1] if pod is not None else "0")
-    return int(told) if told.isdecimal() else 0
+    index = environment.get("SLIPWAY_ELASTIC_INDEX", pod[1] if pod is not None else "0")
+    return int(index) if index.isdecimal() else 0
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Events:
         time = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         fields = {"event": event, "rank": self.rank, "time": time, **values}
         line = json.dumps(fields, default=str) + "\n"
-        # In one piece: the ranks of one pod share its standard output, which may be unbuffered.
+        # One write, as the ranks of a pod share its standard output, which may be unbuffered.
         sys.stdout.write(line)
         sys.stdout.flush()
         if (spool := os.environ.get("SLIPWAY_EVENTS")) is not None:
@@ -52,23 +52,23 @@ class Events:
 
 
 def reported(line: str) -> dict[str, Any]:
-    """Return the event that a line ends with, perhaps after a progress bar; empty without one."""
+    """Return the event at the end of a line, perhaps after a progress bar; empty without one."""
     begins = line.find('{"event": ')
     return json_map(line) or (json_map(line[begins:]) if begins > 0 else {})
 
 
 def json_map(text: str) -> dict[str, Any]:
-    """Return the map that a text of JSON holds; an empty one for any other, or one too deep.
+    """Return the map in a JSON text; an empty one for other texts, or if nested too deeply.
 
     Integers of more than 15 digits are floats; lone surrogates, as in names of files, are escaped.
     """
-    # Most lines of a log are plain text, and most events are flat and have nothing escaped.
+    # Most lines of a log are plain text, and most events are flat and without escapes.
     if not text.lstrip().startswith("{"):
         return {}
     is_plain = "\\u" not in text and text.count("{") + text.count("[") < _DEEPEST
     try:
-        found: dict[str, Any] = _JSON.decode(text)
-        return found if is_plain else _plain(found, _DEEPEST)
+        decoded: dict[str, Any] = _JSON.decode(text)
+        return decoded if is_plain else _plain(decoded, _DEEPEST)
     except (ValueError, RecursionError):
         return {}
 
@@ -86,9 +86,9 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 def append(spool: str | os.PathLike[str], line: str) -> None:
-    """Append a line to the file that a pod's tracking reads; where that fails, it is left out."""
+    """Append a line to the file that a pod's tracking reads; errors are ignored."""
     with suppress(OSError):
-        # Without O_CREAT, and in one write: several ranks append to the same file.
+        # Without O_CREAT, and with one write, as several ranks append to the same file.
         descriptor = os.open(spool, os.O_WRONLY | os.O_APPEND)
         with os.fdopen(descriptor, "wb", buffering=0) as file:
             if os.fstat(descriptor).st_size < SPOOL_BYTES:
@@ -96,19 +96,19 @@ def append(spool: str | os.PathLike[str], line: str) -> None:
 
 
 def harmless(work: Work) -> Work:
-    """Return `work`, which writes a line to standard error where it would raise."""
+    """Wrap `work` so that it writes a warning to standard error instead of raising."""
 
     @wraps(work)
     def guarded(*args: Any, **options: Any) -> None:
         try:
             work(*args, **options)
-        except Exception as error:  # noqa: BLE001 - whatever it is, training goes on
+        except Exception as error:  # noqa: BLE001 - no error may stop the training
             warn(f"{work.__name__} failed with {type(error).__name__}: {error}")
 
     return guarded  # type: ignore[return-value]  # it has the same arguments
 
 
 def warn(text: str) -> None:
-    """Write a line to standard error, where there is one."""
+    """Write a warning to standard error, if there is one."""
     with suppress(AttributeError, OSError, ValueError):
-        print(f"slipway: {text}; the training goes on", file=sys.stderr, flush=True)
+        print(f"slipway: {text}; the training continues", file=sys.stderr, flush=True)

@@ -1,9 +1,9 @@
-"""PyTorch Lightning's numbers as a job's result.
+"""Report PyTorch Lightning's metrics as a job's result.
 
     trainer = lightning.Trainer(logger=SlipwayLogger(), …)
 
-What `self.log` logs, the result has: the last value of each name, and the values by epoch.
-Checkpoints go into SLIPWAY_OUTPUT_DIR, which the job keeps. Made for Lightning 2.6's Logger.
+The result has the last value of each metric of `self.log`, and its values by epoch.
+Checkpoints go to SLIPWAY_OUTPUT_DIR, which the job keeps. Supports the Logger of Lightning 2.6.
 https://lightning.ai/docs/pytorch/2.6.0/extensions/logging.html
 """
 
@@ -17,20 +17,20 @@ import slipway
 try:
     from lightning.pytorch.loggers.logger import Logger  # type: ignore[import-not-found]
     from lightning.pytorch.utilities import rank_zero_only  # type: ignore[import-not-found]
-except ModuleNotFoundError:  # Lightning is in PyPI under two names
+except ModuleNotFoundError:  # Lightning has two names on PyPI
     from pytorch_lightning.loggers.logger import Logger  # type: ignore[import-not-found]
     from pytorch_lightning.utilities import rank_zero_only  # type: ignore[import-not-found]
 
 
-class SlipwayLogger(Logger):  # type: ignore[misc]  # Lightning is in the program's image alone
-    """Passes what is logged on to `slipway`, on rank 0."""
+class SlipwayLogger(Logger):  # type: ignore[misc]  # only the program's image has Lightning
+    """Passes logged metrics on to `slipway`, on rank 0."""
 
     name = version = ""
-    """Folders for checkpoints, below `save_dir`; there are none."""
+    """Subfolders of `save_dir` for checkpoints; there are none."""
 
     @property
     def save_dir(self) -> str | None:
-        """The directory that the job keeps; None outside of one."""
+        """The directory that the job keeps; None outside of a job."""
         return os.environ.get("SLIPWAY_OUTPUT_DIR")
 
     @rank_zero_only  # type: ignore[untyped-decorator]
@@ -42,10 +42,10 @@ class SlipwayLogger(Logger):  # type: ignore[misc]  # Lightning is in the progra
 
     @rank_zero_only  # type: ignore[untyped-decorator]
     def log_hyperparams(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing: a job's arguments are in its stack."""
+        """Do nothing, since a job's arguments are in its stack."""
 
     @rank_zero_only  # type: ignore[untyped-decorator]
     def finalize(self, status: str) -> None:
-        """Leave the result; Lightning calls this at the end of fit, validate and test."""
+        """Store the result; Lightning calls this at the end of fit, validate and test."""
         if status == "success":
             slipway.finish()

@@ -1,9 +1,9 @@
-"""Reports what a step costs a rank itself, by which the slowest rank of a run is known.
+"""Report a rank's own time in a step, which shows the slowest rank of a run.
 
-Ranks that train together take the same time for a step: whoever is quick waits for the others, in
-its backward pass, where gradients are exchanged. So what counts is the time outside of that.
+Ranks that train together take the same time for a step: fast ranks wait for the others in the
+backward pass, where gradients are exchanged. So only the time outside of that counts.
 """
-# ruff: noqa: SLF001 - torch has no public way to see a batch being fetched
+# ruff: noqa: SLF001 - torch has no public hook for fetching a batch
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Pace:
     _clock = staticmethod(time.perf_counter)
 
     def __init__(self, events: Events, loader: Any, on_gpu: bool) -> None:
-        """Begin to watch; `loader` is the module torch.utils.data.dataloader."""
-        self._events, self._on_gpu = events, on_gpu  # on a GPU no work is done when it is launched
+        """Start measuring; `loader` is the module torch.utils.data.dataloader."""
+        self._events, self._on_gpu = events, on_gpu  # GPU work is asynchronous
         self._latest: deque[dict[str, float]] = deque(maxlen=STEPS)
         self._since = self._reported = self._clock()
         self._count, self._depth, self._data, self._backward = 0, 0, 0.0, 0.0
@@ -43,7 +43,7 @@ class Pace:
         loader._BaseDataLoaderIter.__next__ = fetched
 
     def backward(self, run: Callable[[], Any]) -> Any:
-        """Return what a backward pass returns; it may have others in it."""
+        """Run and time a backward pass, which may be nested, and return its value."""
         began, self._depth = self._clock(), self._depth + 1
         try:
             return run()
@@ -53,7 +53,7 @@ class Pace:
                 self._backward += self._clock() - began
 
     def step(self) -> None:
-        """A step ends here; with enough of them, the middle one of each part is reported."""
+        """Record the end of a step; after enough of them, report the median of each part."""
         now, self._count = self._clock(), self._count + 1
         rest, more = now - self._since - self._data, self._backward
         others = {"rest": rest} if self._on_gpu else {"compute": rest - more, "backward": more}

@@ -1,8 +1,8 @@
-"""What a rank leaves behind when it ends: its termination message.
+"""The termination message of a rank.
 
-The kubelet copies up to 4096 bytes of a container's /dev/termination-log into the pod's status. Of
-a longer message the log has the whole: an event `summary`, which `make up` reads where the message
-says in `cut` that something of it is missing.
+The kubelet copies up to 4096 bytes of a container's /dev/termination-log into the pod's status. A
+longer message is complete in the log, as an event `summary`, which `make up` reads if the message
+has `cut`, the list of its shortened fields.
 https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
 """
 
@@ -19,32 +19,32 @@ from slipway.events import Events, json_map, own_rank
 
 LIMIT_BYTES = 4096
 _LARGEST = 4 * 2**20
-"""Of the messages that are read: a rank's memory is its program's."""
+"""Most bytes of a message that are read, to save memory of the program."""
 _stand_in: dict[str, str] = {}
-"""`dataset`, the name of one that stands in for another, once this process has read it."""
+"""`dataset`, the name of a replacement data set that this process has read."""
 
 
 def leave(message: dict[str, Any]) -> None:
-    """Write `message` where `place` says, when there is a place for it."""
+    """Write `message` to the file of `place`, if there is one."""
     if (path := place()) is None:
         return
-    left = whole = corrected(message)
+    left = full = corrected(message)
     if "SLIPWAY_MESSAGE_DIR" not in os.environ:
-        left = fit(whole)
+        left = fit(full)
         if "cut" in left:
-            Events(whole.get("rank", own_rank())).emit("summary", summary=whole)
+            Events(full.get("rank", own_rank())).emit("summary", summary=full)
     path.write_text(json.dumps(left))
 
 
 def corrected(message: dict[str, Any]) -> dict[str, Any]:
-    """Return `message` with the name of the data set that was really read, where it was noted."""
+    """Return `message` with the name of a replacement data set, if one was read."""
     return {**message, **_stand_in}
 
 
 def place() -> Path | None:
-    """Return the file for this process' message; None without one, as outside of a pod.
+    """Return the file for this process' message; None outside of a pod, for example.
 
-    It is in SLIPWAY_MESSAGE_DIR where a launcher waits, else the container's, for its first rank.
+    Under a launcher it is in SLIPWAY_MESSAGE_DIR, else the container's file, for its first rank.
     """
     if directory := os.environ.get("SLIPWAY_MESSAGE_DIR"):
         return Path(directory, f"{own_rank()}.json")
@@ -58,7 +58,7 @@ def container_log() -> Path | None:
 
 
 def read(path: Path | None, limit: int = _LARGEST) -> dict[str, Any]:
-    """Return the message in `path`; empty without one of at most `limit` bytes, a JSON object."""
+    """Return the message in `path`; empty unless it is a JSON object of up to `limit` bytes."""
     if path is None:
         return {}
     try:
@@ -69,15 +69,15 @@ def read(path: Path | None, limit: int = _LARGEST) -> dict[str, Any]:
 
 
 def fit(message: dict[str, Any]) -> dict[str, Any]:
-    """Return `message`, or as much of it as is JSON of at most LIMIT_BYTES.
+    """Return `message`, shortened so that its JSON has at most LIMIT_BYTES.
 
-    Then `cut` lists the fields of which something is missing: whatever is longest, a tenth at a
-    time, what matters least first. Of a failure there is no `cut`: its traceback is in the log.
+    The longest field loses a tenth at a time, its least important part first. `cut` lists the
+    shortened fields, except in a failure, whose traceback is in the log.
     """
     left, cut = dict(message), set[str]()
 
     def noted() -> dict[str, Any]:
-        # Twelve bytes a character fit the limit.
+        # They fit the limit even with twelve bytes per character.
         names = [name[:30] for name in sorted(cut)[:10]]
         return {**left, "cut": names} if cut and "error" not in left else left
 
@@ -92,7 +92,7 @@ def fit(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shorter(value: Any, *, keeps_end: bool) -> Any:
-    """Return nine tenths of `value`, or nothing where a part of it says nothing."""
+    """Return nine tenths of `value`; None if a part of it has no meaning."""
     if not isinstance(value, (dict, list, str)):
         return None
     most = len(value) * 9 // 10
@@ -107,13 +107,13 @@ def _shorter(value: Any, *, keeps_end: bool) -> Any:
 
 
 def about(root: str | Path) -> dict[str, Any]:
-    """Return what a directory's file DATASET says of the data set in it; empty without one."""
+    """Return the description in a directory's file DATASET; empty without one."""
     file = Path(root, "DATASET")
     return json_map(file.read_text()) if file.is_file() else {}
 
 
 def name_stand_in(root: str | Path) -> None:
-    """Have any message name what `root` has in CIFAR-10's place, by its file DATASET."""
+    """Add to all messages the name of the data set that replaces CIFAR-10 in `root`."""
     name = about(root)["name"]
     if name != "cifar10" and not _stand_in:
         print(f"{root} has no CIFAR-10 but {name} in its format", file=sys.stderr, flush=True)
@@ -122,9 +122,9 @@ def name_stand_in(root: str | Path) -> None:
 
 
 def _correct() -> None:
-    """At the end of the process: put the data set's name into what the program left."""
+    """Add the data set's name to the program's message, at the end of the process."""
     if hasattr(sys, "last_value"):
-        return  # it failed, and its traceback says more
+        return  # it failed, and its traceback is more important
     path = place()
     text = path.read_text(errors="replace") if path is not None and path.exists() else ""
     if (left := json_map(text)) or text.strip() in {"", "{}"}:

@@ -1,10 +1,10 @@
-"""The numbers of Hugging Face's Trainer as a job's result.
+"""Report the metrics of Hugging Face's Trainer as a job's result.
 
     trainer = transformers.Trainer(…, callbacks=[SlipwayCallback()])
 
-What the Trainer logs, the result has: `loss` of the training, `eval_loss` and, by
-`compute_metrics`, `eval_accuracy` and others; the last value of each name, and the values by epoch.
-Made for Transformers 4.56 to 5.24.
+The result has the last value of each metric that the Trainer logs, and its values by epoch: `loss`
+of the training, `eval_loss` and, from `compute_metrics`, `eval_accuracy` and others.
+Supports Transformers 4.56 to 5.24.
 https://huggingface.co/docs/transformers/v5.24.0/main_classes/callback
 """
 
@@ -18,8 +18,8 @@ from transformers import TrainerCallback  # type: ignore[import-not-found]
 import slipway
 
 
-class SlipwayCallback(TrainerCallback):  # type: ignore[misc]  # it is in the program's image alone
-    """Passes what is logged on to `slipway`, on rank 0."""
+class SlipwayCallback(TrainerCallback):  # type: ignore[misc]  # only the program's image has it
+    """Passes logged metrics on to `slipway`, on rank 0."""
 
     _trains = False
 
@@ -29,7 +29,7 @@ class SlipwayCallback(TrainerCallback):  # type: ignore[misc]  # it is in the pr
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
-        # `epoch` is how many are done, with a fraction.
+        # `epoch` is the number of completed epochs, with a fraction.
         numbers = {
             name: each for name, each in (logs or {}).items() if name not in {"epoch", "step"}
         }

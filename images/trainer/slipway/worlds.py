@@ -1,11 +1,11 @@
-"""Notes which ranks a process trains with, and finds out from all notes whether some trained apart.
+"""Record which ranks a process trains with, and detect from all records ranks that train apart.
 
-`sitecustomize.py` calls `watch` with a process' first backward pass. A process group counts what
-goes through it, whoever sends it: the script, DDP's C++, FSDP, a layer that is split over ranks.
-What it counts from a backward pass to the end of the optimizer's step, or to the next pass, joins
-the ranks of that group. Barriers, and numbers of a step or an epoch, mostly come after the step.
+`sitecustomize.py` calls `watch` at a process' first backward pass. A process group counts its
+operations, from any caller: the script, DDP's C++, FSDP, a layer that is split over ranks.
+Operations from a backward pass to the end of the optimizer's step, or to the next pass, join the
+ranks of that group. Barriers, and reductions of metrics, mostly come after the step.
 """
-# ruff: noqa: SLF001 - torch has no public way to either
+# ruff: noqa: SLF001 - torch has no public interface for this
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from slipway.events import Events, own_rank
 from slipway.pace import Pace
 
 MET = -1
-"""Stands in a note for ranks that exchanged something, only not from a pass to its step."""
-# What joins ranks in another way; NCCL counts nothing of what the stages of a pipeline send.
+"""Marks a record of ranks that communicated, but not between a pass and its step."""
+# Modules that join ranks in another way; NCCL does not count messages of pipeline stages.
 _OTHERS = (
     "horovod",
     "mpi4py",
@@ -35,7 +35,7 @@ _OTHERS = (
 
 
 def watch(autograd: Any) -> None:
-    """Look at each backward pass, unless this is no rank, or ranks may be joined in another way."""
+    """Watch each backward pass, unless this is no rank, or ranks may be joined otherwise."""
     rpc = sys.modules.get("torch.distributed.rpc.api")
     has_rpc = rpc is not None and getattr(rpc, "_is_current_rpc_agent_set", bool)()
     if not (multiprocessing.parent_process() or has_rpc or any(map(sys.modules.get, _OTHERS))):
@@ -43,7 +43,7 @@ def watch(autograd: Any) -> None:
 
 
 class _Watch:
-    """What the groups of this process have counted, and the ranks that it trains with."""
+    """The operation counts of this process' groups, and the ranks that it trains with."""
 
     def __init__(self, autograd: Any) -> None:
         from torch import compiler, distributed  # noqa: PLC0415 - torch is loaded by now
@@ -66,7 +66,7 @@ class _Watch:
         return run() if self._pace is None else self._pace.backward(run)
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
-        if not self._is_compiling():  # what is compiled has no part of this
+        if not self._is_compiling():  # compiled code does not run this hook
             self._look(optimizer)
             self._in_step = False
             if self._pace is not None:
@@ -76,15 +76,15 @@ class _Watch:
         if not self._is_known:
             try:
                 self._compare(optimizer)
-            except Exception:  # noqa: BLE001 - no training fails because of its note
+            except Exception:  # noqa: BLE001 - it must not fail the training
                 self._is_known = True
                 self._path.unlink(missing_ok=True)
 
     def _compare(self, optimizer: Any) -> None:
-        """Note the groups that have counted more since the last look."""
-        dist, known = self._dist, len(self._with)
+        """Record the groups whose counts have grown since the last call."""
+        dist, before = self._dist, len(self._with)
         if optimizer is not None and MET in self._with:
-            # A model that is split over ranks may exchange something in its forward pass alone.
+            # A model that is split over ranks may communicate only in its forward pass.
             weights = (each for group in optimizer.param_groups for each in group["params"])
             meshes = {each.device_mesh for each in weights if hasattr(each, "device_mesh")}
             self._with |= {int(each.mesh.min()) for each in meshes if each.mesh.numel() > 1}
@@ -95,11 +95,11 @@ class _Watch:
             if grown and len(ranks := dist.get_process_group_ranks(group)) > 1:
                 self._with.add(min(ranks) if self._in_step else MET)
                 self._is_known |= self._in_step and len(ranks) == dist.get_world_size()
-        if len(self._with) > known:
+        if len(self._with) > before:
             self._note()
 
     def _note(self) -> None:
-        """Leave what is known so far, as the program may end in any way."""
+        """Write the current record, as the program may end at any time."""
         dist, world = self._dist, [own_rank(), 1]
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             world = [dist.get_rank(), dist.get_world_size()]
@@ -107,7 +107,7 @@ class _Watch:
 
 
 def _pace(distributed: Any) -> Pace | None:
-    """Return what follows this rank's steps; None unless it trains with others."""
+    """Return the measurement of this rank's steps; None unless it trains with others."""
     loader = sys.modules.get("torch.utils.data.dataloader")
     is_one = distributed.is_available() and distributed.is_initialized()
     if loader is None or not is_one or distributed.get_world_size() < 2:
@@ -117,9 +117,9 @@ def _pace(distributed: Any) -> Pace | None:
 
 
 def noted(directory: Path) -> list[list[int]]:
-    """Return the notes of a pod's processes: rank, world's size, lowest rank of each of its groups.
+    """Return the records of a pod's processes: rank, world size, lowest rank of each of its groups.
 
-    A process beside those that trained with others is a helper.
+    If some processes trained with others, the rest are helpers and left out.
     """
     notes = {tuple(json.loads(path.read_text())) for path in directory.glob("trained-*.json")}
     return [list(note) for note in sorted(filter(_is_joined, notes)) or sorted(notes)]
@@ -130,9 +130,9 @@ def _is_joined(note: Sequence[int]) -> bool:
 
 
 def apart(notes: Iterable[Sequence[int]]) -> dict[str, Any] | None:
-    """Return how the ranks that trained fell apart, by the notes of all pods; None if they did not.
+    """Return the separate groups of training ranks, by the records of all pods; None for one group.
 
-    Pods that report the same rank of a world of the same size have a world each.
+    Pods that report the same rank and world size are in separate worlds.
     """
     every, groups = list(notes), list[set[tuple[int, int]]]()
     joined, alone = filter(_is_joined, every), [note for note in every if not _is_joined(note)]
@@ -144,5 +144,5 @@ def apart(notes: Iterable[Sequence[int]]) -> dict[str, Any] | None:
         groups = [each for each in groups if each not in touched] + [own.union(*touched)]
     worlds = len(alone) + max(len(groups), *copies.values(), 0)
     largest, has_met = max((note[1] for note in every), default=0), any(MET in n for n in alone)
-    found = {"ranks": len(every), "worlds": worlds, "largest": largest, "met": has_met}
-    return found if worlds > 1 else None
+    summary = {"ranks": len(every), "worlds": worlds, "largest": largest, "met": has_met}
+    return summary if worlds > 1 else None

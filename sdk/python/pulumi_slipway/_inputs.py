@@ -5063,11 +5063,11 @@ class JobArgs:
 class JobBoundsArgsDict(TypedDict):
     max: NotRequired[pulumi.Input[Optional[_builtins.float]]]
     """
-    No more than this.
+    The highest value that is allowed.
     """
     min: NotRequired[pulumi.Input[Optional[_builtins.float]]]
     """
-    No less than this.
+    The lowest value that is allowed.
     """
 
 @pulumi.input_type
@@ -5076,8 +5076,8 @@ class JobBoundsArgs:
                  max: pulumi.Input[Optional[_builtins.float]] = None,
                  min: pulumi.Input[Optional[_builtins.float]] = None):
         """
-        :param pulumi.Input[_builtins.float] max: No more than this.
-        :param pulumi.Input[_builtins.float] min: No less than this.
+        :param pulumi.Input[_builtins.float] max: The highest value that is allowed.
+        :param pulumi.Input[_builtins.float] min: The lowest value that is allowed.
         """
         if max is not None:
             pulumi.set(__self__, "max", max)
@@ -5088,7 +5088,7 @@ class JobBoundsArgs:
     @pulumi.getter
     def max(self) -> pulumi.Input[Optional[_builtins.float]]:
         """
-        No more than this.
+        The highest value that is allowed.
         """
         return pulumi.get(self, "max")
 
@@ -5100,7 +5100,7 @@ class JobBoundsArgs:
     @pulumi.getter
     def min(self) -> pulumi.Input[Optional[_builtins.float]]:
         """
-        No less than this.
+        The lowest value that is allowed.
         """
         return pulumi.get(self, "min")
 
@@ -5112,13 +5112,13 @@ class JobBoundsArgs:
 class JobBuildArgsDict(TypedDict):
     context: pulumi.Input[_builtins.str]
     """
-    The folder with all that goes into it, relative to the stack's file, or absolute.
+    The build context, a folder relative to the stack's file, or absolute.
 
     It takes a path, relative to the stack's file, or absolute.
     """
     dockerfile: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    In that folder.
+    The Dockerfile's path in that folder.
 
     It takes a path inside of the folder.
     """
@@ -5129,10 +5129,10 @@ class JobBuildArgs:
                  context: pulumi.Input[_builtins.str],
                  dockerfile: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] context: The folder with all that goes into it, relative to the stack's file, or absolute.
+        :param pulumi.Input[_builtins.str] context: The build context, a folder relative to the stack's file, or absolute.
                
                It takes a path, relative to the stack's file, or absolute.
-        :param pulumi.Input[_builtins.str] dockerfile: In that folder.
+        :param pulumi.Input[_builtins.str] dockerfile: The Dockerfile's path in that folder.
                
                It takes a path inside of the folder.
         """
@@ -5144,7 +5144,7 @@ class JobBuildArgs:
     @pulumi.getter
     def context(self) -> pulumi.Input[_builtins.str]:
         """
-        The folder with all that goes into it, relative to the stack's file, or absolute.
+        The build context, a folder relative to the stack's file, or absolute.
 
         It takes a path, relative to the stack's file, or absolute.
         """
@@ -5158,7 +5158,7 @@ class JobBuildArgs:
     @pulumi.getter
     def dockerfile(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        In that folder.
+        The Dockerfile's path in that folder.
 
         It takes a path inside of the folder.
         """
@@ -5172,17 +5172,17 @@ class JobBuildArgs:
 class JobCheckpointArgsDict(TypedDict):
     every: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    How far apart checkpoints are: `500 steps`, or `10 min`.
+    The interval between checkpoints: `500 steps`, or `10 min`.
 
     It takes a number of steps such as 500 steps, or a duration such as 90s, 90 min, 1h30m or 12 hours.
     """
     keep: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    How many of them stay.
+    The number of checkpoints to keep.
     """
     url: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Where they are, as a URL that fsspec knows, instead of where the stack keeps files.
+    A URL that fsspec supports, to keep them elsewhere than the stack's files.
 
     It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
     """
@@ -5194,11 +5194,11 @@ class JobCheckpointArgs:
                  keep: pulumi.Input[Optional[_builtins.int]] = None,
                  url: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] every: How far apart checkpoints are: `500 steps`, or `10 min`.
+        :param pulumi.Input[_builtins.str] every: The interval between checkpoints: `500 steps`, or `10 min`.
                
                It takes a number of steps such as 500 steps, or a duration such as 90s, 90 min, 1h30m or 12 hours.
-        :param pulumi.Input[_builtins.int] keep: How many of them stay.
-        :param pulumi.Input[_builtins.str] url: Where they are, as a URL that fsspec knows, instead of where the stack keeps files.
+        :param pulumi.Input[_builtins.int] keep: The number of checkpoints to keep.
+        :param pulumi.Input[_builtins.str] url: A URL that fsspec supports, to keep them elsewhere than the stack's files.
                
                It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
         """
@@ -5213,7 +5213,7 @@ class JobCheckpointArgs:
     @pulumi.getter
     def every(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        How far apart checkpoints are: `500 steps`, or `10 min`.
+        The interval between checkpoints: `500 steps`, or `10 min`.
 
         It takes a number of steps such as 500 steps, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         """
@@ -5227,7 +5227,7 @@ class JobCheckpointArgs:
     @pulumi.getter
     def keep(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        How many of them stay.
+        The number of checkpoints to keep.
         """
         return pulumi.get(self, "keep")
 
@@ -5239,7 +5239,7 @@ class JobCheckpointArgs:
     @pulumi.getter
     def url(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Where they are, as a URL that fsspec knows, instead of where the stack keeps files.
+        A URL that fsspec supports, to keep them elsewhere than the stack's files.
 
         It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
         """
@@ -5253,19 +5253,19 @@ class JobCheckpointArgs:
 class JobDataArgsDict(TypedDict):
     sha256: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What that file has.
+    The file's sha256.
 
     It takes 64 of 0-9 and a-f, as sha256sum prints them.
     """
     url: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    An archive (tar, zip), which is unpacked, or another file; any URL that fsspec knows.
+    A URL that fsspec supports: an archive (tar, zip), which is unpacked, or another file.
 
     It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
     """
     volume: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The job's volume with the data; with a `url` the one that keeps what was fetched.
+    The job's volume with the data; with a `url` the one that keeps the fetched files.
     """
 
 @pulumi.input_type
@@ -5275,13 +5275,13 @@ class JobDataArgs:
                  url: pulumi.Input[Optional[_builtins.str]] = None,
                  volume: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] sha256: What that file has.
+        :param pulumi.Input[_builtins.str] sha256: The file's sha256.
                
                It takes 64 of 0-9 and a-f, as sha256sum prints them.
-        :param pulumi.Input[_builtins.str] url: An archive (tar, zip), which is unpacked, or another file; any URL that fsspec knows.
+        :param pulumi.Input[_builtins.str] url: A URL that fsspec supports: an archive (tar, zip), which is unpacked, or another file.
                
                It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
-        :param pulumi.Input[_builtins.str] volume: The job's volume with the data; with a `url` the one that keeps what was fetched.
+        :param pulumi.Input[_builtins.str] volume: The job's volume with the data; with a `url` the one that keeps the fetched files.
         """
         if sha256 is not None:
             pulumi.set(__self__, "sha256", sha256)
@@ -5294,7 +5294,7 @@ class JobDataArgs:
     @pulumi.getter
     def sha256(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What that file has.
+        The file's sha256.
 
         It takes 64 of 0-9 and a-f, as sha256sum prints them.
         """
@@ -5308,7 +5308,7 @@ class JobDataArgs:
     @pulumi.getter
     def url(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        An archive (tar, zip), which is unpacked, or another file; any URL that fsspec knows.
+        A URL that fsspec supports: an archive (tar, zip), which is unpacked, or another file.
 
         It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
         """
@@ -5322,7 +5322,7 @@ class JobDataArgs:
     @pulumi.getter
     def volume(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The job's volume with the data; with a `url` the one that keeps what was fetched.
+        The job's volume with the data; with a `url` the one that keeps the fetched files.
         """
         return pulumi.get(self, "volume")
 
@@ -5334,15 +5334,15 @@ class JobDataArgs:
 class JobElasticArgsDict(TypedDict):
     max_replicas: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    There are never more; the job's `workers` unless said.
+    The most replicas; by default the job's `workers`.
     """
     max_restarts: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    How often a replica may be started again, all of them together.
+    The most restarts of replicas, all of them counted together.
     """
     min_replicas: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    With fewer the training waits. More than half of `max_replicas` unless set, so that only one part of a split network goes on.
+    With fewer the training waits. By default more than half of `max_replicas`, so that only one part of a split network continues.
     """
 
 @pulumi.input_type
@@ -5352,9 +5352,9 @@ class JobElasticArgs:
                  max_restarts: pulumi.Input[Optional[_builtins.int]] = None,
                  min_replicas: pulumi.Input[Optional[_builtins.int]] = None):
         """
-        :param pulumi.Input[_builtins.int] max_replicas: There are never more; the job's `workers` unless said.
-        :param pulumi.Input[_builtins.int] max_restarts: How often a replica may be started again, all of them together.
-        :param pulumi.Input[_builtins.int] min_replicas: With fewer the training waits. More than half of `max_replicas` unless set, so that only one part of a split network goes on.
+        :param pulumi.Input[_builtins.int] max_replicas: The most replicas; by default the job's `workers`.
+        :param pulumi.Input[_builtins.int] max_restarts: The most restarts of replicas, all of them counted together.
+        :param pulumi.Input[_builtins.int] min_replicas: With fewer the training waits. By default more than half of `max_replicas`, so that only one part of a split network continues.
         """
         if max_replicas is not None:
             pulumi.set(__self__, "max_replicas", max_replicas)
@@ -5367,7 +5367,7 @@ class JobElasticArgs:
     @pulumi.getter(name="maxReplicas")
     def max_replicas(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        There are never more; the job's `workers` unless said.
+        The most replicas; by default the job's `workers`.
         """
         return pulumi.get(self, "max_replicas")
 
@@ -5379,7 +5379,7 @@ class JobElasticArgs:
     @pulumi.getter(name="maxRestarts")
     def max_restarts(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        How often a replica may be started again, all of them together.
+        The most restarts of replicas, all of them counted together.
         """
         return pulumi.get(self, "max_restarts")
 
@@ -5391,7 +5391,7 @@ class JobElasticArgs:
     @pulumi.getter(name="minReplicas")
     def min_replicas(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        With fewer the training waits. More than half of `max_replicas` unless set, so that only one part of a split network goes on.
+        With fewer the training waits. By default more than half of `max_replicas`, so that only one part of a split network continues.
         """
         return pulumi.get(self, "min_replicas")
 
@@ -5462,7 +5462,7 @@ class JobInputArgs:
 class JobLimitsArgsDict(TypedDict):
     cpu: NotRequired[pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]]]
     """
-    Cores; without a limit it may use what others leave idle.
+    Cores; without a limit it may use idle ones of the node.
 
     It takes cores above 0, such as 2, 0.5 or 500m.
     """
@@ -5474,7 +5474,7 @@ class JobLimitsArgsDict(TypedDict):
     """
     memory: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    With `/dev/shm`; the `memory` that it asks for unless said.
+    Includes `/dev/shm`; by default the `memory` that it requests.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
@@ -5486,13 +5486,13 @@ class JobLimitsArgs:
                  ephemeral_storage: pulumi.Input[Optional[_builtins.str]] = None,
                  memory: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Cores; without a limit it may use what others leave idle.
+        :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Cores; without a limit it may use idle ones of the node.
                
                It takes cores above 0, such as 2, 0.5 or 500m.
         :param pulumi.Input[_builtins.str] ephemeral_storage: On the node's disk.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
-        :param pulumi.Input[_builtins.str] memory: With `/dev/shm`; the `memory` that it asks for unless said.
+        :param pulumi.Input[_builtins.str] memory: Includes `/dev/shm`; by default the `memory` that it requests.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -5507,7 +5507,7 @@ class JobLimitsArgs:
     @pulumi.getter
     def cpu(self) -> pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]]:
         """
-        Cores; without a limit it may use what others leave idle.
+        Cores; without a limit it may use idle ones of the node.
 
         It takes cores above 0, such as 2, 0.5 or 500m.
         """
@@ -5535,7 +5535,7 @@ class JobLimitsArgs:
     @pulumi.getter
     def memory(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        With `/dev/shm`; the `memory` that it asks for unless said.
+        Includes `/dev/shm`; by default the `memory` that it requests.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -5549,19 +5549,19 @@ class JobLimitsArgs:
 class JobMasterArgsDict(TypedDict):
     cpu: NotRequired[pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]]]
     """
-    Cores that it is sure to have.
+    Cores that it requests.
 
     It takes cores above 0, such as 2, 0.5 or 500m.
     """
     ephemeral_storage: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    On the node's disk, that it is sure to have.
+    Space on the node's disk that it requests.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
     gpus: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    How many it has.
+    The number of its GPUs.
     """
     limits: NotRequired[pulumi.Input[Optional['JobLimitsArgsDict']]]
     """
@@ -5569,7 +5569,7 @@ class JobMasterArgsDict(TypedDict):
     """
     memory: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    That it is sure to have, `/dev/shm` included.
+    Memory that it requests, `/dev/shm` included.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
@@ -5583,15 +5583,15 @@ class JobMasterArgs:
                  limits: pulumi.Input[Optional['JobLimitsArgs']] = None,
                  memory: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Cores that it is sure to have.
+        :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Cores that it requests.
                
                It takes cores above 0, such as 2, 0.5 or 500m.
-        :param pulumi.Input[_builtins.str] ephemeral_storage: On the node's disk, that it is sure to have.
+        :param pulumi.Input[_builtins.str] ephemeral_storage: Space on the node's disk that it requests.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
-        :param pulumi.Input[_builtins.int] gpus: How many it has.
+        :param pulumi.Input[_builtins.int] gpus: The number of its GPUs.
         :param pulumi.Input['JobLimitsArgs'] limits: The most that it may use.
-        :param pulumi.Input[_builtins.str] memory: That it is sure to have, `/dev/shm` included.
+        :param pulumi.Input[_builtins.str] memory: Memory that it requests, `/dev/shm` included.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -5610,7 +5610,7 @@ class JobMasterArgs:
     @pulumi.getter
     def cpu(self) -> pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]]:
         """
-        Cores that it is sure to have.
+        Cores that it requests.
 
         It takes cores above 0, such as 2, 0.5 or 500m.
         """
@@ -5624,7 +5624,7 @@ class JobMasterArgs:
     @pulumi.getter(name="ephemeralStorage")
     def ephemeral_storage(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        On the node's disk, that it is sure to have.
+        Space on the node's disk that it requests.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -5638,7 +5638,7 @@ class JobMasterArgs:
     @pulumi.getter
     def gpus(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        How many it has.
+        The number of its GPUs.
         """
         return pulumi.get(self, "gpus")
 
@@ -5662,7 +5662,7 @@ class JobMasterArgs:
     @pulumi.getter
     def memory(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        That it is sure to have, `/dev/shm` included.
+        Memory that it requests, `/dev/shm` included.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -5704,17 +5704,17 @@ class JobOnFailureArgs:
 class JobSecretKeyArgsDict(TypedDict):
     config: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    A secret of the stack's configuration, set by `pulumi config set --secret`: the job's own Secret gets its value. Instead of `secret` and `key`.
+    A secret of the stack's configuration, set by `pulumi config set --secret`: the job's own Secret gets its value. Replaces `secret` and `key`.
 
     It takes a key of the stack's configuration without `slipway:`, such as hfToken.
     """
     key: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Which of its keys.
+    The key in that Secret.
     """
     secret: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The name of a Secret that is there.
+    The name of an existing Secret.
 
     It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
     """
@@ -5726,11 +5726,11 @@ class JobSecretKeyArgs:
                  key: pulumi.Input[Optional[_builtins.str]] = None,
                  secret: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] config: A secret of the stack's configuration, set by `pulumi config set --secret`: the job's own Secret gets its value. Instead of `secret` and `key`.
+        :param pulumi.Input[_builtins.str] config: A secret of the stack's configuration, set by `pulumi config set --secret`: the job's own Secret gets its value. Replaces `secret` and `key`.
                
                It takes a key of the stack's configuration without `slipway:`, such as hfToken.
-        :param pulumi.Input[_builtins.str] key: Which of its keys.
-        :param pulumi.Input[_builtins.str] secret: The name of a Secret that is there.
+        :param pulumi.Input[_builtins.str] key: The key in that Secret.
+        :param pulumi.Input[_builtins.str] secret: The name of an existing Secret.
                
                It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
         """
@@ -5745,7 +5745,7 @@ class JobSecretKeyArgs:
     @pulumi.getter
     def config(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        A secret of the stack's configuration, set by `pulumi config set --secret`: the job's own Secret gets its value. Instead of `secret` and `key`.
+        A secret of the stack's configuration, set by `pulumi config set --secret`: the job's own Secret gets its value. Replaces `secret` and `key`.
 
         It takes a key of the stack's configuration without `slipway:`, such as hfToken.
         """
@@ -5759,7 +5759,7 @@ class JobSecretKeyArgs:
     @pulumi.getter
     def key(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Which of its keys.
+        The key in that Secret.
         """
         return pulumi.get(self, "key")
 
@@ -5771,7 +5771,7 @@ class JobSecretKeyArgs:
     @pulumi.getter
     def secret(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The name of a Secret that is there.
+        The name of an existing Secret.
 
         It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
         """
@@ -5785,23 +5785,23 @@ class JobSecretKeyArgs:
 class JobTolerationArgsDict(TypedDict):
     effect: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The taint's effect; every effect unless said.
+    The taint's effect; by default every effect.
 
     One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
     """
     key: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The taint's key; all taints unless said, with the operator `Exists`.
+    The taint's key; without one, and with the operator `Exists`, all taints.
     """
     operator: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Whether the taint has this `value`, or any.
+    `Equal` requires the taint's `value`; `Exists` allows any.
 
     One of `Equal`, `Exists`.
     """
     toleration_seconds: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    How long a pod stays on a node that gets a `NoExecute` taint; for ever unless said.
+    Seconds that a pod stays on a node that gets a `NoExecute` taint; by default for ever.
     """
     value: NotRequired[pulumi.Input[Optional[Union[_builtins.str, _builtins.int, _builtins.bool]]]]
     """
@@ -5819,14 +5819,14 @@ class JobTolerationArgs:
                  toleration_seconds: pulumi.Input[Optional[_builtins.int]] = None,
                  value: pulumi.Input[Optional[Union[_builtins.str, _builtins.int, _builtins.bool]]] = None):
         """
-        :param pulumi.Input[_builtins.str] effect: The taint's effect; every effect unless said.
+        :param pulumi.Input[_builtins.str] effect: The taint's effect; by default every effect.
                
                One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
-        :param pulumi.Input[_builtins.str] key: The taint's key; all taints unless said, with the operator `Exists`.
-        :param pulumi.Input[_builtins.str] operator: Whether the taint has this `value`, or any.
+        :param pulumi.Input[_builtins.str] key: The taint's key; without one, and with the operator `Exists`, all taints.
+        :param pulumi.Input[_builtins.str] operator: `Equal` requires the taint's `value`; `Exists` allows any.
                
                One of `Equal`, `Exists`.
-        :param pulumi.Input[_builtins.int] toleration_seconds: How long a pod stays on a node that gets a `NoExecute` taint; for ever unless said.
+        :param pulumi.Input[_builtins.int] toleration_seconds: Seconds that a pod stays on a node that gets a `NoExecute` taint; by default for ever.
         :param pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]] value: The taint's value.
                
                It takes at most 63 letters, digits, -, _ and ., a letter or digit first and last.
@@ -5846,7 +5846,7 @@ class JobTolerationArgs:
     @pulumi.getter
     def effect(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The taint's effect; every effect unless said.
+        The taint's effect; by default every effect.
 
         One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
         """
@@ -5860,7 +5860,7 @@ class JobTolerationArgs:
     @pulumi.getter
     def key(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The taint's key; all taints unless said, with the operator `Exists`.
+        The taint's key; without one, and with the operator `Exists`, all taints.
         """
         return pulumi.get(self, "key")
 
@@ -5872,7 +5872,7 @@ class JobTolerationArgs:
     @pulumi.getter
     def operator(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Whether the taint has this `value`, or any.
+        `Equal` requires the taint's `value`; `Exists` allows any.
 
         One of `Equal`, `Exists`.
         """
@@ -5886,7 +5886,7 @@ class JobTolerationArgs:
     @pulumi.getter(name="tolerationSeconds")
     def toleration_seconds(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        How long a pod stays on a node that gets a `NoExecute` taint; for ever unless said.
+        Seconds that a pod stays on a node that gets a `NoExecute` taint; by default for ever.
         """
         return pulumi.get(self, "toleration_seconds")
 
@@ -5912,19 +5912,19 @@ class JobTolerationArgs:
 class JobVolumeArgsDict(TypedDict):
     mount_path: pulumi.Input[_builtins.str]
     """
-    Where it is in the container.
+    Its path in the container.
 
     It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
     """
     claim: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The name of a PersistentVolumeClaim that is there.
+    The name of an existing PersistentVolumeClaim.
 
     It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
     """
     empty_dir: NotRequired[pulumi.Input[Optional[Union[_builtins.bool, _builtins.str]]]]
     """
-    Empty for each pod and gone with it: `true`, or the most that it may hold.
+    Empty for each pod and deleted with it: `true`, or its maximum size.
     """
     host_path: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -5934,15 +5934,15 @@ class JobVolumeArgsDict(TypedDict):
     """
     keep: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether that claim and its files stay when the job goes: true unless said.
+    Whether that claim and its files stay when the job is removed; true by default.
     """
     read_only: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether nothing may be written to it.
+    Whether it is mounted read-only.
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    A claim of this size is made, empty, of the cluster's default storage class.
+    The size of a new, empty claim of the cluster's default storage class.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
@@ -5958,19 +5958,19 @@ class JobVolumeArgs:
                  read_only: pulumi.Input[Optional[_builtins.bool]] = None,
                  size: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] mount_path: Where it is in the container.
+        :param pulumi.Input[_builtins.str] mount_path: Its path in the container.
                
                It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
-        :param pulumi.Input[_builtins.str] claim: The name of a PersistentVolumeClaim that is there.
+        :param pulumi.Input[_builtins.str] claim: The name of an existing PersistentVolumeClaim.
                
                It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
-        :param pulumi.Input[Union[_builtins.bool, _builtins.str]] empty_dir: Empty for each pod and gone with it: `true`, or the most that it may hold.
+        :param pulumi.Input[Union[_builtins.bool, _builtins.str]] empty_dir: Empty for each pod and deleted with it: `true`, or its maximum size.
         :param pulumi.Input[_builtins.str] host_path: A directory of the node, which becomes a PersistentVolume and a claim.
                
                It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
-        :param pulumi.Input[_builtins.bool] keep: Whether that claim and its files stay when the job goes: true unless said.
-        :param pulumi.Input[_builtins.bool] read_only: Whether nothing may be written to it.
-        :param pulumi.Input[_builtins.str] size: A claim of this size is made, empty, of the cluster's default storage class.
+        :param pulumi.Input[_builtins.bool] keep: Whether that claim and its files stay when the job is removed; true by default.
+        :param pulumi.Input[_builtins.bool] read_only: Whether it is mounted read-only.
+        :param pulumi.Input[_builtins.str] size: The size of a new, empty claim of the cluster's default storage class.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -5992,7 +5992,7 @@ class JobVolumeArgs:
     @pulumi.getter(name="mountPath")
     def mount_path(self) -> pulumi.Input[_builtins.str]:
         """
-        Where it is in the container.
+        Its path in the container.
 
         It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
         """
@@ -6006,7 +6006,7 @@ class JobVolumeArgs:
     @pulumi.getter
     def claim(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The name of a PersistentVolumeClaim that is there.
+        The name of an existing PersistentVolumeClaim.
 
         It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
         """
@@ -6020,7 +6020,7 @@ class JobVolumeArgs:
     @pulumi.getter(name="emptyDir")
     def empty_dir(self) -> pulumi.Input[Optional[Union[_builtins.bool, _builtins.str]]]:
         """
-        Empty for each pod and gone with it: `true`, or the most that it may hold.
+        Empty for each pod and deleted with it: `true`, or its maximum size.
         """
         return pulumi.get(self, "empty_dir")
 
@@ -6046,7 +6046,7 @@ class JobVolumeArgs:
     @pulumi.getter
     def keep(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether that claim and its files stay when the job goes: true unless said.
+        Whether that claim and its files stay when the job is removed; true by default.
         """
         return pulumi.get(self, "keep")
 
@@ -6058,7 +6058,7 @@ class JobVolumeArgs:
     @pulumi.getter(name="readOnly")
     def read_only(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether nothing may be written to it.
+        Whether it is mounted read-only.
         """
         return pulumi.get(self, "read_only")
 
@@ -6070,7 +6070,7 @@ class JobVolumeArgs:
     @pulumi.getter
     def size(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        A claim of this size is made, empty, of the cluster's default storage class.
+        The size of a new, empty claim of the cluster's default storage class.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -7717,25 +7717,25 @@ class NotifyArgsDict(TypedDict):
     """
     url: pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]]
     """
-    The secret with its address.
+    The secret with its URL.
 
     It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
     """
     form: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What it gets: fields of the result, a message for Slack, or one for a Teams workflow.
+    The body: fields of the result, a message for Slack, or one for a Teams workflow.
 
     One of `plain`, `slack`, `teams`.
     """
     key: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    The secret that signs what it gets.
+    The secret that signs the requests.
 
     It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
     """
     on: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    Of which ends it is told; `failed` is all but success.
+    The ends that it is called for; `failed` is all but success.
     """
 
 @pulumi.input_type
@@ -7748,16 +7748,16 @@ class NotifyArgs:
         """
         A webhook that is told when a run ends.
 
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] url: The secret with its address.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] url: The secret with its URL.
                
                It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
-        :param pulumi.Input[_builtins.str] form: What it gets: fields of the result, a message for Slack, or one for a Teams workflow.
+        :param pulumi.Input[_builtins.str] form: The body: fields of the result, a message for Slack, or one for a Teams workflow.
                
                One of `plain`, `slack`, `teams`.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] key: The secret that signs what it gets.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] key: The secret that signs the requests.
                
                It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] on: Of which ends it is told; `failed` is all but success.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] on: The ends that it is called for; `failed` is all but success.
         """
         pulumi.set(__self__, "url", url)
         if form is not None:
@@ -7771,7 +7771,7 @@ class NotifyArgs:
     @pulumi.getter
     def url(self) -> pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]]:
         """
-        The secret with its address.
+        The secret with its URL.
 
         It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
         """
@@ -7785,7 +7785,7 @@ class NotifyArgs:
     @pulumi.getter
     def form(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What it gets: fields of the result, a message for Slack, or one for a Teams workflow.
+        The body: fields of the result, a message for Slack, or one for a Teams workflow.
 
         One of `plain`, `slack`, `teams`.
         """
@@ -7799,7 +7799,7 @@ class NotifyArgs:
     @pulumi.getter
     def key(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        The secret that signs what it gets.
+        The secret that signs the requests.
 
         It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
         """
@@ -7813,7 +7813,7 @@ class NotifyArgs:
     @pulumi.getter
     def on(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Of which ends it is told; `failed` is all but success.
+        The ends that it is called for; `failed` is all but success.
         """
         return pulumi.get(self, "on")
 

@@ -65,49 +65,49 @@ class Result(dict):
                  training_seconds: Optional[_builtins.float] = None,
                  world_size: Optional[_builtins.int] = None):
         """
-        :param _builtins.str state: How it ended.
+        :param _builtins.str state: The state in which it ended.
                
                One of `Succeeded`, `Failed`, `TimedOut`, `CannotStart`, `Running`.
-        :param _builtins.float accuracy: Share of the test set classified rightly after the last epoch, 0 to 1.
-        :param Mapping[str, Any] apart: Where ranks trained apart from each other: how many trained (`ranks`), in how many groups (`worlds`), of up to how many (`largest`); with `met` they exchanged something.
+        :param _builtins.float accuracy: Share of the test set classified correctly after the last epoch, 0 to 1.
+        :param Mapping[str, Any] apart: Ranks that trained apart from each other: their number (`ranks`), the number of groups (`worlds`) and the largest one's size (`largest`); with `met` they communicated.
         :param Mapping[str, Mapping[str, Any]] artifacts: The files that were copied out: `url`, `sha256` and `bytes` of each.
         :param Sequence[Mapping[str, Any]] attempts: The attempts before this one, oldest first.
-        :param _builtins.str backend: Of torch.distributed.
+        :param _builtins.str backend: The backend of torch.distributed.
         :param Mapping[str, _builtins.float] class_accuracies: The accuracy of each class, by its name.
         :param _builtins.str completed: RFC 3339, by the cluster's clock.
-        :param _builtins.str dataset: The data set that was really trained on.
-        :param _builtins.str device: What rank 0 computed on: cpu or cuda.
-        :param _builtins.str device_name: Which GPU.
+        :param _builtins.str dataset: The data set that the run trained on.
+        :param _builtins.str device: The device of rank 0: cpu or cuda.
+        :param _builtins.str device_name: The GPU's name.
         :param _builtins.float duration_seconds: From `started` to `completed`.
         :param Sequence[_builtins.float] epoch_accuracies: The same after each epoch.
-        :param Mapping[str, Sequence[_builtins.float]] epoch_metrics: Each figure's values in the epochs that have one, in their order: the latest 1,000.
+        :param Mapping[str, Sequence[_builtins.float]] epoch_metrics: The latest 1,000 values of each figure, in the order of their epochs.
         :param Mapping[str, _builtins.int] exit_codes: Each replica's exit code, by its rank or ranks.
-        :param 'ResultFailureDetails' failure: What is known where it did not succeed.
+        :param 'ResultFailureDetails' failure: Details of a run that did not succeed.
         :param _builtins.str goal: The job's `goal`.
         :param _builtins.bool goal_reached: Whether it was reached.
-        :param _builtins.float goodput: Share of the time since the first attempt's start that went into steps which are in the final model, 0 to 1.
-        :param _builtins.str image: What the pods ran, by its digest.
-        :param _builtins.str last_succeeded: Where it did not succeed, the `run_id` of the last run before it that did.
-        :param Mapping[str, _builtins.int] left_behind: Files in /work that were lost with the pod, ten at most: `bytes` of each.
-        :param Mapping[str, _builtins.str] left_out: What was reported and a result can't hold, such as NaN: its text, by its place.
+        :param _builtins.float goodput: Share of the time since the first attempt's start that was spent on steps of the final model, 0 to 1.
+        :param _builtins.str image: The image of the pods, by its digest.
+        :param _builtins.str last_succeeded: The `run_id` of the latest earlier run that succeeded, if this one did not.
+        :param Mapping[str, _builtins.int] left_behind: Files in /work that were lost with the pod, at most ten: `bytes` of each.
+        :param Mapping[str, _builtins.str] left_out: Reported values that a result can't hold, such as NaN: their text, by their place.
         :param _builtins.float longest_pause_seconds: The longest time without a step.
         :param _builtins.float loss: Mean training cross-entropy of the last epoch, over all ranks.
         :param Mapping[str, _builtins.float] metrics: Figures of any other name that the program reports.
-        :param _builtins.str reason: Why, in one line.
-        :param _builtins.int reformations: How often the workers of an elastic job met anew.
-        :param _builtins.int restarts: How many containers were started again.
-        :param _builtins.int resumed_step: The step of the checkpoint that it went on from.
-        :param _builtins.str run_id: Which submission it was.
+        :param _builtins.str reason: The reason, in one line.
+        :param _builtins.int reformations: How often the workers of an elastic job formed a new group.
+        :param _builtins.int restarts: The number of restarts of containers.
+        :param _builtins.int resumed_step: The step of the checkpoint that it resumed from.
+        :param _builtins.str run_id: The id of the run.
         :param _builtins.int samples_seen: Training samples that all ranks processed.
         :param _builtins.str started: RFC 3339, by the cluster's clock.
-        :param Mapping[str, _builtins.float] step_seconds: Time in steps that are in the model, by the run that made them.
-        :param Mapping[str, _builtins.str] stragglers: Ranks that were slower than the others, and where the time of each went.
-        :param _builtins.float time_to_accuracy_seconds: Seconds of training until it was.
+        :param Mapping[str, _builtins.float] step_seconds: Time of the steps in the final model, by the run that made them.
+        :param Mapping[str, _builtins.str] stragglers: Ranks that were slower than the others, and the parts of their steps.
+        :param _builtins.float time_to_accuracy_seconds: Seconds of training until the goal was reached.
         :param _builtins.float top5_accuracy: Share of the test set whose class is among the five likeliest, 0 to 1.
         :param _builtins.str torch: The version of torch.
-        :param _builtins.str tracking: The address of its page on the tracking server.
-        :param _builtins.float training_seconds: From rank 0's start to its end, as it measured itself.
-        :param _builtins.int world_size: How many ranks there were.
+        :param _builtins.str tracking: The URL of its page on the tracking server.
+        :param _builtins.float training_seconds: From rank 0's start to its end, as measured by rank 0.
+        :param _builtins.int world_size: The number of ranks.
         """
         pulumi.set(__self__, "state", state)
         if accuracy is not None:
@@ -195,7 +195,7 @@ class Result(dict):
     @pulumi.getter
     def state(self) -> _builtins.str:
         """
-        How it ended.
+        The state in which it ended.
 
         One of `Succeeded`, `Failed`, `TimedOut`, `CannotStart`, `Running`.
         """
@@ -205,7 +205,7 @@ class Result(dict):
     @pulumi.getter
     def accuracy(self) -> Optional[_builtins.float]:
         """
-        Share of the test set classified rightly after the last epoch, 0 to 1.
+        Share of the test set classified correctly after the last epoch, 0 to 1.
         """
         return pulumi.get(self, "accuracy")
 
@@ -213,7 +213,7 @@ class Result(dict):
     @pulumi.getter
     def apart(self) -> Optional[Mapping[str, Any]]:
         """
-        Where ranks trained apart from each other: how many trained (`ranks`), in how many groups (`worlds`), of up to how many (`largest`); with `met` they exchanged something.
+        Ranks that trained apart from each other: their number (`ranks`), the number of groups (`worlds`) and the largest one's size (`largest`); with `met` they communicated.
         """
         return pulumi.get(self, "apart")
 
@@ -237,7 +237,7 @@ class Result(dict):
     @pulumi.getter
     def backend(self) -> Optional[_builtins.str]:
         """
-        Of torch.distributed.
+        The backend of torch.distributed.
         """
         return pulumi.get(self, "backend")
 
@@ -261,7 +261,7 @@ class Result(dict):
     @pulumi.getter
     def dataset(self) -> Optional[_builtins.str]:
         """
-        The data set that was really trained on.
+        The data set that the run trained on.
         """
         return pulumi.get(self, "dataset")
 
@@ -269,7 +269,7 @@ class Result(dict):
     @pulumi.getter
     def device(self) -> Optional[_builtins.str]:
         """
-        What rank 0 computed on: cpu or cuda.
+        The device of rank 0: cpu or cuda.
         """
         return pulumi.get(self, "device")
 
@@ -277,7 +277,7 @@ class Result(dict):
     @pulumi.getter
     def device_name(self) -> Optional[_builtins.str]:
         """
-        Which GPU.
+        The GPU's name.
         """
         return pulumi.get(self, "device_name")
 
@@ -301,7 +301,7 @@ class Result(dict):
     @pulumi.getter
     def epoch_metrics(self) -> Optional[Mapping[str, Sequence[_builtins.float]]]:
         """
-        Each figure's values in the epochs that have one, in their order: the latest 1,000.
+        The latest 1,000 values of each figure, in the order of their epochs.
         """
         return pulumi.get(self, "epoch_metrics")
 
@@ -317,7 +317,7 @@ class Result(dict):
     @pulumi.getter
     def failure(self) -> Optional['outputs.ResultFailureDetails']:
         """
-        What is known where it did not succeed.
+        Details of a run that did not succeed.
         """
         return pulumi.get(self, "failure")
 
@@ -341,7 +341,7 @@ class Result(dict):
     @pulumi.getter
     def goodput(self) -> Optional[_builtins.float]:
         """
-        Share of the time since the first attempt's start that went into steps which are in the final model, 0 to 1.
+        Share of the time since the first attempt's start that was spent on steps of the final model, 0 to 1.
         """
         return pulumi.get(self, "goodput")
 
@@ -349,7 +349,7 @@ class Result(dict):
     @pulumi.getter
     def image(self) -> Optional[_builtins.str]:
         """
-        What the pods ran, by its digest.
+        The image of the pods, by its digest.
         """
         return pulumi.get(self, "image")
 
@@ -357,7 +357,7 @@ class Result(dict):
     @pulumi.getter
     def last_succeeded(self) -> Optional[_builtins.str]:
         """
-        Where it did not succeed, the `run_id` of the last run before it that did.
+        The `run_id` of the latest earlier run that succeeded, if this one did not.
         """
         return pulumi.get(self, "last_succeeded")
 
@@ -365,7 +365,7 @@ class Result(dict):
     @pulumi.getter
     def left_behind(self) -> Optional[Mapping[str, _builtins.int]]:
         """
-        Files in /work that were lost with the pod, ten at most: `bytes` of each.
+        Files in /work that were lost with the pod, at most ten: `bytes` of each.
         """
         return pulumi.get(self, "left_behind")
 
@@ -373,7 +373,7 @@ class Result(dict):
     @pulumi.getter
     def left_out(self) -> Optional[Mapping[str, _builtins.str]]:
         """
-        What was reported and a result can't hold, such as NaN: its text, by its place.
+        Reported values that a result can't hold, such as NaN: their text, by their place.
         """
         return pulumi.get(self, "left_out")
 
@@ -405,7 +405,7 @@ class Result(dict):
     @pulumi.getter
     def reason(self) -> Optional[_builtins.str]:
         """
-        Why, in one line.
+        The reason, in one line.
         """
         return pulumi.get(self, "reason")
 
@@ -413,7 +413,7 @@ class Result(dict):
     @pulumi.getter
     def reformations(self) -> Optional[_builtins.int]:
         """
-        How often the workers of an elastic job met anew.
+        How often the workers of an elastic job formed a new group.
         """
         return pulumi.get(self, "reformations")
 
@@ -421,7 +421,7 @@ class Result(dict):
     @pulumi.getter
     def restarts(self) -> Optional[_builtins.int]:
         """
-        How many containers were started again.
+        The number of restarts of containers.
         """
         return pulumi.get(self, "restarts")
 
@@ -429,7 +429,7 @@ class Result(dict):
     @pulumi.getter
     def resumed_step(self) -> Optional[_builtins.int]:
         """
-        The step of the checkpoint that it went on from.
+        The step of the checkpoint that it resumed from.
         """
         return pulumi.get(self, "resumed_step")
 
@@ -437,7 +437,7 @@ class Result(dict):
     @pulumi.getter
     def run_id(self) -> Optional[_builtins.str]:
         """
-        Which submission it was.
+        The id of the run.
         """
         return pulumi.get(self, "run_id")
 
@@ -461,7 +461,7 @@ class Result(dict):
     @pulumi.getter
     def step_seconds(self) -> Optional[Mapping[str, _builtins.float]]:
         """
-        Time in steps that are in the model, by the run that made them.
+        Time of the steps in the final model, by the run that made them.
         """
         return pulumi.get(self, "step_seconds")
 
@@ -469,7 +469,7 @@ class Result(dict):
     @pulumi.getter
     def stragglers(self) -> Optional[Mapping[str, _builtins.str]]:
         """
-        Ranks that were slower than the others, and where the time of each went.
+        Ranks that were slower than the others, and the parts of their steps.
         """
         return pulumi.get(self, "stragglers")
 
@@ -477,7 +477,7 @@ class Result(dict):
     @pulumi.getter
     def time_to_accuracy_seconds(self) -> Optional[_builtins.float]:
         """
-        Seconds of training until it was.
+        Seconds of training until the goal was reached.
         """
         return pulumi.get(self, "time_to_accuracy_seconds")
 
@@ -501,7 +501,7 @@ class Result(dict):
     @pulumi.getter
     def tracking(self) -> Optional[_builtins.str]:
         """
-        The address of its page on the tracking server.
+        The URL of its page on the tracking server.
         """
         return pulumi.get(self, "tracking")
 
@@ -509,7 +509,7 @@ class Result(dict):
     @pulumi.getter
     def training_seconds(self) -> Optional[_builtins.float]:
         """
-        From rank 0's start to its end, as it measured itself.
+        From rank 0's start to its end, as measured by rank 0.
         """
         return pulumi.get(self, "training_seconds")
 
@@ -517,7 +517,7 @@ class Result(dict):
     @pulumi.getter
     def world_size(self) -> Optional[_builtins.int]:
         """
-        How many ranks there were.
+        The number of ranks.
         """
         return pulumi.get(self, "world_size")
 
@@ -545,19 +545,19 @@ class ResultFailureDetails(dict):
         :param _builtins.str advice: What to do.
         :param Mapping[str, Mapping[str, Any]] artifacts: The files that were copied out.
         :param _builtins.str container: The init container, where one failed.
-        :param _builtins.str disruption: What the cluster did that ended the run; a retry may cure it.
+        :param _builtins.str disruption: The disruption by the cluster that ended the run; a retry may help.
         :param _builtins.str error: The program's own message.
         :param Sequence[_builtins.str] events: Kubernetes' warnings.
-        :param _builtins.int exit_code: How the container ended.
+        :param _builtins.int exit_code: The container's exit code.
         :param _builtins.int followers: How many other replicas failed after it.
         :param Sequence[_builtins.str] log: The last lines of its log.
         :param _builtins.str memory_limit: That limit.
-        :param _builtins.bool out_of_memory: Whether the kernel ended it at its memory limit.
+        :param _builtins.bool out_of_memory: Whether the kernel killed it at its memory limit.
         :param _builtins.str pod: Its pod.
         :param Sequence[_builtins.str] previous_log: The last lines of its log before it was restarted.
         :param _builtins.int rank: The rank that failed, or that its peers waited for.
         :param _builtins.str signal: The signal that ended it.
-        :param Mapping[str, Sequence[_builtins.str]] stacks: Where ranks stood when they were stopped, innermost frame first, by name.
+        :param Mapping[str, Sequence[_builtins.str]] stacks: Stacks of ranks when they were stopped, innermost frame first, by name.
         """
         if advice is not None:
             pulumi.set(__self__, "advice", advice)
@@ -620,7 +620,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def disruption(self) -> Optional[_builtins.str]:
         """
-        What the cluster did that ended the run; a retry may cure it.
+        The disruption by the cluster that ended the run; a retry may help.
         """
         return pulumi.get(self, "disruption")
 
@@ -644,7 +644,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def exit_code(self) -> Optional[_builtins.int]:
         """
-        How the container ended.
+        The container's exit code.
         """
         return pulumi.get(self, "exit_code")
 
@@ -676,7 +676,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def out_of_memory(self) -> Optional[_builtins.bool]:
         """
-        Whether the kernel ended it at its memory limit.
+        Whether the kernel killed it at its memory limit.
         """
         return pulumi.get(self, "out_of_memory")
 
@@ -716,7 +716,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def stacks(self) -> Optional[Mapping[str, Sequence[_builtins.str]]]:
         """
-        Where ranks stood when they were stopped, innermost frame first, by name.
+        Stacks of ranks when they were stopped, innermost frame first, by name.
         """
         return pulumi.get(self, "stacks")
 

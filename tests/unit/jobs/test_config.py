@@ -552,7 +552,7 @@ def test_a_pattern_that_can_find_no_number_is_refused_with_the_reason() -> None:
     assert found.keys() == {f"metrics.{name}" for name in metrics}
     asked = "a regular expression with the number in a group, such as 'accuracy=([0-9.]+)'"
     assert found["metrics.open"] == (
-        f'"accuracy=([0-9.]+" is not allowed; it takes {asked}; of this one Python says: '
+        f'"accuracy=([0-9.]+" is not allowed; it takes {asked}; this one is invalid: '
         "missing ), unterminated subpattern at position 9"
     )
     assert found["metrics.groupless"].endswith(f"{asked}; this one has no group")

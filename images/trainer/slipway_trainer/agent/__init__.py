@@ -1,1 +1,1 @@
-"""Runs beside a job's program, without torch: starts it, fetches inputs, copies its files out."""
+"""The agent of a job's program, without torch: starts it, fetches inputs, copies files out."""

@@ -1,14 +1,14 @@
-"""Copies what a program left in its output directory to an fsspec URL, and proves that it arrived.
+"""Copy a program's output directory to an fsspec URL, and verify the copies.
 
-Any URL that fsspec knows will do: file:///results (a mounted volume), abfs://container/folder with
+Any URL that fsspec supports is allowed: file:///results (a volume), abfs://container/folder with
 adlfs and its AZURE_STORAGE_* variables, s3://bucket/folder and gs://bucket/folder with obstore and
 its AWS_* and GOOGLE_* variables. https://filesystem-spec.readthedocs.io/
 
 Where a stack keeps all jobs' files, two runs of a job stay: the last one, and the last one before
-it that succeeded. Whether one did, no pod knows: the next run's pods get its id.
+it that succeeded. Pods do not know whether their run succeeds, so the next run's pods get its id.
 
-    <url>/<run id>/                 what a run left
-    <url>/<run id>/.slipway-ended   there where the program of rank 0 exited with 0
+    <url>/<run id>/                 the files of a run
+    <url>/<run id>/.slipway-ended   exists if the program of rank 0 exited with 0
     <url>/succeeded                 until November 2026: the id of the last such run
 """
 
@@ -39,11 +39,11 @@ _DUMP = "\n\nDebug source:"
 
 
 class NotArrivedError(OSError):
-    """What the store holds is not what was sent."""
+    """A file in the store differs from the one that was sent."""
 
 
 def store_of(url: str) -> "tuple[AbstractFileSystem, str]":
-    """Return the store that `url` is in, and its path there; raises what fsspec does."""
+    """Return the store of `url`, and its path there; raises as fsspec."""
     from fsspec import url_to_fs  # noqa: PLC0415 - takes 0.1 s, and most jobs copy nothing
 
     if (scheme := url.partition("://")[0]) in {"s3", "gs"}:
@@ -55,7 +55,7 @@ def store_of(url: str) -> "tuple[AbstractFileSystem, str]":
 
 
 def described(error: Exception) -> str:
-    """Return an error of a store's client by its name and what it says, without obstore's dump."""
+    """Return type and message of a store client's error, without obstore's dump."""
     return f"{type(error).__name__}: {str(error).partition(_DUMP)[0]}"
 
 
@@ -64,10 +64,10 @@ def sync(
 ) -> dict[str, dict[str, Any]]:
     """Copy all files in `directory` to `url` and return {path: {url, sha256, bytes}}.
 
-    A list of them, `LIST`, is written beside them as the last one: where it is, everything is. It
-    comes first in what is returned. Those in `sent` are there already, and only compared.
+    The list of files, `LIST`, is written last, so its existence means that all files are complete.
+    It is the first entry of the result. Files in `sent` exist already, and are only compared.
 
-    Raises `TimeoutError` after `LIMIT_SECONDS`, `NotArrivedError`, or what the store's client does.
+    Raises `TimeoutError` after `LIMIT_SECONDS`, `NotArrivedError`, or errors of the store's client.
     """
     begun, files = time.monotonic(), dict[str, dict[str, Any]]()
     paths, others = sort(directory)
@@ -99,12 +99,12 @@ def sync(
 
 
 def sort(directory: Path) -> tuple[dict[str, Path], list[str]]:
-    """Return a directory's files by name, and the names of what is not copied, nor opened."""
+    """Return a directory's files by name, and the names of those that are not copied."""
     files, others = dict[str, Path](), list[str]()
     for path in sorted(directory.rglob("*")):
         name = str(path.relative_to(directory))
         is_readable = path.is_file() and os.access(path, os.R_OK)
-        # Few stores take control characters, and what Python has for bytes that are no UTF-8.
+        # Few stores support control characters, or surrogates for bytes that are no UTF-8.
         if is_readable and name != LIST and re.search("[\x00-\x1f\x7f\ud800-\udfff]", name) is None:
             files[name] = path
         elif path.is_symlink() or (path.exists() and not path.is_dir()):
@@ -117,14 +117,14 @@ def _entry(url: str, name: str, digest: str, size: int) -> dict[str, Any]:
 
 
 def _verify(store: "AbstractFileSystem", target: str, sent: dict[str, Any]) -> None:
-    """Raise `NotArrivedError` when the copy differs from what was sent."""
+    """Raise `NotArrivedError` if the copy differs from the file that was sent."""
     store.invalidate_cache()
     size = store.info(target)["size"]
     if size != sent["bytes"]:
         raise NotArrivedError(
             f"{target} has {size} bytes and not the {sent['bytes']} that were sent"
         )
-    if size > 64 * 2**20:  # to read it back would take as long as to send it
+    if size > 64 * 2**20:  # reading it back would take as long as sending it
         return
     digest = sha256(store.cat_file(target)).hexdigest()
     if digest != sent["sha256"]:
@@ -132,7 +132,7 @@ def _verify(store: "AbstractFileSystem", target: str, sent: dict[str, Any]) -> N
 
 
 def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[int, str]:
-    """Copy `url` to `target`, or `TimeoutError` when it stalls; return its size and sha256."""
+    """Copy `url` to `target`, and return size and sha256; raises `TimeoutError` if it stalls."""
     digest, size = sha256(), 0
     with time_limit(stall_seconds, "opening it"):
         store, path = store_of(url)
@@ -149,34 +149,34 @@ def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[
 
 
 def reach(url: str, seconds: float = 30) -> None:
-    """Raise when the store of `url` does not answer, whose client may try for many minutes."""
+    """Raise if the store of `url` does not answer, since its client may retry for minutes."""
     with time_limit(seconds, f"reaching {url}"):
         store, root = store_of(url)
         store.exists(root)
 
 
 def exists(url: str) -> bool:
-    """Return whether there is a file at `url`; raises where its store does not say."""
+    """Return whether there is a file at `url`; raises other errors of its store."""
     store, path = store_of(url)
     try:
-        store.info(path)  # fsspec's own `exists` takes any error for a no
+        store.info(path)  # fsspec's own `exists` returns False for any error
     except FileNotFoundError:
         return False
     return True
 
 
 def write(url: str, text: str) -> None:
-    """Write a file of so much text to `url`."""
+    """Write a text file to `url`."""
     store, path = store_of(url)
     store.makedirs(path.rpartition("/")[0], exist_ok=True)
     store.pipe_file(path, text.encode())
 
 
 def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> list[str]:
-    """Remove what runs before the one just copied to `url` left, and return their ids.
+    """Remove the files of runs before the one just copied to `url`, and return their ids.
 
-    What the run that `succeeded` last left stays; where None is known, what any run left whose
-    program ended well. Ids have the time of submission, so what later runs left stays, too.
+    Files of the run that `succeeded` last stay; if that is None, those of any run whose program
+    exited with 0. Files of later runs also stay, as ids begin with the time of submission.
     """
     store, root = store_of(url)
     if is_success:
@@ -193,17 +193,17 @@ def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> 
 
 
 def remove_folders(url: str, is_old: Callable[[str], bool]) -> list[str]:
-    """Remove the folders right below `url` whose names are old, and return these."""
+    """Remove the folders directly below `url` whose names are old, and return the names."""
     store, root = store_of(url)
     removed: list[str] = []
     try:
         entries = store.ls(root, detail=True)
-    except FileNotFoundError:  # not asked beforehand: another worker may remove what is last there
+    except FileNotFoundError:  # another worker may have removed the last folder
         return removed
     for entry in entries:
         name = entry["name"].rstrip("/").rpartition("/")[2]
         if entry["type"] == "directory" and is_old(name):
-            with suppress(FileNotFoundError):  # another worker of an elastic job was quicker
+            with suppress(FileNotFoundError):  # another worker of an elastic job was faster
                 store.rm(entry["name"], recursive=True)
             removed.append(name)
     return removed
@@ -211,7 +211,7 @@ def remove_folders(url: str, is_old: Callable[[str], bool]) -> list[str]:
 
 @contextmanager
 def time_limit(seconds: float, what: str) -> Iterator[None]:
-    """Interrupt the body with a TimeoutError after so long; in the main thread alone."""
+    """Interrupt the body with a TimeoutError after `seconds`; only in the main thread."""
 
     def end(_number: int, _frame: object) -> None:
         raise TimeoutError(f"{what} did not end within {seconds:.0f} seconds")

@@ -1,4 +1,4 @@
-"""The process that a launcher waits for: its signals, its output as it comes, and its end."""
+"""Run the launcher's child process: forward its signals and its output, and await its end."""
 
 import json
 import os
@@ -18,18 +18,18 @@ from slipway_trainer.agent.printed import METRICS, Lines, Search
 from slipway_trainer.agent.processes import LAST_BYTES
 
 _BAR_SECONDS = 1.0
-"""How often a progress bar's line is ended: a container's log has nothing of one before."""
+"""Interval for line ends in a progress bar, since a container's log has only full lines."""
 received: set[int] = set()
 DEBUG = "SLIPWAY_DEBUG"
-"""The rank that begins when a debugger has come: `make debug` forwards a port to its debugpy."""
+"""The rank that waits for a debugger: `make debug` forwards a port to its debugpy."""
 _DEBUGPY = ["-m", "debugpy", "--listen", "127.0.0.1:5678", "--wait-for-client"]
 
 
 def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[int, str, int]:
     """Run a command and pass signals on to it; its message goes to `scratch`.
 
-    With METRICS numbers are looked for in its lines, in those that begin with `rank_0`.
-    Returns its exit code as a shell would, the end of its standard error, and its process id.
+    With METRICS its lines are searched for numbers, only those that begin with `rank_0`.
+    Returns its exit code as a shell, the end of its standard error, and its process id.
     """
     early: list[int] = []
     child: subprocess.Popen[bytes] | None = None
@@ -45,7 +45,7 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
         signal.signal(number, forward)
     environment = {**os.environ, "SLIPWAY_MESSAGE_DIR": str(scratch)}
     sought = json.loads(os.environ.get(METRICS, "{}"))
-    # Both streams in one, so that their lines keep their order: a container's log is one as well.
+    # Both streams in one pipe, so that their lines keep their order, as in a container's log.
     out, err = (subprocess.PIPE, subprocess.STDOUT) if sought else (None, subprocess.PIPE)
     child = subprocess.Popen(command, env=environment, stdout=out, stderr=err)
     for missed in early:
@@ -57,9 +57,9 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
     passed_on.start()
 
     def end() -> None:
-        # Without a limit: how long a job may take is up to its deadline, not to this process.
+        # Without a limit, since the job's deadline ends it.
         child.wait()
-        # A process that the program left behind may keep its standard error open.
+        # A remaining process of the program may keep its standard error open.
         passed_on.join(1.0)
 
     search.until(end, rank_0) if sought else end()
@@ -68,7 +68,7 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
 
 
 def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> None:
-    """Copy what is there, as it comes; leave its end in `last`. A bar's line ends each second."""
+    """Copy output as it arrives, keep its end in `last`, and end a bar's line each second."""
     is_bar, ended = False, time.monotonic()
     while True:
         left = max(0.0, ended + _BAR_SECONDS - time.monotonic())
@@ -88,9 +88,9 @@ def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> Non
         sink.flush()
 
 
-if __name__ == "__main__":  # where there is `DEBUG`, of each rank, which becomes its program
+if __name__ == "__main__":  # with `DEBUG`, for each rank; exec replaces it by the program
     command = [sys.executable, *sys.argv[1:]]
     if str(own_rank()) == os.environ[DEBUG]:
-        import_module("debugpy")  # its error says what to add to `requirements`
+        import_module("debugpy")  # its error names the package for `requirements`
         command[1:1] = ["-Xfrozen_modules=off", *_DEBUGPY]
     os.execv(sys.executable, command)  # noqa: S606 - that is its purpose

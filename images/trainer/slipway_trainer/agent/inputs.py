@@ -1,14 +1,14 @@
-"""Fetches what a job starts with: artifacts of other jobs, its inputs, and its `data`.
+"""Fetch a job's inputs, which are artifacts of other jobs, and its `data`.
 
     python3 -m slipway_trainer.inputs '{"name": "model", "job": "train", "artifact": "net.pt", …}'
     python3 -m slipway_trainer.inputs '{"url": "https://…", "sha256": "…", "cache": "/opt/data"}'
 
-A job's pods run it before its program, in a container of the trainer's image, whatever image the
-program has. How long it may take is up to the job's `startTimeout`.
+A job's pods run it before the program, in an init container of the trainer's image, also if the
+program has another image. The job's `startTimeout` limits its time.
 
-Data are fetched once for all pods that share a cache, which has a directory for each content, by
-its sha256; it gets that name when all of it is there. A tar or zip archive is unpacked into it, any
-other file lies in it by its own name.
+Data are fetched once for all pods that share a cache, which has a directory for each content, named
+by its sha256; it gets that name when it is complete. A tar or zip archive is unpacked into it, any
+other file keeps its own name.
 """
 
 import fcntl
@@ -34,32 +34,32 @@ from slipway_trainer.training import report
 
 
 class NotFetchedError(Exception):
-    """What a job starts with cannot be had: which, from where, why, and what to do."""
+    """An input or data can't be fetched; the message has its URL, the reason and the remedy."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """An artifact of another job, which this job knows by `name` and finds at `path`."""
+    """An artifact of another job, with its `name` and `path` in this job."""
 
     name: str
     job: str
     artifact: str
-    """Its path among that job's files."""
+    """The artifact's path in that job's outputs."""
     path: str
     url: str
-    """Where that job's files were copied to."""
+    """The URL of the artifact."""
     sha256: str
-    """Of it, by that job's result."""
+    """The artifact's sha256 in that job's result."""
     mounted: tuple[str, str] | None = None
-    """Where `url` lies in a volume: the volume's place in that job's pods, and in this."""
+    """If `url` is in a volume: the volume's path in that job's pods, and in this one."""
 
     @property
     def source(self) -> str:
-        """The URL by which this container reads it."""
+        """The URL of the artifact for this container."""
         if self.mounted is None:
             return self.url
         there, here = self.mounted
-        # No character of a file's name means anything to fsspec, so this is no case for urlsplit.
+        # Without urlsplit, since fsspec takes all characters of a file's name literally.
         return f"file://{here}{normpath(self.url.partition('://')[2]).removeprefix(there)}"
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Data:
-    """What a job trains on: a file or an archive, and the directory of the cache."""
+    """A job's data: a file or an archive, and the directory of the cache."""
 
     url: str
     sha256: str
@@ -76,45 +76,44 @@ class Data:
 
     @property
     def directory(self) -> Path:
-        """Where the job finds it."""
+        """The directory of the data for the job."""
         return Path(self.cache, self.sha256)
 
     def __str__(self) -> str:
         return f"data {self.url}"
 
 
-def fetch_input(wanted: Input, stall_seconds: float = STALL_SECONDS) -> int:
-    """Put an input where its job finds it, or raise `NotFetchedError`; return its size in bytes."""
-    target = Path(wanted.path)
+def fetch_input(source: Input, stall_seconds: float = STALL_SECONDS) -> int:
+    """Fetch an input to its path, and return its size in bytes; raises `NotFetchedError`."""
+    target = Path(source.path)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.part")
     try:
-        size, digest = copy(wanted.source, part, stall_seconds)
+        size, digest = copy(source.source, part, stall_seconds)
     except FileNotFoundError as error:
         raise NotFetchedError(
-            f"{wanted} is not at {wanted.url} any more. Run {wanted.job} again, which leaves it "
-            "anew"
+            f"{source} is no longer at {source.url}. Run {source.job} again to recreate it"
         ) from error
     except Exception as error:
         raise NotFetchedError(
-            f"{wanted} could not be fetched from {wanted.url}: {described(error)}. "
-            "See that this job, too, has what the store asks for: its `env`, and its Secrets"
+            f"{source} could not be fetched from {source.url}: {described(error)}. "
+            "Check that this job, too, has the store's credentials: its `env`, and its Secrets"
         ) from error
-    if digest != wanted.sha256:
+    if digest != source.sha256:
         part.unlink()
         raise NotFetchedError(
-            f"{wanted} is not what it was: {wanted.url} has the sha256 {digest}, and by the result "
-            f"of {wanted.job} it had {wanted.sha256}. Somebody wrote over it; run {wanted.job} "
-            "again, which leaves it anew"
+            f"{source} was changed: {source.url} has the sha256 {digest}, and in the result of "
+            f"{source.job} it had {source.sha256}. Another program overwrote it; run {source.job} "
+            "again to recreate it"
         )
     part.replace(target)
     return size
 
 
 def fetch_data(data: Data, turn_seconds: float = 3600.0) -> int:
-    """See that the cache has it, or raise `NotFetchedError`; return how many bytes were fetched."""
+    """Fetch data unless the cache has them; return the bytes. Raises `NotFetchedError`."""
     cache = Path(data.cache)
-    # Of this pod: where a lock holds for one node only, others may be fetching it, too.
+    # Named by pod: if the lock works on one node only, other pods may fetch the same data.
     own = f".{data.sha256}.{socket.gethostname()}"
     packed, part = cache / f"{own}.packed", cache / f"{own}.part"
     with _turn(data, turn_seconds):
@@ -125,7 +124,7 @@ def fetch_data(data: Data, turn_seconds: float = 3600.0) -> int:
             part.mkdir()
             size, digest = copy(data.url, packed)
             if digest != data.sha256:
-                raise NotFetchedError(  # noqa: TRY301 - raised again as it is
+                raise NotFetchedError(  # noqa: TRY301 - raised again unchanged
                     f"{data} has the sha256 {digest}, and the job's `data.sha256` is "
                     f"{data.sha256}: correct the one that is wrong"
                 )
@@ -135,14 +134,14 @@ def fetch_data(data: Data, turn_seconds: float = 3600.0) -> int:
             try:
                 part.rename(data.directory)
             except OSError:
-                if not data.directory.is_dir():  # or else another node was faster
+                if not data.directory.is_dir():  # otherwise another node was faster
                     raise
         except NotFetchedError:
             raise
         except Exception as error:
             raise NotFetchedError(
                 f"{data} could not be fetched: {described(error)}. Check that the URL "
-                "is right, that this job has what the store asks for (its `env`, its Secrets), and "
+                "is right, that this job has the store's credentials (its `env`, its Secrets), and "
                 "that the cache has room for the archive beside its content"
             ) from error
         finally:
@@ -163,7 +162,7 @@ def unpack(packed: Path, directory: Path, name: str) -> None:
                 for each in archive.namelist():
                     path = PurePosixPath(each)
                     if path.is_absolute() or ".." in path.parts:
-                        raise NotFetchedError(f"the zip archive has {each}, which leads out of it")
+                        raise NotFetchedError(f"the zip archive has {each}, a path outside of it")
                 archive.extractall(directory)  # noqa: S202 - its names are checked above
         else:
             packed.rename(directory / name)
@@ -173,7 +172,7 @@ def unpack(packed: Path, directory: Path, name: str) -> None:
 
 @contextmanager
 def _turn(data: Data, limit_seconds: float) -> Iterator[None]:
-    """Wait until no other pod is fetching the same; the lock ends with the process that has it."""
+    """Wait until no other pod fetches the same data; the lock ends with its process."""
     cache = Path(data.cache)
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / f".{data.sha256}.lock").open("w") as lock:
@@ -183,24 +182,24 @@ def _turn(data: Data, limit_seconds: float) -> Iterator[None]:
         except TimeoutError:
             raise NotFetchedError(
                 f"{data}: another pod has been fetching it for {limit_seconds:.0f} s. See that "
-                "pod's log, and remove it if it hangs"
+                "pod's log, and delete it if it hangs"
             ) from None
         yield
 
 
-def _provide(wanted: dict[str, Any]) -> str:
-    """Fetch an input or a job's data; return what was done."""
+def _provide(declared: dict[str, Any]) -> str:
+    """Fetch an input or a job's data; return a message."""
     begun = time.monotonic()
-    known = Input(**wanted) if "name" in wanted else Data(**wanted)
-    size = fetch_input(known) if isinstance(known, Input) else fetch_data(known)
-    done = f"{size} bytes from {known.url} in {time.monotonic() - begun:.1f} s"
-    if size == 0 and isinstance(known, Data):
-        done = f"0 bytes fetched, {known.directory} was there"
-    return f"{known}: {done}, sha256 {known.sha256}"
+    source = Input(**declared) if "name" in declared else Data(**declared)
+    size = fetch_input(source) if isinstance(source, Input) else fetch_data(source)
+    done = f"{size} bytes from {source.url} in {time.monotonic() - begun:.1f} s"
+    if size == 0 and isinstance(source, Data):
+        done = f"0 bytes fetched, {source.directory} exists"
+    return f"{source}: {done}, sha256 {source.sha256}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Fetch each of what is given as JSON; return the container's exit code."""
+    """Fetch each input or data in `arguments` (JSON); return the container's exit code."""
     for argument in arguments:
         try:
             print(_provide(json.loads(argument)))
@@ -212,5 +211,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    # At once: a store that ran out of time may have left threads that still wait for it.
+    # Exit immediately, since threads of a store's client may still wait after a timeout.
     report.end(main(sys.argv[1:]))

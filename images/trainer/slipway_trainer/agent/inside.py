@@ -1,10 +1,10 @@
-"""Looks at a pod's program from beside it: `make stacks` and `make shell` start this by exec.
+"""Inspect a pod's program from outside: `make stacks` and `make shell` run this by exec.
 
     python3 -m slipway_trainer.inside stacks
     python3 -m slipway_trainer.inside shell 1
 
-Every Python of this image writes its stack to a file without a name when it gets SHOW_STACK, and
-goes on (`sitecustomize.py`): in C, too, as in a collective. No other process gets that signal.
+Every Python of this image writes its stack to an anonymous file on SHOW_STACK, and continues
+(`sitecustomize.py`), also in C, as in a collective. Other processes do not get that signal.
 """
 
 import os
@@ -37,18 +37,18 @@ class Process:
         return f"{rank}process {self.pid}: {' '.join(self.words):.100}"
 
     def stack(self) -> str | None:
-        """Return where its threads stand, innermost frame first; None unless it is such a Python.
+        """Return its threads' stacks, innermost frame first; None unless it is such a Python.
 
-        Raises `TimeoutError` for one that does not answer within 2 s.
+        Raises `TimeoutError` if it does not answer within 2 s.
         """
         for link in Path(f"/proc/{self.pid}/fd").iterdir():
-            with suppress(FileNotFoundError):  # it has closed that one
+            with suppress(FileNotFoundError):  # it has closed this file
                 if str(link.readlink()).startswith(_FILE) and self._awaits(SHOW_STACK):
                     return self._written(link)
         return None
 
     def _awaits(self, number: int) -> bool:
-        """Return whether it has a handler for a signal, which would end it otherwise."""
+        """Return whether it has a handler for a signal, without which the signal would end it."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         caught = next(each for each in status.splitlines() if each.startswith("SigCgt:"))
         return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
@@ -67,7 +67,7 @@ class Process:
 
 
 def processes() -> Iterator[Process]:
-    """Yield the processes of this pod's program, oldest first, without those of the launcher."""
+    """Yield the processes of this pod's program, oldest first, without the launcher's."""
     for pid in sorted(int(each.name) for each in Path("/proc").glob("[0-9]*")):
         with suppress(OSError):  # it has ended, or is another user's
             words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
@@ -79,7 +79,7 @@ def processes() -> Iterator[Process]:
 
 
 def show() -> None:
-    """Print where each process stands; exit with 1 if none shows it."""
+    """Print the stacks of all processes; exit with 1 if there are none."""
     shown = 0
     for each in processes():
         try:
@@ -96,13 +96,13 @@ def show() -> None:
 
 
 def shell(rank: str) -> NoReturn:
-    """Become a shell where a rank's program is, with its environment."""
+    """Replace this process by a shell in a rank's directory, with its environment."""
     every = [*processes()]
     same = [each for each in every if each.environment.get("RANK") == rank]
     variables = dict(os.environ)
     for first in (same or every)[:1]:
         variables |= first.environment | {"TERM": os.environ.get("TERM", "xterm")}
-        os.chdir(os.readlink(f"/proc/{first.pid}/cwd"))  # noqa: PTH115 - chdir is os', too
+        os.chdir(os.readlink(f"/proc/{first.pid}/cwd"))  # noqa: PTH115 - like os.chdir
     program = shutil.which("bash") or "/bin/sh"
     os.execve(program, [program], variables)  # noqa: S606 - that is its purpose
 

@@ -1,21 +1,21 @@
-"""Start a job's program, in one process or several, and do what is left when it has ended.
+"""Start a job's program, in one process or several, and handle its outputs and message.
 
     python3 -m slipway_trainer.launch -- train.py --epochs 1
     python3 -m slipway_trainer.launch --processes 2 -- -m slipway_trainer.mnist --epochs 1
     python3 -m slipway_trainer.launch --command -- accelerate launch train.py
 
-It starts it where `Place` is, makes SLIPWAY_OUTPUT_DIR, adds the numbers in its metrics.json to the
-termination message, and copies what is in it to the URL SLIPWAY_OUTPUTS, also when the program
-failed, or to SLIPWAY_KEPT, where a file that could not be kept is no failure. With
-SLIPWAY_OUTPUTS_EVERY, in seconds, they are copied while the program runs, too.
-Checkpoints lie in SLIPWAY_CHECKPOINT_DIR, or at the URL SLIPWAY_CHECKPOINT_URL, with which that
-directory is kept alike; those of a program that ended well are removed. Where that URL has none
-they come from SLIPWAY_CHECKPOINT_URL_BEFORE, which may be another stack's: nothing changes there,
-and after a success `ended` at the own place says that those are not to be gone on with.
+It starts the program in the directory of `Place`, creates SLIPWAY_OUTPUT_DIR, and adds the numbers
+of its metrics.json to the termination message. It copies the directory to the URL SLIPWAY_OUTPUTS,
+also after a failure, or to SLIPWAY_KEPT, where an error of the copy is no failure. With
+SLIPWAY_OUTPUTS_EVERY, in seconds, files are also copied while the program runs.
+Checkpoints are in SLIPWAY_CHECKPOINT_DIR, which is synchronized with the URL SLIPWAY_CHECKPOINT_URL
+if set; those of a program that exited with 0 are removed. If that URL has none, they come from
+SLIPWAY_CHECKPOINT_URL_BEFORE, which may be another stack's and stays unchanged; after a success
+the file `ended` at the own URL disables them.
 
-Several processes run under torchrun, unless a command starts them; their messages become the
-container's one. A single process of the image's own programs just replaces this one when nothing is
-left to do. So this module imports neither torch nor fsspec unless they are needed.
+Several processes run under torchrun, unless a command starts them; their messages are merged. A
+single process of the image's own programs simply replaces this one if nothing is left to do.
+So this module imports torch and fsspec only if they are needed.
 """
 
 import argparse
@@ -52,7 +52,7 @@ from slipway_trainer.agent.tracking.process import Tracking
 from slipway_trainer.training import report
 
 _LOOK_SECONDS = 1.0
-"""How often new checkpoints are looked for."""
+"""Interval for copying new checkpoints."""
 _BEFORE, _ENDED = "SLIPWAY_CHECKPOINT_URL_BEFORE", "ended"
 _NOT_FOUND, _KILLED, _HOLD = 127, 128 + signal.SIGKILL, "SLIPWAY_HOLD"
 
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
-    """Return how many processes there are, and the command that starts one, or all of them."""
+    """Return the number of processes, and the command that starts one, or all of them."""
     cut = [*arguments, "--"].index("--")
     own, program = arguments[:cut], [*arguments[cut + 1 :]]
     usage = "%(prog)s [--processes N] [--command] -- {SCRIPT | -m MODULE | COMMAND} [ARGUMENT …]"
@@ -109,14 +109,14 @@ def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
     options = parser.parse_args(own)
     processes: int = options.processes
     if processes < 1:
-        parser.error(f"--processes {processes} is not allowed, it takes 1 or more")
+        parser.error(f"--processes {processes} is not allowed; it takes 1 or more")
     if not program or program == ["-m"]:
         parser.error("nothing to run: name a script, or -m and a module, after `--`")
     return processes, program if options.command else [sys.executable, *program]
 
 
 def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
-    """Run the program with the checkpoints of its job, if it has any; return as `_run`."""
+    """Run the program with the checkpoints of its job, if any; returns as `_run`."""
     if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
         return _run(processes, program)
     url = os.environ.get("SLIPWAY_CHECKPOINT_URL")
@@ -124,7 +124,7 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
     saved = None if url is None else Mirror(Path(directory), url)
     try:
         if own_rank() == 0:
-            # Of the job's other declarations, beside which its own are.
+            # Those of the job's former declarations, which are in sibling folders.
             artifacts.remove_folders(
                 parent, lambda name: name != own and re.fullmatch("[0-9a-f]{16}", name) is not None
             )
@@ -135,14 +135,14 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
             and not artifacts.exists(f"{parent}/{_ENDED}")
         ):
             saved.fetch(os.environ[_BEFORE])
-    except Exception as error:  # noqa: BLE001 - every store has errors of its own
+    except Exception as error:  # noqa: BLE001 - every store has its own errors
         text = _failed(f"the checkpoints in {parent} can't be read", error)
         return report.EXIT_FAILED, {"rank": own_rank(), "error": text}
     with nullcontext() if saved is None else saved.following(_LOOK_SECONDS):
         code, message = _run(processes, program)
     try:
         if code == 0 and message.get("rank", own_rank()) == 0:
-            # What has come to its end is not to be gone on with.
+            # A completed training must not be resumed.
             if _BEFORE in os.environ:
                 artifacts.write(f"{parent}/{_ENDED}", os.environ["SLIPWAY_RUN_ID"])
             artifacts.remove_folders(parent, lambda name: name == own)
@@ -154,7 +154,7 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
 
 
 def _failed(what: str, error: Exception) -> str:
-    """Report what failed and why as an event, and return it."""
+    """Report a failure with its reason as an event, and return the text."""
     text = f"{what}: {artifacts.described(error)}"
     Events(own_rank()).emit("warning", warning=text)
     return text
@@ -187,7 +187,7 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
             text = f"there is no program {program[0]} on PATH; is its package in `requirements`?"
             return _NOT_FOUND, {"rank": own_rank(), "error": text}
         code, last, pid = wait_for(program, scratch)
-        # It may write the container's message itself.
+        # The program may also write the container's message itself.
         left = merged(scratch, 0, processes)
         message = {**termination.read(termination.place()), **left}
         if code == 0 or "error" in message:
@@ -198,7 +198,7 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
 def _copy(
     directory: Path, url: str, code: int, message: dict[str, Any], sent: Mirror
 ) -> tuple[int, dict[str, Any]]:
-    """Copy the program's files out, but those `sent`; return the exit code and the message then."""
+    """Copy the program's files except those `sent`; return the new exit code and message."""
     rank = message.get("rank", own_rank())
     is_demanded = "SLIPWAY_OUTPUTS" in os.environ
     try:
@@ -207,7 +207,7 @@ def _copy(
         target = _destination(url, code, rank)
         done = sent.unchanged() if sent.url == target else ()
         listed = artifacts.sync(directory, target, Events(rank), sent=done)
-    except Exception as error:  # noqa: BLE001 - every store has errors of its own
+    except Exception as error:  # noqa: BLE001 - every store has its own errors
         text = _failed(f"{directory} could not be copied to {url}", error)
         if code == 0 and is_demanded:
             return report.EXIT_FAILED, {"rank": rank, **message, "error": text}
@@ -216,16 +216,16 @@ def _copy(
         try:
             run_id, succeeded = os.environ["SLIPWAY_RUN_ID"], os.environ.get("SLIPWAY_SUCCEEDED")
             artifacts.prune(url, run_id, succeeded, is_success=code == 0)
-        except Exception as error:  # noqa: BLE001 - as above; it is no failure of this run
+        except Exception as error:  # noqa: BLE001 - as above; no failure of this run
             _failed(f"files of earlier runs in {url} could not be removed", error)
     return code, {"rank": rank, **message, "artifacts": listed} if listed else message
 
 
 def _hold(code: int, message: dict[str, Any]) -> None:
-    """Let a pod whose program failed by itself stay as its job says; its end is the event."""
+    """Keep the pod of a program that failed by itself for the job's time; report its end."""
     seconds, rank = int(os.environ.get(_HOLD, "0")), message.get("rank", own_rank())
     is_stopped = signal.SIGTERM in received or message.get("from") == PEER
-    # Whether it was killed for its memory, the container's real end alone shows.
+    # Only the container's real end shows an out-of-memory kill.
     if seconds == 0 or is_stopped or code in {0, _KILLED}:
         return
     now, text = datetime.now(UTC), json.dumps(termination.read(termination.container_log()))
@@ -233,14 +233,14 @@ def _hold(code: int, message: dict[str, Any]) -> None:
     ended = {"exitCode": code, "reason": "Error", "finishedAt": f"{now:%FT%TZ}", "message": text}
     Events(rank).emit("held", until=until, terminated=ended)
     with tempfile.TemporaryDirectory(prefix="slipway-") as scratch:
-        # A process with the program's environment and directory, for `make shell` to find.
+        # For `make shell`: a process with the program's environment and directory.
         wait_for(["env", f"RANK={rank}", "sleep", str(seconds)], Path(scratch))
 
 
 def _destination(url: str, code: int, rank: int) -> str:
-    """Return where this replica's files go: those of rank 0 straight into the run's folder."""
+    """Return the URL for this replica's files: for rank 0 the run's own folder."""
     if "PET_RDZV_ENDPOINT" in os.environ:
-        # The result of an elastic job is with the worker that ends well as rank 0, whichever it is.
+        # The worker that succeeds as rank 0 has the result of an elastic job.
         replica = None if code == 0 and rank == 0 else own_index()
     else:
         replica = int(os.environ.get("PET_NODE_RANK", os.environ.get("RANK", "0"))) or None
@@ -251,5 +251,5 @@ def _destination(url: str, code: int, rank: int) -> str:
 
 
 if __name__ == "__main__":
-    # At once: an upload that ran out of time may have left threads that still wait for it.
+    # Exit immediately, since threads of an upload may still wait after a timeout.
     report.end(main(sys.argv[1:]))

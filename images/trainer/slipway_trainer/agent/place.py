@@ -1,12 +1,12 @@
-"""Where a program starts, and what it leaves there.
+"""The working directory of a program, and the files that it leaves there.
 
-The files of a job's script are read-only, so it starts in a copy of its folder, deep enough in
-/work that `../data` can be written, too: paths are those of the user's own disk. Another place to
-start, seen from that copy, is SLIPWAY_WORKING_DIR.
+The files of a job's script are read-only, so it starts in a copy of their folder, deep enough in
+/work that `../data` is writable: relative paths are the same as on the user's disk.
+SLIPWAY_WORKING_DIR selects another directory, relative to that copy.
 
-SLIPWAY_KEEP lists patterns, as JSON: the files that they name, as far as the program made or
-changed them, become links in SLIPWAY_OUTPUT_DIR and go where that goes. What else it leaves in
-/work, which is empty when a pod starts, is lost with the pod, so it is named.
+SLIPWAY_KEEP is a JSON list of patterns: matching files that the program created or changed are
+linked into SLIPWAY_OUTPUT_DIR, and copied with it. Other new files in /work, which is empty when
+a pod starts, are lost with the pod, so a warning names them.
 """
 
 import filecmp
@@ -21,17 +21,17 @@ from itertools import islice
 from pathlib import Path
 
 _ROOT = os.environ.get("SLIPWAY_ROOT", "")
-"""Of a run without a cluster: the folder that has what is at / in a pod."""
+"""For a run without a cluster: the folder in place of a pod's /."""
 WORK, SCRIPT = Path(f"{_ROOT}/work"), Path(f"{_ROOT}/opt/script")
 _DEFAULT = ["outputs/**"]
-"""Hydra's and others' own default. Scripts that began in /work had SLIPWAY_OUTPUT_DIR there."""
+"""The default of Hydra and others. Scripts that began in /work had SLIPWAY_OUTPUT_DIR there."""
 _NOT_NAMED = {"__pycache__", "data", "dataset", "datasets"}
-"""Folders with what was cached or downloaded: hidden ones, too."""
+"""Folders with cached or downloaded files; hidden ones are also left out."""
 _MOST_SEEN, _MOST_LEFT, _MOST_NAMED = 10_000, 10, 3
 
 
 class Place:
-    """The working directory of a program; `outputs` is where its files to keep go."""
+    """The working directory of a program; `outputs` is the directory for files to keep."""
 
     def __init__(self, outputs: Path) -> None:
         self.outputs, self.directory = outputs, Path.cwd()
@@ -40,9 +40,9 @@ class Place:
         self._begun, self._kept = time.time_ns(), dict[str, Path]()
 
     def enter(self, program: Sequence[str]) -> list[str]:
-        """Change into it, and return the program as it is called there."""
+        """Change into it, and return the command for it."""
         if SCRIPT.is_dir():
-            # What the kubelet calls ..data are the same files again. A container may be restarted.
+            # The kubelet's ..data has the same files. After a restart the copy exists already.
             others = shutil.ignore_patterns("..*")
             shutil.copytree(SCRIPT, self._copy, False, others, _copied, dirs_exist_ok=True)
             moved = [each.replace(f"{SCRIPT}/", f"{self._copy}/", 1) for each in program[:2]]
@@ -54,36 +54,36 @@ class Place:
         return [*program]
 
     def gather(self) -> None:
-        """Have `outputs` hold the files to keep as they are now, also those of a restart before."""
-        found: dict[str, Path] = {}
+        """Update the files to keep in `outputs`, including those from before a restart."""
+        matches: dict[str, Path] = {}
         for pattern in _DEFAULT if self._patterns is None else self._patterns:
-            # Those of pathlib leave out files below `**`, before Python 3.13.
+            # Before Python 3.13 `**` of pathlib matches no files.
             for name in glob(  # noqa: PTH207
                 pattern, root_dir=self.directory, recursive=True, include_hidden=True
             ):
                 path = Path(os.path.normpath(self.directory / name))
                 is_own = path.is_relative_to(self.outputs)
                 with suppress(OSError):  # the program has just removed it
-                    if path.is_file() and not is_own and self._is_made(path):
+                    if path.is_file() and not is_own and self._is_changed(path):
                         target = os.path.normpath(f"/{name}").lstrip("/")
                         _link(path, self.outputs / target)
-                        found[target] = path
-        for name in self._kept.keys() - found.keys():
+                        matches[target] = path
+        for name in self._kept.keys() - matches.keys():
             (self.outputs / name).unlink(missing_ok=True)
-        self._kept = found
+        self._kept = matches
 
     def left(self) -> dict[str, int]:
-        """Return the newest files that are lost with the pod, by their names, and their bytes."""
-        found = []
+        """Return the newest files that are lost with the pod, with their sizes in bytes."""
+        files = []
         for path in islice(self._files(), _MOST_SEEN):
             with suppress(OSError):
-                if path.is_file() and self._is_made(path):
+                if path.is_file() and self._is_changed(path):
                     about, name = path.stat(), os.path.relpath(path, self.directory)
-                    found.append((-about.st_mtime_ns, name, about.st_size))
-        return {name: size for _, name, size in sorted(found)[:_MOST_LEFT]}
+                    files.append((-about.st_mtime_ns, name, about.st_size))
+        return {name: size for _, name, size in sorted(files)[:_MOST_LEFT]}
 
     def warning(self, left: dict[str, int]) -> str:
-        """Return which files are lost, and the line that keeps those of the next run."""
+        """Return a warning about lost files, with the setting that keeps those of the next run."""
         shown = [f"{name} ({size:,} bytes)" for name, size in [*left.items()][:_MOST_NAMED]]
         more = " and others" if len(left) > _MOST_NAMED else ""
         own = self._patterns or (_DEFAULT if self._kept else [])
@@ -98,32 +98,32 @@ class Place:
         )
 
     def _files(self) -> Iterator[Path]:
-        """Yield all files in `WORK`, but for hidden ones, data, and what is kept or fetched."""
+        """Yield all files in `WORK`, except hidden ones, data, and kept or fetched files."""
         checkpoints = os.environ.get("SLIPWAY_CHECKPOINT_DIR", WORK / "inputs")
         others, kept = {self.outputs, WORK / "inputs", Path(checkpoints)}, {*self._kept.values()}
-        # Elsewhere than in a pod nothing is lost.
+        # Outside of a pod nothing is lost.
         for place, folders, names in os.walk(WORK) if self.outputs.parent == WORK else ():
             here = Path(place)
             own = (each for each in folders if each[0] != "." and each not in _NOT_NAMED)
             folders[:] = [each for each in own if here / each not in others]
             yield from (here / each for each in names if each[0] != "." and here / each not in kept)
 
-    def _is_made(self, path: Path) -> bool:
-        """Return whether the program made or changed a file."""
+    def _is_changed(self, path: Path) -> bool:
+        """Return whether the program created or changed a file."""
         if path.is_relative_to(self._copy):
-            given = SCRIPT / path.relative_to(self._copy)
-            return not given.is_file() or not filecmp.cmp(path, given, shallow=False)
+            original = SCRIPT / path.relative_to(self._copy)
+            return not original.is_file() or not filecmp.cmp(path, original, shallow=False)
         return path.is_relative_to(WORK) or path.stat().st_mtime_ns >= self._begun
 
 
 def _copied(source: str, target: str) -> None:
-    """Copy a file for the program to change: a ConfigMap's are executable and read-only."""
+    """Copy a file as writable, since those of a ConfigMap are executable and read-only."""
     shutil.copyfile(source, target)
     Path(target).chmod(0o755)
 
 
 def _link(path: Path, target: Path) -> None:
-    """Make `target` a file's second name, or a copy where that is on another file system."""
+    """Hard-link a file to `target`, or copy it to another file system."""
     if target.exists() and filecmp.cmp(path, target):
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -135,11 +135,11 @@ def _link(path: Path, target: Path) -> None:
 
 
 def _pattern(name: str) -> str:
-    """Return the pattern for such files: all in the folder, or all with the suffix."""
+    """Return a pattern for similar files: all in the folder, or all with the suffix."""
     *folders, last = Path(name).parts
     up = folders.count("..")
     suffix = escape(Path(last).suffix)
-    found = (
+    pattern = (
         [escape(folders[up]), "**"] if folders[up:] else [f"*{suffix}" if suffix else escape(last)]
     )
-    return "/".join([*folders[:up], *found])
+    return "/".join([*folders[:up], *pattern])

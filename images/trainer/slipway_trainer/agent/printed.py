@@ -1,9 +1,9 @@
-"""Numbers that a program only prints, found in its lines by the patterns of a job's `metrics`.
+"""Find numbers in a program's output with the patterns of a job's `metrics`.
 
     python3 -m slipway_trainer.agent.printed '{"accuracy": "accuracy=([0-9.]+)"}' 0.log
 
-Each is reported as `slipway.log` does; `epoch` and `step` place those that come with and after
-them. As a command it reads a log as a kubelet has it, and writes the message that is left then.
+They are reported like those of `slipway.log`; `epoch` and `step` apply to numbers on the same and
+later lines. As a command it reads a kubelet's log, and prints the resulting message.
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ from slipway.events import Events, own_rank, reported
 from slipway_trainer.agent.artifacts import time_limit
 
 METRICS = "SLIPWAY_METRICS"
-"""What to look for: a pattern by each number's name, as JSON."""
+"""The variable with the patterns by name, as JSON."""
 _SECONDS = 1.0
-"""A pattern that takes longer for a line, as `(a+)+b` may for ever, is given up."""
+"""Limit for a pattern on one line; a slower one, such as `(a+)+b`, is dropped."""
 _COLORS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 class Lines:
-    """Passes what is written to it on to a file, in whole lines, and gives each to `see` then."""
+    """Passes complete lines on to a file, and then each of them to `see`."""
 
     def __init__(self, sink: IO[bytes], see: Callable[[str], None]) -> None:
         self._sink, self._see, self._open = sink, see, b""
         self.flush = sink.flush
 
     def write(self, piece: bytes) -> None:
-        """Take what comes next; nothing is the end."""
-        *whole, self._open = (self._open + piece).split(b"\n")
-        if self._open and (not piece or len(self._open) > 256 * 1024):  # taken for one
-            whole, self._open = [*whole, self._open], b""
-        for line in whole:
+        """Process the next piece; an empty one is the end."""
+        *lines, self._open = (self._open + piece).split(b"\n")
+        if self._open and (not piece or len(self._open) > 256 * 1024):  # treat it as a line
+            lines, self._open = [*lines, self._open], b""
+        for line in lines:
             self._sink.write(line + b"\n")
             self._see(line.decode(errors="replace"))
 
 
 class Search:
-    """Looks for numbers in lines; in the main thread alone, where a search can be interrupted."""
+    """Searches lines for numbers; only in the main thread, where a timeout can interrupt it."""
 
     def __init__(self, patterns: Mapping[str, str]) -> None:
         self._patterns = {name: re.compile(pattern) for name, pattern in patterns.items()}
         self._place: dict[str, int] = {}
         self._reports = 0
-        # A program that is quicker is held up: a number may be in any line.
+        # A full queue slows the program down, since any line may have a number.
         self.lines: queue.Queue[str | None] = queue.Queue(1000)
 
     def until(self, end: Callable[[], None], prefix: str) -> None:
-        """Search the `lines`, from a rank's prefix to the next one's, until `end` has returned."""
+        """Search the `lines` of the rank with `prefix` until `end` has returned."""
 
         def wait() -> None:
             end()
@@ -72,41 +72,41 @@ class Search:
         self.see(every)
 
     def see(self, lines: Iterable[str]) -> None:
-        """Report the numbers of each line, of each the last one: so a bar has its latest state."""
+        """Report the last match of each pattern in each line: the latest state of a bar."""
         for line in lines:
-            # What was reported already is in a log, too.
+            # Events are in the log, too, but are reported already.
             is_event = reported(line).keys() >= {"event", "rank", "time"}
-            found = {} if is_event else self._found(line)
-            for name in {"epoch", "step"} & found.keys():
-                if isinstance(number := found.pop(name), float) and number.is_integer():
+            values = {} if is_event else self._values(line)
+            for name in {"epoch", "step"} & values.keys():
+                if isinstance(number := values.pop(name), float) and number.is_integer():
                     self._place[name] = int(number)
-            if found:
+            if values:
                 self._reports += 1
-                reporting.log(**{**(self._place or {"step": self._reports}), **found})
+                reporting.log(**{**(self._place or {"step": self._reports}), **values})
 
-    def _found(self, line: str) -> dict[str, Any]:
+    def _values(self, line: str) -> dict[str, Any]:
         drawn = [each[:4096] for each in reversed(_COLORS.sub("", line).split("\r"))]
-        found, name = dict[str, Any](), ""
+        values, name = dict[str, Any](), ""
         try:
             with time_limit(_SECONDS, "searching a line"):
                 for name, pattern in self._patterns.items():
                     if text := _last(pattern, drawn):
-                        found[name] = _number(text)
+                        values[name] = _number(text)
         except TimeoutError as error:
             del self._patterns[name]
-            Events(own_rank()).emit("warning", warning=f"`metrics.{name}` is given up: {error}")
-        return found
+            Events(own_rank()).emit("warning", warning=f"`metrics.{name}` is dropped: {error}")
+        return values
 
 
 def _last(pattern: re.Pattern[str], drawn: Sequence[str]) -> str | None:
-    """Return what the first named group has, or the first one, the last time that it matches."""
+    """Return the first named group, or the first group, of the last match that has one."""
     group = min(pattern.groupindex.values(), default=1)
-    found = ([match[group] for match in pattern.finditer(text)] for text in drawn)
-    return next((each for texts in found for each in reversed(texts) if each), None)
+    matches = ([match[group] for match in pattern.finditer(text)] for text in drawn)
+    return next((each for texts in matches for each in reversed(texts) if each), None)
 
 
 def _number(text: str) -> float | str:
-    """Return a number, which a sentence may end with; a text that is none, to be warned of."""
+    """Parse a number, also at the end of a sentence; return another text for a warning."""
     try:
         return float(text.strip().rstrip(".,;%"))
     except ValueError:

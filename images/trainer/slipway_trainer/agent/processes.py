@@ -1,9 +1,9 @@
-"""Several processes in one pod: torchrun, and their termination messages made into one.
+"""Run several processes in one pod with torchrun, and merge their termination messages.
 
     python3 -m slipway_trainer.agent.processes 2 train.py --epochs 1
 
-`slipway_trainer.launch` runs this; the exit code is the one of the rank that failed first, and its
-message goes to SLIPWAY_MESSAGE_DIR. torchrun always ends with 1, and notes times in whole seconds.
+`slipway_trainer.launch` runs this. The exit code is that of the rank that failed first, whose
+message goes to SLIPWAY_MESSAGE_DIR; torchrun itself exits with 1, and records only full seconds.
 """
 
 import json
@@ -29,15 +29,15 @@ FIRST_FAILURE = "first-failure.json"
 _USAGE, _REFUSAL = 2, re.compile(r"(?m)^(.+: error: .+)\s*\Z")
 _LAST_LINES = 30
 LAST_BYTES = 64 * 1024
-"""Of a process' standard error, so much at its end is kept, however much it prints."""
+"""Bytes that are kept of the end of a process' standard error."""
 NUMBERS = "metrics.json"
 
 
 def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
-    """Return the message of all processes that left one in `directory`.
+    """Return the merged message of the processes in `directory`.
 
-    After a success it is the lowest rank's, with the sum of the samples, where all `processes`
-    told theirs; after a failure what `main` noted of the first rank that failed.
+    After a success it is the lowest rank's, with the sum of the samples if all `processes`
+    reported theirs; after a failure the record of `main` about the first rank that failed.
     """
     if code != 0:
         return read(directory / FIRST_FAILURE) or from_log("", code)
@@ -45,48 +45,48 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
     left = [message for rank in ranks if (message := read(directory / f"{rank}.json"))]
     if not left:
         return {}
-    told = (message.get("samples_seen") for message in left)
-    counts = [number for number in told if isinstance(number, (int, float))]
-    seen = {"samples_seen": sum(counts)} if len(counts) == processes else {}
-    return {key: said for key, said in left[0].items() if key != "samples_seen"} | seen
+    reported = (message.get("samples_seen") for message in left)
+    counts = [number for number in reported if isinstance(number, (int, float))]
+    total = {"samples_seen": sum(counts)} if len(counts) == processes else {}
+    return {key: value for key, value in left[0].items() if key != "samples_seen"} | total
 
 
 def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
-    """Return `message` with what it lacks of the numbers logged here, and of those in `NUMBERS`."""
+    """Return `message` with additional numbers, from those logged here and those in `NUMBERS`."""
     path, printed = directory / NUMBERS, logged()
-    found = read(path, 2**20) if path.is_file() else {}
-    if path.is_file() and not found:
+    extra = read(path, 2**20) if path.is_file() else {}
+    if path.is_file() and not extra:
         warn(f"{path} is left out: it is no map of numbers in JSON, of at most 1 MiB")
-    if not printed["metrics"] and not found:
+    if not printed["metrics"] and not extra:
         return message
-    printed["metrics"] |= numbers(found)
+    printed["metrics"] |= numbers(extra)
     for name, values in printed.items():
-        told = message.get(name)
-        printed[name] = {**values, **(told if isinstance(told, dict) else {})}
+        own = message.get(name)
+        printed[name] = {**values, **(own if isinstance(own, dict) else {})}
     return {"rank": own_rank(), **message, **printed}
 
 
 def besides(
     directory: Path, own: Mapping[str, Any], pid: int = 0, text: str = ""
 ) -> dict[str, Any]:
-    """Return the message `own` of a success, with who trained with whom, by notes in `directory`.
+    """Return the message `own` of a success, with the process groups recorded in `directory`.
 
-    And with what ended a child of the process `pid`, which the end of its output, `text`, may have.
+    It also gets a warning if a child of the process `pid` failed, by a record or its output `text`.
     """
     failed = [each for each in map(read, directory.glob("failed-*.json")) if each.get("pid") != pid]
-    # What multiprocessing prints of a process that an exception ended.
+    # multiprocessing's report of a process that an exception ended.
     printed = re.search(r"(?ms)^Process \S+:\n(Traceback .*)", text)
     child = next(iter(failed), None) or (in_text(printed[1]) if printed else None)
     trained = noted(directory)
-    found: dict[str, Any] = {"trained": trained} if trained else {}
+    extra: dict[str, Any] = {"trained": trained} if trained else {}
     if child is not None:
         what = ", ".join(filter(None, (child.get("error"), child.get("at"))))
-        found["warning"] = f"the program succeeded, but a process that it started ended with {what}"
-    return {"rank": own_rank(), **own, **found} if found else {**own}
+        extra["warning"] = f"the program succeeded, but a process that it started ended with {what}"
+    return {"rank": own_rank(), **own, **extra} if extra else {**own}
 
 
 def without_a_trace(directory: Path) -> dict[str, Any]:
-    """Return what is known of a program that left no number: its CPU time, if it left no file."""
+    """Return the CPU time of a program that left neither a number nor a file; else empty."""
     if directory.is_dir() and any(directory.iterdir()):
         return {}
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -94,12 +94,12 @@ def without_a_trace(directory: Path) -> dict[str, Any]:
 
 
 def from_log(text: str, code: int) -> dict[str, Any]:
-    """Return the message for a program that left none, by the end of its standard error."""
+    """Return a message for a program that left none, from the end of its standard error."""
     if code == 0:
         return {}
-    # Python ends with 1 by an exception, argparse with 2. With others a program ends by itself.
-    if code == 1 and (found := in_text(text)) is not None:
-        return found
+    # Python exits with 1 after an exception, argparse with 2; other codes are the program's own.
+    if code == 1 and (error := in_text(text)) is not None:
+        return error
     if code == _USAGE and (refusal := _REFUSAL.search(text)):
         return {"error": refusal[1]}
     lines = [line[-LAST_BYTES // _LAST_LINES :] for line in text.splitlines()[-_LAST_LINES:]]
@@ -107,10 +107,10 @@ def from_log(text: str, code: int) -> dict[str, Any]:
 
 
 def recorded(directory: Path, code: int, pid: int, rank: int | str = "*") -> dict[str, Any]:
-    """Return the exception that ended a program, as its processes recorded it; empty without one.
+    """Return the exception that ended a program, from its processes' records; empty without one.
 
-    Of several processes it is that of the first to fail by itself. A helper's may have been handled
-    where the process `pid` ended in another way than by an exception.
+    Of several records it is that of the first process to fail by itself. A helper's error counts
+    only if the process `pid` itself ended by an exception.
     """
     left = sorted(directory.glob(f"failed-{rank}.json"), key=lambda path: path.stat().st_mtime_ns)
     own = [each for each in map(read, left) if code == 1 or each.get("pid") == pid]
@@ -119,7 +119,7 @@ def recorded(directory: Path, code: int, pid: int, rank: int | str = "*") -> dic
 
 
 def ended(code: int) -> str:
-    """Say in a few words how a process ended, by its exit code as a shell has it, or Python."""
+    """Describe the end of a process, by its exit code as in a shell or in Python."""
     number = -code if code < 0 else code - 128
     try:
         return f"was ended by {signal.Signals(number).name}"
@@ -128,17 +128,17 @@ def ended(code: int) -> str:
 
 
 def main(processes: int, program: list[str]) -> int:
-    """Run the program in so many processes and return the exit code for all of them."""
-    # Making messages takes no torch: the launcher does so for a single process as well.
+    """Run the program in `processes` processes and return the exit code for all of them."""
+    # Imported here, as the launcher uses this module's messages without torch.
     from torch.distributed import run as torchrun  # noqa: PLC0415
     from torch.distributed.elastic.multiprocessing import api, errors, tail_log  # noqa: PLC0415
 
     tail_log.open = in_pieces
     directory = Path(os.environ["SLIPWAY_MESSAGE_DIR"])
-    # Standard error goes to a file each and, with its rank in front, to this process' own.
+    # Standard error goes to one file per rank and, with a prefix, to that of this process.
     os.environ.setdefault("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[${rank}] ")
     options = [*_replicas(), f"--nproc-per-node={processes}", "--max-restarts=0"]
-    # Standard output, too, where it is searched for numbers: those of rank 0 count.
+    # Also standard output, if it is searched for numbers, of which those of rank 0 count.
     tee = 2 if METRICS not in os.environ else 3
     options += [f"--log-dir={directory / 'logs'}", f"--tee={tee}"]
     try:
@@ -151,14 +151,14 @@ def main(processes: int, program: list[str]) -> int:
 
 
 def in_pieces(path: str, **options: Any) -> IO[Any]:
-    """Open a log for torchrun, which copies it by lines: none that fills the memory."""
+    """Open a log for torchrun, with a limit on the length of the lines that it copies."""
     file: IO[Any] = Path(path).open(**options)  # noqa: SIM115 - its caller closes it
     file.readline = partial(file.readline, LAST_BYTES)  # type: ignore[method-assign]
     return file
 
 
 def _replicas() -> list[str]:
-    """Return torchrun's options for the pods of this job, or for one machine alone."""
+    """Return torchrun's options for the pods of this job, or for a single machine."""
     env = os.environ
     if "MASTER_ADDR" not in env:
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -172,25 +172,25 @@ def _replicas() -> list[str]:
 
 
 def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
-    """Note what the rank that failed first has to say, and return its exit code.
+    """Write the message of the rank that failed first, and return its exit code.
 
-    The others report a peer, or torchrun ends them. Of those that failed by themselves it is the
-    one that wrote its last words first; those of one that was killed are older still.
+    The others report a lost peer, or torchrun stops them. Of ranks that failed by themselves it is
+    the one with the oldest last output; that of a killed rank is older still.
     """
-    found = []
+    candidates = []
     for rank, failure in failures.items():
-        words = directory / f"{rank}.json"
+        file = directory / f"{rank}.json"
         [log] = (directory / "logs").glob(f"*/attempt_0/{failure.local_rank}/stderr.log")
-        if "error" not in (message := read(words)):
-            words = words if words.exists() else log
+        if "error" not in (message := read(file)):
+            file = file if file.exists() else log
             if message := recorded(directory, failure.exitcode, failure.pid, rank):
-                words = directory / f"failed-{rank}.json"
+                file = directory / f"failed-{rank}.json"
         message = {"rank": rank, **(message or from_log(_end_of(log), failure.exitcode))}
-        # torchrun sends SIGTERM to those that are left.
+        # torchrun sends SIGTERM to the remaining ranks.
         is_left = ended(failure.exitcode) == "was ended by SIGTERM" and "from" not in message
         follows = is_left or message.get("from") == PEER
-        found.append((follows, words.stat().st_mtime_ns, rank, message))
-    *_, rank, message = min(found, key=lambda each: each[:2])
+        candidates.append((follows, file.stat().st_mtime_ns, rank, message))
+    *_, rank, message = min(candidates, key=lambda each: each[:2])
     code: int = failures[rank].exitcode
     (directory / FIRST_FAILURE).write_text(json.dumps(message))
     print(f"rank {rank} failed first: it {ended(code)}", file=sys.stderr, flush=True)

@@ -1,9 +1,9 @@
-"""Writes the files of a run to standard output, as a tar: what `make fetch` reads in the cluster.
+"""Write the files of a run to standard output as a tar, for `make fetch`.
 
     python3 -m slipway_trainer.tar file:///opt/kept/outputs/mine/mine-20261124-101500-ab12
 
-`succeeded` in place of the run's id is the last run that ended well. A list of files,
-artifacts.json, comes before those that it names; without a list all files come.
+`succeeded` in place of the run's id selects the last run that succeeded. A list of files,
+artifacts.json, comes before its files; without a list all files are written.
 """
 
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def write(url: str, out: IO[bytes]) -> int:
-    """Write the files below `url` to `out`, and return how many; without any that is an error."""
+    """Write the files below `url` to `out`, and return their number; raises if there are none."""
     store, root = store_of(url)
     root, count = root.rstrip("/"), 0
     if root.endswith(f"/{SUCCEEDED}") and store.isfile(root):
@@ -31,7 +31,7 @@ def write(url: str, out: IO[bytes]) -> int:
         for name in _names(store, root):
             path = f"{root}/{name}"
             if not store.isfile(path):
-                print(f"{name} is not there any more", file=sys.stderr)
+                print(f"{name} no longer exists", file=sys.stderr)
                 continue
             member = tarfile.TarInfo(name)
             member.size = store.info(path)["size"]
@@ -44,19 +44,19 @@ def write(url: str, out: IO[bytes]) -> int:
 
 
 def _names(store: "AbstractFileSystem", root: str) -> Iterator[str]:
-    """Yield the paths of a run's files below `root`: each replica's list, then what it names."""
-    found = sorted(path[len(root) + 1 :] for path in store.find(root))
-    if LIST not in found or not _listed(store, f"{root}/{LIST}"):
-        yield from found
+    """Yield the paths of a run's files below `root`: each replica's list, then its files."""
+    paths = sorted(path[len(root) + 1 :] for path in store.find(root))
+    if LIST not in paths or not _listed(store, f"{root}/{LIST}"):
+        yield from paths
         return
-    for name in found:
+    for name in paths:
         if match := re.fullmatch(rf"(replica-[^/]*/)?{re.escape(LIST)}", name):
             yield name
             yield from (f"{match[1] or ''}{each}" for each in _listed(store, f"{root}/{name}"))
 
 
 def _listed(store: "AbstractFileSystem", path: str) -> list[str]:
-    """Return the names in a list; none for a file of the program's that is called like one."""
+    """Return the names in a list; none for a program's file with the same name."""
     try:
         entries = json.loads(store.cat_file(path))
         return [name for name, each in entries.items() if "sha256" in each]
@@ -67,6 +67,6 @@ def _listed(store: "AbstractFileSystem", path: str) -> list[str]:
 if __name__ == "__main__":
     try:
         write(sys.argv[1], sys.stdout.buffer)
-    except Exception as error:  # noqa: BLE001 - every store has errors of its own
+    except Exception as error:  # noqa: BLE001 - every store has its own errors
         sys.exit(described(error))
     report.end(0)  # threads of a store's client can abort the interpreter's own end

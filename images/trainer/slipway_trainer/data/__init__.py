@@ -1,1 +1,1 @@
-"""Data sets, how they are read, and which rank trains on which sample."""
+"""Data sets: reading them, and assigning samples to ranks."""

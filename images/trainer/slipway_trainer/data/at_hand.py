@@ -1,8 +1,8 @@
-"""Has torchvision's MNIST, FashionMNIST and CIFAR10 find the image's data, without a download.
+"""Let torchvision's MNIST, FashionMNIST and CIFAR10 find the image's data, without a download.
 
-In the image torchvision.datasets imports this at its end (Dockerfile). A loader that lacks its
-files gets links to the image's in the directory where it looks, or in the one for temporary files.
-CIFAR10 takes what stands in for CIFAR-10 in the image, too: sitecustomize names it in the result.
+In the image torchvision.datasets imports this at its end (Dockerfile). A loader without its files
+gets links to the image's files in its directory, or in the one for temporary files. CIFAR10 also
+accepts the image's replacement for CIFAR-10, which sitecustomize names in the result.
 """
 
 import tempfile
@@ -25,7 +25,7 @@ _exists, _intact = MNIST._check_exists, CIFAR10._check_integrity  # noqa: SLF001
 
 def _check_exists(self: Any) -> bool:
     for folder, kind in _RAW.items():
-        # A subclass has the same files, by another directory's name.
+        # A subclass has the same files under another directory name.
         if self.resources == kind.resources and not _exists(self):
             _link(self, IMAGE / folder, lambda: self.raw_folder)
     return bool(_exists(self))
@@ -39,7 +39,7 @@ def _check_integrity(self: Any) -> bool:
         return False
     _link(self, images, lambda: f"{self.root}/{self.base_folder}")
     if not all(check_integrity(Path(self.root, name), md5) for name, md5 in sums.items()):
-        return False  # something else is there
+        return False  # the directory has other files
 
     def own(listed: list[list[str]]) -> list[list[str]]:
         return [[name, sums[f"{self.base_folder}/{name}"]] for name, _ in listed]
@@ -51,20 +51,20 @@ def _check_integrity(self: Any) -> bool:
 
 
 def _link(loader: Any, source: Path, folder: Callable[[], str]) -> None:
-    """Have a loader's folder link to the files in `source` that it lacks; several ranks may."""
-    given = loader.root
-    for root in (given, tempfile.gettempdir()):
+    """Link missing files of a loader's folder to `source`; several ranks may do so at once."""
+    original = loader.root
+    for root in (original, tempfile.gettempdir()):
         loader.root = root
         with suppress(OSError):
             place = Path(folder())
             place.mkdir(parents=True, exist_ok=True)
             for file in source.iterdir():
                 if not (place / file.name).exists():
-                    made = place / f".{uuid4()}"
-                    made.symlink_to(file)
-                    made.replace(place / file.name)
+                    temporary = place / f".{uuid4()}"
+                    temporary.symlink_to(file)
+                    temporary.replace(place / file.name)
             return
-    loader.root = given
+    loader.root = original
 
 
 MNIST._check_exists, CIFAR10._check_integrity = _check_exists, _check_integrity  # noqa: SLF001

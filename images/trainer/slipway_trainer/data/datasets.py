@@ -1,4 +1,4 @@
-"""Data sets, of which batches are read: in memory as two tensors, or (`pictures`) from files.
+"""Data sets that yield batches: in memory as two tensors, or (`pictures`) from files.
 
 torchvision's own classes read the files, which are in the trainer's image.
 """
@@ -25,10 +25,10 @@ MNIST_SHA256 = {
     "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
     "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
-"""Of the files in the archives whose md5 torchvision publishes; those, unpacked, have none."""
+"""The sha256 of the unpacked files; torchvision publishes only the archives' md5."""
 
 
-class Data(Dataset):  # type: ignore[misc]  # torch is inside the image alone
+class Data(Dataset):  # type: ignore[misc]  # only the image has torch
     """A training or test set: `len` is the number of samples.
 
     `data[indices]` are pictures (n, colors, height, width) and labels (n,), still to be `placed`.
@@ -37,16 +37,16 @@ class Data(Dataset):  # type: ignore[misc]  # torch is inside the image alone
     name: str
     """The data set's true name."""
     classes: tuple[str, ...]
-    """What the labels mean."""
+    """The names of the classes, by label."""
 
     def placed(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return a batch as it is trained on, of one that was read by another process."""
+        """Convert a batch from another process for the training, on the device."""
         return images, labels
 
     def loaded(
         self, shares: Iterable[tuple[Tensor, float]], workers: int
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Yield pictures, labels, weight of each of `shares`; `workers` processes read ahead."""
+        """Yield pictures, labels and weight of each of `shares`; `workers` processes prefetch."""
         ahead, shares = tee(shares)
         loader = DataLoader(
             self,
@@ -55,7 +55,7 @@ class Data(Dataset):  # type: ignore[misc]  # torch is inside the image alone
             num_workers=workers,
             pin_memory=workers > 0 and torch.cuda.is_available(),
             worker_init_fn=_end_on_sigterm,
-            # Of its own: the model's random numbers are the same with any number of processes.
+            # Separate, so that the model's random numbers do not depend on the number of processes.
             generator=torch.Generator(),
         )
         for batch, (_, weight) in zip(loader, shares, strict=False):
@@ -64,7 +64,7 @@ class Data(Dataset):  # type: ignore[misc]  # torch is inside the image alone
     def batches(
         self, indices: Tensor, size: int, workers: int = 0
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield `indices` in batches of `size`; none at all when there are no indices."""
+        """Yield `indices` in batches of `size`; nothing if there are no indices."""
         shares = ((batch, 1.0) for batch in indices.split(size) if len(batch) > 0)
         for images, labels, _ in self.loaded(shares, workers):
             yield images, labels
@@ -81,7 +81,7 @@ class Samples(Data):
     labels: Tensor
     """Their classes (N,) of int64."""
     mean: float
-    """Of all training pixels, after scaling to 0..1."""
+    """The mean of all training pixels, after scaling to 0..1."""
     deviation: float
 
     def __len__(self) -> int:
@@ -89,7 +89,7 @@ class Samples(Data):
 
     def __getitem__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         indices = indices.to(self.labels.device)
-        # A pixel's colors stay side by side, as in channels_last: convolutions are fastest with it.
+        # Colors stay adjacent, as in channels_last, which is fastest for convolutions.
         images = self.images.index_select(0, indices).permute(0, 3, 1, 2).float()
         images = images.sub_(255 * self.mean).div_(255 * self.deviation)
         return images, self.labels.index_select(0, indices)
@@ -97,29 +97,29 @@ class Samples(Data):
     def loaded(
         self, shares: Iterable[tuple[Tensor, float]], workers: int
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
-        # Processes can't read from a GPU that this one has in use.
+        # Worker processes can't read from this process' GPU.
         return super().loaded(shares, 0 if self.labels.is_cuda else workers)
 
 
-class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # torchvision is inside the image alone
-    """torchvision's CIFAR10, which knows what its pictures truly are."""
+class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # only the image has torchvision
+    """torchvision's CIFAR10, with the true name of its data."""
 
     @property
     def name(self) -> str:
-        """The data set's true name: what stands in for CIFAR-10 in the image has another."""
+        """The data set's true name, which differs if the image has a replacement for CIFAR-10."""
         is_own = self.train_list == datasets.CIFAR10.train_list
         return "cifar10" if is_own else str(about(at_hand.IMAGE / "cifar10")["name"])
 
 
 def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
-    """Read the first samples of MNIST; `RuntimeError` for missing files, or not those published."""
+    """Read the first samples of MNIST; `RuntimeError` for missing or changed files."""
     dataset = MNIST(root, train=train, download=False)
     folder, prefix = Path(dataset.raw_folder), "train" if train else "t10k"
     for name, published in MNIST_SHA256.items():
-        if name.startswith(prefix) and (found := sha256_of(folder / name)) != published:
+        if name.startswith(prefix) and (actual := sha256_of(folder / name)) != published:
             raise RuntimeError(
-                f"{folder / name} is not MNIST's: its sha256 is {found}, published is "
-                f"{published}. Get the file anew"
+                f"{folder / name} is not MNIST's: its sha256 is {actual}, published is "
+                f"{published}. Download the file again"
             )
     return Samples(
         "mnist",
@@ -132,18 +132,18 @@ def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -
 
 
 def cifar10(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
-    """Read the first samples of CIFAR-10, or of what `root` has in its place; raises as `mnist`."""
+    """Read the first samples of CIFAR-10 or its replacement in `root`; raises as `mnist`."""
     dataset = CIFAR10(root, train=train, download=False)
     return Samples(
         dataset.name,
         tuple(dataset.classes),
         torch.from_numpy(dataset.data[:limit]).contiguous().to(device),
         torch.tensor(dataset.targets[:limit]).to(device),
-        mean=0.5,  # together they bring 0..1 to -1..1
+        mean=0.5,  # together they map 0..1 to -1..1
         deviation=0.5,
     )
 
 
 def _end_on_sigterm(_worker: int) -> None:
-    """Let a worker be ended as its parent would: a rank's threads get no SIGTERM, see `report`."""
+    """Unblock SIGTERM in a worker, so that its parent can end it; a rank blocks it (`report`)."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -1,12 +1,12 @@
-"""Who trains on which sample: every sample exactly once per epoch, whatever the world. No torch.
+"""The assignment of samples to workers: each sample exactly once per epoch. No torch.
 
-`batches` says so for a fixed world of ranks, `Ledger` for workers that come and go. Each step takes
+`batches` is for a fixed world of ranks, `Ledger` for workers that come and go. Each step takes
 the next samples in the order of the epoch, a batch for each worker in rank order, so every rank
-computes the same without asking anybody.
+computes the same assignment without communication.
 
-The ledger belongs to the model: an index counts once the optimizer has made the step it was in,
-and a worker that takes over another one's model takes over its ledger, too. What was trained in a
-model that is lost is next again, for whoever is there.
+The ledger belongs to the model: an index counts once the optimizer has made its step, and a worker
+that adopts another one's model also adopts its ledger. Samples whose training was lost with a model
+are assigned again.
 """
 
 import base64
@@ -24,13 +24,13 @@ Order = TypeVar("Order", bound=Sequence[int])
 def batches(
     order: Order, batch_size: int, rank: int, world_size: int, start: int = 0
 ) -> Iterator[tuple[Order, int]]:
-    """Yield this rank's share of each global batch, and how many samples that batch has.
+    """Yield this rank's share of each global batch, and the number of samples in that batch.
 
-    The first `start` samples of the order are those that all ranks have done already.
+    All ranks have already trained on the first `start` samples of the order.
 
-    A global batch is `batch_size * world_size` samples, dealt out in turn; the last one is what is
-    left, so a rank may get one sample less than another, or none. No sample is padded, dropped or
-    counted twice, as by torch's DistributedSampler, and all ranks yield equally often.
+    A global batch has `batch_size * world_size` samples, assigned in turn; the last one has the
+    rest, so a rank may get one sample less than another, or none. Unlike torch's DistributedSampler
+    it pads, drops and repeats no sample, and all ranks yield equally often.
     """
     global_size = batch_size * world_size
     for begin in range(start, len(order), global_size):
@@ -40,7 +40,7 @@ def batches(
 
 @dataclass(frozen=True)
 class Terms:
-    """What all workers of a job have to agree on: the arguments of `RecordIndexService`."""
+    """The settings that all workers of a job must share: arguments of `RecordIndexService`."""
 
     size: int
     batch_size: int
@@ -58,13 +58,13 @@ class Ledger:
     step: int = 0
     """Optimizer steps that are in the model, over all epochs."""
     version: int = 0
-    """Grows with each change that all ranks make: of one history the greater one is further."""
+    """Increases with each change on all ranks, so that the greater one of a history is further."""
     position: int = 0
-    """How many samples of this epoch's order are done."""
+    """The number of samples of this epoch's order that are done."""
     counts: bytearray = field(default_factory=bytearray)
-    """How often each index of this epoch is in the model."""
+    """The count of each index of this epoch in the model."""
     audits: list[dict[str, Any]] = field(default_factory=list)
-    """Of the epochs that are closed."""
+    """Audits of the closed epochs."""
 
     def __post_init__(self) -> None:
         self._order = list(range(0 if self.finished else self.terms.size))
@@ -76,33 +76,33 @@ class Ledger:
 
     @property
     def epoch_complete(self) -> bool:
-        """Whether nothing of this epoch is left to train on."""
+        """True if all samples of this epoch are done."""
         return self.position >= len(self._order)
 
     @property
     def finished(self) -> bool:
-        """Whether the last epoch is closed."""
+        """True if the last epoch is closed."""
         return self.epoch > self.terms.epochs
 
     @property
     def counted(self) -> int:
-        """How many indices are in the model, over all epochs."""
+        """The number of indices in the model, over all epochs."""
         return self.terms.size * (self.epoch - 1) + sum(self.counts)
 
     def share(self, rank: int) -> list[int]:
-        """Return the data set's indices that a rank has in the next step, perhaps none."""
+        """Return the indices of a rank in the next step, perhaps none."""
         start = self.position + rank * self.terms.batch_size
         return self._order[start : start + self.terms.batch_size]
 
     def planned(self, workers: int) -> int:
-        """Return how many samples so many workers have in the next step."""
+        """Return the number of samples of `workers` workers in the next step."""
         return min(workers * self.terms.batch_size, len(self._order) - self.position)
 
     def first_batch(self) -> list[int]:
         return self._order[: self.terms.batch_size]
 
     def advance(self, workers: int) -> None:
-        """Count the next step's indices: the optimizer has made the step."""
+        """Count the next step's indices, after the optimizer's step."""
         end = self.position + self.planned(workers)
         for index in self._order[self.position : end]:
             self.counts[index] += 1
@@ -111,7 +111,7 @@ class Ledger:
         self.version += 1
 
     def close_epoch(self) -> None:
-        """Go on to the next epoch, or raise `RuntimeError` where an index was not counted once."""
+        """Start the next epoch; raises `RuntimeError` unless each index was counted once."""
         audit = self.audit()
         if not self.epoch_complete or audit["counted_once"] != self.terms.size:
             raise RuntimeError(f"epoch {self.epoch} is not complete: {audit}")
@@ -122,7 +122,7 @@ class Ledger:
         self.__post_init__()
 
     def audit(self) -> dict[str, Any]:
-        """Return how often the indices of this epoch were counted.
+        """Return statistics of the counts of this epoch's indices.
 
         `sha256` is that of one byte per index, its count, in the data set's order.
         """
@@ -138,7 +138,7 @@ class Ledger:
         }
 
     def dump(self) -> dict[str, Any]:
-        """Return the state as JSON has it."""
+        """Return the state as a JSON object."""
         return asdict(self) | {"counts": base64.b64encode(zlib.compress(self.counts)).decode()}
 
     @classmethod

@@ -1,12 +1,12 @@
 """Data sets as folders of pictures: PNG or JPEG files in a folder for each class.
 
-    DIRECTORY/train/CLASS/*.png    training pictures; `training` will do as well
-    DIRECTORY/test/CLASS/*.png     test pictures; or `testing`, `val`, `validation`
-    DIRECTORY/DATASET              {"name": …}, which results then have; else the directory's name
+    DIRECTORY/train/CLASS/*.png    training pictures; also `training`
+    DIRECTORY/test/CLASS/*.png     test pictures; also `testing`, `val`, `validation`
+    DIRECTORY/DATASET              {"name": …} for results; by default the directory's name
 
-Each of both folders may have tar shards instead of folders for its classes (`shards`).
-torchvision's ImageFolder lists them. Processes of torch's DataLoader decode them while the model
-trains: pictures travel as bytes, and are normalized on the model's device.
+Both folders may have tar shards instead of class folders (`shards`). torchvision's ImageFolder
+lists them. Processes of torch's DataLoader decode them while the model trains: pictures are
+transferred as bytes, and normalized on the model's device.
 """
 
 import json
@@ -27,7 +27,7 @@ from slipway_trainer.data import shards
 from slipway_trainer.data.datasets import CIFAR10, Data
 
 _FOLDERS = {True: ("train", "training"), False: ("test", "testing", "val", "validation")}
-# Of ImageNet's pictures, which torchvision's networks are used to:
+# Mean and deviation of ImageNet's pictures, as for torchvision's networks:
 # https://docs.pytorch.org/vision/0.21/models.html
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -36,11 +36,11 @@ class Pictures(Data):
     """The training or test pictures in a directory, for training on one device.
 
     Args:
-        directory: As above, or one with nothing but such a directory in it.
-        train: Which of both.
-        limit: Take that many only, evenly from all classes.
-        size: Pixels of a side: the shorter one is brought to it, the middle is cut out.
-        device: Where batches are to be.
+        directory: As above, or one that contains only such a directory.
+        train: True for training pictures, False for test pictures.
+        limit: The most pictures, taken evenly from all classes.
+        size: Pixels per side: the shorter side is resized to it, and the center is cropped.
+        device: The device for batches.
 
     Raises:
         ValueError: a folder is missing, or has other classes than the training pictures, or a
@@ -72,7 +72,7 @@ class Pictures(Data):
         return len(self._files)
 
     def __getitem__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """Return bytes (n, 3, size, size) and labels (n,), also where n is 0; see `placed`."""
+        """Return bytes (n, 3, size, size) and labels (n,), also if n is 0; see `placed`."""
         samples = [self._files[index] for index in indices.tolist()]
         images = [image for image, _ in samples]
         empty = torch.empty(0, 3, self.size, self.size, dtype=torch.uint8)
@@ -80,15 +80,15 @@ class Pictures(Data):
         return torch.stack(images) if images else empty, labels
 
     def placed(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return a batch on the device, normalized, its pixels' colors side by side."""
+        """Return a batch on the device, normalized, in channels_last format."""
         images = images.to(self.device, non_blocking=True).float().div_(255)
         images = v2.functional.normalize(images, _MEAN, _DEVIATION, inplace=True)
         images = images.contiguous(memory_format=torch.channels_last)
         return images, labels.to(self.device, non_blocking=True)
 
 
-class _Files(ImageFolder):  # type: ignore[misc]  # torchvision is inside the image alone
-    """ImageFolder that also lists what is in tar shards."""
+class _Files(ImageFolder):  # type: ignore[misc]  # only the image has torchvision
+    """ImageFolder that also lists pictures in tar shards."""
 
     def find_classes(self, directory: str) -> Any:
         classes = sorted({name for name, _ in shards.samples(Path(directory))})
@@ -103,7 +103,7 @@ class _Files(ImageFolder):  # type: ignore[misc]  # torchvision is inside the im
 
 
 def _loaded(place: str | shards.Place) -> Any:
-    """Return the picture in a file, or at a place in a shard, in colors."""
+    """Return the picture in a file, or at a place in a shard, as RGB."""
     if isinstance(place, str):
         return default_loader(place)
     try:
@@ -132,10 +132,10 @@ def made(cifar10: Path = Path("/data/cifar10")) -> Path:
 
 
 def _inner(directory: Path) -> Path:
-    """Return the only folder in `directory`, which is how archives are packed, else itself."""
+    """Return the only folder in `directory`, as in unpacked archives, else `directory`."""
     within = [path for path in directory.iterdir() if path.is_dir()]
-    known = {name for names in _FOLDERS.values() for name in names}
-    return within[0] if len(within) == 1 and within[0].name not in known else directory
+    expected = {name for names in _FOLDERS.values() for name in names}
+    return within[0] if len(within) == 1 and within[0].name not in expected else directory
 
 
 def _folder(directory: Path, train: bool) -> Path:

@@ -1,10 +1,10 @@
-"""Pictures in tar shards, which are read from within these files; nothing is unpacked.
+"""Read pictures in tar shards without unpacking them.
 
     DIRECTORY/*.tar    with CLASS/NAME.png, as in folders of pictures; or with NAME.png and its
                        class in NAME.cls, as https://github.com/webdataset/webdataset writes them
 
-They are in the order in which torchvision's ImageFolder lists the same pictures as files, however
-they are spread over the shards.
+Their order is that of torchvision's ImageFolder for the same pictures as files, for any
+distribution over the shards.
 """
 
 import posixpath
@@ -17,18 +17,18 @@ from typing import NamedTuple
 
 _SHARD = re.compile(r"\.(tar(\.(gz|bz2|xz|zst))?|tgz)$")
 _PICTURES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
-"""As in torchvision.datasets.folder.IMG_EXTENSIONS."""
+"""The same as torchvision.datasets.folder.IMG_EXTENSIONS."""
 
 
 class Place(NamedTuple):
-    """Where a picture's bytes are."""
+    """The position of a picture's bytes."""
 
     file: str
     offset: int
     size: int
 
     def read(self) -> bytes:
-        """Return them. The file is opened each time, as processes must not share its position."""
+        """Return the bytes. Opens the file each time, as processes must not share its position."""
         with Path(self.file).open("rb") as file:
             file.seek(self.offset)
             return file.read(self.size)
@@ -36,22 +36,22 @@ class Place(NamedTuple):
 
 @cache
 def samples(directory: Path) -> tuple[tuple[str, Place], ...]:
-    """Return class and place of each picture in a directory's shards; `ValueError` for wrong ones.
+    """Return class and place of each picture in a directory's shards.
 
-    Nothing where it has no shards, or has folders, which are its classes then.
+    Empty without shards, or if there are folders, which then are the classes. Raises `ValueError`.
     """
     entries = sorted(directory.iterdir())
     files = [entry for entry in entries if _SHARD.search(entry.name)]
     if not files or any(entry.is_dir() for entry in entries):
         return ()
-    found = [sample for file in files for sample in _listed(file)]
-    if not found:
+    pictures = [sample for file in files for sample in _listed(file)]
+    if not pictures:
         raise ValueError(
             f"the tar files in {directory} have no pictures ({', '.join(_PICTURES)}): write them "
             "with CLASS/NAME.png, or with NAME.png and its class in NAME.cls"
         )
-    found.sort(key=lambda sample: (sample[0], *posixpath.split(sample[1])))
-    return tuple((kind, place) for kind, _, place in found)
+    pictures.sort(key=lambda sample: (sample[0], *posixpath.split(sample[1])))
+    return tuple((kind, place) for kind, _, place in pictures)
 
 
 def _listed(shard: Path) -> Iterator[tuple[str, str, Place]]:
@@ -78,12 +78,12 @@ def _listed(shard: Path) -> Iterator[tuple[str, str, Place]]:
                     pictures[name] = Place(str(shard), member.offset_data, member.size)
             file.seek(archive.offset)
             if file.read(tarfile.BLOCKSIZE).strip(b"\0"):
-                # At such a header tarfile ends as at the end of the archive.
+                # At a damaged header tarfile stops as at the end of the archive.
                 raise tarfile.ReadError(f"damaged at byte {archive.offset}")
     except (tarfile.TarError, OSError) as error:
         raise ValueError(
             f"{shard} can't be read as a tar file: {error}. Pictures are read from within it, so "
-            "it must be whole and not compressed: decompress it (`gunzip`), or write it again"
+            "it must be complete and not compressed: decompress it (`gunzip`), or write it again"
         ) from error
     for name, place in pictures.items():
         folder = name.split("/")[0] if "/" in name else ""

@@ -1,1 +1,1 @@
-"""The programs of the catalogue's jobs; they import `options` before torch, which is faster so."""
+"""The programs of the catalogue's jobs; they import `options` first, which speeds up torch."""

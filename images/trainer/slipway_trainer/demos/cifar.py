@@ -4,7 +4,7 @@ Alone:
     python3 -m slipway_trainer.cifar --data-dir /data/cifar10 --output-dir outputs
 Two processes on one machine:
     torchrun --nproc-per-node 2 -m slipway_trainer.cifar --data-dir /data/cifar10 --timeout 5
-The containers of a PyTorchJob run the same line as alone.
+The containers of a PyTorchJob run the same command as alone.
 """
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
@@ -16,7 +16,7 @@ from slipway_trainer.data import datasets
 from slipway_trainer.demos import loop, options, outputs
 
 
-class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
+class Net(nn.Module):  # type: ignore[misc]  # only the image has torch
     """Three convolutions (32, 64, 128 maps, 3 x 3), three linear layers: 657,342 parameters."""
 
     def __init__(self, classes: int = 10) -> None:
@@ -31,7 +31,7 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
 
     def forward(self, x: Tensor) -> Tensor:  # (n, 3, 32, 32)
         x = F.relu(self.conv1(x))  # (n, 32, 30, 30)
-        # Pooling before ReLU gives the same and leaves ReLU a quarter of the work.
+        # Pooling before ReLU has the same result, with a quarter of the work for ReLU.
         x = F.relu(F.max_pool2d(self.conv2(x), 2))  # (n, 64, 14, 14)
         x = F.relu(F.max_pool2d(self.conv3(x), 2))  # (n, 128, 6, 6)
         x = self.dropout(F.relu(self.fc1(x.flatten(1))))  # (n, 120)

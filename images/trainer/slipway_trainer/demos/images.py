@@ -4,8 +4,8 @@ Alone:
     python3 -m slipway_trainer.images --data mnist_png --size 28
 Two processes on one machine:
     torchrun --nproc-per-node 2 -m slipway_trainer.images --data mnist_png --workers 2
-The containers of a PyTorchJob with `data` find the folder by SLIPWAY_DATA_DIR. Without any of these
-it trains on 6,000 of the pictures that are in the image, written as PNG files first.
+The containers of a PyTorchJob with `data` find the folder by SLIPWAY_DATA_DIR. Without any folder
+it trains on 6,000 of the image's own pictures, after writing them as PNG files.
 """
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
@@ -24,7 +24,7 @@ from slipway_trainer.demos import loop, options
 from slipway_trainer.demos.outputs import Task
 
 
-class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
+class Net(nn.Module):  # type: ignore[misc]  # only the image has torch
     """One of torchvision's ResNets, without weights: resnet18 with 10 classes has 11,181,642."""
 
     def __init__(self, arch: str, classes: int) -> None:
@@ -32,8 +32,8 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
         self.resnet = models.get_model(arch, weights=None, num_classes=classes)
 
     def forward(self, x: Tensor) -> Tensor:  # (n, 3, size, size)
-        # The last batch of an epoch may be one picture. Where maps have one pixel torch refuses to
-        # normalize it, since it has no variance of its own; twice the same one has none either.
+        # The last batch of an epoch may be one picture. If maps have one pixel, torch refuses to
+        # normalize it for lack of a variance, so it is repeated.
         batch = x.repeat(2, 1, 1, 1) if self.training and len(x) == 1 else x
         return self.resnet(batch)[: len(x)]  # (n, classes), unnormalized log-probabilities
 
@@ -45,17 +45,17 @@ PARSER = options.parser(
 _add = PARSER.add_argument
 _add("--arch", default="resnet18", choices=sorted(models.list_models(models.resnet)),
     metavar="NAME", help="one of torchvision's ResNets: resnet18, resnet50, …")  # fmt: skip
-_add("--size", type=options.count, metavar="PIXELS", help="of a picture's sides: 224 unless "
-    "said, 32 for the image's own pictures")  # fmt: skip
+_add("--size", type=options.count, metavar="PIXELS", help="of a picture's sides; by default "
+    "224, or 32 for the image's own pictures")  # fmt: skip
 
 
 def task(args: argparse.Namespace) -> Task:
-    """Return what there is to train."""
-    made = cache(pictures.made)
+    """Return the task of the arguments."""
+    written = cache(pictures.made)
     size = args.size or (32 if args.data is None else 224)
 
     def load(data: Path | None, **chosen: Any) -> pictures.Pictures:
-        return pictures.Pictures(made() if data is None else data, size=size, **chosen)
+        return pictures.Pictures(written() if data is None else data, size=size, **chosen)
 
     return Task(lambda classes: Net(args.arch, classes), load, "resnet.pt")
 

@@ -1,7 +1,7 @@
-"""What the demos have in common: joining the other ranks, the training loop, and what is left.
+"""The common part of the demos: joining the other ranks, the training loop, and the outputs.
 
 `Training.run` reads from top to bottom as a training program does, and `Training.epoch` is its
-loop. `mnist_elastic` uses both of these, for workers that come and go.
+loop. `mnist_elastic` uses both, for workers that come and go.
 """
 
 import argparse
@@ -37,11 +37,11 @@ _BEGAN = time.monotonic()  # before it joins the other ranks
 def main(
     parser: argparse.ArgumentParser, task: Callable[[argparse.Namespace], outputs.Task]
 ) -> None:
-    """Train on a fixed world as the command line says, leave the result behind, and end."""
+    """Train on a fixed world with the command line's options, store the result, and exit."""
 
     def train(events: Events) -> dict[str, Any]:
         args = parser.parse_args()
-        # Join before anything else can fail: then the other ranks notice at once if this one does.
+        # Join before anything can fail, so that the other ranks notice a failure immediately.
         use_cuda = not args.no_cuda
         args.backend = args.backend or distributed.default_backend(use_cuda)
         world = distributed.join(args.backend, timedelta(minutes=args.timeout), use_cuda)
@@ -51,10 +51,10 @@ def main(
 
 
 class Training:
-    """A model in training, on one of the ranks that do so together.
+    """A model in training, on one of the ranks that train together.
 
-    `position` is how many samples of this epoch all ranks together have trained on; `steps` are
-    those of the whole run; `model` is `net`, made to average its gradients over all ranks.
+    `position` is the number of this epoch's samples that all ranks together have trained on;
+    `steps` counts the steps of the run; `model` wraps `net` to average gradients over all ranks.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class Training:
         self.net.to(world.device, memory_format=torch.channels_last)
         if args.compile is not None:
             self.net.compile(backend=args.compile)
-        torch.manual_seed(args.seed + world.rank)  # dropout drops something else on each rank
+        torch.manual_seed(args.seed + world.rank)  # dropout differs between ranks
         self.model = distributed.parallel(self.net, world)
-        # The global batch grows with the world, and the learning rate with it: Goyal et al. 2017,
+        # The learning rate grows with the global batch, and so with the world: Goyal et al. 2017,
         # https://arxiv.org/abs/1706.02677, section 2.1.
         rate = args.lr * world.size
         self.optimizer = torch.optim.SGD(self.net.parameters(), lr=rate, momentum=args.momentum)
@@ -91,7 +91,7 @@ class Training:
         self.checkpoints = None if store is None else Checkpoints(store, world)
 
     def run(self) -> dict[str, Any]:
-        """Train and test as the arguments say; return the summary of this rank."""
+        """Train and test with the arguments; return the summary of this rank."""
         args, tracker = self.args, self.tracker
         outputs.prepare(args.output_dir)
         trace = args.output_dir / "profile" if args.profile else None
@@ -112,13 +112,13 @@ class Training:
         return summary
 
     def epoch(self, profiler: profile | None) -> None:
-        """Train on what is left of the epoch, or until a validation reaches the goal."""
+        """Train on the rest of the epoch, or until a validation reaches the goal."""
         args, tracker = self.args, self.tracker
         self.model.train()
         tracker.train()
         train_step = self.together(self.step)
         for images, labels, weight in self.train_set.loaded(self.shares(), args.workers):
-            # The state is whole here: a step is done on all ranks, the next one not begun.
+            # The state is consistent here: a step is done on all ranks, the next one not started.
             every = args.validate_every
             if every is not None and self.position > 0 and self.steps % every == 0:
                 self.validate(f"epoch {tracker.epoch}, step {self.steps}")
@@ -129,18 +129,18 @@ class Training:
             loss = train_step(images, labels, weight)
             samples = len(labels) if weight > 0 else 0
             tracker.batch_end(samples)
-            is_told = self.made_step() % args.log_interval == 0
-            if is_told:
+            is_logged = self.made_step() % args.log_interval == 0
+            if is_logged:
                 self.require_bound(float(loss), f"step {self.steps}")
             if samples > 0:
-                tracker.record_loss(loss.double(), samples, log_to_api=is_told)
+                tracker.record_loss(loss.double(), samples, log_to_api=is_logged)
             if profiler is not None:
                 profiler.step()
             if self.checkpoints is not None and self.checkpoints.due(self.steps):
                 self.checkpoints.save(self)
 
     def step(self, images: Tensor, labels: Tensor, weight: float) -> Tensor:
-        """Train on one batch and return the sum of its losses; its gradients have a weight."""
+        """Train on one batch, with weighted gradients, and return the sum of its losses."""
         loss = F.cross_entropy(self.forward(images), labels, reduction="sum")
         self.tracker.record_batch_step("forward")
         self.optimizer.zero_grad()
@@ -156,34 +156,34 @@ class Training:
         return output.float()
 
     def validate(self, when: str) -> None:
-        """Evaluate the model on the whole test set; each rank does its share."""
-        # Steps that are not told of count here.
+        """Evaluate the model on the complete test set, a share on each rank."""
+        # Includes steps that are not logged.
         self.require_bound(self.tracker.mean_loss or 0.0, "the validation")
         self.tracker.validation()
-        found, elapsed = self.agree(when, self.evaluate)
-        self.require_bound(found["loss"], "the validation")
-        self.tracker.record_validation(found, elapsed)
+        values, elapsed = self.agree(when, self.evaluate)
+        self.require_bound(values["loss"], "the validation")
+        self.tracker.record_validation(values, elapsed)
 
     def evaluate(self) -> tuple[dict[str, Any], float]:
-        """Return what all ranks' shares of the test set come to, and when that was."""
+        """Return the values for all ranks' shares of the test set, and the elapsed time."""
         mine = torch.arange(len(self.test_set))[self.world.rank :: self.world.size]
         shares = self.test_set.batches(mine, self.args.test_batch_size, self.args.workers)
         distributed.synchronize_buffers(self.net)
         self.predictions = outputs.Predictions(self.test_set.classes, mine)
         metrics, total = (*self.tracker.metrics, self.predictions), self.tracker.total
         dtype = "fp32" if self.dtype is None else self.dtype
-        found = evaluate(shares, self.net, F.cross_entropy, metrics, total, dtype)
-        del found[self.predictions.name]
-        return found, self.tracker.elapsed
+        values = evaluate(shares, self.net, F.cross_entropy, metrics, total, dtype)
+        del values[self.predictions.name]
+        return values, self.tracker.elapsed
 
     def end_epoch(self) -> None:
-        """Tell what the epoch came to, and begin the next."""
+        """Report the epoch, and start the next one."""
         key = f"end of epoch {self.tracker.epoch}"
         self.tracker.epoch_end(self.agree(key, self.tracker.total_loss))
         self.position = 0
 
     def begin(self) -> None:
-        """Go on from the job's newest checkpoint, or begin at the beginning where it has none."""
+        """Resume from the job's newest checkpoint, or start at the beginning without one."""
         args = self.args
         state = None if self.checkpoints is None else self.checkpoints.newest()
         if self.dtype is None and state is not None:
@@ -203,13 +203,13 @@ class Training:
         return self.train_set.placed(*self.train_set[chosen])
 
     def summary(self) -> dict[str, Any]:
-        """Return what the run came to, for the termination message of this rank."""
-        told = {"backend": self.args.backend, "dataset": self.train_set.name}
+        """Return the summary of the run, for the termination message of this rank."""
+        settings = {"backend": self.args.backend, "dataset": self.train_set.name}
         seconds = round(time.monotonic() - _BEGAN, 3)
-        return self.tracker.summary() | told | self.facts() | {"duration_seconds": seconds}
+        return self.tracker.summary() | settings | self.facts() | {"duration_seconds": seconds}
 
     def facts(self) -> dict[str, Any]:
-        """Return how it trains, for the events and the result; and on which GPU, if on one."""
+        """Return the facts about the training and its device, for the events and the result."""
         device = self.world.device
         facts: dict[str, Any] = {"world_size": self.world.size, "precision": self.dtype}
         if self.ratio is not None:
@@ -226,34 +226,34 @@ class Training:
                 "learning rate"
             )
 
-    # What follows is different where workers come and go.
+    # The elastic demo overrides the following methods.
 
     def joined(self) -> AbstractContextManager[object]:
-        """Be with the other ranks as long as it trains; here they have met before."""
+        """Return the context of the joint training; a no-op, as the ranks have joined before."""
         return nullcontext()
 
     def shares(self) -> Iterator[tuple[Tensor, float]]:
-        """Yield this rank's indices in each step that is left of the epoch, and their weight."""
-        shuffle = torch.Generator().manual_seed(self.args.seed + self.tracker.epoch)  # all alike
+        """Yield this rank's indices in each remaining step of the epoch, and their weight."""
+        shuffle = torch.Generator().manual_seed(self.args.seed + self.tracker.epoch)  # as all ranks
         order = torch.randperm(len(self.train_set), generator=shuffle)
         batch_size, world = self.args.batch_size, self.world
         self.tracker.steps_of_epoch = math.ceil(len(order) / (batch_size * world.size))
         for mine, size in batches(order, batch_size, world.rank, world.size, start=self.position):
-            # DistributedDataParallel averages gradients over ranks. Weighted like this, that is the
-            # mean over the global batch's samples, also where ranks have unequal shares of it.
+            # DistributedDataParallel averages gradients over ranks. With this weight it is the mean
+            # over the global batch's samples, also if ranks have unequal shares of it.
             yield mine, world.size / size
 
     def together(self, step: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        """Return `step`, made with the other ranks; here the model itself sees to that."""
+        """Return `step`, coordinated with the other ranks; here the model itself does that."""
         return step
 
     def made_step(self) -> int:
-        """Count a step; return which one of the epoch it was, from 0."""
+        """Count a step; return its number in the epoch, from 0."""
         global_batch: int = self.args.batch_size * self.world.size
         self.position = min(self.position + global_batch, len(self.train_set))
         self.steps += 1
         return (self.position - 1) // global_batch
 
     def agree(self, key: str, work: Callable[[], Result]) -> Result:
-        """Return what `work` returns: on a fixed world all ranks come to the same."""
+        """Return the value of `work`, which is the same on all ranks of a fixed world."""
         return work()

@@ -4,7 +4,7 @@ Alone:
     python3 -m slipway_trainer.mnist --no-cuda
 Four ranks on one machine:
     torchrun --nproc-per-node 4 -m slipway_trainer.mnist --backend gloo --no-cuda
-The containers of a PyTorchJob run the same line as alone.
+The containers of a PyTorchJob run the same command as alone.
 """
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
@@ -16,7 +16,7 @@ from slipway_trainer.data import datasets
 from slipway_trainer.demos import loop, options, outputs
 
 
-class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
+class Net(nn.Module):  # type: ignore[misc]  # only the image has torch
     """Two convolutions (20 and 50 maps, 5 x 5) and two linear layers: 431,080 parameters."""
 
     def __init__(self, classes: int = 10) -> None:
@@ -27,7 +27,7 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
         self.fc2 = nn.Linear(500, classes)
 
     def forward(self, x: Tensor) -> Tensor:  # (n, 1, 28, 28)
-        # Pooling before ReLU gives the same and leaves ReLU a quarter of the work.
+        # Pooling before ReLU has the same result, with a quarter of the work for ReLU.
         x = F.relu(F.max_pool2d(self.conv1(x), 2))  # (n, 20, 12, 12)
         x = F.relu(F.max_pool2d(self.conv2(x), 2))  # (n, 50, 4, 4)
         x = F.relu(self.fc1(x.flatten(1)))  # (n, 500)

@@ -5,7 +5,7 @@ Alone:
 Two workers on one machine, the other one with SLIPWAY_ELASTIC_INDEX=1:
     export SLIPWAY_ELASTIC_PEERS=127.0.0.1:29501,127.0.0.1:29502
     SLIPWAY_ELASTIC_INDEX=0 python3 -m slipway_trainer.mnist_elastic --no-cuda
-The containers of a PyTorchJob with an elastic policy run the same line as alone.
+The containers of a PyTorchJob with an elastic policy run the same command as alone.
 """
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
@@ -53,16 +53,16 @@ def arguments() -> argparse.Namespace:
 
 
 class Training(loop.Training):
-    """The same training, on the workers that there are.
+    """The same training, on the current workers.
 
-    What workers agree on becomes part of the job's state: one that comes later goes through the
-    epochs and validations that it missed without training, and takes what the others found.
+    Results that workers agree on are part of the job's state: a late worker passes the epochs and
+    validations that it missed without training, and adopts the others' results.
     """
 
     def __init__(self, args: argparse.Namespace, events: Events) -> None:
         is_cuda = not args.no_cuda and torch.cuda.is_available()
         alone = World(0, 1, torch.device("cuda" if is_cuda else "cpu"))
-        # All that takes time is done before the others are met: then they do not wait for it.
+        # Slow work is done before the rendezvous, so that the others do not wait for it.
         super().__init__(mnist.TASK, args, events, alone)
         self.checkpoints = None  # the controller writes them
         data = self.train_set
@@ -81,13 +81,13 @@ class Training(loop.Training):
         return self.controller.scope()
 
     def changed(self, change: Change) -> None:
-        """Tell of a new world, and fit the learning rate to it, as on a fixed one."""
+        """Report a new world, and adapt the learning rate to it, as on a fixed one."""
         self.world = World(change.rank, change.size, self.world.device)
         for group in self.optimizer.param_groups:
             group["lr"] = self.args.lr * change.size
-        told = asdict(change) | {"world_size": change.size, "world_rank": change.rank}
-        del told["size"], told["rank"]
-        self.events.emit("world", epoch=self.service.ledger.epoch, **told)
+        fields = asdict(change) | {"world_size": change.size, "world_rank": change.rank}
+        del fields["size"], fields["rank"]
+        self.events.emit("world", epoch=self.service.ledger.epoch, **fields)
 
     def begin(self) -> None:
         super().begin()
@@ -99,7 +99,7 @@ class Training(loop.Training):
         for key in [*self.controller.shared.agreed]:
             if key.startswith(f"epoch {epoch}, ") and key not in self._agreed:
                 self.validate(key)
-        # The others may have completed it without this worker.
+        # The others may have completed the epoch without this worker.
         if not self.tracker.goal_reached and self.service.ledger.epoch <= epoch:
             next(self._epochs, None)  # closes the one before
             super().epoch(profiler)
@@ -108,7 +108,7 @@ class Training(loop.Training):
         for indices in self.service:
             ledger = self.service.ledger
             self.steps, self.position = ledger.step, ledger.position
-            # The gradients of a worker's mean loss count by its share of the step's samples.
+            # The gradients of a worker's mean loss are weighted by its share of the samples.
             yield torch.tensor(indices), 1 / len(indices) if self.service.share() else 0.0
 
     def together(self, step: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -123,8 +123,8 @@ class Training(loop.Training):
         return self.controller.agree(key, work)
 
     def evaluate(self) -> tuple[dict[str, Any], float]:
-        found, elapsed = super().evaluate()
-        return found, self._of_rank_0(elapsed)
+        values, elapsed = super().evaluate()
+        return values, self._of_rank_0(elapsed)
 
     def end_epoch(self) -> None:
         epoch = self.tracker.epoch

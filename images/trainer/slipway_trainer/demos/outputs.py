@@ -1,4 +1,4 @@
-"""The files that a run leaves: its model, how good that is, its predictions, and torch's profile.
+"""The output files of a run: model, accuracies, predictions, and torch's profile.
 
 The page of predictions has a confusion matrix of the test set, and some of the rank's own pictures.
 """
@@ -21,7 +21,7 @@ from torchvision.transforms.v2.functional import to_pil_image
 
 from slipway_trainer.data.datasets import Data
 
-_TOLD = ("epoch_accuracies", "accuracy", "top5_accuracy", "class_accuracies")
+_SAVED = ("epoch_accuracies", "accuracy", "top5_accuracy", "class_accuracies")
 PREDICTIONS = "predictions.html"
 _HEAD = """<!doctype html><meta charset=utf-8><title>Predictions</title><style>
 body {font: 14px sans-serif; margin: 1em; color: #111; background: #fff}
@@ -35,17 +35,17 @@ img {width: 56px; image-rendering: pixelated; vertical-align: middle}
 
 @dataclass(frozen=True)
 class Task:
-    """What tells one demo from another; `net` takes the number of classes."""
+    """The specific part of a demo; `net` takes the number of classes."""
 
     net: Callable[[int], nn.Module]
     load: Callable[..., Data]
     model_file: str
     by_class: bool = False
-    """Find out each class's accuracy besides."""
+    """Also measure each class's accuracy."""
 
 
 def prepare(directory: Path) -> None:
-    """Make the directory now, so that a run doesn't fail only when it has its results."""
+    """Create the directory early, so that a run does not fail only at its end."""
     directory.mkdir(parents=True, exist_ok=True)
     if not os.access(directory, os.W_OK):
         raise PermissionError(
@@ -54,10 +54,10 @@ def prepare(directory: Path) -> None:
 
 
 def save(path: Path, net: nn.Module, summary: dict[str, Any]) -> None:
-    """Write the net's weights to `path` and the accuracies beside it, each of them at once."""
+    """Write the net's weights to `path` and the accuracies beside it, each atomically."""
     weights = {name: value.cpu().contiguous() for name, value in net.state_dict().items()}
     _replace(path, lambda part: torch.save(weights, part))
-    accuracies = json.dumps({name: summary[name] for name in _TOLD if name in summary}, indent=2)
+    accuracies = json.dumps({name: summary[name] for name in _SAVED if name in summary}, indent=2)
     _replace(path.with_name("accuracies.json"), lambda part: part.write_text(accuracies + "\n"))
 
 
@@ -68,7 +68,7 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def profiled(directory: Path | None, rank: int) -> AbstractContextManager[profile | None]:
-    """Return what writes a trace of this rank's first steps into `directory`, when there is one."""
+    """Return a profiler that writes a trace of this rank's first steps to `directory`, if set."""
     if directory is None:
         return nullcontext()
     running: AbstractContextManager[profile] = profile(
@@ -80,21 +80,21 @@ def profiled(directory: Path | None, rank: int) -> AbstractContextManager[profil
 
 
 class Predictions:
-    """A metric of one validation that keeps what is predicted of `indices` (n,), this rank's."""
+    """A metric of one validation that keeps the predictions of this rank's `indices` (n,)."""
 
     name = "confusion"
 
     def __init__(self, classes: Sequence[str], indices: Tensor) -> None:
         self.classes, self.indices = classes, indices
         self.matrix: list[list[int]] = []
-        """How many pictures of each class (row) were taken for which (column), over all ranks."""
-        self._seen: list[Tensor] = []
-        # The matrix of more would be too large to read, and to send to the other ranks.
+        """The number of pictures by class (row) and prediction (column), over all ranks."""
+        self._predicted: list[Tensor] = []
+        # A larger matrix would be unreadable, and expensive to send to other ranks.
         self.size = len(classes) ** 2 if len(classes) <= 100 else 0
 
     def counts(self, output: Tensor, target: Tensor) -> Tensor:
         share, predicted = output.softmax(dim=1).max(dim=1)
-        self._seen.append(torch.stack([share.double(), predicted.double(), target.double()]))
+        self._predicted.append(torch.stack([share.double(), predicted.double(), target.double()]))
         counts = torch.zeros(self.size, dtype=torch.int64, device=target.device)
         if self.size == 0:
             return counts
@@ -102,7 +102,7 @@ class Predictions:
         return counts.index_add(0, cells, torch.ones_like(target))
 
     def value(self, counts: Sequence[float]) -> float:
-        """Keep the matrix; return how many pictures it is of."""
+        """Keep the matrix; return its number of pictures."""
         width, numbers = len(self.classes), [int(count) for count in counts]
         self.matrix = [numbers[n : n + width] for n in range(0, len(numbers), width)]
         return sum(numbers)
@@ -110,7 +110,7 @@ class Predictions:
     def save(self, path: Path, data: Data) -> None:
         """Write the page; `data` is the test set."""
         table = self._table() if self.matrix else ""
-        samples = self._samples(data) if self._seen else ""
+        samples = self._samples(data) if self._predicted else ""
         path.write_text(f"{_HEAD}{table}{samples}")
 
     def _table(self) -> str:
@@ -126,9 +126,9 @@ class Predictions:
         return f"<table><caption>Confusion matrix</caption>{''.join(rows)}</table>\n"
 
     def _samples(self, data: Data) -> str:
-        share, predicted, target = torch.cat(self._seen, dim=1).cpu()
+        share, predicted, target = torch.cat(self._predicted, dim=1).cpu()
         is_right = predicted == target
-        # Those come first of which it was surest.
+        # The most confident predictions come first.
         chosen = (is_right * 2 - share).argsort()[:20]
         pictures, _ = data.placed(*data[self.indices[chosen]])
         rows = ["<tr><th>picture<th>class<th>predicted<th>probability<th>result"]

@@ -1,7 +1,7 @@
-"""What to calculate with, bfloat16 or float32, by what is faster on the machines at hand.
+"""Choose between bfloat16 and float32, by their speed on the current machines.
 
-Not every CPU that has instructions for bfloat16 is faster with it: an AMD EPYC trains MNIST 1.4
-times as fast, an Intel Xeon 0.65 times. So `choose` measures both, before the training begins.
+Not every CPU with instructions for bfloat16 is faster with it: an AMD EPYC trains MNIST 1.4 times
+as fast, an Intel Xeon 0.65 times. So `choose` measures both before the training starts.
 """
 
 import copy
@@ -13,12 +13,12 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 
 PROBED = 32
-"""Samples in a step that is measured, at most."""
+"""The most samples in a measured step."""
 WORTH_IT = 1.1
-"""How much faster bfloat16 must be; below that a run would have the one or the other by chance."""
+"""The least speed-up of bfloat16; below it the choice would be random."""
 _TYPES = ("fp32", "bf16")
 DTYPES: Mapping[str, str] = {"float32": "fp32", "bfloat16": "bf16"}
-"""By their names on the command line, but for auto."""
+"""Types by their name on the command line, without auto."""
 
 
 def choose(
@@ -26,8 +26,8 @@ def choose(
 ) -> tuple[str, float | None]:
     """Return fp32 or bf16, and the speed of bf16 over that of fp32; the same on all ranks.
 
-    It trains a copy of `net` on a few pictures. `total` adds up over all ranks, which must all call
-    this. GPUs that have instructions for bf16 are faster with them: none is measured.
+    It trains a copy of `net` on a few pictures. `total` sums over all ranks, which must all call
+    this. GPUs with instructions for bf16 are always faster with them, and not measured.
     """
     is_cuda = images.device.type == "cuda"
     has_bf16 = (
@@ -57,10 +57,10 @@ def _measured(net: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float
         F.cross_entropy(output.float(), labels).backward()
         return time.perf_counter() - began
 
-    # Dropout takes random numbers.
+    # Dropout changes the random state.
     with torch.random.fork_rng(devices=[]):
         for name in _TYPES:
-            step(name)  # the first one of each makes what the others use again
+            step(name)  # warm-up of each type
         rounds: list[dict[str, float]] = []
         until = time.perf_counter() + 0.2
         while len(rounds) < 6 and (not rounds or time.perf_counter() < until):

@@ -1,4 +1,4 @@
-"""Training that goes on when workers are lost, and grows when they come back: docs/elastic.md."""
+"""Training that continues after a loss of workers, and takes in new ones: docs/elastic.md."""
 
 from slipway_trainer.data.index_service import RecordIndexService
 from slipway_trainer.elastic.controller import PyTorchAllReduceController

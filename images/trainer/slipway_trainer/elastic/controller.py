@@ -1,9 +1,9 @@
-"""Wraps a training step so that it outlives the loss of workers, and takes new ones in.
+"""Wrap a training step so that it survives the loss of workers, and takes in new ones.
 
-At the end of each backward pass the gradients are averaged over the workers there are, so clipping
+At the end of each backward pass the gradients are averaged over the current workers, so clipping
 or a GradScaler sees the same ones on all of them. When a worker is lost, averaging fails on all
-others; they come together again, go on from the state of the one that is furthest, and make the
-step once more. An index counts exactly when its step is part of the model that all go on with.
+others; they form a new world, continue from the state of the worker that is furthest, and repeat
+the step. An index counts exactly if its step is part of the model with which all continue.
 """
 
 import os
@@ -31,34 +31,34 @@ Result = TypeVar("Result")
 
 @dataclass
 class _Step:
-    """The step that is being made with the others."""
+    """The current step with the other workers."""
 
     began: float
     is_queued: bool = False
-    """Averaging, at the end of the backward pass at hand."""
+    """Averaging is queued for the end of the current backward pass."""
     is_averaged: bool = False
     is_counted: bool = False
     grows: bool = False
-    """Whether newcomers are to come in after it."""
+    """Newcomers join after this step."""
 
 
 @dataclass(eq=False)
 class PyTorchAllReduceController:
-    """What keeps the workers of an elastic job together.
+    """Coordinates the workers of an elastic job.
 
-    Raises `ValueError` where the environment is wrong about the other workers, `TimeoutError` where
-    too few of them came in time, and `RuntimeError` where they were lost too often.
+    Raises `ValueError` if the environment is wrong about the other workers, `TimeoutError` if too
+    few of them came in time, and `RuntimeError` if they were lost too often.
     """
 
     service: RecordIndexService
-    """Hands out the indices to train on."""
+    """Assigns the indices to train on."""
     on_change: Callable[[Change], None] = lambda change: None  # noqa: ARG005
-    """Called with each world that formed, once this worker is in it."""
+    """Called with each new world, once this worker is in it."""
     step_timeout: timedelta = timedelta(seconds=8)
-    """How long a collective operation waits for a worker until it counts as lost. No worker may
-    take longer between two of them."""
+    """Time after which a collective operation counts a worker as lost. No worker may take longer
+    between two of them."""
     join_timeout: timedelta = timedelta(minutes=5)
-    """How long to wait for enough workers, at the start and after losses."""
+    """Limit for enough workers to join, at the start and after losses."""
 
     def __post_init__(self) -> None:
         self._parts: dict[str, Stateful] = {}
@@ -71,31 +71,31 @@ class PyTorchAllReduceController:
 
     @property
     def rank(self) -> int:
-        """This worker's rank in the world; `size` where the job was done without this worker."""
+        """This worker's rank in the world; `size` if the job was completed without it."""
         return self._inside.rank
 
     @property
     def size(self) -> int:
-        """How many workers the world has."""
+        """The number of workers in the world."""
         return self._inside.size
 
     @property
     def shared(self) -> Shared:
-        """What all workers know alike."""
+        """The state that all workers share."""
         return self._inside.shared
 
     @property
     def _inside(self) -> Replica:
         if self._replica is None:
-            raise RuntimeError("the elastic world is there once `controller.scope()` is entered")
+            raise RuntimeError("the elastic world exists only inside `controller.scope()`")
         return self._replica
 
     def set_broadcast_model(self, model: nn.Module) -> None:
-        """Have all workers train `model`."""
+        """Set the model that all workers train."""
         self._parts["model"] = model
 
     def set_broadcast_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
-        """Have all workers step `optimizer`, with gradients that are averaged over them."""
+        """Set the optimizer of all workers, which gets averaged gradients."""
         self._parts["optimizer"] = optimizer
         bucket = Bucket([each for group in optimizer.param_groups for each in group["params"]])
         for parameter in bucket.parameters:
@@ -104,11 +104,11 @@ class PyTorchAllReduceController:
         optimizer.register_step_post_hook(lambda *_: self._stepped())
 
     def set_broadcast_state(self, **parts: Stateful) -> None:
-        """Have all workers share what else changes with each step, each part by a name.
+        """Set other state that changes with each step, by name.
 
-        For example a learning rate's scheduler, a GradScaler, or an average of the weights. A
-        replacement gets its state with the model's. `ValueError` is raised for a part without
-        `state_dict` and `load_state_dict`, or whose name is taken.
+        For example a learning rate scheduler, a GradScaler, or an average of the weights. A new
+        worker gets its state with the model's. Raises `ValueError` for a part without `state_dict`
+        and `load_state_dict`, or whose name is taken.
         """
         for name, part in parts.items():
             if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
@@ -118,17 +118,17 @@ class PyTorchAllReduceController:
         self._parts.update(parts)
 
     def elastic_run(self, step: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        """Return `step`, made elastic: a function that trains on one batch and steps once.
+        """Wrap `step`, a function that trains on one batch and steps once, to be elastic.
 
-        When a worker is lost meanwhile, it is called again with the same batch. Where the others
-        have counted that batch already, it is called for what it returns, and what it changed is
-        taken back. `RuntimeError` is raised when it made no backward pass, or stepped twice.
+        If a worker is lost, it is called again with the same batch. If the others have counted that
+        batch already, it is called only for its return value, and its changes are reverted. Raises
+        `RuntimeError` if it made no backward pass, or stepped twice.
         """
 
         @wraps(step)
         def elastic_step(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
             while self.service.in_hand:
-                self._step = made = _Step(time.monotonic())
+                self._step = current = _Step(time.monotonic())
                 try:
                     result = step(*args, **kwargs)
                 except WorldChanged as change:
@@ -137,19 +137,19 @@ class PyTorchAllReduceController:
                     continue
                 finally:
                     self._step = None
-                if not made.is_averaged:
+                if not current.is_averaged:
                     raise RuntimeError(
                         "the function given to elastic_run made no backward pass through a "
                         "parameter of the optimizer"
                     )
-                if not made.is_counted:
-                    # All workers had the same gradients, and all left the step out (GradScaler).
-                    self._count(made)
+                if not current.is_counted:
+                    # All workers had the same gradients, and all skipped the step (GradScaler).
+                    self._count(current)
                 self._inside.checkpoint()
-                if made.grows:
+                if current.grows:
                     self._inside.form("")
                 return result
-            # The others made this step, perhaps long ago: theirs is the pause.
+            # The others made this step, perhaps long ago, so it is no pause of this worker.
             self._last_step = None
             with self._inside.unchanged():
                 result = step(*args, **kwargs)
@@ -159,14 +159,14 @@ class PyTorchAllReduceController:
         return elastic_step
 
     def sum(self, *values: float) -> list[float]:
-        """Return each of `values` summed over all workers, in double precision; for `agree`."""
+        """Return each of `values` summed over all workers in double precision, for `agree`."""
         return world.collective(lambda: total(*values))
 
     def agree(self, key: str, work: Callable[[], Result]) -> Result:
-        """Return what `work` returned on this worker, or what the others had agreed on under `key`.
+        """Return the value of `work`, or the one that the others agreed on under `key`.
 
-        It is called again when the world changed meanwhile, and must return the same on all
-        workers: something that JSON can hold.
+        `work` is called again if the world changed meanwhile, and must return the same JSON value
+        on all workers.
         """
         while key not in self.shared.agreed:
             try:
@@ -176,14 +176,14 @@ class PyTorchAllReduceController:
                 continue
             self.shared.agreed[key] = result
             self.service.ledger.version += 1
-        # What took this time was work, no pause.
+        # This time was work, not a pause.
         self._last_step = None
         agreed: Result = self.shared.agreed[key]
         return agreed
 
     @contextmanager
     def scope(self) -> Iterator["PyTorchAllReduceController"]:
-        """Be in the world: from the rendezvous to the point where all workers are done."""
+        """Be part of the world, from the rendezvous until all workers are done."""
         model = self._parts.get("model")
         if not isinstance(model, nn.Module) or "optimizer" not in self._parts:
             raise RuntimeError("call set_broadcast_model and set_broadcast_optimizer before scope")
@@ -196,15 +196,15 @@ class PyTorchAllReduceController:
             self._replica.finish(self._pause)
 
     def _queue(self) -> None:
-        """With a backward pass's first gradient: have all averaged once the last one is there."""
+        """Queue the averaging after the backward pass, at its first gradient."""
         if self._step is not None and not self._step.is_queued:
             self._step.is_queued = True
-            # What DistributedDataParallel and FSDP use; autograd has no public name for it.
+            # As in DistributedDataParallel and FSDP; autograd has no public name for it.
             average = partial(self._average, self._step)
             Variable._execution_engine.queue_callback(average)  # noqa: SLF001
 
     def _average(self, step: _Step) -> None:
-        """At the end of a backward pass: give all workers' mean gradients to the parameters."""
+        """Set the parameters' gradients to the mean of all workers, after a backward pass."""
         step.is_queued = False
         own, planned = len(self.service.share()), self.service.planned
         samples, grows = self._bucket.average(own, self._look_out())
@@ -216,7 +216,7 @@ class PyTorchAllReduceController:
         step.is_averaged, step.grows = True, step.grows or grows
 
     def _stepped(self) -> None:
-        """After the optimizer's step: its indices are in the model now."""
+        """Count the indices of a step, after the optimizer has made it."""
         if self._step is None or not self._step.is_averaged:
             return
         if self._step.is_counted:
@@ -234,7 +234,7 @@ class PyTorchAllReduceController:
         self._last_step = now
 
     def _look_out(self) -> bool:
-        """Return now and then whether newcomers wait at this worker."""
+        """Return whether newcomers wait at this worker, checked every half second."""
         if time.monotonic() < self._looked_out + 0.5:
             return False
         self._looked_out = time.monotonic()

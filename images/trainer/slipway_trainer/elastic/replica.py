@@ -1,7 +1,7 @@
-"""This worker's copy of the job: what it trains, what all workers know alike, and its world.
+"""This worker's copy of the job: its model, the shared state, and its world.
 
-Where a job was split, and its parts went on, the state follows the membership: the part whose world
-the others join is the one whose model all go on with, however many steps another part has made.
+If a job was split and its parts continued, the state follows the membership: all continue with the
+model of the part whose world the others join, even if another part has made more steps.
 """
 
 import copy
@@ -26,50 +26,50 @@ from slipway_trainer.membership.rendezvous import JobDone, Rendezvous
 
 
 class Stateful(Protocol):
-    """A part of what is trained: a model, an optimizer, a scheduler, a scaler, an average."""
+    """A part of the training state: a model, an optimizer, a scheduler, a scaler, an average."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return its state: tensors, and what JSON can hold."""
+        """Return its state: tensors and JSON values."""
 
     def load_state_dict(self, state_dict: Any) -> Any:
-        """Take over such a state."""
+        """Adopt such a state."""
 
 
 @dataclass
 class Shared:
-    """What the workers know alike besides model, optimizer and ledger; part of the state."""
+    """The shared state of the workers, in addition to model, optimizer and ledger."""
 
     agreed: dict[str, Any] = field(default_factory=dict)
     """Results of `agree`, by key."""
     step_seconds: dict[str, float] = field(default_factory=dict)
-    """Time in steps that are in the model, by the run that made them."""
+    """Time of the steps in the model, by the run that made them."""
     losses: int = 0
-    """How often the world formed again because a worker was lost."""
+    """The number of new worlds after a loss of workers."""
     reformations: int = 0
-    """How often it formed again, for losses and for newcomers."""
+    """The number of new worlds, after losses and for newcomers."""
     indices: list[int] = field(default_factory=list)
-    """Of all workers that there ever were."""
+    """Indices of all workers that ever took part."""
     longest_pause: float = 0.0
-    """Seconds, the longest that a worker was between two steps; known at the end."""
+    """The longest time of a worker between two steps in seconds; known at the end."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A world that formed: what a worker's log should say about it."""
+    """A new world, for a worker's log."""
 
     generation: int
     size: int
     rank: int
     lost: int
-    """How many workers of the last world are not in it."""
+    """The number of workers of the last world that are not in it."""
     joined: int
-    """How many of its workers were not in the last one."""
+    """The number of its workers that were not in the last one."""
     step: int
-    """Optimizer steps in the model that it goes on with."""
+    """Optimizer steps in the model with which it continues."""
     seconds: float
-    """How long this worker took into it, from the failure or the decision on."""
+    """Seconds in which this worker joined it, since the failure or the decision."""
     reason: str
-    """What failed on this worker; empty when nothing did."""
+    """The failure on this worker; empty without one."""
 
 
 @dataclass(eq=False)
@@ -82,26 +82,26 @@ class Replica:
     step_timeout: timedelta
     join_timeout: timedelta
     device: torch.device
-    """Where states are loaded to that others hand over."""
+    """The device to which states from other workers are loaded."""
 
     def __post_init__(self) -> None:
         self.rank, self.size, self.shared = 0, 1, Shared()
-        # Beside the training: the other workers wait in no collective operation for a disk.
+        # Written in the background, so that no collective operation waits for a disk.
         self._disk = checkpoints.own_store(Events(own_rank()))
         self._late = False
         self._world: Record | None = None
         self._present: set[int] = set()
         self._settings = settings.read()
         settings.choose_interface(self._settings)
-        # Worlds can form here from now on; the object must live as long as that.
+        # Worlds meet at this store, so the object must live as long as the replica.
         self._store = world.store(("127.0.0.1", 0), is_master=True)
         self.rendezvous = Rendezvous(self._settings, self._store.port)
 
     def form(self, reason: str, *, finishing: bool = False) -> None:
-        """Come together with all who are there, and go on from the state of the furthest.
+        """Form a world with all available workers, and adopt the furthest state.
 
-        `reason` is what failed, or empty; when `finishing`, any number of workers will do. Raises
-        `TimeoutError` where too few came in time, `RuntimeError` where they were lost too often.
+        `reason` is the failure, or empty; with `finishing` any number of workers is enough. Raises
+        `TimeoutError` if too few came in time, `RuntimeError` if they were lost too often.
         """
         least = 1 if finishing else self._settings.minimum
         began = time.monotonic()
@@ -112,7 +112,7 @@ class Replica:
                 self._enter(max(1.0, end - time.monotonic()), least, began, reason)
                 break
             except JobDone as done:
-                # What the others came to; the model stays what it is.
+                # The outcome of the others; the model stays unchanged.
                 self._late = True
                 self.service.end(done.outcome["ledger"])
                 self.shared = Shared(**done.outcome["shared"])
@@ -131,7 +131,7 @@ class Replica:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Take back whatever happens to this copy meanwhile."""
+        """Revert all changes of the body to this copy."""
         kept = copy.deepcopy(self._states())
         try:
             yield
@@ -139,7 +139,7 @@ class Replica:
             self._load(kept)
 
     def finish(self, pause: float) -> None:
-        """Wait until all are done, tell their replacements, and share the longest `pause`."""
+        """Wait until all are done, inform their replacements, and share the longest `pause`."""
         while not self._late:
             longest = torch.tensor([pause], dtype=torch.float64)
             try:
@@ -151,7 +151,7 @@ class Replica:
             self.rendezvous.conclude({"size": self.size, **self._knowledge()})
             world.leave()
             missing = set(self.shared.indices) - self._present
-            # One worker is enough for that; the others, and with them the job, end now.
+            # One worker is enough for that; the others end now.
             if missing and self.rank == self.size - 1:
                 self.rendezvous.linger(missing, seconds=20.0)
             return
@@ -164,48 +164,48 @@ class Replica:
         world.enter(record, rank, address, self.step_timeout)
         self.rendezvous.publish(record)
         last = self._world
-        # A worker without a world claims nothing; one that was left behind has an older one.
+        # A worker without a world claims nothing; one that was left out has an older claim.
         claim, former = ((0, 0, 0), ()) if last is None else (last.claim, last.members)
         progress = [*claim, self.service.ledger.version]
         mine = {"progress": progress, "members": former, "failed": bool(reason)}
-        given, furthest, state = world.follow_furthest(mine, self._state, self.device)
+        answers, furthest, state = world.follow_furthest(mine, self._state, self.device)
         if state is not None:
             self._take(state)
         self._world, self.rank, self.size = record, rank, size
         self.service.enter(rank, size)
         before, now = {*furthest["members"]}, {*members}
         self._present = {*map(index_of, members)}
-        self.shared.losses += any(each["failed"] for each in given)
+        self.shared.losses += any(each["failed"] for each in answers)
         self.shared.reformations += bool(before)
         self.shared.indices = sorted(self._present.union(self.shared.indices))
-        # Who does not come to here is behind those that do.
+        # Workers that do not reach this point are behind the others.
         self.service.ledger.version += 1
         seconds, step = round(time.monotonic() - began, 3), self.service.ledger.step
         lost, joined = len(before - now), len(now - before)
         self.on_change(Change(record.generation, size, rank, lost, joined, step, seconds, reason))
 
     def resume(self) -> None:
-        """Go on from the newest checkpoint, where the job has some; before the first world."""
+        """Resume from the newest checkpoint, if any, before the first world."""
         state = None if self._disk is None else self._disk.newest()
         if state is not None:
             self._take(state)
-            # These are of workers that are gone.
+            # These are from workers of the previous run.
             self.shared.losses, self.shared.indices = 0, []
 
     def checkpoint(self) -> None:
-        """Write a checkpoint as rank 0, if one is due; between two steps."""
+        """Write a checkpoint on rank 0 between two steps, if one is due."""
         if self._disk is not None and self.rank == 0:
             self._disk.write_if_due(self._state, self.service.ledger.step)
 
     def close(self) -> None:
-        """Wait for the checkpoint that is being written, and leave the world."""
+        """Wait for the current checkpoint, and leave the world."""
         if self._disk is not None:
             self._disk.settle()
-        # The others notice at once, and Gloo's threads must not outlive the interpreter.
+        # So the others notice immediately, and Gloo's threads do not outlive the interpreter.
         world.leave()
 
     def _take(self, state: dict[str, Any]) -> None:
-        """Go on from the state that another worker had."""
+        """Continue from the state of another worker."""
         self.service.take(state["ledger"])
         self._load(state["parts"])
         self.shared = Shared(**state["shared"])

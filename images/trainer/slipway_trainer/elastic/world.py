@@ -1,4 +1,4 @@
-"""The process group of one generation: its members meet, hand over the state, average gradients."""
+"""The process group of one generation: joining it, handing over state, averaging gradients."""
 
 import io
 import json
@@ -18,13 +18,13 @@ from slipway_trainer.membership.settings import Address
 Result = TypeVar("Result")
 PIECE_BYTES = 16 * 2**20
 STORE_SECONDS = 5.0
-"""How long a worker may take to come to the store where the members of its world meet."""
+"""Limit for a worker to reach the store where the members of its world meet."""
 _EXTRAS = 2
-"""Numbers that travel with the gradients: of how many samples they are, and a flag."""
+"""Numbers sent with the gradients: the number of their samples, and a flag."""
 
 
 class WorldChanged(Exception):
-    """A collective operation failed, so a worker was lost, or does not answer in time."""
+    """A collective operation failed because a worker was lost, or did not answer in time."""
 
 
 def store(address: Address, *, is_master: bool = False) -> dist.TCPStore:
@@ -34,13 +34,13 @@ def store(address: Address, *, is_master: bool = False) -> dist.TCPStore:
         is_master=is_master,
         wait_for_workers=False,
         timeout=timedelta(seconds=STORE_SECONDS),
-        # The other server, the default, is not in Debian's torch.
+        # The default server with libuv is not in Debian's torch.
         use_libuv=False,
     )
 
 
 def enter(record: Record, rank: int, address: Address, timeout: timedelta) -> None:
-    """Meet all members of a world at a store, and make their process group; or `WorldChanged`."""
+    """Meet all members of a world at a store, and create the group; raises `WorldChanged`."""
     hook = sys.excepthook
 
     def meet() -> None:
@@ -49,72 +49,72 @@ def enter(record: Record, rank: int, address: Address, timeout: timedelta) -> No
         place.wait([*record.members], timedelta(seconds=STORE_SECONDS))
         size = len(record.members)
         dist.init_process_group("gloo", store=place, rank=rank, world_size=size, timeout=timeout)
-        # torch puts the rank before each line of a traceback, once more with each new world.
+        # torch's hook adds the rank to each line of a traceback, again for each new world.
         sys.excepthook = hook
 
     limit = timeout.total_seconds() + 3 * STORE_SECONDS
-    collective(lambda: within(limit, f"making world {record.generation}", meet))
+    collective(lambda: within(limit, f"creating world {record.generation}", meet))
 
 
 def collective(operation: Callable[[], Result]) -> Result:
-    """Return what a collective operation returns; raise `WorldChanged` when it failed."""
+    """Return the value of a collective operation; raise `WorldChanged` if it fails."""
     try:
         return operation()
-    except (RuntimeError, TimeoutError) as error:  # as Gloo does: nothing else may be in it
+    except (RuntimeError, TimeoutError) as error:  # Gloo's; `operation` has nothing else
         reason = str(error)
-    # Not inside the handler: the failed operation's frames would live as long as this exception,
-    # and with them the process group, whose connections the other workers wait to see closed.
+    # Outside of the handler: otherwise the exception would keep the operation's frames alive, and
+    # with them the process group, whose closed connections the other workers wait for.
     raise WorldChanged(reason)
 
 
 def gather(mine: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what every rank gave, in rank order; it is what JSON can hold."""
-    text, given = json.dumps(mine).encode(), []
+    """Return the JSON values of all ranks, in rank order."""
+    text, answers = json.dumps(mine).encode(), []
     for source in range(dist.get_world_size()):
         packed = torch.empty(_announced(len(text), source), dtype=torch.uint8)
         if source == dist.get_rank():
             packed = torch.frombuffer(bytearray(text), dtype=torch.uint8)
         dist.broadcast(packed, source)
-        given.append(json.loads(packed.numpy().tobytes()))
-    return given
+        answers.append(json.loads(packed.numpy().tobytes()))
+    return answers
 
 
 def follow_furthest(
     mine: dict[str, Any], state: Callable[[], dict[str, Any]], device: torch.device
 ) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any] | None]:
-    """Gather what every rank knows, and give the state of the furthest to those that lack it.
+    """Gather the progress of all ranks, and send the furthest one's state to those that lack it.
 
-    Returns what all gave, what the furthest gave, by its `progress`, and its state on a rank that
-    lacks it. `state` returns this rank's own. `WorldChanged` is raised when a worker was lost.
+    Returns the values of all ranks, those of the furthest by `progress`, and its state on a rank
+    that lacks it. `state` returns this rank's own. Raises `WorldChanged` if a worker was lost.
     """
-    given = collective(lambda: gather(mine))
-    furthest = max(given, key=lambda each: each["progress"])
-    source = given.index(furthest)
-    # Version 0 is what each worker began with, which may differ.
+    answers = collective(lambda: gather(mine))
+    furthest = max(answers, key=lambda each: each["progress"])
+    source = answers.index(furthest)
+    # Version 0 is each worker's initial state, which may differ.
     lacking = [
         other
-        for other, each in enumerate(given)
+        for other, each in enumerate(answers)
         if each["progress"] != furthest["progress"]
         or (other != source and each["progress"][-1] == 0)
     ]
     if not lacking:
-        return given, furthest, None
+        return answers, furthest, None
     own = state() if source == dist.get_rank() else None
-    return given, furthest, collective(lambda: hand_over(own, source, lacking, device))
+    return answers, furthest, collective(lambda: hand_over(own, source, lacking, device))
 
 
 def hand_over(
     state: dict[str, Any] | None, source: int, lacking: Sequence[int], device: torch.device
 ) -> dict[str, Any] | None:
-    """Give the state of the rank `source` to those that lack it, and return it there.
+    """Send the state of the rank `source` to those that lack it, and return it there.
 
-    It goes in pieces, so no rank waits longer for another than for a piece, however large the state
-    is. It is tensors and plain values: nothing else is unpickled. Others than `source` give None.
+    It is sent in pieces, so that no rank waits longer than for one piece of a large state. It has
+    only tensors and plain values, which are safe to unpickle. Other ranks pass None.
     """
     rank = dist.get_rank()
     if rank == source:
         pieces = _Pieces(source, lacking)
-        # As it is packed: there is never a second copy of the whole.
+        # Sent while it is packed, so that there is no second copy of the state.
         with io.BufferedWriter(pieces, PIECE_BYTES) as buffered:
             torch.save(state, buffered)
         if pieces.error is not None:
@@ -138,13 +138,13 @@ def hand_over(
 
 
 class _Pieces(io.RawIOBase):
-    """What is written here goes to the ranks that lack it, as a piece of its own."""
+    """A file that sends each write to the ranks that lack the state, as one piece."""
 
     def __init__(self, source: int, lacking: Sequence[int]) -> None:
         super().__init__()
         self._source, self._lacking = source, lacking
         self.error: RuntimeError | None = None
-        """What went wrong. torch.save would call it an error of a file if it was raised here."""
+        """The first error; if raised here, torch.save would report an error of a file."""
 
     def writable(self) -> bool:
         return True
@@ -162,14 +162,14 @@ class _Pieces(io.RawIOBase):
 
 
 def _announced(length: int, source: int) -> int:
-    """Return how long the next piece is, as `source` tells all ranks; 0 for no more."""
-    told = torch.tensor([length])
-    dist.broadcast(told, source)
-    return int(told)
+    """Return the length of the next piece, broadcast from `source`; 0 for the end."""
+    announced = torch.tensor([length])
+    dist.broadcast(announced, source)
+    return int(announced)
 
 
 def _all_loaded(is_done: Callable[[], bool]) -> None:
-    """Wait until this and all other ranks are done, and tell each other meanwhile."""
+    """Wait until this and all other ranks are done, with collectives meanwhile."""
     while True:
         busy = torch.tensor([not is_done()], dtype=torch.int64)
         dist.all_reduce(busy)
@@ -179,7 +179,7 @@ def _all_loaded(is_done: Callable[[], bool]) -> None:
 
 
 class Bucket:
-    """One flat tensor that holds the gradients of all float32 parameters, and two numbers."""
+    """One flat tensor with the gradients of all float32 parameters, and two numbers."""
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self.parameters = [each for each in parameters if each.requires_grad]
@@ -198,9 +198,9 @@ class Bucket:
     def average(self, samples: int, flag: bool) -> tuple[int, bool]:
         """Replace each parameter's gradient with the mean over the samples of all workers.
 
-        A worker's gradients are those of its mean loss, so they count by its samples. What an
-        earlier backward pass of the step averaged is the same on all workers and stays what it is.
-        Returns how many samples there are, and whether any worker raised its flag.
+        A worker's gradients are those of its mean loss, so they are weighted by its samples. The
+        average of an earlier backward pass in the step is the same on all workers and unchanged.
+        Returns the number of samples, and whether any worker raised its flag.
         """
         if samples == 0:
             self._flat.zero_()
@@ -218,18 +218,18 @@ class Bucket:
         return round(all_samples), flags > 0
 
     def withdraw(self) -> None:
-        """Take all gradients away: those of a step that failed must not add to the next."""
+        """Remove all gradients, so that those of a failed step do not add to the next."""
         for parameter in self.parameters:
             parameter.grad = None
 
 
 def leave() -> None:
-    """Leave the process group; its connections close, so members that wait for this one notice."""
+    """Leave the process group, and close its connections, which waiting members notice."""
     if not dist.is_initialized():
         return
-    # Dropping the last reference to a ProcessGroup joins Gloo's threads while it holds Python's
-    # lock, which they may wait for to give up a tensor: a deadlock. The backend's own object lets
-    # go of the lock first, so it is what has to go last.
+    # Dropping the last reference to a ProcessGroup joins Gloo's threads while holding the GIL,
+    # which they may need to release a tensor: a deadlock. The backend's own object releases the GIL
+    # first, so it must be dropped last.
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))  # noqa: SLF001
     dist.destroy_process_group()
     del backend

@@ -1,1 +1,1 @@
-"""How the workers of an elastic job find each other, and agree on who is in the next world."""
+"""Discovery of an elastic job's workers, and agreement on the members of the next world."""

@@ -1,13 +1,13 @@
-"""What each worker shows all others, and how the members of the next world are found.
+"""The boards on which workers publish their state, and through which the next world opens.
 
-On each worker's board stands who it is and which world it was in last. Where the worker is the
-host, the one through which the next world forms, whoever is to be in that world knocks there, again
-and again. Once all those knock whom a member of the last world expects, the board opens the next
-world for everyone who does.
+Each worker's board has its name and its last world. Workers that want to be in the next world knock
+repeatedly at the board of the host, the worker through which that world forms. When all workers
+that a member of the last world expects have knocked, the board opens the next world for all that
+knock.
 
 A question is one line of JSON over TCP, and so is its answer; each has a limit. The client of
-torch's TCPStore may wait for ever for a process that stands still, and can't be made in several
-threads at a time.
+torch's TCPStore may wait for ever for a hanging process, and can't be created in several threads
+at a time.
 """
 
 import json
@@ -26,13 +26,13 @@ from slipway_trainer.membership.settings import Address
 Result = TypeVar("Result")
 
 ANSWER_SECONDS = 2.0
-"""How long a worker may take to answer; a thread of its own does that."""
+"""Limit for a worker's answer, which a separate thread gives."""
 KNOCK_SECONDS = 5.0
-"""How long a knock counts: longer than whoever knocked may look at all others in between."""
+"""Lifetime of a knock, longer than a look at all other workers in between."""
 
 
 def index_of(member: str) -> int:
-    """Return which worker a member is: one life of it is called `index-life`, in six digits."""
+    """Return the worker's index of a member, whose name is `index-life`, in six digits."""
     return int(member.partition("-")[0])
 
 
@@ -41,28 +41,28 @@ class Record:
     """A world: workers that train together, in rank order."""
 
     generation: int
-    """Grows with each world of a job."""
+    """Increases with each world of a job."""
     members: tuple[str, ...]
     outcome: dict[str, Any] | None = None
-    """What the job came to, once all is done."""
+    """The job's outcome, once all is done."""
 
     @property
     def claim(self) -> tuple[int, int, int]:
-        """What decides between two worlds: the newer, the larger, that of the first worker."""
+        """The precedence among worlds: the newer, the larger, that of the first worker."""
         return self.generation, len(self.members), -index_of(self.members[0])
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What stands on a board."""
+    """The content of a board."""
 
     owner: str
     store_port: int
-    """Where the owner's store listens, at which the members of its worlds meet."""
+    """The port of the owner's store, at which the members of its worlds meet."""
     record: Record | None = None
-    """The world that the owner was in last."""
+    """The owner's last world."""
     opening: Record | None = None
-    """The world that was opened here last; it may not have formed yet."""
+    """The world that opened here last, which may not have formed yet."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ class Knock:
     """A request for a place in the next world."""
 
     newest: int
-    """The newest generation that this worker knows of, or has tried; 0 for none."""
+    """The newest generation that this worker knows or has tried; 0 for none."""
     least: int
-    """How many members the next world has at least."""
+    """The fewest members of the next world."""
     expected: tuple[int, ...] | None
-    """Indices of the workers without which it does not open; None leaves opening it to others."""
+    """Indices of the workers that must knock before it opens; None leaves that to others."""
 
 
 class Board:
@@ -83,12 +83,12 @@ class Board:
     def __init__(self, owner: str, store_port: int) -> None:
         self.content = Snapshot(owner, store_port)
         self.informed: set[int] = set()
-        """Indices of the workers that have read it since its record has the job's outcome."""
+        """Indices of the workers that have read the job's outcome."""
         self._knocks: dict[int, tuple[float, str, Knock]] = {}
         self._lock = Lock()
 
     def ask(self, reader: str, knock: Knock | None = None) -> Snapshot:
-        """Return what stands here after the worker `reader` has asked, and perhaps knocked."""
+        """Return the content for the worker `reader`, after its `knock`, if any."""
         index = index_of(reader)
         with self._lock:
             record, opening = self.content.record, self.content.opening
@@ -96,19 +96,19 @@ class Board:
                 self.informed.add(index)
             if knock is not None:
                 last = 0 if opening is None else opening.generation
-                # Who still has to read that it is invited does not knock for the world after that.
+                # A worker that has not read its invitation does not knock for the following world.
                 if opening is None or last <= knock.newest or reader not in opening.members:
                     self._knocks[index] = time.monotonic(), reader, knock
                     self._open(knock, last)
             return self.content
 
     def publish(self, record: Record) -> None:
-        """Show which world the owner is in."""
+        """Publish the owner's world."""
         with self._lock:
             self.content = replace(self.content, record=record)
 
     def waiting(self) -> list[str]:
-        """Return who knocked lately, and is not in a world that was opened here since."""
+        """Return the members that knocked recently, and since the last world opened here."""
         with self._lock:
             return [member for member, _ in self._fresh()]
 
@@ -116,33 +116,33 @@ class Board:
         since = time.monotonic() - KNOCK_SECONDS
         return [(member, knock) for at, member, knock in self._knocks.values() if at > since]
 
-    def _open(self, asked: Knock, last: int) -> None:
+    def _open(self, knock: Knock, last: int) -> None:
         fresh = self._fresh()
         here = {index_of(member) for member, _ in fresh}
-        if asked.expected is None or len(here) < asked.least or not here.issuperset(asked.expected):
+        if knock.expected is None or len(here) < knock.least or not here.issuperset(knock.expected):
             return
-        generation = max(last, *(knock.newest for _, knock in fresh)) + 1
+        generation = max(last, *(each.newest for _, each in fresh)) + 1
         members = tuple(sorted(member for member, _ in fresh))
         self.content = replace(self.content, opening=Record(generation, members))
         self._knocks.clear()
 
 
 def ask(address: Address, reader: str, knock: Knock | None = None) -> Snapshot:
-    """Return what `Board.ask` does of the board at `address`; `OSError` where none answers."""
+    """Return the answer of the board at `address`, as `Board.ask`; `OSError` without one."""
     question = json.dumps({"reader": reader, "knock": knock and asdict(knock)})
     with socket.create_connection(address, ANSWER_SECONDS) as connection:
         connection.sendall(f"{question}\n".encode())
         with connection.makefile() as answer:
             try:
-                found = json.loads(answer.readline())
-                worlds = {key: _record(found[key]) for key in ("record", "opening")}
-                return Snapshot(found["owner"], found["store_port"], **worlds)
+                content = json.loads(answer.readline())
+                worlds = {key: _record(content[key]) for key in ("record", "opening")}
+                return Snapshot(content["owner"], content["store_port"], **worlds)
             except (KeyError, TypeError, ValueError) as error:
                 raise OSError(f"{address[0]}:{address[1]} is no worker: {error}") from error
 
 
 def serve(board: Board, port: int) -> None:
-    """Serve `board` on `port`, to everyone, as long as this process lives."""
+    """Serve `board` on `port`, on all interfaces, until the process ends."""
     server = _Server(("", port), partial(_Handler, board))
     Thread(target=server.serve_forever, name="board", daemon=True).start()
 
@@ -157,7 +157,7 @@ class _Server(ThreadingTCPServer):
         super().server_bind()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing: whoever asked gets no answer, or is gone."""
+        """Print nothing; the client gets no answer, or has disconnected."""
 
 
 class _Handler(StreamRequestHandler):
@@ -168,10 +168,10 @@ class _Handler(StreamRequestHandler):
         super().__init__(*connection)
 
     def handle(self) -> None:
-        # A question that expects a thousand workers takes a tenth of that.
-        asked = json.loads(self.rfile.readline(64 * 1024))
-        knock = asked["knock"] and Knock(**asked["knock"])
-        answer = json.dumps(asdict(self._board.ask(asked["reader"], knock)))
+        # A question with a thousand expected workers has a tenth of that size.
+        question = json.loads(self.rfile.readline(64 * 1024))
+        knock = question["knock"] and Knock(**question["knock"])
+        answer = json.dumps(asdict(self._board.ask(question["reader"], knock)))
         self.wfile.write(f"{answer}\n".encode())
 
 
@@ -180,7 +180,7 @@ def _record(packed: dict[str, Any] | None) -> Record | None:
 
 
 def within(seconds: float, what: str, work: Callable[[], Result]) -> Result:
-    """Return what `work` returns; in a thread, which TimeoutError leaves behind if it is slow."""
+    """Return the value of `work`, run in a thread; raises TimeoutError if it is too slow."""
     future = begin(work)
     if not wait([future], seconds).done:
         raise TimeoutError(f"{what} took longer than {seconds:g} s")
@@ -188,7 +188,7 @@ def within(seconds: float, what: str, work: Callable[[], Result]) -> Result:
 
 
 def together(seconds: float, works: Mapping[int, Callable[[], Result]]) -> dict[int, Result]:
-    """Do all of `works` side by side; return what those returned that ended well and in time."""
+    """Run all of `works` in parallel; return the values of those that succeeded in time."""
     begun = {key: begin(work) for key, work in works.items()}
     done = wait(begun.values(), seconds).done
     return {
@@ -199,13 +199,13 @@ def together(seconds: float, works: Mapping[int, Callable[[], Result]]) -> dict[
 
 
 def begin(work: Callable[[], Result]) -> Future[Result]:
-    """Do `work` in a thread that nobody waits for at the end of the process, unlike a pool's."""
+    """Run `work` in a daemon thread, which unlike a pool's does not delay the process' end."""
     future: Future[Result] = Future()
 
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised again where the result is wanted
+        except BaseException as error:  # noqa: BLE001 - raised again by `result`
             future.set_exception(error)
 
     Thread(target=run, daemon=True).start()

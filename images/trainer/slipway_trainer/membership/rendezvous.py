@@ -1,12 +1,12 @@
-"""How workers come together, again and again, with no coordinator that could be lost. No torch.
+"""The repeated rendezvous of workers, without a coordinator that could be lost. No torch.
 
 The next world forms at one worker, the host: the first, by index, of the last world's members that
-still answers. Everyone knocks at its board. A member of the last world expects there all other
-members that answer, for a while; nobody else has the world opened, so newcomers can neither take a
-survivor's place nor form a world of their own while somebody holds the job's model.
+still answers. All workers knock at its board. A member of the last world expects all other
+members that answer, for a while. Only members open the world, so newcomers can neither take a
+survivor's place nor form their own world while a member holds the job's model.
 
-A newcomer asks all its peers for the newest world and knocks at that one's host. Where nobody knows
-of a world, worker 0 is the host of the first one, and expects all others, for a grace time.
+A newcomer asks all its peers for the newest world and knocks at that one's host. If no worker knows
+a world, worker 0 is the host of the first one, and expects all others, for a grace period.
 """
 
 import socket
@@ -23,21 +23,21 @@ from slipway_trainer.membership.board import Board, Knock, Record, Snapshot, ind
 from slipway_trainer.membership.settings import Address, ElasticSettings
 
 LOOK_SECONDS = 2.5
-"""How long looking at all others may take, side by side."""
+"""Limit of a look at all other workers in parallel."""
 LAST_CALL_SECONDS = LOOK_SECONDS + 1.5
-"""How long members who knock wait for those who answer and do not: they may still look around."""
+"""Wait for members that answer but do not knock, since they may still look around."""
 GRACE_SECONDS = 10.0
-"""How long the first world waits for workers beyond the least number of them."""
+"""Wait of the first world for more workers than the least number."""
 PATIENCE_SECONDS = 6.0
-"""How long a worker knocks before it looks around again; in less a world forms, or has failed."""
+"""Time of knocking before another look, enough for a world to form or fail."""
 POLL_SECONDS = 0.2
 RIVAL_SECONDS = 3.0
-"""How often the host of a world that lacks workers looks for another world of the same job."""
+"""Interval at which the host of an incomplete world looks for another world of the job."""
 
 
 @dataclass(eq=False)
 class JobDone(Exception):
-    """The others have completed the job; `outcome` is what it came to."""
+    """The others have completed the job with `outcome`."""
 
     outcome: dict[str, Any]
 
@@ -47,14 +47,14 @@ class Sight:
     """A worker that answers."""
 
     content: Snapshot
-    """What stands on its board."""
+    """The content of its board."""
     host: str
     ask: Callable[..., Snapshot]
-    """Asks its board once more: `Board.ask`, with this worker as the reader."""
+    """Reads its board again: `Board.ask`, with this worker as the reader."""
 
 
 class Rendezvous:
-    """This worker's way into one world after another; its own store listens on `store_port`."""
+    """Brings this worker into one world after another; its store listens on `store_port`."""
 
     def __init__(self, settings: ElasticSettings, store_port: int) -> None:
         self.settings = settings
@@ -79,10 +79,10 @@ class Rendezvous:
         return max(self._tried, 0 if self._world is None else self._world.generation)
 
     def newcomers(self) -> bool:
-        """Return whether this is the host, and the world has to form again for others.
+        """Return whether this is the host, and a new world must form for other workers.
 
-        For somebody who knocked; or because there is a further world, to which this one gives way:
-        workers that could not see each other for a while may have gone on in two.
+        Either a newcomer has knocked, or there is a world that takes precedence over this one:
+        workers that could not reach each other for a while may have continued in two worlds.
         """
         if self._world is None or self.me != self._world.members[0]:
             return False
@@ -90,9 +90,9 @@ class Rendezvous:
         return self._has_rival or any(guest not in self._world.members for guest in waiting)
 
     def next_world(self, seconds: float, least: int) -> tuple[Record, Address]:
-        """Return the next world with this worker in it, of `least` or more, and where they meet.
+        """Return the next world of `least` or more workers, including this one, and its store.
 
-        Raises `JobDone`, or `TimeoutError` with who was missing after so many seconds.
+        Raises `JobDone`, or `TimeoutError` with the missing workers after `seconds`.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -108,21 +108,21 @@ class Rendezvous:
             time.sleep(POLL_SECONDS)
 
     def publish(self, record: Record) -> None:
-        """Show which world this worker is in."""
+        """Publish this worker's world."""
         self._world, self._has_rival = record, False
         self.board.publish(record)
 
     def conclude(self, outcome: dict[str, Any]) -> None:
-        """Show what the job came to: nobody needs a further world."""
+        """Publish the job's outcome, after which no further world forms."""
         if self._world is not None:
             self.publish(replace(self._world, outcome=outcome))
 
     def linger(self, indices: set[int], seconds: float) -> None:
-        """Wait until the workers of `indices` have read that the job is done."""
+        """Wait until the workers of `indices` have read the job's outcome."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and not indices <= self.board.informed:
             time.sleep(POLL_SECONDS)
-        time.sleep(POLL_SECONDS)  # the last one has its answer by then
+        time.sleep(POLL_SECONDS)  # for the last answer to arrive
 
     def look(self) -> dict[str, Sight]:
         """Return the workers that answer within LOOK_SECONDS; this one always does."""
@@ -132,16 +132,16 @@ class Rendezvous:
             for index, address in enumerate(self.settings.peers)
             if index != own
         }
-        seen = together(LOOK_SECONDS, others)
-        seen[own] = Sight(self.board.content, "127.0.0.1", partial(self.board.ask, self.me))
+        sights = together(LOOK_SECONDS, others)
+        sights[own] = Sight(self.board.content, "127.0.0.1", partial(self.board.ask, self.me))
         return {
             sight.content.owner: sight
-            for index, sight in seen.items()
+            for index, sight in sights.items()
             if index_of(sight.content.owner) == index
         }
 
     def _learn(self, sights: dict[str, Sight]) -> None:
-        """Take over what others know of newer worlds than this worker's."""
+        """Adopt newer worlds that others know."""
         for record in _records(sights):
             if record.outcome is not None:
                 raise JobDone(record.outcome)
@@ -164,7 +164,7 @@ class Rendezvous:
         return next((sights[each] for each in self._world.members if each in sights), None)
 
     def _invitation(self, host: Sight, sights: dict[str, Sight], least: int) -> Record | None:
-        """Knock until the host has opened a world with this worker in it; None if it does not."""
+        """Knock until the host opens a world with this worker in it; None if it does not."""
         began, others = time.monotonic(), 0
         while (waited := time.monotonic() - began) < PATIENCE_SECONDS:
             expected = None if others else self._expected(sights, waited)
@@ -177,12 +177,12 @@ class Rendezvous:
                     return opening
                 others = opening.generation
             time.sleep(POLL_SECONDS)
-        # Others went ahead without this worker. If they failed, too, it may open the next one.
+        # Others continued without this worker. If they failed, it may open the next world.
         self._tried = max(self._tried, others)
         return None
 
     def _expected(self, sights: dict[str, Sight], waited: float) -> tuple[int, ...] | None:
-        """Return which workers the next world needs, or None where it is not up to this one."""
+        """Return the workers that the next world needs; None if this one does not decide."""
         if self._world is None and self.settings.index == 0:
             is_late = time.monotonic() > self._began + GRACE_SECONDS
             return () if is_late else tuple(range(len(self.settings.peers)))
@@ -192,11 +192,11 @@ class Rendezvous:
         return () if waited > LAST_CALL_SECONDS else tuple(answering)
 
     def _missing(self, sights: dict[str, Sight], seconds: float, least: int) -> str:
-        seen = {index_of(member) for member in sights}
+        answering = {index_of(member) for member in sights}
         silent = [
             f"{index} ({host}:{port})"
             for index, (host, port) in enumerate(self.settings.peers)
-            if index not in seen
+            if index not in answering
         ]
         return (
             f"worker {self.settings.index} waited {seconds:.0f} s for a world of at least {least} "
@@ -205,10 +205,10 @@ class Rendezvous:
 
 
 def _sight(address: Address, reader: str) -> Sight:
-    # One look at DNS for all that is asked of it.
+    # One DNS lookup for all requests to it.
     host = str(socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][4][0])
-    ask = partial(board.ask, (host, address[1]), reader)
-    return Sight(ask(), host, ask)
+    request = partial(board.ask, (host, address[1]), reader)
+    return Sight(request(), host, request)
 
 
 def _records(sights: dict[str, Sight]) -> list[Record]:

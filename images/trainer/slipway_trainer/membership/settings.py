@@ -1,9 +1,9 @@
-"""Who this worker is and who the others are, from the environment. No torch.
+"""The identity of this worker and its peers, from the environment. No torch.
 
-In a pod the training operator says it: PET_RDZV_ENDPOINT (<job>-worker-0:<port>), PET_NNODES
+In a pod the training operator sets PET_RDZV_ENDPOINT (<job>-worker-0:<port>), PET_NNODES
 (<min>:<max>) and PET_MAX_RESTARTS, from the job's elastic policy; HOSTNAME is the pod's name. On
 one machine SLIPWAY_ELASTIC_PEERS lists the workers' addresses instead (host:port, comma-separated),
-and SLIPWAY_ELASTIC_INDEX says which one this is. With neither, the worker is alone.
+and SLIPWAY_ELASTIC_INDEX is the index of this one. With neither, the worker is alone.
 """
 
 import os
@@ -23,7 +23,7 @@ _VARIABLES = {
     "PET_MAX_RESTARTS": (str(DEFAULT_LOSSES), *_COUNT),
     "PET_NPROC_PER_NODE": ("1", "1|auto", "1: set processesPerNode to 1, and raise workers"),
 }
-"""Their defaults, and what each takes, as a pattern and in words."""
+"""Their defaults, and the allowed values as a pattern and as a description."""
 _LISTED = {
     "SLIPWAY_ELASTIC_PEERS": (
         "", f"{_HOST_PORT}(?:,{_HOST_PORT})*", "host:port or [IPv6 address]:port, comma-separated"),
@@ -37,31 +37,31 @@ _OF_POD = {
 
 @dataclass(frozen=True)
 class ElasticSettings:
-    """What a worker knows before it has met another."""
+    """The settings of a worker before the first rendezvous."""
 
     index: int
-    """Which worker this is; a replacement has the index of the one it replaces."""
+    """The worker's index; a replacement has the index of the one that it replaces."""
     peers: tuple[Address, ...]
-    """Where each index's board is served, this one's included; alone on any port."""
+    """Addresses of all boards by index, this one's included; a single worker uses any port."""
     minimum: int
     """The fewest workers that may train."""
     losses: int
-    """How often the world may form again after it lost workers."""
+    """The most new worlds after losses of workers."""
 
 
 def read(
     environment: Mapping[str, str] = os.environ, resolver: Path = Path("/etc/resolv.conf")
 ) -> ElasticSettings:
-    """Return the settings that `environment` holds; `ValueError` names every wrong variable."""
+    """Return the settings in `environment`; `ValueError` lists every wrong variable."""
     if "SLIPWAY_ELASTIC_PEERS" in environment:
-        found = _matches(environment, _LISTED)
-        index = int(found["SLIPWAY_ELASTIC_INDEX"][0])
-        listed = re.findall(_HOST_PORT, found["SLIPWAY_ELASTIC_PEERS"][0])
+        values = _matches(environment, _LISTED)
+        index = int(values["SLIPWAY_ELASTIC_INDEX"][0])
+        listed = re.findall(_HOST_PORT, values["SLIPWAY_ELASTIC_PEERS"][0])
         peers = [(host.strip("[]"), int(port)) for host, port in listed]
     elif "PET_RDZV_ENDPOINT" in environment:
-        found = _matches(environment, _OF_POD)
-        index, (job, port) = int(found["HOSTNAME"][1]), found["PET_RDZV_ENDPOINT"].groups()
-        count = max(int(found["PET_NNODES"][2] or found["PET_NNODES"][1]), index + 1)
+        values = _matches(environment, _OF_POD)
+        index, (job, port) = int(values["HOSTNAME"][1]), values["PET_RDZV_ENDPOINT"].groups()
+        count = max(int(values["PET_NNODES"][2] or values["PET_NNODES"][1]), index + 1)
         domain = _search_domain(resolver)
         peers = [(f"{job}-worker-{number}{domain}", int(port)) for number in range(count)]
     elif int(environment.get("WORLD_SIZE", "1")) > 1:
@@ -72,17 +72,17 @@ def read(
         )
     else:
         return ElasticSettings(0, (("127.0.0.1", 0),), 1, 0)
-    least = int(found["PET_NNODES"][1])
+    least = int(values["PET_NNODES"][1])
     if least > len(peers) or index >= len(peers):
         raise ValueError(
-            f"PET_NNODES={found['PET_NNODES'][0]}, and this is worker {index}: there are only "
+            f"PET_NNODES={values['PET_NNODES'][0]}, and this is worker {index}: there are only "
             f"{len(peers)} workers, 0 to {len(peers) - 1}; add to SLIPWAY_ELASTIC_PEERS"
         )
-    return ElasticSettings(index, tuple(peers), least, int(found["PET_MAX_RESTARTS"][0]))
+    return ElasticSettings(index, tuple(peers), least, int(values["PET_MAX_RESTARTS"][0]))
 
 
 def choose_interface(settings: ElasticSettings) -> None:
-    """Have Gloo use the loopback where all workers are on this machine, unless it is told."""
+    """Set Gloo's interface to the loopback if all workers are on this machine, unless set."""
     names = {name for _, name in socket.if_nameindex()}
     if settings.peers[settings.index][0] in {"localhost", "127.0.0.1", "::1"} and "lo" in names:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -91,23 +91,23 @@ def choose_interface(settings: ElasticSettings) -> None:
 def _matches(
     environment: Mapping[str, str], others: Mapping[str, tuple[str, str, str]]
 ) -> dict[str, re.Match[str]]:
-    """Return what each variable has; or raise `ValueError` with every one that is wrong."""
-    found, problems = {}, []
+    """Return the match of each variable; raises `ValueError` with every wrong one."""
+    matches, problems = {}, []
     for name, (default, pattern, allowed) in {**others, **_VARIABLES}.items():
         text = environment.get(name, default)
         if (match := re.fullmatch(pattern, text)) is None:
             problems.append(f"{name}={text} is not {allowed}")
         else:
-            found[name] = match
+            matches[name] = match
     if problems:
         raise ValueError("; ".join(problems))
-    return found
+    return matches
 
 
 def _search_domain(resolver: Path) -> str:
-    """Return what makes a Service's name complete, "" outside a cluster.
+    """Return the domain of Services with a leading dot, "" outside a cluster.
 
-    A short one is tried with every search domain, also outside the cluster, which may take seconds.
+    A short name is tried with all search domains, also those outside, which may take seconds.
     """
     text = resolver.read_text() if resolver.exists() else ""
     search = re.search(r"(?m)^[ \t]*search[ \t](.*)", text)

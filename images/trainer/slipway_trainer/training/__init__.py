@@ -1,1 +1,1 @@
-"""What a training loop uses, the demos' and your own."""
+"""Parts of a training loop, for the demos and your own programs."""

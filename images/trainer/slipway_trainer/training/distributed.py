@@ -1,4 +1,4 @@
-"""The process group: of torchrun's or a PyTorchJob's environment, or without that one rank."""
+"""The process group, from the environment of torchrun or a PyTorchJob, or a single rank."""
 
 import os
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 @dataclass(frozen=True)
 class World:
-    """The ranks that train together, and which of them this one is."""
+    """The ranks that train together, and the rank of this process."""
 
     rank: int
     size: int
@@ -20,7 +20,7 @@ class World:
 
 
 def default_backend(use_cuda: bool) -> str:
-    """Return nccl where ranks train on GPUs, and gloo elsewhere."""
+    """Return nccl if ranks train on GPUs, otherwise gloo."""
     return "nccl" if use_cuda and torch.cuda.is_available() else "gloo"
 
 
@@ -28,8 +28,8 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
     """Wait for all ranks and return the world they form.
 
     The backend is gloo or nccl. `timeout` is for the other ranks, here and in every collective
-    operation. With `use_cuda` a rank trains on its GPU, where there is one. Raises `ValueError` for
-    nccl without a GPU, and `RuntimeError` with how many ranks came in time.
+    operation. With `use_cuda` a rank trains on its GPU, if it has one. Raises `ValueError` for
+    nccl without a GPU, and `RuntimeError` with the number of ranks that came in time.
     """
     cuda = use_cuda and torch.cuda.is_available()
     if backend == "nccl" and not cuda:
@@ -42,7 +42,7 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
     dist.init_process_group(
         backend,
         timeout=timeout,
-        # NCCL then connects now, where a rank that is missing is reported, not in the first step.
+        # So NCCL connects here, where a missing rank is reported, and not in the first step.
         device_id=device if backend == "nccl" else None,
         **({} if "WORLD_SIZE" in os.environ else alone),
     )
@@ -53,7 +53,7 @@ def total(*values: float) -> list[float]:
     """Return each of `values` summed over all ranks, or over this one without a process group."""
     if not dist.is_initialized():
         return list(values)
-    # NCCL adds up what is on a GPU, Gloo what is in memory.
+    # NCCL reduces tensors on a GPU, Gloo those in memory.
     device = "cuda" if dist.get_backend() == "nccl" else "cpu"
     totals = torch.tensor(values, dtype=torch.float64, device=device)
     dist.all_reduce(totals)
@@ -61,15 +61,15 @@ def total(*values: float) -> list[float]:
 
 
 def parallel(net: nn.Module, world: World) -> nn.Module:
-    """Return `net`, made to average its gradients over all ranks."""
+    """Wrap `net` so that it averages its gradients over all ranks."""
     if world.size == 1:
         return net
     is_cuda = world.device.type == "cuda"
     return DistributedDataParallel(
         net,
         device_ids=[world.device] if is_cuda else None,
-        # All gradients in one message: a CPU has no time to send the first ones while it calculates
-        # the others. On a GPU NCCL does just that, with torch's own size.
+        # On a CPU all gradients in one message, as it can't overlap sending with computation. On a
+        # GPU NCCL does that, with torch's default size.
         bucket_cap_mb=None if is_cuda else 100,
         gradient_as_bucket_view=True,
         static_graph=True,

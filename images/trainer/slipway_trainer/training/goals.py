@@ -1,4 +1,4 @@
-"""When a run has reached its goal: validations give all ranks the same numbers, so all can stop."""
+"""Goals of a run, which all ranks reach together since validations are the same on all of them."""
 
 import math
 import sys
@@ -7,38 +7,38 @@ from dataclasses import dataclass
 from typing import Any
 
 METRICS = ("accuracy", "top5_accuracy", "val_loss", "test_loss")
-"""Of the demos, whose validations are on the test set: the two losses are the same."""
+"""Metrics of the demos, which validate on the test set, so both losses are the same."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """`metric`, as a validation finds it, has come to `value` or above; of a loss, or below."""
+    """A goal: a validation's `metric` reaches `value` or above; for a loss, or below."""
 
     metric: str
     value: float
 
     @property
     def falls(self) -> bool:
-        """Whether less is better, as the metric's name tells."""
+        """True if less is better, by the metric's name."""
         return any(word in self.metric for word in ("loss", "error", "perplexity"))
 
     def reached(self, values: Mapping[str, Any]) -> bool:
         """Return whether a validation's values reach it; raise `ValueError` without the metric."""
         if self.metric in {"val_loss", "test_loss"}:
             values = {self.metric: values.get("loss"), **values}
-        if (found := values.get(self.metric)) is None:
+        if (value := values.get(self.metric)) is None:
             raise ValueError(
                 f"the goal {self} needs a metric that the validation doesn't have; it has "
                 f"{', '.join(values)}: add the metric to validation_round, or change the goal"
             )
-        return bool(found <= self.value if self.falls else found >= self.value)
+        return bool(value <= self.value if self.falls else value >= self.value)
 
     def __str__(self) -> str:
         return f"{self.metric}={self.value:g}"
 
 
 def parse(text: str) -> Goal:
-    """Return the goal that a text such as `accuracy=0.98` names; raise `ValueError` for others."""
+    """Parse a goal such as `accuracy=0.98`; raise `ValueError` for an invalid one."""
     metric, _, number = text.partition("=")
     try:
         goal = Goal(metric, float(number))

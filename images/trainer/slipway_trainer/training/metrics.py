@@ -1,7 +1,7 @@
-"""What a validation counts. A metric is a rule; it keeps nothing from one batch to the next.
+"""Metrics of a validation. A metric is a rule without state between batches.
 
-Counts of batches and of ranks are added up, so the value is exact however the test set is shared
-out. They stay on the model's device, where no batch waits for another; only their sum is read.
+Counts are summed over batches and ranks, so the value is exact for any split of the test set. They
+stay on the model's device, so that no batch waits for another; only their sum is read.
 """
 
 from collections.abc import Sequence
@@ -13,21 +13,21 @@ from torch import Tensor
 
 
 class Metric(Protocol):
-    """Something to find out about the outputs for a test set."""
+    """A measure of the outputs for a test set."""
 
     @property
     def name(self) -> str:
-        """What events, goals and results call it."""
+        """The name in events, goals and results."""
 
     @property
     def size(self) -> int:
-        """How many numbers `counts` has."""
+        """The number of values in `counts`."""
 
     def counts(self, output: Tensor, target: Tensor) -> Tensor | Sequence[int]:
-        """Return what a batch adds, `size` numbers: outputs (n, classes), targets (n,)."""
+        """Return a batch's `size` counts, from outputs (n, classes) and targets (n,)."""
 
     def value(self, counts: Sequence[float]) -> float | dict[str, float]:
-        """Return what the sum of counts means."""
+        """Return the metric's value for a sum of counts."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TopKAccuracy:
 
 @dataclass(frozen=True)
 class ClassAccuracy:
-    """The share of each class's samples, 0 to 1, that are classified rightly."""
+    """The share of each class's samples, 0 to 1, that are classified correctly."""
 
     classes: tuple[str, ...]
     name: str = "class_accuracies"
@@ -67,7 +67,7 @@ class ClassAccuracy:
         # As in TopKAccuracy, since argmax may choose another one of two equal outputs.
         right = output.topk(1, dim=1).indices.squeeze(1) == target
         none = torch.zeros(len(self.classes), dtype=torch.int64, device=target.device)
-        # bincount would read how many classes there are, and wait for that.
+        # bincount would synchronize with the device to read the number of classes.
         by_class = (none.index_add(0, target, each.long()) for each in (right, right | True))
         return torch.cat([*by_class])
 

@@ -1,4 +1,4 @@
-"""What a rank of the trainer's programs leaves behind when it ends: its message, its exit code."""
+"""The end of a rank of the trainer's programs: its termination message and exit code."""
 
 import faulthandler
 import os
@@ -16,20 +16,20 @@ from slipway.events import Events, own_rank
 
 EXIT_FAILED = 1
 saves = threading.Event()
-"""Set by a program that writes a checkpoint after the step at hand, once SIGTERM came."""
+"""Set by a program that writes a checkpoint after the current step on SIGTERM."""
 
 
 def run(work: Callable[[Events], dict[str, Any]]) -> None:
-    """Do the work of this rank, leave its summary or its failure behind, and end the process."""
+    """Run the work of this rank, write its summary or failure, and end the process."""
     events = Events(own_rank())
     _end_on_sigterm(events)
     try:
         summary = work(events)
-    except BaseException as error:  # noqa: BLE001 - reported whatever it is, then the process ends
+    except BaseException as error:  # noqa: BLE001 - any error is reported, then the process ends
         code = _fail(events, error)
     else:
-        told = termination.corrected(summary)
-        events.emit("completed", **{key: told[key] for key in told if key != "rank"})
+        final = termination.corrected(summary)
+        events.emit("completed", **{key: final[key] for key in final if key != "rank"})
         termination.leave(summary)
         code = 0
     end(code)
@@ -40,14 +40,14 @@ def _fail(events: Events, error: BaseException) -> int:
     if isinstance(error, SystemExit) and error.code in (0, None):
         return 0  # --help
     print("".join(traceback.format_exception(error)), file=sys.stderr, flush=True)
-    known = uncaught.described(error)
-    events.emit("failed", error=known["error"])
-    termination.leave({"rank": events.rank, **known})
+    details = uncaught.described(error)
+    events.emit("failed", error=details["error"])
+    termination.leave({"rank": events.rank, **details})
     return EXIT_FAILED
 
 
 def _end_on_sigterm(events: Events) -> None:
-    # A Python handler runs only once torch returns from C++, so a thread of its own waits for it.
+    # A Python handler runs only after torch returns from C++, so a thread waits for the signal.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
     def wait() -> None:
@@ -62,14 +62,14 @@ def _end_on_sigterm(events: Events) -> None:
 
 
 def end_terminated(events: Events) -> NoReturn:
-    """End this process as one that got SIGTERM."""
+    """End this process after SIGTERM."""
     events.emit("terminated")
     termination.leave({"rank": events.rank, "error": "ended by SIGTERM"})
     end(EXIT_TERMINATED)
 
 
 def end(code: int) -> NoReturn:
-    """End the process at once: no thread that still waits for something is waited for."""
+    """End the process immediately, without joining any threads."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -1,4 +1,4 @@
-"""What one epoch has come to on this rank: steps, samples, loss, and where the time went."""
+"""Statistics of one epoch on this rank: steps, samples, loss, and the time of each part."""
 
 import resource
 import time
@@ -11,35 +11,35 @@ import torch
 
 @dataclass
 class EpochTimings:
-    """An epoch while it is going on: all of it is plain numbers, so it can be kept and resumed."""
+    """The current epoch, as plain numbers that can be saved and resumed."""
 
     steps: int = 0
     samples: int = 0
     loss_sum: Any = 0.0
-    """Of the losses recorded; a tensor where those were tensors."""
+    """The sum of the recorded losses; a tensor if they were tensors."""
     loss_count: int = 0
     seconds: float = 0.0
-    """Spent in training: what passed between `resume` and `pause`."""
+    """Training time, between `resume` and `pause`."""
     cpu_seconds: float = 0.0
     parts: dict[str, float] = field(default_factory=dict)
-    """Seconds of all steps together, by what was done in them."""
+    """Seconds of all steps together, by part."""
     since: tuple[float, float] | None = None
-    """Time and CPU time when training went on; None while it doesn't."""
+    """Time and CPU time at the last `resume`; None during a pause."""
     mark: float = 0.0
-    """When the last part of a step ended."""
+    """End of the last part of a step."""
     events: list[tuple[str, Any]] = field(default_factory=list)
-    """On a GPU, which works off what the host has launched: what of a step ended, and the event
-    (torch.cuda.Event) with which the GPU notes when; the first one began."""
+    """On a GPU, which works asynchronously: names of the parts that ended, each with the
+    torch.cuda.Event of its end; the first event is the start."""
 
     def resume(self) -> None:
-        """It trains from here on."""
+        """Start or resume the measurement of training."""
         self.mark = time.perf_counter()
         self.since = (self.mark, time.process_time())
         if torch.cuda.is_initialized():
             self.events = [("", _event())]
 
     def pause(self) -> None:
-        """It doesn't train from here on."""
+        """Pause the measurement of training."""
         if self.since is not None:
             self._read_events()
             self.seconds += time.perf_counter() - self.since[0]
@@ -48,11 +48,11 @@ class EpochTimings:
 
     def trained(self) -> float:
         """Return the seconds spent in training so far."""
-        going = 0.0 if self.since is None else time.perf_counter() - self.since[0]
-        return self.seconds + going
+        running = 0.0 if self.since is None else time.perf_counter() - self.since[0]
+        return self.seconds + running
 
     def part(self, name: str) -> None:
-        """A part of a step ends here."""
+        """Record the end of a part of a step."""
         if self.events:
             self.events.append((name, _event()))
             if len(self.events) > 1024:
@@ -63,7 +63,7 @@ class EpochTimings:
         self.mark = now
 
     def _read_events(self) -> None:
-        """Add up what the GPU noted; waits for it to come that far."""
+        """Add up the GPU's events, after waiting for the last one."""
         if self.events:
             self.events[-1][1].synchronize()
             for (_, before), (name, event) in pairwise(self.events):
@@ -75,7 +75,7 @@ class EpochTimings:
         return float(self.loss_sum) / self.loss_count if self.loss_count else None
 
     def state(self) -> dict[str, Any]:
-        """Return what `EpochTimings(**state)` goes on from."""
+        """Return the state, for `EpochTimings(**state)` to resume."""
         running = self.since is not None
         self.pause()
         state = asdict(replace(self, loss_sum=float(self.loss_sum), events=[]))
@@ -84,7 +84,7 @@ class EpochTimings:
         return state
 
     def told(self) -> dict[str, Any]:
-        """Return what an `epoch` event says of this rank alone."""
+        """Return the fields of an `epoch` event about this rank."""
         mean = self.mean_loss()
         speed = self.samples / self.seconds if self.seconds else 0.0
         return {
@@ -106,10 +106,10 @@ def _event() -> Any:
 
 
 def _peak_memory() -> dict[str, float]:
-    """Return the most memory that this process has had so far, and on its GPU, in MiB."""
+    """Return the peak memory of this process, and on its GPU, in MiB."""
     # Linux counts in KiB: https://man7.org/linux/man-pages/man2/getrusage.2.html
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    told = {"peak_memory_mib": round(kilobytes / 1024, 1)}
+    peaks = {"peak_memory_mib": round(kilobytes / 1024, 1)}
     if torch.cuda.is_available():
-        told["gpu_peak_memory_mib"] = round(torch.cuda.max_memory_allocated() / 2**20, 1)
-    return told
+        peaks["gpu_peak_memory_mib"] = round(torch.cuda.max_memory_allocated() / 2**20, 1)
+    return peaks

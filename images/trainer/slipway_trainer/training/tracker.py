@@ -1,6 +1,6 @@
-"""What a rank does and how long that takes, told as events: MLBench's tracker, with its names.
+"""Report a rank's progress and timings as events: MLBench's tracker, with its names.
 
-In a training loop of one's own:
+In your own training loop:
 
     tracker = Tracker([TopKAccuracy(1), TopKAccuracy(5)], run_id, rank, goal=goal)
     tracker.start()
@@ -20,8 +20,8 @@ In a training loop of one's own:
         if tracker.goal_reached:
             break
 
-It works with a process group and without. An epoch's time is the host's; its parts are the GPU's
-where there is one, by CUDA events, since the host only launches them.
+It works with and without a process group. An epoch's time is the host's; with a GPU its parts are
+measured by CUDA events, since the host only launches them.
 """
 
 import time
@@ -46,62 +46,62 @@ class Tracker:
     """Follows the training of one rank."""
 
     metrics: Sequence[Metric]
-    """What validations find out."""
+    """The metrics of validations."""
     run_id: str | None
-    """The whole job's; events of validations and epochs name it when there is one."""
+    """The job's run id, in events of validations and epochs if set."""
     rank: int
     goal: Goal | None = None
-    """When all ranks are to stop; see `goal_reached`."""
+    """The goal at which all ranks stop; see `goal_reached`."""
     events: Events | None = None
-    """Where to, unless to standard output."""
+    """The destination of events; standard output by default."""
     total: Callable[..., list[float]] = field(default=total, kw_only=True)
-    """What adds numbers up over all ranks; an elastic job's controller has its own."""
+    """Sums numbers over all ranks; an elastic job's controller has its own."""
 
     def __post_init__(self) -> None:
         self.metrics = tuple(self.metrics)
         self.epoch = 1
         self.steps_of_epoch: int | None = None
-        """How many there are, for `step` events to tell how far the epoch is; None: not known."""
+        """The number of steps for the progress in `step` events; None if unknown."""
         self.goal_reached = False
-        """Set by the validation that reached it, so on all ranks in the same step."""
+        """Set by the validation that reached it, on all ranks in the same step."""
         self._events = Events(self.rank) if self.events is None else self.events
         self._run = {} if self.run_id is None else {"run_id": self.run_id}
         self._now = EpochTimings()
-        self._found: dict[str, Any] = {}
+        self._values: dict[str, Any] = {}
         self._done: dict[str, Any] = {
             "epoch_accuracies": [], "epoch_metrics": {}, "samples_seen": 0
         }  # fmt: skip
         self._step_seconds: dict[str, float] = {}
-        self._before = 0.0  # of the epoch's seconds those that went before this process
+        self._before = 0.0  # seconds of the epoch before this process
         self._began = time.monotonic()
 
     def start(self, elapsed: float = 0.0) -> None:
-        """The run begins here, or `elapsed` seconds ago; the time to accuracy counts from then."""
+        """Set the run's start to now, or `elapsed` seconds ago, for the time to accuracy."""
         self._began = time.monotonic() - elapsed
 
     @property
     def mean_loss(self) -> float | None:
-        """Of this rank's samples in this epoch so far; None before the first of them."""
+        """The mean loss of this rank's samples in this epoch so far; None before the first one."""
         return self._now.mean_loss()
 
     def train(self) -> None:
-        """From here on it trains: an epoch begins, or goes on after a validation."""
+        """Start training: at the start of an epoch, or after a validation."""
         self._now.resume()
 
     def validation(self) -> None:
-        """From here on it doesn't train."""
+        """Pause training for a validation."""
         self._now.pause()
 
     def batch_start(self) -> None:
-        """A batch is at hand; what passed since the last one went into getting it."""
+        """Record that a batch is loaded, which took the time since the last step."""
         self._now.part("data")
 
     def record_batch_step(self, name: str) -> None:
-        """A part of the step ends here: `forward`, `loss`, `backward` or any other name."""
+        """Record the end of a part of the step: `forward`, `loss`, `backward` or any other name."""
         self._now.part(name)
 
     def batch_end(self, samples: int = 0) -> None:
-        """The step on this rank's `samples` ends here; its last part was the optimizer."""
+        """Record the end of the step on this rank's `samples`; its last part is the optimizer."""
         self._now.part("optimizer")
         self._now.steps += 1
         self._now.samples += samples
@@ -117,12 +117,12 @@ class Tracker:
             self._emit("step", step=step, **of, samples=now.samples, loss=float(value) / n)
 
     def record_validation(self, values: Mapping[str, Any], elapsed: float | None = None) -> None:
-        """Take what a validation found over all ranks, now or after `elapsed` seconds."""
+        """Record a validation's values over all ranks, now or after `elapsed` seconds."""
         step, seconds = self._now.steps, round(self.elapsed if elapsed is None else elapsed, 3)
-        self._found = _rounded(
+        self._values = _rounded(
             {"test_loss" if name == "loss" else name: value for name, value in values.items()}
         )
-        self._emit("validation", **self._run, step=step, **self._found, elapsed_seconds=seconds)
+        self._emit("validation", **self._run, step=step, **self._values, elapsed_seconds=seconds)
         if self.goal is not None and not self.goal_reached and self.goal.reached(values):
             self.goal_reached = True
             reached = {"time_to_accuracy_seconds": seconds}
@@ -130,31 +130,31 @@ class Tracker:
             self._emit("goal_reached", **self._run, step=step, goal=str(self.goal), **reached)
 
     def total_loss(self) -> float | None:
-        """Return the mean of all ranks' losses in this epoch, when there are any."""
+        """Return the mean of all ranks' losses in this epoch; None without any."""
         self._now.pause()
         loss_sum, count = self.total(float(self._now.loss_sum), self._now.loss_count)
         return loss_sum / count if count else None
 
     def epoch_end(self, mean_loss: float | None = None) -> None:
-        """End the epoch, and tell of it; all ranks call it, unless `mean_loss` is known to them."""
+        """End and report the epoch. All ranks must call it, unless they pass `mean_loss`."""
         self._now.pause()
         mean_loss = self.total_loss() if mean_loss is None else mean_loss
         loss = {} if mean_loss is None else {"loss": round(mean_loss, _DIGITS)}
-        self._emit("epoch", **self._run, **loss, **self._found, **self._now.told())
-        for name, value in (loss | self._found).items():
+        self._emit("epoch", **self._run, **loss, **self._values, **self._now.told())
+        for name, value in (loss | self._values).items():
             if name != "accuracy" and isinstance(value, float):
                 self._done["epoch_metrics"].setdefault(name, []).append(value)
-        self._found.pop("test_loss", None)
-        self._done |= loss | self._found
+        self._values.pop("test_loss", None)
+        self._done |= loss | self._values
         self._done["samples_seen"] += self._now.samples
         self._step_seconds, self._before = self.step_seconds(), 0.0
-        if "accuracy" in self._found:
-            self._done["epoch_accuracies"].append(self._found["accuracy"])
+        if "accuracy" in self._values:
+            self._done["epoch_accuracies"].append(self._values["accuracy"])
         self.epoch += 1
-        self._now, self._found = EpochTimings(), {}
+        self._now, self._values = EpochTimings(), {}
 
     def step_seconds(self) -> dict[str, float]:
-        """Return the time in steps that are in the model, by the run that made them."""
+        """Return the time of the steps in the model, by the run that made them."""
         run = self._run.get("run_id", "")
         own = self._step_seconds.get(run, 0.0) + self._now.trained() - self._before
         return {**self._step_seconds, run: own}
@@ -172,7 +172,7 @@ class Tracker:
         }
 
     def state(self) -> dict[str, Any]:
-        """Return what `restore` goes on from, in plain values."""
+        """Return the state for `restore`, as plain values."""
         return {
             "epoch": self.epoch,
             "now": self._now.state(),
@@ -183,7 +183,7 @@ class Tracker:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state`: as if the time between had not passed."""
+        """Resume from `state`, without counting the time since it was saved."""
         self.epoch = state["epoch"]
         self._now = EpochTimings(**state["now"])
         # An older image's checkpoint has no such map.
@@ -202,7 +202,7 @@ class Tracker:
 
 
 def regrouped(states: Sequence[Mapping[str, Any]], rank: int) -> dict[str, Any]:
-    """Return a rank's state out of another number of ranks': rank 0 has all that they counted."""
+    """Return a rank's state from those of another number of ranks; rank 0 gets all counts."""
     state = deepcopy(dict(states[0]))
     counted = {"now": ("samples", "loss_sum", "loss_count"), "done": ("samples_seen",)}
     for part, names in counted.items():
@@ -212,7 +212,7 @@ def regrouped(states: Sequence[Mapping[str, Any]], rank: int) -> dict[str, Any]:
 
 
 def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with as many digits as they are worth; class by class where they are so."""
+    """Round the values to meaningful digits, also those by class."""
     return {
         name: _rounded(value)
         if isinstance(value, Mapping)

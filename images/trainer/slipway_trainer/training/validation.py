@@ -1,4 +1,4 @@
-"""Finds out how good a model is, over the test batches of all ranks together."""
+"""Evaluate a model on the test batches of all ranks together."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -13,7 +13,7 @@ from slipway_trainer.training.tracker import Tracker
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def validation_round(  # noqa: PLR0913, PLR0917 - the names and the order that MLBench gave them
+def validation_round(  # noqa: PLR0913, PLR0917 - names and order are those of MLBench
     dataloader: Iterable[tuple[Tensor, Tensor]],
     model: nn.Module,
     loss_function: Callable[[Tensor, Tensor], Tensor],
@@ -26,23 +26,23 @@ def validation_round(  # noqa: PLR0913, PLR0917 - the names and the order that M
     max_batch_per_epoch: int | None = None,
     tracker: Tracker | None = None,
 ) -> dict[str, Any]:
-    """Evaluate `model` on the batches of this rank, and return what all ranks' come to.
+    """Evaluate `model` on the batches of this rank, and return the values over all ranks.
 
-    Each sample counts once for each rank that has it, so a test set that is shared out and one
-    that every rank has whole give the same. All ranks must call it.
+    Each sample counts once for each rank that has it, so the result is the same for a test set that
+    is split and for one that every rank has completely. All ranks must call it.
 
     Args:
         dataloader: This rank's batches (n, …) with their targets (n,).
-        model: What to evaluate; it is in training mode again afterwards, if it was before.
-        loss_function: Gives the mean loss of a batch.
-        metrics: What to find out besides the loss.
-        run_id: Named in the event, when there is no tracker to write it.
+        model: The model, whose training mode is restored afterwards.
+        loss_function: Returns the mean loss of a batch.
+        metrics: The metrics, in addition to the loss.
+        run_id: The run id for the event, if there is no tracker.
         rank: This rank, likewise.
-        dtype: fp32, or bf16 or fp16: what autocast may calculate with.
+        dtype: fp32, or bf16 or fp16 for autocast.
         transform_target_type: Name of the type that targets are converted to.
-        use_cuda: Bring batches to the GPU first.
-        max_batch_per_epoch: Stop after so many batches.
-        tracker: Told what was found; it checks its goal.
+        use_cuda: Move batches to the GPU first.
+        max_batch_per_epoch: The most batches.
+        tracker: Records the values, and checks its goal.
 
     Returns:
         The mean `loss`, and each metric's value under its name.
@@ -66,7 +66,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - as validation_round
     total: Callable[..., list[float]],
     dtype: str = "fp32",
 ) -> dict[str, Any]:
-    """Return what `validation_round` does; `total` adds numbers up over all ranks."""
+    """Return the values, as `validation_round`; `total` sums numbers over all ranks."""
     was_training = model.training
     model.eval()
     sizes = [2, *(metric.size for metric in metrics)]
@@ -85,8 +85,8 @@ def evaluate(  # noqa: PLR0913, PLR0917 - as validation_round
             sums = counts if sums is None else sums + counts
     model.train(was_training)
     summed = iter(total(*([0.0] * sum(sizes) if sums is None else sums.tolist())))
-    (losses, samples), *found = [list(islice(summed, size)) for size in sizes]
+    (losses, samples), *results = [list(islice(summed, size)) for size in sizes]
     values: dict[str, Any] = {"loss": losses / samples}
-    for metric, numbers in zip(metrics, found, strict=True):
+    for metric, numbers in zip(metrics, results, strict=True):
         values[metric.name] = metric.value(numbers)
     return values

@@ -155,6 +155,6 @@ def test_what_a_narrow_umask_made_is_readable_by_the_images_user(tmp_path: Path)
     tool.touch(mode=0o700)
     (folder / "module.py").touch(mode=0o600)
     (folder / "gone").symlink_to("nothing")
-    trainer._let_everybody_read(tmp_path)
+    trainer._make_readable(tmp_path)
     modes = {each: each.stat().st_mode & 0o777 for each in (folder, tool, folder / "module.py")}
     assert list(modes.values()) == [0o755, 0o755, 0o644]

@@ -77,12 +77,12 @@ def test_another_torch_is_told_beside_the_image_that_has_it() -> None:
     ("job", "image", "words"),
     [
         (MNIST, "trainer:2", "trains again: the trainer's image changed"),
-        (MNIST, UNKNOWN, "trains again: the trainer's image is built anew"),
+        (MNIST, UNKNOWN, "trains again: the trainer's image is rebuilt"),
         (BUILT, "own:2", "trains again: the image built from examples/own changed"),
         (
             replace(SCRIPT, requirements="needs.txt"),
             UNKNOWN,
-            "trains again: the image with the packages of needs.txt is built anew",
+            "trains again: the image with the packages of needs.txt is rebuilt",
         ),
     ],
 )
@@ -149,13 +149,13 @@ RESUMED = replace(MNIST, checkpoint=Checkpoint())
             "trainer:1",
             "3 → 1; the last run ended Failed: why; it",
         ),
-        ("Failed", replace(RESUMED, learning_rate=0.1), "trainer:1", "; it begins anew"),
-        ("Failed", RESUMED, UNKNOWN, "; it begins anew"),
+        ("Failed", replace(RESUMED, learning_rate=0.1), "trainer:1", "; it starts over"),
+        ("Failed", RESUMED, UNKNOWN, "; it starts over"),
         (
             "Succeeded",
             replace(RESUMED, workers=1),
             "trainer:1",
-            "; it begins anew, unless an interrupted run has left a checkpoint",
+            "; it starts over, unless an interrupted run has left a checkpoint",
         ),
     ],
 )

@@ -147,8 +147,8 @@ def test_what_it_refuses_is_a_warning_at_once_and_goes_nowhere_else(
     receiver: Webhook, status: int
 ) -> None:
     receiver.answers = [status]
-    [warning] = told(Hook(receiver.url), FAILED)
-    assert warning == f"the webhook was not told that job mine ended Failed: it answered {status}"
+    text = f"the webhook was not notified that job mine ended Failed: it answered {status}"
+    assert told(Hook(receiver.url), FAILED) == [text]
     assert len(receiver.got) == 1
 
 
@@ -181,7 +181,7 @@ def test_no_warning_has_the_address_in_it(
     monkeypatch.setattr("jobs.run.notify._post.retry.stop", tenacity.stop_after_attempt(3))
     hook = Hook(url, "a key")
     [warning] = told(hook, FAILED)
-    assert warning.startswith("the webhook was not told that job mine ended Failed: ")
+    assert warning.startswith("the webhook was not notified that job mine ended Failed: ")
     assert PATH not in warning + repr(hook)
     assert "a key" not in repr(hook)
     assert len(waits) == tries - 1
@@ -197,7 +197,7 @@ def test_one_that_hangs_does_not_hold_up_the_run(
     Hook(receiver.url).tell_beside("mine", FAILED, warnings.append)
     assert time.monotonic() - begun < 5
     assert warnings == [
-        "the webhook is not told of job mine yet; tries go on until this command ends"
+        "the webhook is not notified of job mine yet; retrying until this command ends"
     ]
 
 

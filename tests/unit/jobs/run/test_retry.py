@@ -147,7 +147,7 @@ def test_a_lost_job_is_submitted_anew_and_its_attempt_is_kept(
     assert labels == ["1", "2"]
     assert retry.earlier(cluster.submitted[1]) == result["attempts"]
     assert row.lines[0] == (
-        "attempt 1 of 3 was lost: pod mnist-gloo-worker-0 was evicted. Submitting it again"
+        "attempt 1 of 3 was lost: pod mnist-gloo-worker-0 was evicted. Resubmitting"
     )
 
 

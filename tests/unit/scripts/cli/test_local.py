@@ -184,7 +184,7 @@ def test_what_needs_a_cluster_is_refused_all_at_once(run: Run) -> None:
     with pytest.raises(CommandError) as caught:
         run("hello", elastic={"minReplicas": 1}, env=token)
     said = str(caught.value)
-    assert "slipway:jobs.hello.elastic: is for a cluster alone: `make up` runs such a job" in said
+    assert "slipway:jobs.hello.elastic: needs a cluster: run it with `make up`" in said
     assert "slipway:jobs.hello.env.TOKEN: " in said
     assert "set TOKEN in your environment" in said
 
@@ -210,7 +210,7 @@ def test_only_what_is_wrong_with_the_job_itself_keeps_it_from_running(
 
 
 def test_a_demo_of_the_catalogue_is_for_a_cluster(run: Run) -> None:
-    with pytest.raises(CommandError, match=r"slipway:jobs\.mnist-gloo: is for a cluster alone"):
+    with pytest.raises(CommandError, match=r"slipway:jobs\.mnist-gloo: needs a cluster"):
         run("mnist-gloo")
 
 

@@ -1,1 +1,1 @@
-"""Sends what a pod's ranks report to MLflow, W&B or TensorBoard, beside the program."""
+"""Send the events of a pod's ranks to MLflow, W&B or TensorBoard, beside the program."""

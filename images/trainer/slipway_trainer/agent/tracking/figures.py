@@ -1,7 +1,7 @@
-"""What a pod's events mean to a tracking server: metrics by step, parameters and tags. Pure.
+"""Convert a pod's events for a tracking server: to metrics by step, parameters and tags. Pure.
 
-What all ranks have in common goes by its plain name, `accuracy`; what one rank has is below it,
-`loss/rank_0`. Servers draw the metrics with the same beginning beside one another.
+Common metrics of all ranks have a plain name, `accuracy`; those of one rank are below it,
+`loss/rank_0`. Servers group metrics with the same prefix.
 """
 
 import math
@@ -21,7 +21,7 @@ _TAGS = ("world_size", "backend", "torch", "precision", "device", "device_name")
 
 @dataclass(frozen=True)
 class Point:
-    """A metric's value after so many steps of the complete run; time in milliseconds since 1970."""
+    """A metric's value after `step` steps of the complete run; time in ms since 1970."""
 
     name: str
     value: float
@@ -30,7 +30,7 @@ class Point:
 
 
 class Figures:
-    """Translates the events of a pod's ranks, in their order."""
+    """Converts the events of a pod's ranks, in their order."""
 
     def __init__(self) -> None:
         self.latest: dict[str, float] = {}
@@ -39,19 +39,19 @@ class Figures:
         self._of_epoch: dict[int, int] = {}
 
     def points(self, event: Mapping[str, Any]) -> list[Point]:
-        """Return the metrics of an event; none of one that has none, or is no event."""
+        """Return the metrics of an event; none if it has none, or is invalid."""
         try:
             time = int(datetime.fromisoformat(event["time"]).timestamp() * 1000)
-            step, found = self._read(event)
-            return self.at(found, int(step), time)
+            step, values = self._read(event)
+            return self.at(values, int(step), time)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             return []
 
-    def at(self, found: Mapping[str, Any], step: int, time: int) -> list[Point]:
-        """Return those of `found` that are finite numbers, as the metrics of a step."""
+    def at(self, values: Mapping[str, Any], step: int, time: int) -> list[Point]:
+        """Return the finite numbers in `values` as the metrics of a step."""
         points = [
             Point(re.sub(r"[^\w./ :-]", "_", name), float(value), step, time)
-            for name, value in found.items()
+            for name, value in values.items()
             if isinstance(value, (int, float)) and math.isfinite(value)
         ]
         self.latest |= {point.name: point.value for point in points}
@@ -59,42 +59,42 @@ class Figures:
         return points
 
     def finals(self, message: Mapping[str, Any], time: int) -> list[Point]:
-        """Return what a program's termination message says that no event did."""
+        """Return the metrics of a program's termination message that no event had."""
         named = message.get("metrics")
-        known = {name: message.get(name) for name in ("accuracy", "top5_accuracy")}
-        found = {**known, **(named if isinstance(named, dict) else {})}
-        new = {name: value for name, value in found.items() if self.latest.get(name) != value}
+        fields = {name: message.get(name) for name in ("accuracy", "top5_accuracy")}
+        values = {**fields, **(named if isinstance(named, dict) else {})}
+        new = {name: value for name, value in values.items() if self.latest.get(name) != value}
         return self.at(new, self.last_step, time)
 
     def _read(self, event: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Return the step that an event is of, counted over the complete run, and its figures."""
-        rank, step, found = int(event["rank"]), 0, dict[str, Any]()
+        """Return the step of an event, counted over the complete run, and its figures."""
+        rank, step, values = int(event["rank"]), 0, dict[str, Any]()
         match event["event"]:
             case "step":
                 if "steps" in event:
                     self._of_epoch[rank] = int(event["steps"])
                 step = self._before(event) + event["step"] + 1
-                found = {f"loss/rank_{rank}": event["loss"]}
+                values = {f"loss/rank_{rank}": event["loss"]}
             case "epoch":
                 self._done[rank] = step = self._before(event) + int(event["steps"])
-                found = _of_epoch(event, rank)
+                values = _of_epoch(event, rank)
             case "metrics":
                 step = int(event.get("step", event.get("epoch", 0)))
                 suffix = "" if rank == 0 else f"/rank_{rank}"
-                found = {f"{name}{suffix}": value for name, value in event["metrics"].items()}
-            # The same on all ranks:
+                values = {f"{name}{suffix}": value for name, value in event["metrics"].items()}
+            # These are the same on all ranks:
             case "validation" if rank == 0:
                 step = self._before(event) + event["step"]
                 classes = event.get("class_accuracies", {})
                 by_class = {f"class_accuracy/{_flat(name)}": each for name, each in classes.items()}
-                found = {name: event[name] for name in _OF_ALL if name in event} | by_class
+                values = {name: event[name] for name in _OF_ALL if name in event} | by_class
             case "goal_reached" if rank == 0:
                 step = self._before(event) + event["step"]
-                found = {"time_to_accuracy_seconds": event["time_to_accuracy_seconds"]}
-        return step, found
+                values = {"time_to_accuracy_seconds": event["time_to_accuracy_seconds"]}
+        return step, values
 
     def _before(self, event: Mapping[str, Any]) -> int:
-        """Return the steps before the event's epoch; of a program that resumed, by their length."""
+        """Return the steps before the event's epoch, by the epochs' length if it is known."""
         if (of_epoch := self._of_epoch.get(event["rank"])) is None:
             return self._done.get(event["rank"], 0)
         return int((event["epoch"] - 1) * of_epoch)
@@ -103,8 +103,8 @@ class Figures:
 def _of_epoch(event: Mapping[str, Any], rank: int) -> dict[str, Any]:
     own = {name: event[name] for name in _OF_A_RANK if name in event}
     own |= {f"seconds_in/{_flat(name)}": each for name, each in event.get("seconds_in", {}).items()}
-    found = {f"{name}/rank_{rank}": value for name, value in own.items()}
-    return found | ({"loss/all_ranks": event["loss"]} if rank == 0 and "loss" in event else {})
+    values = {f"{name}/rank_{rank}": value for name, value in own.items()}
+    return values | ({"loss/all_ranks": event["loss"]} if rank == 0 and "loss" in event else {})
 
 
 def _flat(name: str) -> str:
@@ -112,7 +112,7 @@ def _flat(name: str) -> str:
 
 
 def parameters(started: Mapping[str, Any]) -> dict[str, str]:
-    """Return the arguments that a `started` event names."""
+    """Return the arguments in a `started` event."""
     left_out = {"event", "rank", "time", "epoch", *_TAGS} - {"backend", "precision"}
     return {
         name: str(value)
@@ -122,7 +122,7 @@ def parameters(started: Mapping[str, Any]) -> dict[str, str]:
 
 
 def tags(event: Mapping[str, Any]) -> dict[str, str]:
-    """Return what tells how a run trained: of its `started` event, or its termination message."""
+    """Return the tags of a run, from its `started` event or its termination message."""
     return {name: str(event[name]) for name in (*_TAGS, "dataset") if name in event}
 
 

@@ -1,7 +1,7 @@
-"""MLflow's tracking server, by its REST API.
+"""MLflow's tracking server, through its REST API.
 
 https://mlflow.org/docs/latest/api_reference/rest-api.html
-Its own client would put 17 packages into the image of every job. Credentials are that client's:
+MLflow's client would add 17 packages to the image of every job. The credentials are the client's:
 MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN.
 """
 
@@ -21,11 +21,11 @@ from slipway_trainer.agent.tracking.figures import Point
 from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Texts
 
 _SECONDS = 10.0
-"""For an answer. What was sent again after that is in the run once: MLflow drops equal metrics."""
+"""Limit for an answer. MLflow drops duplicates of metrics that are sent again after it."""
 _METRICS, _PARAMS, _TAGS = 1000, 100, 100
-"""At most, in one call."""
+"""Most entries in one call."""
 _NAME, _PARAM, _TAG, _DIGEST = 250, 500, 5000, 36
-"""Characters at most, in the versions that take the fewest."""
+"""Most characters, in the strictest versions of MLflow."""
 _RUN_ID = "slipway.run_id"
 
 
@@ -40,8 +40,8 @@ class Mlflow:
         experiment = self._experiment()
         where = {"experiment_ids": [experiment], "max_results": 1}
         where["filter"] = f"tags.`{_RUN_ID}` = '{self._run.id}'"
-        if found := self._post("runs/search", where).get("runs"):
-            info = found[0]["info"]
+        if runs := self._post("runs/search", where).get("runs"):
+            info = runs[0]["info"]
         elif self._run.is_first:
             tags = {_RUN_ID: self._run.id, "mlflow.user": "slipway", "mlflow.source.type": "JOB"}
             if (revision := self._run.facts.get("revision")) is not None:
@@ -49,7 +49,7 @@ class Mlflow:
             body = {"experiment_id": experiment, "run_name": self._run.id, "start_time": _now()}
             info = self._post("runs/create", {**body, "tags": _pairs(tags, _TAG)})["run"]["info"]
         else:
-            raise ConnectionError(f"rank 0 has not begun the run {self._run.id} yet")
+            raise ConnectionError(f"rank 0 has not created the run {self._run.id} yet")
         self._id, self._artifacts = info["run_id"], info["artifact_uri"]
         if self._run.is_first and info["status"] != "RUNNING":  # the container was restarted
             self._post("runs/update", {"run_id": self._id, "status": "RUNNING"})
@@ -61,8 +61,8 @@ class Mlflow:
         self._log("tags", _pairs(own, _TAG), _TAGS)
         if dataset is not None:
             source = {"source": json.dumps({"uri": dataset.source, "sha256": dataset.digest})}
-            known = {"name": dataset.name, "digest": dataset.digest[:_DIGEST] or "unknown"}
-            about = {**known, "source_type": "slipway", **source}
+            names = {"name": dataset.name, "digest": dataset.digest[:_DIGEST] or "unknown"}
+            about = {**names, "source_type": "slipway", **source}
             context = [{"key": "mlflow.data.context", "value": "training"}]
             inputs = [{"tags": context, "dataset": about}]
             self._post("runs/log-inputs", {"run_id": self._id, "datasets": inputs})
@@ -77,10 +77,10 @@ class Mlflow:
     def artifact(self, path: Path, name: str) -> None:
         if not self._artifacts.startswith("mlflow-artifacts:/"):
             raise RefusedError(
-                f"it keeps files in {self._artifacts.partition(':')[0]}, and not behind its own "
-                "address; start it with --serve-artifacts"
+                f"it keeps files in {self._artifacts.partition(':')[0]} instead of serving them "
+                "itself; start it with --serve-artifacts"
             )
-        # Of mlflow-artifacts://host/path, too, the path counts.
+        # Also of mlflow-artifacts://host/path only the path counts.
         place = urllib.parse.urlsplit(self._artifacts).path.strip("/")
         target = urllib.parse.quote(f"{place}/{name}")
         with path.open("rb") as file:
@@ -93,18 +93,18 @@ class Mlflow:
             self._post("runs/update", {"run_id": self._id, "status": status, "end_time": _now()})
 
     def _experiment(self) -> str:
-        """Return the id of the experiment, which rank 0 makes."""
+        """Return the id of the experiment, which rank 0 creates."""
         name = self._run.experiment
         query = urllib.parse.urlencode({"experiment_name": name})
         try:
-            found = self._call("GET", f"mlflow/experiments/get-by-name?{query}")["experiment"]
+            experiment = self._call("GET", f"mlflow/experiments/get-by-name?{query}")["experiment"]
         except RefusedError:
             if not self._run.is_first:
-                raise ConnectionError(f"rank 0 has not made the experiment {name} yet") from None
+                raise ConnectionError(f"rank 0 has not created experiment {name} yet") from None
             return str(self._post("experiments/create", {"name": name})["experiment_id"])
-        if self._run.is_first and found["lifecycle_stage"] == "deleted":
-            self._post("experiments/restore", {"experiment_id": found["experiment_id"]})
-        return str(found["experiment_id"])
+        if self._run.is_first and experiment["lifecycle_stage"] == "deleted":
+            self._post("experiments/restore", {"experiment_id": experiment["experiment_id"]})
+        return str(experiment["experiment_id"])
 
     def _log(self, what: str, entries: Sequence[Mapping[str, Any]], most: int) -> None:
         for start in range(0, len(entries), most):
@@ -121,12 +121,12 @@ class Mlflow:
         body: bytes | IO[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Return what the server answers; raises as the methods of a sink."""
+        """Return the server's answer; raises as the methods of a sink."""
         url, own = f"{self._run.url}/api/2.0/{path}", {**(headers or {}), **_authorization()}
         request = urllib.request.Request(url, body, own, method=method)  # noqa: S310 - from the stack
         try:
             with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
-                found = json.loads(answer.read() or "{}")
+                document = json.loads(answer.read() or "{}")
         except urllib.error.HTTPError as error:
             text = error.read(300).decode(errors="replace")
             if 400 <= error.code < 500 and error.code not in {401, 403, 408, 425, 429}:
@@ -134,9 +134,9 @@ class Mlflow:
             raise OSError(f"{error.code} {error.reason}") from None
         except urllib.error.URLError as error:
             raise OSError(str(error.reason)) from None
-        except (ValueError, http.client.HTTPException) as error:  # its answer, or the address
+        except (ValueError, http.client.HTTPException) as error:  # invalid answer or URL
             raise OSError(f"{url} is not MLflow's: {error}") from None
-        return found if isinstance(found, dict) else {}
+        return document if isinstance(document, dict) else {}
 
 
 def _pairs(values: Mapping[str, str], longest: int) -> list[dict[str, str]]:
@@ -144,12 +144,12 @@ def _pairs(values: Mapping[str, str], longest: int) -> list[dict[str, str]]:
 
 
 def _authorization() -> dict[str, str]:
-    known = os.environ.get
-    if (token := known("MLFLOW_TRACKING_TOKEN")) is not None:
+    variable = os.environ.get
+    if (token := variable("MLFLOW_TRACKING_TOKEN")) is not None:
         return {"Authorization": f"Bearer {token}"}
-    if (user := known("MLFLOW_TRACKING_USERNAME")) is None:
+    if (user := variable("MLFLOW_TRACKING_USERNAME")) is None:
         return {}
-    pair = f"{user}:{known('MLFLOW_TRACKING_PASSWORD', '')}".encode()
+    pair = f"{user}:{variable('MLFLOW_TRACKING_PASSWORD', '')}".encode()
     return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
 
 

@@ -1,6 +1,6 @@
-"""Weights & Biases and TensorBoard, by their own packages, named in the job's `requirements`.
+"""Weights & Biases and TensorBoard, through their packages in the job's `requirements`.
 
-Each pod has a W&B run of its own, in a group that is called by the run's id:
+Each pod has its own W&B run, in a group named after the run's id:
 https://docs.wandb.ai/guides/track/log/distributed-training/
 tensorboardX, which needs no torch, writes event files: https://github.com/lanpa/tensorboardX
 """
@@ -16,49 +16,49 @@ from slipway_trainer.agent.tracking.sinks import Dataset, Run, Texts
 
 
 class Wandb:
-    """A pod's run; `ModuleNotFoundError` is raised without the package."""
+    """A pod's W&B run; raises `ModuleNotFoundError` without the package."""
 
     def __init__(self, run: Run) -> None:
-        import wandb  # noqa: PLC0415 - only where it is chosen
+        import wandb  # noqa: PLC0415 - only if it is selected
 
         self._run, self._package = run, wandb
-        self._there: Any = None
+        self._wandb_run: Any = None
 
     def open(self) -> str | None:
         run = self._run
         if run.url:
             os.environ.setdefault("WANDB_BASE_URL", run.url)
         name = f"{run.id}-rank-{run.rank}"
-        self._there = self._package.init(
+        self._wandb_run = self._package.init(
             project=run.experiment.replace("/", "-"), group=run.id, id=name, name=name,
             resume="allow", dir=gettempdir(),
             settings=self._package.Settings(console="off", silent=True, x_disable_stats=True),
         )  # fmt: skip
-        # Events of several ranks come with steps of their own, which may go back.
-        self._there.define_metric("*", step_metric="step")
-        address: str | None = self._there.url
+        # Events of several ranks have their own steps, which may decrease.
+        self._wandb_run.define_metric("*", step_metric="step")
+        address: str | None = self._wandb_run.url
         return address
 
     def describe(self, params: Texts, tags: Texts, dataset: Dataset | None) -> None:
         data = {} if dataset is None else {"data": vars(dataset)}
-        self._there.config.update({**params, **tags, **data}, allow_val_change=True)
+        self._wandb_run.config.update({**params, **tags, **data}, allow_val_change=True)
 
     def metrics(self, points: Sequence[Point]) -> None:
         for point in points:
-            self._there.log({point.name: point.value, "step": point.step})
+            self._wandb_run.log({point.name: point.value, "step": point.step})
 
     def artifact(self, path: Path, name: str) -> None:
-        self._there.save(str(path), base_path=str(self._run.outputs), policy="now")
+        self._wandb_run.save(str(path), base_path=str(self._run.outputs), policy="now")
 
     def close(self, *, is_success: bool, ends_run: bool) -> None:
-        self._there.finish(exit_code=0 if is_success else 1)
+        self._wandb_run.finish(exit_code=0 if is_success else 1)
 
 
 class TensorBoard:
-    """A pod's event files; `ModuleNotFoundError` is raised without the package."""
+    """A pod's event files; raises `ModuleNotFoundError` without the package."""
 
     def __init__(self, run: Run) -> None:
-        from tensorboardX import SummaryWriter  # noqa: PLC0415 - only where it is chosen
+        from tensorboardX import SummaryWriter  # noqa: PLC0415 - only if it is selected
 
         self._run, self._make_writer = run, SummaryWriter
         self._writer: Any = None
@@ -78,7 +78,7 @@ class TensorBoard:
         self._writer.flush()
 
     def artifact(self, path: Path, name: str) -> None:
-        """Leave it: it is among the program's files already."""
+        """Do nothing, since the file is among the program's files."""
 
     def close(self, *, is_success: bool, ends_run: bool) -> None:
         self._writer.close()

@@ -1,10 +1,10 @@
-"""A pod's tracking: a process beside the program, and a file between them.
+"""A pod's tracking: a separate process, and a file through which it gets events.
 
     python3 -m slipway_trainer.agent.tracking.process
 
-It reads the file SLIPWAY_EVENTS. When the program has ended it gets {"code", "message", "seconds"}
-on its standard input, and ends itself after so many seconds at the latest; a warning among its
-rank's events then names what was lost.
+It reads the file SLIPWAY_EVENTS. After the program's end it gets {"code", "message", "seconds"} on
+its standard input, and exits after at most that many seconds; a warning among its rank's events
+then lists what was lost.
 """
 
 import json
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from slipway_trainer.agent.tracking.sender import Sender
 
 _SECONDS = 10.0
-"""After the program's end: for what was not sent until then. docs/tracking.md names it."""
+"""Limit after the program's end for unsent data, documented in docs/tracking.md."""
 _ends = threading.Lock()
 
 
 class Tracking:
-    """The process that sends what the ranks of this pod report."""
+    """The process that sends the events of this pod's ranks."""
 
     def __init__(self) -> None:
         self._directory = TemporaryDirectory(prefix="slipway-tracking-")
         self._spool = Path(self._directory.name, "events.jsonl")
         self._spool.touch()
-        # The program inherits it: `Events.emit` appends to that file.
+        # The program inherits the variable: `Events.emit` appends to that file.
         os.environ["SLIPWAY_EVENTS"] = str(self._spool)
         command = (sys.executable, "-m", "slipway_trainer.agent.tracking.process")
-        # A session of its own: the launcher ends it, and no signal that is meant for the program.
+        # In a new session, so that only the launcher ends it, and no signal for the program.
         self._sender = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
     @classmethod
     def begun(cls) -> "Tracking | None":
-        """Begin it where SLIPWAY_TRACKING names a server; None where it doesn't, or it can't be."""
+        """Start it if SLIPWAY_TRACKING names a server; None if not, or if it can't start."""
         if "SLIPWAY_TRACKING" not in os.environ:
             return None
         try:
@@ -55,8 +55,8 @@ class Tracking:
             return None
 
     def end(self, code: int, message: dict[str, Any]) -> dict[str, Any]:
-        """Let it send the rest in bounded time; return the message with the address of the run."""
-        # SIGKILL follows a SIGTERM, and the program's files are still to be copied.
+        """Let it send the rest within a limit; return the message with the run's URL."""
+        # SIGKILL follows a SIGTERM, and the program's files must still be copied.
         seconds = 2.0 if code == EXIT_TERMINATED else _SECONDS
         limit = seconds + 2.0
         ended = json.dumps({"code": code, "message": message, "seconds": seconds})
@@ -66,15 +66,15 @@ class Tracking:
             self._sender.kill()
             _warn(own_rank(), f"tracking did not end within {limit:g} s: some of it is lost")
         address = self._spool.with_suffix(".address")
-        found = address.read_text() if address.is_file() else ""
+        url = address.read_text() if address.is_file() else ""
         os.environ.pop("SLIPWAY_EVENTS")
         self._directory.cleanup()
-        return {"rank": own_rank(), **message, "tracking": found} if found else message
+        return {"rank": own_rank(), **message, "tracking": url} if url else message
 
 
 def main() -> None:
-    """Send until the program has ended, and end the process."""
-    # Where nothing is tracked the launcher imports none of it.
+    """Send events until the program has ended, and exit."""
+    # Imported here, so that the launcher of an untracked run does not load it.
     from slipway_trainer.agent.tracking.sender import Sender  # noqa: PLC0415
     from slipway_trainer.agent.tracking.sinks import Run, sink_of  # noqa: PLC0415
 
@@ -82,19 +82,19 @@ def main() -> None:
     spool, run = Path(os.environ.pop("SLIPWAY_EVENTS")), Run.from_environment()
     try:
         sender = Sender(run, sink_of(run), spool)
-    except Exception as error:  # noqa: BLE001 - whatever a package raises that is imported
+    except Exception as error:  # noqa: BLE001 - the import of a package may raise anything
         _warn(run.rank, f"this run is not tracked: {error}")
         report.end(1)
     threading.Thread(target=_await_end, args=(sender,), daemon=True).start()
     try:
         sender.work()
-    except Exception as error:  # noqa: BLE001 - whatever a sink's package raises
+    except Exception as error:  # noqa: BLE001 - a sink's package may raise anything
         sender.why = f"{type(error).__name__}: {error}"
     _end(sender)
 
 
 def _await_end(sender: "Sender") -> None:
-    """End the process in time, whatever it does meanwhile."""
+    """Exit in time after the program's end, in any state."""
     try:
         ended = json.loads(sys.stdin.read())
     except ValueError:  # the launcher was killed
@@ -105,7 +105,7 @@ def _await_end(sender: "Sender") -> None:
 
 
 def _end(sender: "Sender") -> None:
-    with _ends:  # never released: the other thread waits here until the process has ended
+    with _ends:  # never released: the other thread waits here until the process exits
         if (lost := sender.lost()) is not None:
             where = sender.run.url or os.environ["SLIPWAY_TRACKING"]
             text = f"{lost} did not reach {where}: {sender.why}. The log of this run has all events"

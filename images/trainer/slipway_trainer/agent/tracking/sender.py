@@ -1,7 +1,7 @@
-"""Reads the events of a pod's ranks from their file and sends them on, while the program runs.
+"""Read the events of a pod's ranks from their file and send them while the program runs.
 
-The file is the buffer: what a server did not take stays in it, and is sent again after growing
-pauses; in memory is one batch. A run that has ended has a few seconds for the rest.
+The file is the buffer: unsent events stay in it, and are sent again after growing pauses; only one
+batch is in memory. After the end of a run there are a few seconds for the rest.
 """
 
 import threading
@@ -23,12 +23,12 @@ from slipway_trainer.agent.tracking.usage import Usage
 
 _LOOK_SECONDS, _LONGEST_PAUSE, _PAUSE_AT_END = 2.0, 30.0, 0.5
 LARGEST_FILE = 64 * 2**20
-"""Bytes of a file that is sent to the server."""
+"""Most bytes of a file that is sent to the server."""
 
 
 @dataclass
 class Batch:
-    """Some lines of the file, read and not sent yet; `until` is where the next ones begin."""
+    """Lines of the file that are read but not sent; `until` is the offset of the next one."""
 
     until: int
     lines: int = 0
@@ -37,7 +37,7 @@ class Batch:
 
 
 class Sender:
-    """Sends what is in `spool`, the file of the ranks' events, a line each, to the run's `sink`."""
+    """Sends the events in `spool`, one per line, to the run's `sink`."""
 
     def __init__(self, run: Run, sink: Sink, spool: Path) -> None:
         self.run, self.sink, self.spool = run, sink, spool
@@ -54,17 +54,17 @@ class Sender:
         self._usage, self._used = Usage(run.rank), deque[figures.Point](maxlen=1000)
 
     def conclude(self, code: int, message: dict[str, Any]) -> None:
-        """Have `work` end, as the program has: with this exit code and termination message."""
+        """Let `work` end after the program, with its exit code and termination message."""
         self._code, self._message = code, message
         self._has_ended.set()
 
     def work(self) -> None:
-        """Send until the program has ended and everything is sent; raises what a library raises."""
+        """Send until the program has ended and everything is sent; raises errors of libraries."""
         pause, is_last = _LOOK_SECONDS, False
         while True:
             if not is_last:
-                is_last = self._has_ended.is_set()  # what was written before that is read after it
-                # At least so many seconds after the last look.
+                is_last = self._has_ended.is_set()  # lines before the end are read after this check
+                # At intervals of at least that many seconds.
                 self._used += self._usage.points(1.0 if is_last else 10.0)
             try:
                 self._open()
@@ -83,7 +83,7 @@ class Sender:
                 self._has_ended.wait(pause)
 
     def lost(self) -> str | None:
-        """Return what has not arrived, in a few words; None where everything has."""
+        """Describe what was not sent; None if everything was."""
         with self.spool.open("rb") as file:
             file.seek(self._sent)
             events = self._refused + sum(1 for _ in file)
@@ -102,19 +102,19 @@ class Sender:
         try:
             address = self.sink.open()
         except RefusedError as error:
-            raise OSError(str(error)) from None  # another attempt may find it put right
+            raise OSError(str(error)) from None  # a later attempt may succeed
         if address is not None:
             with suppress(OSError):  # a full disk
                 self.spool.with_suffix(".address").write_text(address)
         if self.run.is_first:
             facts = self.run.facts
-            known = {name: str(facts[name]) for name in ("image", "revision") if name in facts}
+            texts = {name: str(facts[name]) for name in ("image", "revision") if name in facts}
             settings = figures.settings(facts.get("settings", {}))
-            self._describe(settings, {"run_id": self.run.id, **known}, self._declared)
+            self._describe(settings, {"run_id": self.run.id, **texts}, self._declared)
         self._is_open, self.why = True, "no time was left"
 
     def _send_some(self) -> bool:
-        """Send a batch; return False where none is left."""
+        """Send a batch; return False if there is none."""
         if self._batch is None:
             self._batch = self._read()
         if (batch := self._batch) is None:
@@ -134,7 +134,7 @@ class Sender:
         self._has_facts &= self._taken(lambda: self.sink.describe(params, tags, data))
 
     def _taken(self, send: Callable[[], None]) -> bool:
-        """Send something; return False where the server refuses it."""
+        """Call `send`; return False if the server refuses the data."""
         try:
             send()
         except RefusedError as error:
@@ -143,7 +143,7 @@ class Sender:
         return True
 
     def _read(self) -> Batch | None:
-        """Return the next complete lines; None without any."""
+        """Return the next batch of complete lines; None without any."""
         batch = Batch(self._sent)
         with self.spool.open("rb") as file:
             file.seek(self._sent)
@@ -161,9 +161,9 @@ class Sender:
         return batch if batch.lines or batch.points else None
 
     def _finish(self) -> None:
-        """Send what is known at the program's end: its result, and its files."""
+        """Send the program's result and its files, after its end."""
         message, is_success = self._message, self._code == 0
-        # Of an elastic job the worker that ends as rank 0 has the result, whichever it is.
+        # The worker of an elastic job that ends as rank 0 has the result.
         ends_run = self.run.is_first or (is_success and message.get("rank") == 0)
         if ends_run:
             state = {"state": "Succeeded" if is_success else "Failed"}
@@ -174,7 +174,7 @@ class Sender:
         self._is_closed = True
 
     def _send_files(self) -> None:
-        """Send the program's files, the smallest first; what fails is not tried again."""
+        """Send the program's files, smallest first, until one is refused."""
         if self.files_left is None:
             sizes = {path: path.stat().st_size for path in sort(self.run.outputs)[0].values()}
             chosen = [path for path in sizes if sizes[path] <= LARGEST_FILE]

@@ -1,4 +1,4 @@
-"""What is tracked of a job: its run, and what it trains on; and where: which sink it has."""
+"""The tracked objects of a job, its run and data set, and the sinks that receive them."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -19,22 +19,22 @@ KINDS = {
     "wandb": "packages.Wandb",
     "tensorboard": "packages.TensorBoard",
 }
-"""The sinks: the module here that has each, and its class."""
+"""The sinks, as module in this package and class."""
 Texts = Mapping[str, str]
 _MOST_BYTES, _MOST_FILES = 2**30, 10_000
-"""Of a directory whose checksum is calculated, which takes a second of the CPU for a GB."""
+"""Limits of a directory with a checksum, which takes a second of CPU time per GB."""
 
 
 class RefusedError(Exception):
-    """The server will never take this, however often it is sent."""
+    """The server refuses the data permanently."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run to track, as the pod's environment describes it.
+    """A run to track, from the pod's environment.
 
-    `experiment` is its stack and job, `rank` that of the pod's first process. Pods reach the server
-    at `url`, people at `address`. `facts` were declared: `revision`, `image`, `data`, `settings`.
+    `experiment` is its stack and job, `rank` that of the pod's first process. The server's URL is
+    `url` for pods, `address` for browsers. `facts` has `revision`, `image`, `data`, `settings`.
     """
 
     id: str
@@ -47,27 +47,27 @@ class Run:
 
     @property
     def is_first(self) -> bool:
-        """Whether this pod begins the run."""
+        """True if this pod creates the run."""
         return self.rank == 0
 
     @classmethod
     def from_environment(cls) -> "Run":
-        known = os.environ.get
-        url = known("SLIPWAY_TRACKING_URL", "").rstrip("/")
+        variable = os.environ.get
+        url = variable("SLIPWAY_TRACKING_URL", "").rstrip("/")
         return cls(
-            id=known("SLIPWAY_RUN_ID", "run"),
-            experiment=known("SLIPWAY_TRACKING_EXPERIMENT", "slipway"),
+            id=variable("SLIPWAY_RUN_ID", "run"),
+            experiment=variable("SLIPWAY_TRACKING_EXPERIMENT", "slipway"),
             rank=own_rank(),
             url=url,
-            address=known("SLIPWAY_TRACKING_ADDRESS", url).rstrip("/"),
-            facts=json_map(known("SLIPWAY_TRACKING_FACTS", "")),
-            outputs=Path(known("SLIPWAY_OUTPUT_DIR", "outputs")),
+            address=variable("SLIPWAY_TRACKING_ADDRESS", url).rstrip("/"),
+            facts=json_map(variable("SLIPWAY_TRACKING_FACTS", "")),
+            outputs=Path(variable("SLIPWAY_OUTPUT_DIR", "outputs")),
         )
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a run trained on; the digest is a sha256, or empty where none is known."""
+    """A run's data set; the digest is a sha256, or empty if unknown."""
 
     name: str
     digest: str = ""
@@ -75,29 +75,29 @@ class Dataset:
 
 
 class Sink(Protocol):
-    """Where a run is tracked.
+    """A tracking server or directory.
 
-    Each method raises `OSError` for what may succeed another time, else `RefusedError`.
+    Each method raises `OSError` for temporary errors, else `RefusedError`.
     """
 
     def open(self) -> str | None:
-        """Begin the run, or join it; return the address of its page, where it has one."""
+        """Create or join the run; return the URL of its page, if it has one."""
 
     def describe(self, params: Texts, tags: Texts, dataset: Dataset | None) -> None:
-        """Note what the run trains with, and on."""
+        """Record the parameters, tags and data set of the run."""
 
     def metrics(self, points: Sequence[Point]) -> None:
-        """Add metrics; what it has already may come again."""
+        """Add metrics, which may contain duplicates."""
 
     def artifact(self, path: Path, name: str) -> None:
-        """Add a file, by its path in the directory of the program's files."""
+        """Add a file under its path in the program's output directory."""
 
     def close(self, *, is_success: bool, ends_run: bool) -> None:
-        """End what this pod sends, and the run, unless another pod `ends_run`."""
+        """End this pod's part, and with `ends_run` the run."""
 
 
 def sink_of(run: Run) -> Sink:
-    """Return the sink that SLIPWAY_TRACKING names; raise `RefusedError` where it can't be had."""
+    """Return the sink that SLIPWAY_TRACKING names; raises `RefusedError` if unavailable."""
     kind = os.environ.get("SLIPWAY_TRACKING", "")
     if kind not in KINDS:
         raise RefusedError(f"SLIPWAY_TRACKING={kind} is not one of {', '.join(KINDS)}")
@@ -109,7 +109,7 @@ def sink_of(run: Run) -> Sink:
 
 
 def declared_dataset(data: Any) -> Dataset | None:
-    """Return a job's `data`, a map of `url` and `sha256`; None without one."""
+    """Return the data set of a job's `data`, a map of `url` and `sha256`; None without one."""
     if not isinstance(data, Mapping) or "url" not in data:
         return None
     url = str(data["url"])
@@ -118,7 +118,7 @@ def declared_dataset(data: Any) -> Dataset | None:
 
 
 def dataset_in_directory(started: Mapping[str, Any]) -> Dataset | None:
-    """Return what lies in the directory `data` of a `started` event; None without one."""
+    """Return the data set in the directory `data` of a `started` event; None without one."""
     directory = Path(str(started.get("data")))
     try:
         if not directory.is_dir():
@@ -130,12 +130,12 @@ def dataset_in_directory(started: Mapping[str, Any]) -> Dataset | None:
 
 
 def _digest(directory: Path) -> str:
-    """Return the sha256 of `sha256sum`'s lines of the files, sorted by name; empty for too many."""
-    files = (path for path in directory.rglob("*") if path.is_file())
-    found = list(islice(files, _MOST_FILES + 1))
-    if len(found) > _MOST_FILES or sum(path.stat().st_size for path in found) > _MOST_BYTES:
+    """Return the sha256 of `sha256sum`'s lines, sorted by file name; empty for too many files."""
+    every = (path for path in directory.rglob("*") if path.is_file())
+    files = list(islice(every, _MOST_FILES + 1))
+    if len(files) > _MOST_FILES or sum(path.stat().st_size for path in files) > _MOST_BYTES:
         return ""
     lines = sha256()
-    for name, path in sorted((path.relative_to(directory).as_posix(), path) for path in found):
+    for name, path in sorted((path.relative_to(directory).as_posix(), path) for path in files):
         lines.update(f"{sha256_of(path)}  {name}\n".encode())
     return lines.hexdigest()

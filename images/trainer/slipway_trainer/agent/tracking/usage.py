@@ -1,6 +1,6 @@
-"""What a pod's container uses: CPU and memory by its cgroup, GPUs by nvidia-smi.
+"""Resource use of a pod's container: CPU and memory from its cgroup, GPUs from nvidia-smi.
 
-The names are MLflow's for several nodes, which its page of system metrics shows:
+The names are MLflow's for several nodes, as on its page of system metrics:
 https://mlflow.org/docs/latest/ml/tracking/system-metrics/
 """
 
@@ -14,11 +14,11 @@ from slipway_trainer.agent.tracking.figures import Point
 
 _QUERY = "--query-gpu=index,utilization.gpu,memory.used"
 ROOT = Path("/sys/fs/cgroup")
-"""Where the container's cgroup is mounted: version 2, or 1 with its controllers as directories."""
+"""Mount point of the cgroup: version 2, or 1 with a directory for each controller."""
 
 
 class Usage:
-    """The use of the container of a job's pod, by its number, between one look and the next."""
+    """Measures the use of the container of pod number `pod` since the last measurement."""
 
     def __init__(self, pod: int, root: Path = ROOT) -> None:
         self._prefix, self._root = f"system/pod_{pod}", root
@@ -28,24 +28,24 @@ class Usage:
         self._nvidia_smi = shutil.which("nvidia-smi") if has_gpu else None
 
     def points(self, least_seconds: float) -> list[Point]:
-        """Return the metrics by seconds since the first look; none that soon after the last."""
+        """Return metrics by seconds since the start; none within `least_seconds` of the last."""
         if (now := time.monotonic()) - self._before[0] < least_seconds:
             return []
         step, at = int(now - self._began), int(time.time() * 1000)
         return [Point(name, value, step, at) for name, value in self.metrics().items()]
 
     def metrics(self) -> dict[str, float]:
-        """Return what is known: percent of one core, MiB, and percent of each GPU."""
+        """Return the known values: percent of one core, MiB, and percent of each GPU."""
         before, used = self._before
         self._before = now, seconds = time.monotonic(), self._cpu_seconds()
-        found = {
+        values = {
             "cpu_utilization_percentage": 100 * (seconds - used) / ((now - before) or math.nan),
             "system_memory_usage_megabytes": self._memory() / 2**20,
             **self._gpus(),
         }
         return {
             f"{self._prefix}/{name}": round(each, 1)
-            for name, each in found.items()
+            for name, each in values.items()
             if not math.isnan(each)
         }
 
@@ -54,7 +54,7 @@ class Usage:
         return _number(self._root / "cpu.stat", "usage_usec", nanoseconds / 1e3) / 1e6
 
     def _memory(self) -> float:
-        """Return the bytes in use, without files that the kernel would drop for others."""
+        """Return the bytes in use, without reclaimable file cache."""
         if not math.isnan(used := _number(self._root / "memory.current")):
             return used - _number(self._root / "memory.stat", "inactive_file", 0)
         folder = self._root / "memory"
@@ -73,19 +73,19 @@ class Usage:
 
 
 def gpus(table: str) -> dict[str, float]:
-    """Return what nvidia-smi's lines of index, percent and MiB say; `[N/A]` is left out."""
-    found = {}
+    """Parse nvidia-smi's lines of index, percent and MiB; `[N/A]` is left out."""
+    metrics = {}
     for line in table.splitlines():
         index, *values = (word.strip() for word in line.split(","))
         names = ("utilization_percentage", "memory_usage_megabytes")
         for name, value in zip(names, values, strict=False):
             if value.isdecimal():
-                found[f"gpu_{index}_{name}"] = float(value)
-    return found
+                metrics[f"gpu_{index}_{name}"] = float(value)
+    return metrics
 
 
 def _number(path: Path, name: str | None = None, default: float = math.nan) -> float:
-    """Return the number in a file, or that behind a name in it; `default` where there is none."""
+    """Return the number in a file, or the one after `name` in it; `default` without one."""
     try:
         words = path.read_text().split()
         return int(words[0 if name is None else words.index(name) + 1])

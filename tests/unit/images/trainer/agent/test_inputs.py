@@ -77,7 +77,7 @@ def test_what_is_there_from_before_is_replaced(wanted: Input) -> None:
 def test_a_file_that_was_written_over_is_refused(wanted: Input) -> None:
     Path(wanted.url.removeprefix("file://")).write_bytes(b"another run's")
     said = failure(wanted)
-    assert said.startswith("input model: the artifact model.pt of job train is not what it was")
+    assert said.startswith("input model: the artifact model.pt of job train was changed")
     for told in (
         wanted.url,
         wanted.sha256,
@@ -90,8 +90,8 @@ def test_a_file_that_was_written_over_is_refused(wanted: Input) -> None:
 def test_a_file_that_is_gone_is_named_with_what_to_do(wanted: Input) -> None:
     Path(wanted.url.removeprefix("file://")).unlink()
     assert failure(wanted) == (
-        "input model: the artifact model.pt of job train is not at "
-        f"{wanted.url} any more. Run train again, which leaves it anew"
+        "input model: the artifact model.pt of job train is no longer at "
+        f"{wanted.url}. Run train again to recreate it"
     )
 
 

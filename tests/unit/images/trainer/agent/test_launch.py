@@ -522,7 +522,7 @@ def test_a_rank_without_debugpy_says_what_it_lacks(launched: Launched) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--processes", "0", "--", "x.py"], "--processes 0 is not allowed, it takes 1 or more"),
+        (["--processes", "0", "--", "x.py"], "--processes 0 is not allowed; it takes 1 or more"),
         (["--processes", "two", "--", "x.py"], "invalid int value: 'two'"),
         (["x.py"], "unrecognized arguments: x.py"),
         (["--"], "nothing to run"),

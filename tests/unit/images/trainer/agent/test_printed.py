@@ -105,7 +105,7 @@ def test_a_pattern_that_never_ends_is_given_up_and_the_others_go_on(
     assert time.monotonic() - began < 5
     events = map(reported, capsys.readouterr().out.splitlines())
     assert [each["warning"] for each in events if each["event"] == "warning"] == [
-        "`metrics.slow` is given up: searching a line did not end within 1 seconds"
+        "`metrics.slow` is dropped: searching a line did not end within 1 seconds"
     ]
 
 

@@ -17,7 +17,7 @@ from core.paths import CHECKOUT
 from infra.provider.engine import EngineContext, plain_map, wrap_map
 
 SCHEMA = CHECKOUT / "sdk/schema.json"
-"""The schema of the component for other programs; `python -m tests.docs.schemas` writes it."""
+"""The schema of the component for other programs; `python -m tests.docs.package` writes it."""
 
 
 class SlipwayProvider(protocol.Provider):

@@ -98,7 +98,7 @@ class GpuPool:
     taints: tuple[Taint, ...] = ()
     interface: str | None = "eth0"
     device_plugin: bool = True
-    driver: str = "whoever created the nodes"
+    driver: str = "whoever made the nodes"
     fallback: bool = False
     cards: tuple[Card, ...] = ()
 

@@ -156,7 +156,7 @@ class AksGpuNodes(GpuNodes):
     os_disk: OsDisk = OsDisk()
 
     @property
-    def given(self) -> tuple[Taint, ...]:
+    def azure_taints(self) -> tuple[Taint, ...]:
         return () if self.spot is None else (_SPOT,)
 
     @property

@@ -35,9 +35,9 @@ def before_update(
 ) -> None:
     """Raise `pulumi.RunError` with all problems in an update; in a preview only warn.
 
-    `template` is the stack in stacks/ that the settings come from. With `pushes`, images are pushed
-    to a registry with the login of Azure's CLI. `account` returns the problems of an account, as
-    `az account show` prints it, and is called only if there are no others.
+    `template` is the settings' stack in stacks/; `pushes` is whether images are pushed with the
+    login of Azure's CLI. `account` returns the problems of an account, as `az account show` prints
+    it, and is called only if there are no others.
     """
     problems = [*placeholders(settings, template), *missing(settings, pushes=pushes)]
     if not problems and settings.login == "azurecli" and not settings.admin_kubeconfig:
@@ -51,8 +51,7 @@ def before_update(
             f"Correct Pulumi.{pulumi.get_stack()}.yaml, install what is missing, and run the "
             "command again."
         )
-    text = f"`up` will fail because of this, which a preview does not need:{lines}"
-    show_in_summary(text, pulumi.log.warn)
+    show_in_summary(f"`up` will fail because of this:{lines}", pulumi.log.warn)
 
 
 def login(
@@ -79,7 +78,8 @@ def placeholders(settings: AzureSettings, template: str) -> Iterator[Problem]:
     for path, value in _texts(to_jsonable_python(settings, by_alias=True)):
         (*_, key) = (part for part in path if isinstance(part, str))
         if own := marked.get((key, value)):
-            yield Problem(located(KEY, path), f"{quote(value)} is a placeholder; replace it with {own}")
+            text = f"{quote(value)} is a placeholder; replace it with {own}"
+            yield Problem(located(KEY, path), text)
 
 
 def missing(settings: AzureSettings, *, pushes: bool) -> Iterator[Problem]:

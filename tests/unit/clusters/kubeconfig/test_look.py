@@ -138,7 +138,8 @@ def test_no_webhook_is_seen(api: FakeApi) -> None:
 
 def test_credentials_that_are_not_known_there_are_told(api: FakeApi) -> None:
     api.says("GET", GROUPS, {"kind": "Status", "message": "Unauthorized"}, status=401)
-    with pytest.raises(Unusable, match=r"https://a\.example lets this account do nothing.*in again"):
+    text = r"https://a\.example lets this account do nothing.*log in again"
+    with pytest.raises(Unusable, match=text):
         seen(api)
 
 

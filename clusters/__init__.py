@@ -1,1 +1,1 @@
-"""Where training runs: every kind of cluster behind one interface, `clusters.cluster.Kind`."""
+"""All kinds of cluster behind one interface, `clusters.cluster.Kind`."""

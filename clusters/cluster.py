@@ -1,4 +1,4 @@
-"""What the rest of Slipway knows of a cluster: each kind's folder exports one `Kind`."""
+"""The interface of clusters to the rest of Slipway: each kind's folder exports one `Kind`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # the import is slow, and the facts about a kind do not need 
 JOBS = "slipway-jobs"
 """The namespace that jobs run in by default."""
 JOB_ACCOUNT = "slipway-job"
-"""What a job's pods run as: it has no rights, and its token is not mounted."""
+"""The service account of a job's pods, which has no rights and whose token is not mounted."""
 REGISTRY_LOGIN = "slipway-registry"
 """The Secret with `Cluster.pull_secret`, in each namespace whose pods need it."""
 ONE_AT_A_TIME = "a volume of the default StorageClass can be used on one of them at a time"
@@ -30,12 +30,12 @@ ONE_AT_A_TIME = "a volume of the default StorageClass can be used on one of them
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """Who jobs are to the cloud around the cluster, so that they need no key of its services."""
+    """The jobs' identity in the cluster's cloud, with which they use its services without a key."""
 
     annotations: Mapping[str, pulumi.Input[str]]
-    """Of the account that they run as."""
+    """Annotations of the jobs' service account."""
     labels: Mapping[str, str]
-    """Of their pods."""
+    """Labels of the jobs' pods."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class ExistingOperator:
     """A training operator that another party has installed in the cluster.
 
     Args:
-        version: Such as `1.9.2`; None when it is unknown.
-        namespace: Of its Deployment; None when that can't be seen.
-        deployment: Its Deployment's name; None likewise.
-        judges: Whether it has a webhook for PyTorchJobs, as those since 1.8 have.
+        version: Its version, such as `1.9.2`; None if unknown.
+        namespace: The namespace of its Deployment; None if that can't be read.
+        deployment: The name of its Deployment; None if that can't be read.
+        judges: True if it has a webhook for PyTorchJobs, as versions since 1.8 have.
     """
 
     version: str | None = None
@@ -57,29 +57,29 @@ class ExistingOperator:
 
 @dataclass(frozen=True)
 class Cluster:
-    """An existing cluster, and how to work with it. Nothing that uses it depends on its kind.
+    """A declared cluster and its properties. Code that uses it does not depend on its kind.
 
     Args:
-        kind: Its key in `clusters.kinds.CLUSTERS`, for messages alone.
-        provider: Makes every Kubernetes object, so it depends on what has to be there before.
-        kubeconfig: YAML with what it takes to connect. Always a secret.
-        image_target: How an image gets in, as the `target` of `slipway:images:Image`. Its `kind`,
-            and what names of images follow from, are plain; the rest may be an output.
-        images: References that the cluster can surely run, by what is in them:
+        kind: Its key in `clusters.kinds.CLUSTERS`, only for messages.
+        provider: The provider of all Kubernetes objects; it depends on all of their prerequisites.
+        kubeconfig: The kubeconfig as YAML. Always a secret.
+        image_target: The `target` of `slipway:images:Image`, to put images into the cluster. Its
+            `kind`, and values that image names depend on, are plain; others may be outputs.
+        images: References of images that the cluster can run, by the names
             `training-operator` and `tcp-wait`.
         gpus: Its nodes with GPUs; None without.
-        namespace: Where jobs run.
-        own_namespace: Whether the stack makes it; otherwise it exists already, and stays.
-        operator: The existing training operator; None where the stack installs one.
-        identity: Who jobs are to the cloud around it; None where they have no identity.
-        mirrors: What stands in for images of other registries, by the names that jobs call them.
-        pull_secret: A docker config.json with which nodes pull images, a secret wherever it goes;
-            None where they need nothing.
-        objects: Of the cluster's own, which the stack has to make in it.
-        store: A URL that fsspec knows, below which jobs may keep files; None where the cloud around
-            it has no such store.
-        no_volume: Why jobs can't keep files on a volume of its default StorageClass; else empty.
-        refused_pulls: Which pulls that its registry refuses are waited for; None for none.
+        namespace: The jobs' namespace.
+        own_namespace: True if the stack creates the namespace; False if it exists, and remains.
+        operator: The existing training operator; None if the stack installs one.
+        identity: The jobs' identity in the cluster's cloud; None if they have none.
+        mirrors: Replacements for images of other registries, by the names that jobs use.
+        pull_secret: A docker config.json with which nodes pull images, always a secret;
+            None if they need none.
+        objects: Further objects of this cluster, which the stack has to create.
+        store: A URL for fsspec, below which jobs may keep files; None if the cluster's cloud has
+            no store.
+        no_volume: Why jobs can't keep files on a volume of the default StorageClass; else empty.
+        refused_pulls: The refused image pulls to wait for; None for none.
     """
 
     kind: str
@@ -101,7 +101,7 @@ class Cluster:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The cluster's part of the stack's outputs: where jobs run, and what the stack owns."""
+        """The stack's output `cluster`: the jobs' namespace, and what the stack owns."""
         return {
             "kind": self.kind,
             "namespace": self.namespace,
@@ -111,19 +111,19 @@ class Cluster:
 
 
 Remains = Mapping[str, Sequence[str]]
-"""What was looked for, in the plural, and each thing that was found, with how to remove it."""
+"""Resources that remain, each with the command to remove it, by their kind in the plural."""
 
 
 @dataclass(frozen=True)
 class OwnCluster:
-    """A kind of cluster that is made and removed with its stack, as a resource of that.
+    """A kind of cluster that is a resource of its stack, created and deleted with it.
 
     Args:
         type: The resource's type.
-        handler: The `core.handler.Handler` that serves it.
-        notes: Below the state directory, the folder in which each cluster has a directory by its
-            name from before it is made until after it is removed.
-        remove: Removes the cluster of such a directory, and the directory, whatever state it is in.
+        handler: The `core.handler.Handler` of the resource.
+        notes: The folder below the state directory in which each cluster has a directory with its
+            name, from before its creation until after its deletion.
+        remove: Removes the cluster of a directory, in any state, and then the directory.
     """
 
     type: str
@@ -139,28 +139,28 @@ class OwnCluster:
 class Kind:
     """A kind of cluster.
 
-    What takes long to import is a `Lazy`: it is loaded when a stack has a cluster of this kind.
+    Slow imports are a `Lazy`, which is loaded only if a stack has a cluster of this kind.
 
     Args:
-        settings: The frozen dataclass of the settings in `slipway:cluster` for this kind, besides
-            `kind` itself. A field `name` without a value is filled with the stack's name.
+        settings: The frozen dataclass of the settings in `slipway:cluster` for this kind, except
+            `kind`. A field `name` without a value gets the stack's name.
         declare: Declares the cluster's resources in the running Pulumi program.
-        remains: Looks for what is left of a destroyed stack, by the settings and `MADE_BY`'s name
-            of it: anything of a cluster of its own, Slipway's labels in another's.
-        gpus: Returns `Cluster.gpus` for the settings, without looking at a cluster; else none.
-        pools: Returns the pools that are paid for by the hour, for the settings; else none.
-        kubernetes: Returns its version of Kubernetes, as far as the settings tell; else None.
-        capacity: Returns what a cluster has for jobs; None where that is not known beforehand.
-        own: The cluster as the stack's own resource; None where it is another's, or a cloud's.
-        image_targets: What makes an `images.targets.target.Target` that only this kind has from
-            the other keys of its map, by the `kind` in it.
-        handlers: The handlers of further resources that only this kind has, by their types.
-        tools: What set-up has to provide besides what every stack needs, as `scripts.setup` calls
-            it.
-        more_tools: Returns further ones that it takes on this machine.
-        tool_of_setting: The one that a setting takes where it is true, by the setting's name.
-        extra: The extra of pyproject.toml that it needs to declare a cluster; None without.
-        runs_on_host: Whether its programs run on this machine itself, which needs Linux and root.
+        remains: Finds remains of a destroyed stack, from the settings and its name in `MADE_BY`:
+            all of the stack's cluster, or objects with Slipway's labels in an existing one.
+        gpus: Returns `Cluster.gpus` from the settings alone; by default None.
+        pools: Returns the pools that are paid for by the hour, from the settings; by default none.
+        kubernetes: Returns the version of Kubernetes in the settings, or None.
+        capacity: Returns the cluster's capacity for jobs; None if not known beforehand.
+        own: The cluster as a resource of the stack; None for existing clusters and those of clouds.
+        image_targets: Factories of this kind's `images.targets.target.Target`s, by the `kind` of
+            the `target`; they get its other keys.
+        handlers: Handlers of further resources of this kind, by their types.
+        tools: Tools that set-up has to provide in addition to those of every stack, by their names
+            in `scripts.setup`.
+        more_tools: Returns further tools that are needed on this machine.
+        tool_of_setting: The tool that is needed if a setting is true, by the setting's name.
+        extra: The extra of pyproject.toml for declaring a cluster; None without.
+        runs_on_host: True if its programs run on this machine itself, which needs Linux and root.
     """
 
     settings: Lazy
@@ -180,8 +180,8 @@ class Kind:
     runs_on_host: bool = False
 
     def provision(self, settings: Any) -> Cluster:
-        """Declare such a cluster in the running program; `pulumi.RunError` without its packages."""
-        import pulumi  # noqa: PLC0415  # loaded already where anything is declared
+        """Declare a cluster in the running program, or raise `RunError` if packages are missing."""
+        import pulumi  # noqa: PLC0415  # already loaded in a running program
 
         if self.extra is not None:
             use_extra(self.extra)

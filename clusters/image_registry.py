@@ -1,4 +1,4 @@
-"""Where a cluster's nodes get images from: those that are there already, and a private registry."""
+"""Settings of a cluster's images: prebuilt ones, and a private registry."""
 
 import base64
 import json
@@ -24,14 +24,14 @@ Credentials = Annotated[str, _text("credentials")]
 
 
 def _private(reference: str) -> str:
-    # Nodes take a first part without a dot and a port for a user's name at Docker Hub:
+    # A first part without a dot or a port is a user's name at Docker Hub:
     # https://github.com/distribution/reference/blob/v0.6.0/normalize.go (splitDockerDomain)
     name = host(reference)
     is_host = "." in name or ":" in name or name == "localhost"
     if name in DOCKER_HUB or not is_host:
         raise ValueError(
-            "an image of a private registry, with that one's host in front, and this one, Docker "
-            "Hub's, is in a public registry; name one of your own"
+            "an image of a private registry, which begins with the registry's host; this one is "
+            "Docker Hub's, a public registry"
         )
     return reference
 
@@ -41,17 +41,17 @@ ByDigest = Annotated[str, _text("byDigest"), AfterValidator(_private)]
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Images:
-    """Images that are already where the cluster's nodes can fetch them.
+    """Prebuilt images that the cluster's nodes can pull.
 
-    What is not named is built and pushed to the `registry`, where there is one.
+    Other images are built and pushed to the `registry`, if there is one.
 
     Args:
-        trainer: What jobs run unless they bring their own.
+        trainer: The image of jobs without an image.
         trainer_cuda: The same for jobs with GPUs.
-        training_operator: The operator's, where the stack installs it.
-        tcp_wait: Of the container that waits for a job's master; likewise.
-        mlflow: The tracking server's, where the stack installs it.
-        postgres: Of its PostgreSQL; likewise.
+        training_operator: The training operator's image, if the stack installs it.
+        tcp_wait: The image of the container that waits for a job's master, likewise.
+        mlflow: The tracking server's image, if the stack installs it.
+        postgres: The image of the tracking server's PostgreSQL, likewise.
     """
 
     trainer: Image | None = None
@@ -63,11 +63,11 @@ class Images:
 
     @property
     def prebuilt(self) -> dict[str, str]:
-        """Those that are set, by their keys in the stack's YAML."""
+        """The images that are set, by their keys in the stack's YAML."""
         return {to_camel(key): image for key, image in asdict(self).items() if image is not None}
 
     def target(self, pushed: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        """Return `Cluster.image_target`: `pushed` for what is not prebuilt, None where none is."""
+        """Return `Cluster.image_target`; `pushed` is the target of other images, None without."""
         if pushed is None or not self.prebuilt:
             return pushed or {"kind": "there", **self.prebuilt}
         return {"kind": "there", **self.prebuilt, "otherwise": pushed}
@@ -78,11 +78,11 @@ class Registry:
     """A private registry.
 
     Args:
-        server: Its address, and a path in it.
-        credentials: A docker config.json, of which that server's entry alone is taken: to push,
-            and as a Secret for the nodes to pull. By default, a push looks where docker and
-            podman keep theirs, and the nodes get no Secret.
-        mirrors: Where images of public registries are: the public reference, and the private one.
+        server: The registry's address, and a path in it.
+        credentials: A docker config.json, of which only this server's entry is used: to push,
+            and as a Secret for the nodes to pull. By default a push uses the login of docker or
+            podman, and the nodes get no Secret.
+        mirrors: Copies of public images: the public reference, and the private one.
     """
 
     server: Server
@@ -91,39 +91,39 @@ class Registry:
 
     @property
     def host(self) -> str:
-        """Its host, with its port."""
+        """The registry's host and port."""
         return host(self.server)
 
     def has(self, image: str) -> bool:
-        """Return whether it has an image of this name, or one that stands in for it."""
+        """Return whether an image is in the registry, or has a mirror there."""
         return image in self.mirrors or host(image) == self.host
 
     def target(self) -> dict[str, Any]:
         """Return `Cluster.image_target`."""
-        known = {} if self.credentials is None else {"credentials": self.credentials}
-        return {"kind": "registry", "server": self.server, "login": "docker", **known}
+        credentials = {} if self.credentials is None else {"credentials": self.credentials}
+        return {"kind": "registry", "server": self.server, "login": "docker", **credentials}
 
     def pull_secret(self) -> str | None:
-        """Return `Cluster.pull_secret`, None without `credentials`; or raise `pulumi.RunError`."""
+        """Return `Cluster.pull_secret`; None without `credentials`. May raise `pulumi.RunError`."""
         if self.credentials is None:
             return None
         key, file = "slipway:cluster.registry.credentials", Path(self.credentials).expanduser()
         try:
-            # What a helper keeps may hold for an hour, and nodes pull at any time.
+            # A helper's login may expire after an hour, but nodes pull at any time.
             login = stored_login(self.server, file, ask_helpers=False)
         except TargetError as error:
             raise pulumi.RunError(f"{key}: {error}") from None
         if login is None:
             raise pulumi.RunError(
-                f"{key}: {file} holds no login of {self.server} itself (one that a credential "
-                "helper keeps can't be given to nodes); name the config.json that "
+                f"{key}: {file} holds no login for {self.server} (nodes can't use one that a "
+                "credential helper keeps); name the config.json that "
                 f"`docker --config DIR login {self.host}` writes in a new directory DIR"
             )
         return json.dumps(config(self.server, login))
 
 
 def reached_alone(options: Any) -> Registry | None:
-    """Return the only registry that nodes get images from, by a kind's settings; None for any."""
+    """Return the only registry that a disconnected cluster's nodes can reach; else None."""
     registry: Registry | None = getattr(options, "registry", None)
     return registry if getattr(options, "disconnected", None) else None
 
@@ -143,7 +143,7 @@ def pull_secret(namespace: str, login: str) -> Manifest:
 def with_pull_secret(
     manifests: list[Manifest], namespace: str, login: str | None
 ) -> list[Manifest]:
-    """Return what is in a namespace, with what the pods of its accounts need to pull."""
+    """Return a namespace's objects with the pull secret, which its service accounts refer to."""
     # https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#add-imagepullsecrets-to-a-service-account
     if login is None:
         return manifests

@@ -1,4 +1,4 @@
-"""Every kind of cluster, by the name that a stack gives it, and a stack's settings of one."""
+"""All kinds of cluster by their names, and the parsing of a stack's cluster settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,26 +19,26 @@ CLUSTERS: Mapping[str, Kind] = {
     "minikube": minikube.KIND,
     "kubeconfig": kubeconfig.KIND,
 }
-"""Every kind that `slipway:cluster` may name. A new one is one folder and one line here."""
+"""All kinds that `slipway:cluster` may name. A new one is one folder and one line here."""
 
 _ALSO_CALLED: Mapping[str, str] = {"azure": "aks", "azure-local": "azure-stack", "dev": "embedded"}
-"""What a kind may be taken for: mostly the stack that it comes with."""
+"""Other names that users write for a kind, such as the stack in its template."""
 
 
 @dataclass(frozen=True)
 class ClusterSettings:
-    """Which cluster: a key of `CLUSTERS`, and that kind's own settings."""
+    """The kind of a stack's cluster, a key of `CLUSTERS`, and that kind's settings."""
 
     kind: str
     options: Any
 
 
 def default_name(kind: str, section: Mapping[str, Any], stack: str) -> str:
-    """Return the name of a cluster to which its stack's settings give none: the stack's.
+    """Return the default name of a cluster: the stack's.
 
-    One on this machine is called after the project, too, unless that is `slipway`.
+    On this machine the name also has the project's, unless that is `slipway`.
     """
-    # What the kind's tool itself calls a cluster by default may be the user's own.
+    # The tool's own default name, such as `kind`, may be a cluster of the user.
     own, tools = CLUSTERS[kind].own, CLUSTERS[kind].tools
     if own is None or section.get("adopt"):
         return stack
@@ -50,16 +50,16 @@ def default_name(kind: str, section: Mapping[str, Any], stack: str) -> str:
 def read_cluster(
     section: Mapping[str, Any], key: str, stack: str
 ) -> ClusterSettings | list[Problem]:
-    """Return the cluster that a stack's map at `key` describes, or everything wrong with it."""
-    from core.validation import check  # noqa: PLC0415 - slow, and the table does without
+    """Return the cluster in a stack's map at `key`, or all of its problems."""
+    from core.validation import check  # noqa: PLC0415 - slow, and `CLUSTERS` does not need it
 
     named = {name: value for name, value in section.items() if name != "kind"}
-    given = section.get("kind", "")
-    kind = _ALSO_CALLED.get(str(given).lower()) or likeliest(str(given), CLUSTERS.keys())
+    written = section.get("kind", "")
+    kind = _ALSO_CALLED.get(str(written).lower()) or likeliest(str(written), CLUSTERS.keys())
     problems = list[Problem]()
-    if given not in list(CLUSTERS):
-        reason = f"{quote(given)} is not a kind of cluster" if given else "is missing"
-        instead = choices(kind or str(given), CLUSTERS.keys())
+    if written not in list(CLUSTERS):
+        reason = f"{quote(written)} is not a kind of cluster" if written else "is missing"
+        instead = choices(kind or str(written), CLUSTERS.keys())
         problems.append(Problem(f"{key}.kind", f"{reason}; {instead}"))
     if kind is None:
         # The other keys depend on the kind.
@@ -68,17 +68,17 @@ def read_cluster(
             for name in named
             if likeliest(name, ["kind"])
         ]
-    # The other settings are checked as those of the kind that was probably meant.
+    # The other settings are validated as those of the kind that was probably meant.
     shape, base = CLUSTERS[kind].settings.load(), {"name": default_name(kind, section, stack)}
     options = check(shape, named, key, base=base, presumed=partial(settings_of_template, kind))
     if isinstance(options, list):
         # The settings that a guessed kind requires are not reported as missing.
-        problems += [p for p in options if given == kind or not p.text.startswith("is missing")]
+        problems += [p for p in options if written == kind or not p.text.startswith("is missing")]
     return problems or ClusterSettings(kind, options)
 
 
 def settings_of_template(kind: str) -> Mapping[str, Any]:
-    """Return the cluster settings of the template with that kind; empty without one."""
+    """Return the cluster settings of the template for a kind; empty without one."""
     for file in sorted((CHECKOUT / "stacks").glob("*.yaml")):
         cluster = read(file)["config"]["slipway:cluster"]
         if cluster["kind"] == kind:

@@ -1,4 +1,4 @@
-"""A cluster's nodes: what they have for jobs, what jobs have to know of them, what they cost by."""
+"""A cluster's nodes: their capacity for jobs, pools with GPUs, and pools with a price."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -15,18 +15,18 @@ DEVICE_PLUGIN = (
     "nvcr.io/nvidia/k8s-device-plugin:v0.17.0"
     "@sha256:7089559ce6153018806857f5049085bae15b3bf6f1c8bd19d8b12f707d087dea"
 )
-"""NVIDIA's, never pulled here: the digest is that of minikube's pkg/minikube/assets/addons.go."""
+"""NVIDIA's image, untested here; the digest is from minikube's pkg/minikube/assets/addons.go."""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """What jobs may request at the same time: what is reserved or requested by others is taken off.
+    """The capacity that jobs can request together, without reserved and otherwise used resources.
 
     Args:
         cpu: Cores of one node.
         memory: Bytes of one node.
         gpus: `nvidia.com/gpu` of one node.
-        nodes: The number of such nodes, or the most that may be made.
+        nodes: The number of these nodes, or the maximum that may be created.
     """
 
     cpu: Decimal
@@ -40,7 +40,7 @@ class Capacity:
         return f"{nodes} with {float(self.cpu):g} cores, {gibibytes(self.memory)}{gpus} for jobs"
 
     def beside(self, requests: Collection[Mapping[str, str]]) -> Self:
-        """Return what is left beside pods with these requests, of which any node may have all."""
+        """Return the capacity less these pods' requests, all of which may be on any one node."""
         return replace(
             self,
             cpu=self.cpu - sum(cores(each["cpu"]) for each in requests),
@@ -49,19 +49,19 @@ class Capacity:
 
 
 def of_machine(nodes: int = 1) -> Capacity:
-    """Return what each node on this machine has: all cores, which they share, a part of memory."""
+    """Return the capacity of each node on this machine: all cores, shared, and a part of memory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Capacity(Decimal(os.cpu_count() or 1), memory // nodes, nodes=nodes)
 
 
 @dataclasses.dataclass(frozen=True, config=CONFIG)
 class Taint:
-    """What keeps pods that do not tolerate it off the nodes.
+    """A taint, which repels pods that do not tolerate it.
 
     Args:
         key: The taint's key.
         value: The taint's value.
-        effect: What becomes of pods that do not tolerate it.
+        effect: The effect on pods that do not tolerate it.
     """
 
     key: NodeKey
@@ -74,21 +74,21 @@ class Taint:
 
 @dataclasses.dataclass(frozen=True, config=CONFIG)
 class GpuPool:
-    """Nodes with GPUs, as jobs have to know them.
+    """Nodes with GPUs, with the properties that jobs depend on.
 
     Args:
         per_node: `nvidia.com/gpu` that each node offers.
-        min_nodes: How many there are at least; with 0 the first job has to have one made.
-        max_nodes: How many there may come to be; None where it is unknown.
-        labels: That its nodes have and no others.
-        taints: That its nodes have.
-        interface: Of the pods' network, by name, which NCCL and Gloo have to use; None for
-            what they choose.
+        min_nodes: Minimum number of nodes; with 0 the first job's request creates one.
+        max_nodes: Maximum number of nodes; None if it is unknown.
+        labels: Labels that these nodes have and no others.
+        taints: Taints of these nodes.
+        interface: Name of the pods' network interface that NCCL and Gloo have to use; None for
+            their choice.
         device_plugin: Whether Slipway has to install NVIDIA's device plugin, since nothing else
             does.
-        driver: Who installs NVIDIA's driver, in words, for messages.
-        fallback: Whether some of them are made only after others could not be had.
-        cards: The kinds of their GPUs, as far as they are known.
+        driver: Name of the party that installs NVIDIA's driver, for messages.
+        fallback: Whether some of the nodes are created only if others are not available.
+        cards: The kinds of GPUs, as far as they are known.
     """
 
     per_node: int
@@ -108,18 +108,18 @@ class NodePool:
     """Nodes that are paid for by the hour.
 
     Args:
-        name: What the pool is called.
-        provider: Who is paid, as the price table names it: `azure`.
-        region: Where they are, as the provider names it.
-        size: What one is, as the provider names it, such as `Standard_NC4as_T4_v3`.
-        min_nodes: How many there are at least.
-        max_nodes: How many there may come to be.
-        gpus: Of one node.
-        spot: Whether they may be taken back at any time, for a lower price.
-        dollars: That one spot node may cost at most before it is taken back; None for no limit.
-        cores: Of one node, that pods may request; None when it can't be known beforehand.
-        takes_jobs: Whether jobs run on it, and not the cluster's own pods alone.
-        network: What the network between its nodes lacks, in words; empty for nothing.
+        name: The pool's name.
+        provider: The provider's name in the price table: `azure`.
+        region: The provider's name of the region.
+        size: The provider's name of the size, such as `Standard_NC4as_T4_v3`.
+        min_nodes: Minimum number of nodes.
+        max_nodes: Maximum number of nodes.
+        gpus: GPUs of one node.
+        spot: True for spot nodes, which cost less and may be evicted at any time.
+        dollars: Maximum price of a spot node, above which it is evicted; None for no limit.
+        cores: Cores of one node that pods can request; None if not known beforehand.
+        takes_jobs: True if jobs run on it; False if only the cluster's own pods do.
+        network: The limits of the network between its nodes, for estimates; else empty.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Knows until when each minor version of Kubernetes is supported: support.yaml."""
+"""The end of support of each minor version of Kubernetes, from support.yaml."""
 
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -14,13 +14,13 @@ _NEAR = timedelta(days=60)
 
 
 def end(version: str) -> date | None:
-    """Return the last day on which a version is supported; None where that is not known."""
+    """Return the last day on which a version is supported; None if unknown."""
     last: date | None = _ENDS.get(".".join(map(str, numbers(version)[:2])))
     return last
 
 
 def warning(version: str, today: date | None = None) -> str | None:
-    """Return that the support of a version has ended, or ends within 60 days; else None."""
+    """Return a warning if a version's support has ended or ends within 60 days, else None."""
     last, now = end(version), today or datetime.now().astimezone().date()
     if last is None or now < last - _NEAR:
         return None
@@ -29,7 +29,7 @@ def warning(version: str, today: date | None = None) -> str | None:
 
 
 def announce(version: str | None) -> None:
-    """Warn of the end of support of a cluster's version, if that is known."""
+    """Warn of the end of support of a cluster's version, if the version is known."""
     if version is not None and (text := warning(version)) is not None:
         text += "; plan an upgrade, unless the cluster's provider supports it for longer"
         show_in_summary(text, pulumi.log.warn)

@@ -1,8 +1,8 @@
-"""What every other package stands on; it imports none of them."""
+"""Utilities shared by all other packages; it imports none of them."""
 
 import sys
 
 from core.paths import CHECKOUT
 
-# For `slipway`, the package in the trainer's image that leaves what is read here.
+# For `slipway`, the package in the trainer's image, which writes the files that are read here.
 sys.path.append(str(CHECKOUT / "images/trainer"))

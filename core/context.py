@@ -1,4 +1,4 @@
-"""Reports of a running operation on a resource to the user."""
+"""Progress of a running operation on a resource, as the user sees it."""
 
 import os
 import threading
@@ -8,31 +8,31 @@ from pathlib import Path
 from typing import Protocol
 
 SUMMARY_VARIABLE = "SLIPWAY_SUMMARY_FILE"
-"""The environment variable with the path of the file that `make preview` ends with."""
+"""The environment variable with the path of the file that `make preview` prints at its end."""
 
 SHOWN_VARIABLE = "SLIPWAY_SHOWN_JOB"
-"""The one with the job whose complete PyTorchJob a preview prints."""
+"""The environment variable with the job whose complete PyTorchJob a preview prints."""
 
 NO_WAIT_VARIABLE = "SLIPWAY_NO_WAIT"
-"""The one by which `make up WAIT=0` leaves each run that no job follows to a waiter."""
+"""The environment variable of `make up WAIT=0`: a waiter waits for each run that no job needs."""
 
 
 class Context(Protocol):
-    """The row of one resource in `pulumi up`, and whether the user has cancelled it."""
+    """The row of one resource in `pulumi up`, and whether the user has cancelled the update."""
 
     urn: str
-    """The resource, as the engine names it."""
+    """The resource's name in the engine."""
     cancelled: threading.Event
-    """Set once the user pressed Ctrl-C."""
+    """Set once the user has pressed Ctrl-C."""
 
     def status(self, message: str) -> None:
-        """Show `message`, with no clock in it, on the resource's own row until the next one."""
+        """Show `message`, which contains no time, on the resource's row until the next status."""
 
     def info(self, message: str) -> None:
-        """Print `message` as a line that stays."""
+        """Print `message` as a permanent line."""
 
     def warn(self, message: str) -> None:
-        """Print `message` as a warning that stays."""
+        """Print `message` as a permanent warning."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Silence:
 
 
 def show_in_summary(text: str, log: Callable[[str], None]) -> None:
-    """Log what to read before confirming; Pulumi buries it, so `make preview` ends with it, too."""
+    """Log a text to read before confirming; `make preview` repeats it below Pulumi's output."""
     log(text)
     if file := os.environ.get(SUMMARY_VARIABLE):
         with Path(file).open("a", encoding="utf-8") as summary:

@@ -1,7 +1,7 @@
-"""Declares Kubernetes objects that are plain dicts as Pulumi resources, and what waits for others.
+"""Declares Kubernetes objects, given as dicts, as Pulumi resources; outputs that wait for others.
 
-The engine skips whatever depends on a resource that was skipped or failed. That is wrong for a job
-that merely comes after another one: the outputs here have no such dependency.
+The engine skips each resource that depends on a skipped or failed one. That is wrong for a job
+that only runs after another one, so the outputs here do not create a dependency.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ from pulumi.runtime.stack import Stack
 from core.manifests import Manifest
 from core.wording import as_typed
 
-# Only its Provider is imported: an object's class comes with all of its group's, and those
-# that a stack needs cost every start of the program a second of CPU time.
+# Only the SDK's Provider is imported: importing one object's class imports its complete API
+# group, which would cost every start of the program a second of CPU time.
 _VERSION = version("pulumi_kubernetes")
 _ROLES = frozenset({"Role", "ClusterRole"})
 
 
 def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
-    """Declare `manifest` as a resource named like the object, as the SDK's own class would."""
+    """Declare `manifest` as a resource with the object's name, as the SDK's class would."""
     group, kind = manifest["apiVersion"], manifest["kind"]
     hidden = ["data", "stringData"] if kind == "Secret" else []
     properties = {
@@ -32,7 +32,7 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
     }
     common = pulumi.ResourceOptions(
         additional_secret_outputs=hidden,
-        # For a pod's 30 seconds of grace; what takes longer has a finalizer, which the error names.
+        # A pod has 30 seconds of grace; a longer deletion has a finalizer, which the error names.
         custom_timeouts=pulumi.CustomTimeouts(delete="60s"),
         version=_VERSION,
     )
@@ -47,10 +47,10 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
 def declare_all(
     manifests: Iterable[Manifest], opts: pulumi.ResourceOptions
 ) -> list[CustomResource]:
-    """Declare objects beside each other, but bindings after the roles.
+    """Declare objects in parallel, but role bindings after the roles.
 
-    Who is no administrator may bind only rights of their own, which the API server has to look up
-    (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-binding-creation-or-update).
+    A user who is no administrator may bind only roles whose rights the user has, so that the API
+    server reads the role (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-binding-creation-or-update).
     """
     every = list(manifests)
     roles = [declare(each, opts) for each in every if each["kind"] in _ROLES]
@@ -60,7 +60,7 @@ def declare_all(
 
 
 def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Output[str]:
-    """Return `value` once all `results` are known, or can no longer become known."""
+    """Return `value` once each of `results` is known or has become impossible."""
 
     async def ended() -> None:
         await asyncio.gather(*(result.future() for result in results))
@@ -69,19 +69,19 @@ def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Outp
 
 
 def if_any(output: Output[Any]) -> Output[Any]:
-    """Return a resource's output, or None where an update failed to make or change it."""
+    """Return a resource's output; None if the update failed to create or change the resource."""
     return Output.from_input(output.future())
 
 
 def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Resource]]:
-    """Return what a component depends on that is nothing without `resource`.
+    """Return the `depends_on` of a component that can't work without `resource`.
 
-    Where that was skipped, the engine would end the update with an error that does not name what
-    has failed. The program ends with `otherwise` instead, beside the error of what failed.
+    If `resource` was skipped, the engine would end the update with an error that does not name
+    the cause. The program ends with the message `otherwise` instead, after the cause's own error.
     """
 
     async def checked() -> list[pulumi.Resource]:
-        # In a preview what is new has no ID yet, and nothing fails.
+        # In a preview a new resource has no ID yet, and nothing fails.
         if not pulumi.runtime.is_dry_run() and not await _has_id(resource):
             end(otherwise)
         return []
@@ -94,12 +94,12 @@ async def _has_id(resource: CustomResource) -> bool:
 
 
 def end(why: str) -> NoReturn:
-    """Report why the program cannot go on and end it; of a component it shows what is raised."""
+    """Report why the program can't continue, and end it; in a component by raising `RunError`."""
     if not isinstance(pulumi.runtime.get_root_resource(), Stack):
         raise pulumi.RunError(as_typed(why))
     pulumi.log.error(as_typed(why))
-    # Python would warn of what Pulumi's SDK has begun and is never awaited.
+    # Python would warn about coroutines that Pulumi's SDK has created and nothing awaits.
     warnings.simplefilter("ignore", RuntimeWarning)
-    # As a program that has reported its error: to other statuses the language host adds one
+    # The status of a program that has reported its error; for others the language host adds one
     # (https://github.com/pulumi/pulumi/blob/master/sdk/python/cmd/pulumi-language-python-exec).
     raise SystemExit(32)

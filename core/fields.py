@@ -1,4 +1,4 @@
-"""Types of configuration fields: descriptions name the allowed values, amounts are Kubernetes'."""
+"""Types of configuration fields, with descriptions of allowed values; Kubernetes' quantities."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from core.manifests import read
 
 CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
-"""Of a dataclass of settings: in the stack's configuration keys are camelCase."""
+"""Pydantic's configuration of a dataclass of settings, whose keys are camelCase in the stack."""
 _LABEL_KEY = re.compile(
     r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
@@ -25,16 +25,16 @@ _UNITS: dict[str, int] = {
 
 
 def texts(module: str) -> Callable[[str], Any]:
-    """Return what gives a text of the settings its field, by its name in the YAML beside a module.
+    """Return a function from a name in the YAML file beside a module to that entry's `Field`.
 
-    Each has a `pattern`, a `description` for messages, or what else `pydantic.Field` takes.
+    An entry holds arguments of `pydantic.Field`, such as a `pattern` and a `description`.
     """
-    known = read(Path(module).with_suffix(".yaml"))
-    return lambda name: Field(**known[name])
+    entries = read(Path(module).with_suffix(".yaml"))
+    return lambda name: Field(**entries[name])
 
 
 def _quantity(value: object) -> object:
-    """Let a YAML number stand for a quantity: `cpu: 2` means `cpu: "2"`."""
+    """Convert a YAML number to a quantity's text: `cpu: 2` means `cpu: "2"`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if is_number else value
 
@@ -53,7 +53,7 @@ def number(value: object) -> object:
 
 
 def exact(value: object) -> object:
-    """Convert an integer or boolean to text; not 1.1, which may have been written as 1.10."""
+    """Convert an integer or boolean to text, but not a float: 1.1 may have been written as 1.10."""
     return json.dumps(value) if isinstance(value, int) else value
 
 
@@ -74,7 +74,7 @@ Cpu = Annotated[str, BeforeValidator(_quantity), _text("cpu")]
 Memory = Annotated[str, _text("memory")]
 LabelKey = Annotated[str, AfterValidator(_label)]
 NodeKey = Annotated[str, AfterValidator(_key)]
-"""The key of a node's label or taint: set by the node's creator, which may be Slipway."""
+"""The key of a node's label or taint, which Slipway itself may have set."""
 LabelValue = Annotated[str, BeforeValidator(exact), _text("labelValue")]
 Directory = Annotated[str, _text("directory")]
 Image = Annotated[str, _text("image")]
@@ -94,5 +94,5 @@ def size(text: str) -> int:
 
 
 def gibibytes(amount: int) -> str:
-    """Return an amount of bytes in readable form, rounded down so as not to overstate it."""
+    """Return a number of bytes as text in GiB, rounded down."""
     return f"{amount * 10 // _UNITS['Gi'] / 10:g} GiB"

@@ -1,4 +1,4 @@
-"""Files that are complete or absent, and locks by one. Set-up needs it: standard library only."""
+"""Atomic writes, private directories and file locks. Standard library only, for set-up."""
 
 import errno
 import fcntl
@@ -15,45 +15,45 @@ from pathlib import Path
 from core.paths import cache_dir, state_dir
 
 LIMIT = 1800.0
-"""Seconds that a build or a download of another process may well take."""
+"""Seconds that a build or download in another process may take."""
 COMMAND_VARIABLE = "SLIPWAY_COMMAND"
-"""The environment variable with the user's command, for what Pulumi and its plugins hold."""
+"""The environment variable with the user's command, for locks that Pulumi and its plugins hold."""
 _PAUSE = 0.5
 
 
 def private_directory(path: Path) -> None:
-    """Make a directory that only its owner may enter, and what is missing above it likewise."""
+    """Create a directory that only its owner may enter, and its missing parents likewise."""
     if not path.parent.exists():
         private_directory(path.parent)
     path.mkdir(mode=0o700, exist_ok=True)
-    path.chmod(0o700)  # whatever the umask, and of one that was made before
+    path.chmod(0o700)  # regardless of the umask, and also if it existed
 
 
 def unwritable(error: OSError) -> str | None:
-    """Return what an error means of a disk that takes no file; None for any other."""
+    """Return a message for an error of a disk that can't be written; None for any other error."""
     if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR}:
         return None
     return (
         f"{error.filename or state_dir()}: {error.strerror}. Slipway keeps its state in "
-        f"{state_dir()}, and what can be made again in {cache_dir()}: make room there, or set "
+        f"{state_dir()}, and files that it can create again in {cache_dir()}: free space, or set "
         "XDG_STATE_HOME and XDG_CACHE_HOME to directories that you may write to."
     )
 
 
 def write(path: Path, text: str, *, mode: int) -> None:
-    """Replace a file in one step: a reader, or a crash, sees the old one or the new one."""
+    """Replace a file atomically: a reader, or a crash, sees the old content or the new one."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w") as stream:
             os.fchmod(stream.fileno(), mode)
             stream.write(text)
             stream.flush()
-            # A certificate beside another one's key would stop a cluster from starting.
+            # A certificate without its own key would keep a cluster from starting.
             os.fsync(stream.fileno())
         Path(temporary).replace(path)
     except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno:  # a full disk's names none
+        if isinstance(error, OSError) and error.errno:  # that of a full disk names no file
             error.filename = str(path)
         raise
 
@@ -67,14 +67,14 @@ def locked(
     waiting: Callable[[str], None] = lambda _holder: None,
     cancelled: threading.Event | None = None,
 ) -> Iterator[None]:
-    """Hold a file's lock, which the kernel takes back however this process ends.
+    """Hold a file's lock, which the kernel releases when this process ends for any reason.
 
-    The file stays; it names who holds it: process, command, `what` for, since when. `waiting` gets
-    that, once for each. Each may hold it for `limit` seconds; with 0 it is tried once.
+    The file remains. It contains its holder: process, command, purpose (`what`), start. `waiting`
+    is called with it once per holder. Each may hold it for `limit` seconds; 0 means one attempt.
 
     Raises:
-        InterruptedError: `cancelled` was set meanwhile.
-        TimeoutError: another one held it for longer.
+        InterruptedError: `cancelled` was set during the wait.
+        TimeoutError: one holder kept it for longer than `limit`.
     """
     stop = threading.Event() if cancelled is None else cancelled
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Takes from a document whatever the fields of a dataclass can hold, and names the rest. Pure."""
+"""Reads as much of a document as a dataclass's fields can hold, and lists the rest. Pure."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,24 +14,24 @@ _hints = cache(get_type_hints)
 
 
 def fitting(kind: Any, document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return what a dataclass's fields can hold, as strict JSON, and the rest's text by place."""
+    """Return the values that fit a dataclass's fields, as strict JSON; other values by place."""
     lost: dict[str, str] = {}
     return _fields(kind, document, (), lost), lost
 
 
 def _fields(
-    kind: Any, known: Mapping[str, Any], place: Path, lost: dict[str, str]
+    kind: Any, document: Mapping[str, Any], place: Path, lost: dict[str, str]
 ) -> dict[str, Any]:
-    found = {
-        name: _fit(hint, known.get(name), (*place, name), lost)
+    fitted = {
+        name: _fit(hint, document.get(name), (*place, name), lost)
         for name, hint in _hints(kind).items()
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in fitted.items() if value is not None}
 
 
 def _fit(kind: Any, value: Any, place: Path, lost: dict[str, str]) -> Any:
-    """Return a value as a type has it; None without it, and where it is lost."""
-    if get_origin(kind) in {Union, UnionType}:  # with None alone
+    """Return a value as a `kind`; None if missing. One that does not fit is added to `lost`."""
+    if get_origin(kind) in {Union, UnionType}:  # always of one type and None
         kind = get_args(kind)[0]
     if kind is Any:
         any_of: dict[type, Any] = {dict: Mapping[str, Any], list: Sequence[Any]}
@@ -63,5 +63,5 @@ def _is_one(value: object, kind: Any) -> bool:
 def _shown(value: object) -> str:
     try:
         return utf8(quote(value))
-    except (RecursionError, TypeError, ValueError):  # such as 5,000 digits
+    except (RecursionError, TypeError, ValueError):  # for example an integer of 5,000 digits
         return type(value).__name__

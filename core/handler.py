@@ -1,4 +1,4 @@
-"""The interface of a resource type, in plain Python: `infra.provider` speaks the protocol."""
+"""The interface of a resource type in plain Python; `infra.provider` implements the protocol."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from core.problem import Problem, located
 
 
 class Placeholder(Enum):
-    """What stands for a value."""
+    """Placeholder of a property's value."""
 
     UNKNOWN = auto()
-    """One that is not known before the resource exists."""
+    """The value is not known before the resource exists."""
     SECRET = auto()
-    """One that is not to be shown."""
+    """The value must not be shown."""
 
     def __repr__(self) -> str:
         return self.name
@@ -33,38 +33,38 @@ Properties = dict[str, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """One property that differs, as a preview names it."""
+    """One property that differs, as a preview shows it."""
 
     path: str
     """The property, in Pulumi's path syntax (`manifest.spec.runPolicy`)."""
     kind: Literal["add", "update", "delete"] = "update"
     replace: bool = False
-    """Whether the change requires a replacement of the resource."""
+    """True if the change requires a replacement of the resource."""
     drift: bool = False
-    """Whether the live object differs from the state's inputs, rather than the new inputs."""
+    """True if the live object, rather than the new inputs, differs from the state's inputs."""
 
 
 class Handler(ABC):
-    """The life cycle of one resource type; `state` is the previous inputs and the outputs.
+    """The life cycle of one resource type; `state` holds the previous inputs and the outputs.
 
-    Methods block and may run beside each other in threads. The user sees what they raise.
+    Methods block and may run concurrently in threads. The user sees the errors that they raise.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ()
     """Properties that are only known once the resource exists."""
     secret_outputs: ClassVar[frozenset[str]] = frozenset()
-    """Properties that stay encrypted in the stack's state."""
+    """Properties that are encrypted in the stack's state."""
     replaced_by: ClassVar[frozenset[str]] = frozenset()
-    """Paths of inputs that another resource is needed for when they change."""
+    """Paths of inputs whose change requires a replacement of the resource."""
     passing_inputs: ClassVar[frozenset[str]] = frozenset()
-    """Inputs that are never stored: `diff`, `create` and `update` get them, a state has none."""
+    """Inputs that are never stored: `diff`, `create` and `update` get them, the state has none."""
 
     def check(self, inputs: Properties) -> list[Problem]:
-        """Return each input that is not allowed, by its key. Values may be UNKNOWN in a preview."""
+        """Return a problem for each invalid input. Values may be UNKNOWN in a preview."""
         return []
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return what differs: inputs, or else the live object. Each message appears just once."""
+        """Return the changes of inputs; without any, those of the live object (`drift`)."""
         stored = {key: value for key, value in inputs.items() if key not in self.passing_inputs}
         changes = compare(state, stored)
         if changes:
@@ -72,36 +72,36 @@ class Handler(ABC):
         return self.drift(state, inputs, context)
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return what differs from the state, on every `up` that changes no input: here nothing."""
+        """Return the live object's changes, on each `up` that changes no input. Default: none."""
         return []
 
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
     ) -> Properties:
-        """Return the outputs as far as they are known before anything is changed.
+        """Return the outputs as far as they are known before the update.
 
         `state` is None for a resource that is to be created or replaced. Values of `inputs` may be
-        UNKNOWN; `shown` is the same as shown to the user, where secrets are SECRET.
+        UNKNOWN; `shown` has the same values for display, with SECRET in place of secrets.
         """
-        known = dict.fromkeys(self.outputs, UNKNOWN)
+        outputs = dict.fromkeys(self.outputs, UNKNOWN)
         if state is not None:
-            known |= {name: state[name] for name in self.outputs if name in state}
-        return known
+            outputs |= {name: state[name] for name in self.outputs if name in state}
+        return outputs
 
     @abstractmethod
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Make the resource, or adopt what an interrupted create left; return id and outputs."""
+        """Create the resource, or adopt that of an interrupted create; return ID and outputs."""
 
     def read(self, state: Properties, context: Context) -> Properties | None:
-        """Return the outputs as they are now, by default as in the state; None when it is gone."""
+        """Return the current outputs, by default the state's; None if the resource is deleted."""
         return {name: state[name] for name in self.outputs}
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
-        """Bring the resource to `inputs` in place and return its outputs: by default, create it."""
+        """Update the resource in place and return its outputs. Default: `create`."""
         return self.create(inputs, context)[1]
 
     def delete(self, state: Properties, context: Context) -> None:  # noqa: B027  # the default
-        """Remove the resource if it exists; by default nothing, as it is in the state alone."""
+        """Delete the resource if it exists. Default: nothing, as only the state has it."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Lazy:
     name: str
 
     def load(self) -> Any:
-        """Import the module and return what is called so in it."""
+        """Import the module and return the object of that name."""
         return resolve_name(self.name)
 
     def __call__(self, *arguments: Any) -> Any:
@@ -119,7 +119,7 @@ class Lazy:
 
 
 def compare(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Change]:
-    """Return how `inputs` differ from a state, of which the rest are outputs."""
+    """Return the differences between `inputs` and those of a state, which also has outputs."""
     return differences({key: state[key] for key in inputs if key in state}, inputs)
 
 

@@ -1,4 +1,4 @@
-"""Sends one HTTP request with a login of its own, over TLS but for this machine."""
+"""Sends one HTTP request with the caller's credentials, and checks whether it needs TLS."""
 
 import ipaddress
 from typing import Any
@@ -10,7 +10,7 @@ _SECONDS = 15.0
 
 
 def is_loopback(name: str) -> bool:
-    """Return whether `host:port` is this machine, to which nothing needs TLS."""
+    """Return whether `host:port` is this machine, where no TLS is needed."""
     bare = urlsplit(f"//{name}").hostname or ""
     try:
         return ipaddress.ip_address(bare).is_loopback
@@ -19,16 +19,16 @@ def is_loopback(name: str) -> bool:
 
 
 def is_readable(url: str) -> bool:
-    """Return whether others could read a login that is sent there."""
+    """Return whether others could read credentials that are sent to an address."""
     parts = urlsplit(url)
     return parts.scheme != "https" and not is_loopback(parts.netloc)
 
 
 def ask(method: str, url: str, **more: Any) -> requests.Response:
-    """Ask once, for 15 seconds at most; `requests.RequestException` is raised for no answer."""
+    """Send one request with a 15-second time limit; without an answer raise `RequestException`."""
     with requests.Session() as session:
-        # No proxy leads to this machine.
+        # A proxy can't reach this machine.
         session.trust_env = not is_loopback(urlsplit(url).netloc)
-        # Otherwise ~/.netrc would replace the header.
+        # Without it, credentials in ~/.netrc would replace the caller's header.
         session.auth = lambda request: request
         return session.request(method, url, timeout=_SECONDS, **more)

@@ -1,4 +1,4 @@
-"""Connects to a cluster by the content of its kubeconfig, leaving no key on disk."""
+"""Connects to a cluster with the content of its kubeconfig, without writing keys to disk."""
 
 import base64
 import json
@@ -26,25 +26,25 @@ _INLINE = {
 }
 _LOGIN_SECONDS = 30
 _TIMED_OUT = 124
-"""What timeout(1) exits with when the time is up."""
+"""The exit status of timeout(1) when the time is up."""
 
 Limit = float | tuple[float, float]
 
 _DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
-"""The variable of pulumi-kubernetes itself."""
+"""An environment variable of pulumi-kubernetes."""
 IF_GONE = f"If it is gone for good, set {_DELETE_UNREACHABLE}=true"
 REQUEST_ERRORS = (ApiException, urllib3.exceptions.HTTPError)
-"""The errors of a request that the API server refuses, or does not answer."""
+"""The errors of a request that the API server refuses or does not answer."""
 UNREACHABLE = (*REQUEST_ERRORS, OSError)
-"""The errors while an API server does not run, or not yet."""
+"""The errors of requests while no API server runs."""
 
 
 class AnotherServer(urllib3.exceptions.SSLError):
-    """The TLS handshake failed: another server has the cluster's address now."""
+    """The TLS handshake failed, because another server has the cluster's address now."""
 
 
 def may_be_gone() -> bool:
-    """Return whether a cluster that does not answer is to be taken for gone."""
+    """Return whether the user wants a cluster that does not answer to be assumed deleted."""
     return os.environ.get(_DELETE_UNREACHABLE, "").lower() == "true"
 
 
@@ -56,7 +56,7 @@ def kubeconfig(
     cluster_name: str | None = None,
     user_name: str | None = None,
 ) -> str:
-    """Return a kubeconfig of one context as YAML; cluster and user are called so by default."""
+    """Return a kubeconfig with one context as YAML; cluster and user have its name by default."""
     names = {"cluster": cluster_name or context, "user": user_name or context}
     return yaml.safe_dump(
         {
@@ -72,7 +72,7 @@ def kubeconfig(
 
 
 def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a kubeconfig's cluster or user with its files' content, or raise `OSError`."""
+    """Return a kubeconfig's cluster or user with file paths replaced by content, or `OSError`."""
     files = {f"{name}-data": name for name in _INLINE.values() if name in entry}
     plain = {key: value for key, value in entry.items() if key not in files.values()}
     return plain | {
@@ -82,15 +82,15 @@ def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def connect(kubeconfig: str) -> client.ApiClient:
-    """Return a client of a kubeconfig's current context, or raise `config.ConfigException`."""
+    """Return a client for a kubeconfig's current context, or raise `config.ConfigException`."""
     document = yaml.safe_load(kubeconfig)
     users = document.get("users") if isinstance(document, dict) else None
     user = (users[0].get("user") or {}) if users else {}
     if (program := user.get("exec")) is not None:
         user["exec"] = _limited(program)
     if sys.platform == "linux":
-        # TLS reads keys from files only. The client would leave them in the temporary
-        # directory when this process is killed; a file in memory goes with the process.
+        # TLS reads keys only from files. The client would leave them in the temporary directory
+        # when this process is killed; a file in memory is deleted with the process.
         document = _with_files_in_memory(document)
     loaded = client.Configuration()
     config.load_kube_config_from_dict(  # type: ignore[no-untyped-call]
@@ -102,20 +102,20 @@ def connect(kubeconfig: str) -> client.ApiClient:
 
 
 def inside() -> client.ApiClient:
-    """Return a client of the cluster that this pod runs in, by its account's token as it is now."""
+    """Return a client for the cluster that this pod runs in, with its account's current token."""
     loaded = client.Configuration()
     config.load_incluster_config(client_configuration=loaded)  # type: ignore[no-untyped-call]
     return _client(loaded)
 
 
 def _client(loaded: client.Configuration) -> client.ApiClient:
-    # Whoever asks decides what to try again; urllib3 doing so too would multiply the limits.
+    # Callers retry; retries by urllib3 would multiply the time limits.
     loaded.retries = False
-    # As many connections as a run has logs that are followed; more would be closed with a warning.
+    # One connection for each log that a run follows; more would be closed with a warning.
     loaded.connection_pool_maxsize = 128
     api = client.ApiClient(loaded)
-    # Python from 3.13 on refuses what other clients of Kubernetes take: certificates that lack the
-    # identifier of their authority's key, as many clusters' do.
+    # Python 3.13 refuses certificates that lack the identifier of their authority's key, as many
+    # clusters' certificates do. Other clients of Kubernetes accept them.
     required = ssl.CERT_REQUIRED if loaded.verify_ssl else ssl.CERT_NONE
     context = urllib3.util.create_urllib3_context(cert_reqs=required)
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -125,7 +125,7 @@ def _client(loaded: client.Configuration) -> client.ApiClient:
 
 @dataclass(frozen=True)
 class Request:
-    """A request to an API server; a PATCH merges, or with `apply` is a server-side apply."""
+    """A request to an API server; a PATCH is a merge patch, or with `apply` a server-side apply."""
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
@@ -135,15 +135,15 @@ class Request:
 
 
 def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.BaseHTTPResponse:
-    """Send a request, and return the answer with its content still to be read.
+    """Send a request, and return the response with its content unread.
 
-    `limit` is in seconds, for the complete request, or to connect and until the next byte.
+    `limit` is in seconds: of the complete request, or a pair to connect and until the next byte.
 
     Raises:
-        ApiException: the API server's refusal.
-        urllib3.exceptions.HTTPError: no answer came, or not the API server's, `AnotherServer`.
+        ApiException: the API server refused the request.
+        urllib3.exceptions.HTTPError: no response, or another server's (`AnotherServer`).
     """
-    # Not by the client's classes: importing that of pods takes 0.8 s of CPU time.
+    # Without the client's classes: importing the one for pods takes 0.8 s of CPU time.
     content = "application/json"
     if request.method == "PATCH":
         content = f"application/{'apply-patch+yaml' if request.apply else 'merge-patch+json'}"
@@ -172,7 +172,7 @@ def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.Ba
 def ask(
     api: client.ApiClient, request: Request, *, limit: Limit, settled: int | None = None
 ) -> Any:
-    """Send a request and return the answer's document; None for the status `settled`, as 404."""
+    """Send a request and return the decoded response; None for the HTTP status `settled`."""
     try:
         return json.loads(send(api, request, limit=limit).data)
     except ApiException as error:
@@ -182,7 +182,7 @@ def ask(
 
 
 def api_message(error: Exception) -> str:
-    """Return the API server's message without headers and Python's formatting, or why none came."""
+    """Return the API server's message without headers, or the text of another error."""
     if not isinstance(error, ApiException):
         return str(error)
     try:
@@ -192,25 +192,25 @@ def api_message(error: Exception) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return one of `UNREACHABLE` in words."""
+    """Return a sentence about one of the errors `UNREACHABLE`."""
     if isinstance(error, ApiException):
         return f"the API server answers: {api_message(error)}"
     return f"the API server can't be reached: {error}"
 
 
 def _limited(program: dict[str, Any]) -> dict[str, Any]:
-    """Return a login command with a time limit: the client itself has none."""
+    """Return a login command with a time limit, which the client does not have."""
     if shutil.which("timeout") is None:
         return program
-    # In the foreground it may still prompt the user, but only the command itself is ended in time.
+    # In the foreground it can prompt the user, but the limit ends only the command itself.
     kept = ["--foreground"] if sys.stdin is not None and sys.stdin.isatty() else []
     command = [str(_LOGIN_SECONDS), program.get("command"), *(program.get("args") or [])]
     return {**program, "command": "timeout", "args": [*kept, "--kill-after=2", *command]}
 
 
 def _explain(program: dict[str, Any]) -> None:
-    """Raise why a login command fails: the client would continue without credentials."""
-    what = "failed; log in anew"
+    """Raise an error with the cause of a failed login command, which the client ignores."""
+    what = "failed; log in again"
     try:
         ExecProvider(ConfigNode("exec", _limited(program)), None).run()  # type: ignore[no-untyped-call]
     except Exception as error:  # noqa: BLE001  # whatever the command does
@@ -237,7 +237,7 @@ def _with_files_in_memory(node: Any) -> Any:
 
 @cache
 def _in_memory(content: bytes) -> str:
-    """Return the path of a file that only this process has, for as long as it lives."""
+    """Return the path of a file in memory that exists as long as this process."""
     descriptor = os.memfd_create("slipway")
     with os.fdopen(descriptor, "wb", closefd=False) as file:
         file.write(content)

@@ -1,4 +1,4 @@
-"""Kubernetes objects as plain dicts: read, marked as a stack's own, and what holds them back."""
+"""Kubernetes objects as dicts: read from YAML, marked with their stack, and their conditions."""
 
 import hashlib
 import json
@@ -12,32 +12,32 @@ import yaml
 Manifest = dict[str, Any]
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "slipway"}
-"""The label of all that Slipway makes."""
+"""The label of all objects that Slipway creates."""
 KEPT = "slipway.dev/kept"
-"""The annotation of a claim that stays when its job goes."""
+"""The annotation of a claim that remains when its job is deleted."""
 KEPT_CLAIM = "slipway-kept"
-"""The claim of the volume on which a stack's jobs keep their files, and what a pod calls that."""
+"""The claim for the files of a stack's jobs, and the name of its volume in a pod."""
 KEPT_DIRECTORY = "/opt/kept"
-"""Where pods find that volume."""
+"""The mount path of that volume in pods."""
 MADE_BY = "slipway.dev/stack"
-"""The annotation by which a stack knows its own objects, also those of an `up` that was killed."""
+"""The annotation with the stack that created an object, also in an `up` that was killed."""
 _RELEASE = """--type=merge --patch='{"metadata":{"finalizers":null}}'"""
 
 
 def read(path: Path) -> Manifest:
     """Return the one object in the YAML file at `path`."""
-    # The C loader: the PyTorchJob CRD has 8,000 lines, and is read on every `up`.
+    # The C loader is faster: the PyTorchJob CRD has 8,000 lines and is read on every `up`.
     return cast("Manifest", yaml.load(path.read_text(), Loader=yaml.CSafeLoader))
 
 
 def rendered(path: Path, **names: str) -> list[Manifest]:
-    """Return the objects in the YAML file at `path`, with what its `$names` stand for."""
+    """Return the objects in the YAML file at `path`, with its `$names` replaced."""
     text = Template(path.read_text()).substitute(names)
     return [*yaml.load_all(text, Loader=yaml.CSafeLoader)]
 
 
 def restricted_namespace(name: str) -> Manifest:
-    """Return a Namespace in which only pods of Pod Security's level `restricted` may run."""
+    """Return a Namespace that only admits pods of the Pod Security level `restricted`."""
     # https://kubernetes.io/docs/concepts/security/pod-security-admission/
     labels = {
         f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")
@@ -46,25 +46,25 @@ def restricted_namespace(name: str) -> Manifest:
 
 
 def owned(kind: str, name: str, namespace: str) -> Manifest:
-    """Return the beginning of an object that Slipway makes, of a kind of Kubernetes' own API."""
+    """Return the metadata of an object that Slipway creates, of a kind of the core API."""
     metadata = {"name": name, "namespace": namespace, "labels": dict(MANAGED_BY)}
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata}
 
 
 def stack() -> str:
-    """Return what the running stack is called in `MADE_BY`."""
-    import pulumi  # noqa: PLC0415 - only a program has a stack, and this takes a while to load
+    """Return the running stack's name in `MADE_BY`."""
+    import pulumi  # noqa: PLC0415 - only a program has a stack, and the import is slow
 
     return called(pulumi.get_project(), pulumi.get_stack())
 
 
 def called(project: str, name: str) -> str:
-    """Return what a project's stack is called in `MADE_BY`."""
+    """Return the name in `MADE_BY` of a project's stack."""
     return f"{project}/{name}"
 
 
 def marked(manifest: Manifest) -> Manifest:
-    """Return `manifest` as the running stack's own."""
+    """Return `manifest` with the annotation that names the running stack."""
     metadata = manifest["metadata"]
     annotations = {**metadata.get("annotations", {}), MADE_BY: stack()}
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
@@ -76,8 +76,8 @@ def digest(manifests: Manifest | list[Manifest]) -> str:
 
 
 def held(kind: str, metadata: Mapping[str, Any]) -> str | None:
-    """Return which finalizers hold an object, and the command against them; None without any."""
-    # Kubernetes takes its own off when all else is done.
+    """Return the finalizers that block a deletion, and the command to remove them, or None."""
+    # Kubernetes removes its own finalizers when it has finished.
     foreign = [
         name
         for name in metadata.get("finalizers") or ()
@@ -89,16 +89,16 @@ def held(kind: str, metadata: Mapping[str, Any]) -> str | None:
     where = f"--namespace {namespace} " if namespace else ""
     finalizers = "finalizer" if len(foreign) == 1 else "finalizers"
     return (
-        f"{kind} {name} is held by the {finalizers} {', '.join(foreign)}, to be taken off by "
-        "whoever put it there. If that is gone for good: "
+        f"{kind} {name} is held by the {finalizers} {', '.join(foreign)}, which the controller "
+        "that set it has to remove. If that controller no longer exists: "
         f"kubectl {where}patch {kind.lower()} {name} {_RELEASE}"
     )
 
 
 def condition(thing: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
-    """Return a condition in an object's status; empty without it."""
-    found = (thing.get("status") or {}).get("conditions") or []
-    return next((each for each in found if each["type"] == type_), {})
+    """Return a condition in an object's status, or an empty one."""
+    conditions = (thing.get("status") or {}).get("conditions") or []
+    return next((each for each in conditions if each["type"] == type_), {})
 
 
 def holds(thing: Mapping[str, Any], type_: str) -> bool:
@@ -107,7 +107,7 @@ def holds(thing: Mapping[str, Any], type_: str) -> bool:
 
 
 def unready(node: Mapping[str, Any]) -> str | None:
-    """Return why a node is not Ready; None when it is."""
+    """Return why a node is not Ready; None if it is."""
     if holds(node, "Ready"):
         return None
     ready = condition(node, "Ready")
@@ -116,7 +116,7 @@ def unready(node: Mapping[str, Any]) -> str | None:
 
 
 def troubles(pod: Mapping[str, Any]) -> Iterator[str]:
-    """Yield why containers of a pod are not running."""
+    """Yield the state of each container of a pod that is not running."""
     for status in (pod.get("status") or {}).get("containerStatuses") or []:
         for kind, state in status["state"].items():
             if kind != "running":

@@ -1,6 +1,6 @@
-"""Where Slipway, its user's files and what it keeps are.
+"""Paths of Slipway's checkout, the user's project, caches, state and Python environments.
 
-It imports nothing but the standard library.
+It imports only the standard library.
 """
 
 import hashlib
@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-"""The root of the checkout that this module belongs to."""
+"""The root of the checkout that contains this module."""
 
 
 def project_dir() -> Path:
-    """Return the folder of the stacks' files, from which the paths in them lead.
+    """Return the folder of the stacks' files, to which paths in them are relative.
 
     It is `$SLIPWAY_PROJECT`, or the checkout.
     """
@@ -22,7 +22,7 @@ def project_dir() -> Path:
 
 
 def project_name() -> str:
-    """Return what Pulumi calls the project: `slipway`, or a folder's own name and its digest."""
+    """Return the Pulumi project's name: `slipway`, or a name with the digest of its folder."""
     folder = project_dir().resolve()
     if folder == CHECKOUT:
         return "slipway"
@@ -32,48 +32,48 @@ def project_name() -> str:
 
 
 def of_project(stack: str) -> str:
-    """Return a stack's name, in another project than `slipway` after that project's.
+    """Return a stack's name, prefixed with the project's unless that is `slipway`.
 
-    It names what all projects of this user share, so that no two stacks `dev` meet in it.
+    It is unique among all of the user's projects, so that two stacks `dev` do not share resources.
     """
     name = project_name()
     return stack if name == "slipway" else f"{name}-{stack}"
 
 
 def environment_dir() -> Path:
-    """Return the runtime environment: by the checkout's link, which an installed package lacks."""
+    """Return the runtime environment: the checkout's link to it, or without one `venv_dir`."""
     link = CHECKOUT / ".venv"
     return link if link.exists() else venv_dir()
 
 
 def cache_dir() -> Path:
-    """For what can be made again: `$XDG_CACHE_HOME/slipway`, or `~/.cache/slipway`."""
+    """Return the folder of what can be rebuilt, `$XDG_CACHE_HOME/slipway` or `~/.cache/slipway`."""
     return _xdg("XDG_CACHE_HOME", ".cache")
 
 
 def state_dir() -> Path:
-    """For what can't, as clusters: `$XDG_STATE_HOME/slipway`, or `~/.local/state/slipway`."""
+    """Return the folder of state, `$XDG_STATE_HOME/slipway` or `~/.local/state/slipway`."""
     return _xdg("XDG_STATE_HOME", ".local/state")
 
 
 def venv_dir() -> Path:
-    """Return the runtime environment, which another lock file or Python makes another one."""
+    """Return the runtime environment's folder, which depends on the lock file and on Python."""
     return cache_dir() / f"venv-{_digest('requirements.lock')}"
 
 
 def venv_dir_for_tests() -> Path:
-    """Return the environment of the checks and tests, which refers to what lies in others."""
+    """Return the folder of the environment for checks and tests, which refers to the others."""
     locks = (f"requirements-{part}.lock" for part in ("test", "azure", "report"))
     return cache_dir() / f"venv-test-{_digest(*locks, 'requirements.lock')}"
 
 
 def extra_dir(extra: str) -> Path:
-    """Return the directory with the packages of an extra, a group in pyproject.toml."""
+    """Return the folder with the packages of an extra, a dependency group in pyproject.toml."""
     return cache_dir() / f"python-{extra}-{_digest(f'requirements-{extra}.lock')}"
 
 
 def use_extra(extra: str) -> None:
-    """Let this process import the packages of an extra, if they are installed."""
+    """Add an extra's packages, if installed, to this process's import path."""
     place = str(extra_dir(extra))
     if place not in sys.path:
         sys.path.append(place)
@@ -86,6 +86,6 @@ def _digest(*locks: str) -> str:
 
 
 def _xdg(variable: str, default: str) -> Path:
-    """Return the directory of `variable`; a relative path is ignored, as XDG specifies."""
-    given = Path(os.environ.get(variable, ""))
-    return (given if given.is_absolute() else Path.home() / default) / "slipway"
+    """Return Slipway's folder below `$variable`; XDG specifies that relative paths are ignored."""
+    configured = Path(os.environ.get(variable, ""))
+    return (configured if configured.is_absolute() else Path.home() / default) / "slipway"

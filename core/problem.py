@@ -1,4 +1,4 @@
-"""Problems in the user's input: what is wrong, where, and what is allowed instead. Pure."""
+"""Problems in the user's input: the place, the error, and the allowed values. Pure."""
 
 import difflib
 import itertools
@@ -15,12 +15,12 @@ _LONGEST_QUOTE = 60
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: a setting that is not allowed, a part that does not work."""
+    """One problem: of a setting that is not allowed, or of a part that does not work."""
 
     key: str
     """The setting, as `pulumi config set --path` takes it, or the part in one word."""
     text: str
-    """What is wrong with it; for a setting the value, and what is allowed instead."""
+    """The problem; for a setting the value and the allowed values."""
 
     def __str__(self) -> str:
         return f"{self.key}: {self.text}"
@@ -31,25 +31,25 @@ class Contradiction:
     """Values that are each allowed but not in combination."""
 
     path: Path
-    """Of the one to change, in the document's spelling."""
+    """The path of the value to change, with the document's keys."""
     text: str
-    """Which values conflict, and what to do."""
+    """The conflicting values, and what to do."""
     about: frozenset[str]
-    """The `dotted` places that the judgement rests on, each with all that is below it."""
+    """The `dotted` places of the conflicting values, each including all that is below it."""
 
     def rests_on(self, place: str) -> bool:
-        """Return whether it may be another one when what is at a place changes."""
+        """Return whether a change at a place may resolve or alter the contradiction."""
         pairs = [(f"{place}.", f"{each}.") for each in self.about]
         return any(one.startswith(other) or other.startswith(one) for one, other in pairs)
 
 
 def contradiction(path: Path, text: str, *others: str) -> Contradiction:
-    """Return what is wrong at a path, which rests on that value and on those at `others`."""
+    """Return a contradiction at a path, between its value and the values at `others`."""
     return Contradiction(path, text, frozenset({dotted(path), *others}))
 
 
 def raised(call: Callable[[], object], *errors: type[Exception]) -> str | None:
-    """Return the text of the one of these errors that a call raises; None where it raises none."""
+    """Return the text of the error, one of `errors`, that a call raises; None if it raises none."""
     try:
         call()
     except errors as error:
@@ -58,17 +58,17 @@ def raised(call: Callable[[], object], *errors: type[Exception]) -> str | None:
 
 
 def keys(path: Path) -> Path:
-    """Return a place without what is inside of a list: that stands for all that is in it."""
+    """Return a path up to its first list, which represents all of its items."""
     return tuple(itertools.takewhile(lambda part: isinstance(part, str), path))
 
 
 def dotted(path: Path) -> str:
-    """Return a place in short, as `gpu.minNodes`; that of a list for all that is in it."""
+    """Return a path as text, such as `gpu.minNodes`; for an item, the path of its list."""
     return ".".join(map(str, keys(path)))
 
 
 def located(key: str, path: Path) -> str:
-    """Return where `path` below `key` is, as `pulumi config set --path` takes it."""
+    """Return the place of `path` below `key`, as `pulumi config set --path` takes it."""
     for part in path:
         if isinstance(part, int):
             key += f"[{part}]"
@@ -80,7 +80,7 @@ def located(key: str, path: Path) -> str:
 
 
 def choices(word: str, allowed: Collection[str]) -> str:
-    """Return the alternatives to `word`: the likeliest, and unless there are many, all."""
+    """Return a hint with the closest match to `word`, and all allowed words if they are few."""
     close = likeliest(word, allowed)
     listed = ", ".join(sorted(allowed)) or "nothing yet"
     if close is None:
@@ -89,18 +89,18 @@ def choices(word: str, allowed: Collection[str]) -> str:
 
 
 def likeliest(word: str, allowed: Collection[str]) -> str | None:
-    """Return the one of `allowed` that `word` most probably means; None when it is like none."""
+    """Return the closest match to `word` in `allowed`; None if none is similar."""
     return next(iter(difflib.get_close_matches(word, allowed, n=1)), None)
 
 
 def meant(word: str, allowed: Collection[str]) -> str:
-    """Return the question whether another word was meant, after a blank; empty without one."""
+    """Return " Did you mean …?" with the closest match to `word`; empty without a match."""
     close = likeliest(word, allowed)
     return f" Did you mean {close}?" if close is not None else ""
 
 
 def quote(value: object) -> str:
-    """Return `value` as it would stand in the stack's file, on one line and not too long."""
+    """Return `value` as it would appear in the stack's file, on one line, shortened if long."""
     text = json.dumps(value, ensure_ascii=False)
     if len(text) <= _LONGEST_QUOTE:
         return text

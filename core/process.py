@@ -1,4 +1,4 @@
-"""Runs other programs: never through a shell, always with a limit."""
+"""Runs other programs without a shell and with a time limit."""
 
 import os
 import re
@@ -12,12 +12,12 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 ANSWER_LIMIT = 30.0
-"""Seconds for a command that only asks."""
+"""The default time limit in seconds, for commands that only print information."""
 _CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class CommandFailed(RuntimeError):
-    """A program that failed, ran too long or can't be run; the text ends with what it printed."""
+    """A program failed, ran too long or could not be run; the text ends with its output."""
 
 
 def run(  # noqa: PLR0913  # what a process takes
@@ -29,14 +29,14 @@ def run(  # noqa: PLR0913  # what a process takes
     line: Callable[[str], None] = lambda _text: None,
     cancelled: threading.Event | None = None,
 ) -> str:
-    """Run a program, with nothing secret in its command, and return its standard output.
+    """Run a program, whose command must contain no secrets, and return its standard output.
 
-    It reads `text`, has `variables` besides this process's own, and is killed after `limit` seconds
-    or once `cancelled` is set. `line` gets each line of its output and errors as it comes.
+    Its standard input is `text`; `variables` are added to its environment. It is killed after
+    `limit` seconds or once `cancelled` is set. `line` is called with each line of both outputs.
 
     Raises:
-        CommandFailed: it can't be started, fails, or takes longer than `limit`.
-        InterruptedError: the user pressed Ctrl-C.
+        CommandFailed: The program could not be started, failed, or ran longer than `limit`.
+        InterruptedError: The user pressed Ctrl-C.
     """
     shown, reported = " ".join(command), [0, 0]
     with TemporaryFile() as stdin, TemporaryFile() as printed, TemporaryFile() as complained:
@@ -45,8 +45,8 @@ def run(  # noqa: PLR0913  # what a process takes
 
         def report(*, ended: bool) -> None:
             for which, file in enumerate((printed, complained)):
-                seen = _content(file)
-                lines = (seen if ended else seen[: seen.rfind("\n") + 1]).splitlines()
+                content = _content(file)
+                lines = (content if ended else content[: content.rfind("\n") + 1]).splitlines()
                 for each in lines[reported[which] :]:
                     line(each)
                 reported[which] = len(lines)
@@ -76,7 +76,7 @@ def run(  # noqa: PLR0913  # what a process takes
 
 
 def _content(file: IO[bytes]) -> str:
-    """Return what a program has written so far, and leave where it goes on writing."""
+    """Return a program's output so far, without moving the file's position."""
     output = os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
     return output.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
@@ -90,11 +90,11 @@ def run_logged(
     pause: float,
     **options: Any,
 ) -> int | None:
-    """Run a command to its end, in a session of its own, so that its children end with it.
+    """Run a command in a new session, so that its children end with it, and wait for its end.
 
-    `log` takes its standard output and standard error. `tick` is called every `pause` seconds with
-    the seconds so far; what it raises ends the command. `options` are those of `subprocess.Popen`.
-    Returns the exit status, None after more than `limit` seconds; `OSError` if it can't be started.
+    `log` receives standard output and standard error. `tick` is called every `pause` seconds with
+    the seconds so far; an error that it raises ends the command. `options` are those of `Popen`.
+    Returns the exit status, or None after `limit` seconds. Raises `OSError` if it can't be started.
     """
     began = time.monotonic()
     options = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, **options}
@@ -114,17 +114,17 @@ def run_logged(
 
 
 def tail(log: Path, *, lines: int, start: int = 0) -> list[str]:
-    """Return a log's last lines, indented by two spaces, from byte `start` on at the earliest."""
+    """Return a log's last lines after byte `start`, indented by two spaces."""
     with log.open("rb") as file:
         file.seek(max(start, log.stat().st_size - 16384))
         return [f"  {line}" for line in file.read().decode(errors="replace").splitlines()[-lines:]]
 
 
 def printable(text: str) -> str:
-    """Return lines without what moves a terminal's cursor or colors it (ECMA-48, 5.4), as UTF-8."""
+    """Return text without a terminal's control sequences (ECMA-48, 5.4), encodable as UTF-8."""
     return _CONTROLS.sub("", utf8(text))
 
 
 def utf8(text: str) -> str:
-    """Return a text that can be encoded: lone surrogates, as names of files have, are escaped."""
+    """Return text encodable as UTF-8: lone surrogates, as in file names, are escaped."""
     return text.encode(errors="backslashreplace").decode()

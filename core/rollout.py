@@ -1,4 +1,4 @@
-"""A Deployment that is waited for: Pulumi's own wait takes an update for done while pods fail."""
+"""The wait for a Deployment: Pulumi's own wait considers an update complete while pods fail."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,19 +16,19 @@ REQUEST_SECONDS = 5
 
 @dataclass(frozen=True)
 class Rollout:
-    """A Deployment in a namespace; nothing of it is changed."""
+    """A Deployment in a namespace, which is only read."""
 
     api: ApiClient
     namespace: str
     deployment: str
     own: bool = True
-    """False for another's: of that one ready pod is enough, as it may be rolled out at any time."""
+    """False for another owner's, which may be updated at any time: one ready pod is enough."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.deployment}"
 
     def probe(self) -> None:
-        """Raise `NotYet` unless its pods are ready; or what `core.kube.ask` raises."""
+        """Raise `NotYet` unless its pods are ready. Also raises the errors of `core.kube.ask`."""
         deployment = self._read()
         replicas, status = deployment["spec"]["replicas"], deployment["status"]
         ready = status.get("readyReplicas", 0)
@@ -38,10 +38,10 @@ class Rollout:
             raise NotYet(f"{ready} of {replicas} pods of Deployment {self} are ready")
 
     def explain(self) -> str:
-        """Return, in lines of their own, what the Deployment and its pods show."""
+        """Return lines with the Deployment's conditions, and its pods' states, logs and events."""
         try:
-            found = self._read()
-            labels = found["spec"]["selector"]["matchLabels"]
+            deployment = self._read()
+            labels = deployment["spec"]["selector"]["matchLabels"]
             selector = ",".join(f"{key}={value}" for key, value in labels.items())
             pods = self.get("pods", labelSelector=selector)["items"]
             events = self.get("events")["items"]
@@ -49,7 +49,7 @@ class Rollout:
             return f"\nDeployment {self} can't be read: {api_message(error)}"
         lines = [
             f"Deployment {self}: {each['type']}={each['status']}, {each.get('message', '')}"
-            for each in found["status"].get("conditions", [])
+            for each in deployment["status"].get("conditions", [])
         ]
         for pod in pods:
             name = pod["metadata"]["name"]
@@ -64,11 +64,11 @@ class Rollout:
         return "\n".join(["", *lines, f"See also: kubectl {describe}"])
 
     def get(self, thing: str, group: str = "/api/v1", **query: str) -> Any:
-        """Return what the API server has at a path of the namespace; raises as `core.kube.ask`."""
+        """Return the document at a path in the namespace. Raises the errors of `core.kube.ask`."""
         return ask(self.api, Request("GET", self.path(thing, group), query), limit=REQUEST_SECONDS)
 
     def path(self, thing: str, group: str = "/api/v1") -> str:
-        """Return the API's path of something in the namespace."""
+        """Return the API path of an object in the namespace."""
         return f"{group}/namespaces/{self.namespace}/{thing}"
 
     def _read(self) -> Any:
@@ -79,13 +79,13 @@ class Rollout:
         try:
             text = send(self.api, request, limit=REQUEST_SECONDS).data
         except REQUEST_ERRORS:
-            return []  # A container that never ran has none; its state has the reason.
+            return []  # A container that never ran has no log; its state has the reason.
         return text.decode(errors="replace").splitlines()
 
 
 @contextmanager
 def not_ready_on_errors() -> Iterator[None]:
-    """Have an API server's refusal, or one that does not answer, raise `NotYet`."""
+    """Raise `NotYet` in place of an API server's refusal, or if it does not answer."""
     try:
         yield
     except UNREACHABLE as error:

@@ -1,4 +1,4 @@
-"""A dataclass's JSON schema beside a document: what is at a path, and what it may be."""
+"""Navigates a dataclass's JSON schema along a document's path, and describes allowed values."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,18 +27,18 @@ _LIMITS = {
 
 @dataclass(frozen=True)
 class Schema:
-    """One place in a JSON schema, and what its references mean."""
+    """One place in a JSON schema, and the definitions that it refers to."""
 
     node: Mapping[str, Any]
     definitions: Mapping[str, Any] = field(repr=False)
 
     @property
     def names(self) -> list[str]:
-        """The keys that a map may have here; none where it may have any, or is no map."""
+        """The keys that are allowed in this map; empty if it may have any, or is no map."""
         return sorted({name for each in self._variants() for name in each.get("properties", {})})
 
     def below(self, part: str | int) -> "Schema":
-        """Return the place of a key or an index; one of which nothing is known is empty."""
+        """Return the place of a key or an index; an unknown one has an empty schema."""
         for each in self._variants():
             inside = each.get("items") if isinstance(part, int) else _value_of(each, part)
             if isinstance(inside, Mapping):
@@ -50,11 +50,11 @@ class Schema:
         if "description" in self.node:
             return str(self.node["description"])
         variants = [*filter(None, map(describe, self._variants()))]
-        # What has a comma in it would swallow the next one.
+        # After a variant with commas, "or" alone would seem to belong to its last part.
         return (", or " if any("," in each for each in variants[:-1]) else " or ").join(variants)
 
     def _variants(self) -> Iterator[Mapping[str, Any]]:
-        """Yield what may stand here, each resolved; nothing at all is no variant."""
+        """Yield the schema of each type that is allowed here, resolved, except null."""
         for each in self.node.get("anyOf", [self.node]):
             resolved = self._resolved(each)
             if "anyOf" in resolved:
@@ -65,7 +65,7 @@ class Schema:
     def _resolved(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
         if "$ref" not in node:
             return node
-        # A class is described by its docstring, which is for those who read its code.
+        # The description of a class is its docstring, which is for readers of the code.
         target = {**self.definitions[str(node["$ref"]).rpartition("/")[2]], "description": None}
         both = {**target, **node}
         return {key: both[key] for key in both if key != "$ref" and both[key] is not None}
@@ -79,7 +79,7 @@ def _value_of(node: Mapping[str, Any], name: str) -> Any:
 
 
 def describe(node: Mapping[str, Any]) -> str:
-    """Describe one JSON schema without its references; empty when nothing describes it."""
+    """Describe one JSON schema without references; empty if it has no description."""
     if "description" in node:
         return str(node["description"])
     if "const" in node:

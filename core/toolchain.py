@@ -1,6 +1,6 @@
-"""Which program to run for each tool: what `make setup` found or built, and wrote down.
+"""The programs that `make setup` has found or built, as recorded in `toolchain.json`.
 
-Imports nothing but the standard library. `toolchain.json` maps a tool's name to where it is:
+Imports only the standard library. `toolchain.json` maps a tool's name to its path and version:
 
     {"tools": {"kubelet": {"path": "/…/kubelet", "version": "v1.34.4", "origin": "built from …"}}}
 """
@@ -14,12 +14,12 @@ from core.paths import cache_dir
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return the version's numbers, to compare: `v1.34.4` is (1, 34, 4)."""
+    """Return the numbers of a version for comparisons: `v1.34.4` is (1, 34, 4)."""
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 class ToolMissing(Exception):
-    """A tool that `make setup` has not provided. The text names the remedy."""
+    """A tool that `make setup` has not provided. The message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -33,24 +33,24 @@ class Tool:
 
 
 def record() -> Path:
-    """The file that `make setup` writes and this module reads."""
+    """Return the path of the file that `make setup` writes and this module reads."""
     return cache_dir() / "toolchain.json"
 
 
 def tool(name: str) -> Tool:
-    """Return the record of a tool that still exists, or raise `ToolMissing`."""
+    """Return a tool from the record, or raise `ToolMissing` if it does not exist."""
     try:
         entry = json.loads(record().read_text())["tools"].get(name)
-        found = None if entry is None else Tool(name, Path(entry["path"]), entry["version"])
+        recorded = None if entry is None else Tool(name, Path(entry["path"]), entry["version"])
     except FileNotFoundError:
         raise ToolMissing(f"No tools yet: {record()} is missing. Run `make setup`.") from None
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ToolMissing(f"{record()} is damaged ({error}). Run `make setup`.") from error
-    if found is None:
+    if recorded is None:
         raise ToolMissing(f"{name}: not among the tools in {record()}. Run `make setup`.")
-    if not found.path.exists():
-        raise ToolMissing(f"{name}: {found.path} has gone since set-up. Run `make setup`.")
-    return found
+    if not recorded.path.exists():
+        raise ToolMissing(f"{name}: {recorded.path} no longer exists. Run `make setup`.")
+    return recorded
 
 
 def path(name: str) -> Path:

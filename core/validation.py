@@ -1,4 +1,4 @@
-"""Checks a document against a dataclass, and describes the problems by the type's JSON schema."""
+"""Validates a document against a dataclass, and describes problems with its JSON schema."""
 
 import copy
 import json
@@ -28,14 +28,14 @@ def check(
     base: Mapping[str, Any] | None = None,
     presumed: Callable[[], Mapping[str, Any]] = dict,
 ) -> T | list[Problem]:
-    """Return `document`, decoded JSON, as a `kind`, or everything that is wrong with it.
+    """Return `document`, decoded JSON, as a `kind`, or all of its problems.
 
     Args:
         kind: A dataclass whose configuration is `core.fields.CONFIG`.
         document: The user's input.
-        key: Where that stands in the configuration.
-        base: Values of what `document` leaves out; maps are merged.
-        presumed: Gives allowed values for wrong ones, while contradictions of the rest are found.
+        key: The document's key in the configuration.
+        base: Values for the keys that `document` leaves out; maps are merged.
+        presumed: Returns values to put in place of invalid ones while checking the others.
     """
     adapter: TypeAdapter[T]
     adapter, schema = _shape(kind)  # type: ignore[arg-type]  # every class can be hashed
@@ -45,14 +45,14 @@ def check(
     if not isinstance(checked, list):
         return checked
     placed = _problems(checked, values, schema, key)
-    # Contradictions are reported beside invalid values, as if those had been valid.
+    # Contradictions are reported together with invalid values, as if those were valid.
     wrong = {path for path in placed if path}
     again, changed = _as_if_right(adapter, values, wrong, _merged(presumed(), defaults))
     judged = (each for each in [*checked, *again] if each["type"] == _CONTRADICTORY)
-    found: Iterator[Contradiction] = (one for each in judged for one in each["ctx"]["found"])
+    every: Iterator[Contradiction] = (one for each in judged for one in each["ctx"]["found"])
     contradictions = [
         Problem(located(key, each.path), each.text)
-        for each in dict.fromkeys(found)
+        for each in dict.fromkeys(every)
         if not any(map(each.rests_on, changed))
     ]
     return [*placed.values(), *contradictions]
@@ -60,7 +60,7 @@ def check(
 
 @cache
 def _shape(kind: type[Any]) -> tuple[TypeAdapter[Any], Schema]:
-    # Made once for all jobs: it takes longer than to check one.
+    # Cached for all jobs: building the adapter takes longer than validating a job.
     adapter = TypeAdapter(kind)
     document = adapter.json_schema()
     return adapter, Schema(document, document.get("$defs", {}))
@@ -68,7 +68,7 @@ def _shape(kind: type[Any]) -> tuple[TypeAdapter[Any], Schema]:
 
 def _validated(adapter: TypeAdapter[T], values: Mapping[str, Any]) -> T | list[ErrorDetails]:
     try:
-        # As JSON, where a list may stand for a tuple; nothing else is converted.
+        # Strict validation of JSON converts only lists to tuples.
         return adapter.validate_json(json.dumps(values), strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         return error.errors()
@@ -80,7 +80,7 @@ def _as_if_right(
     wrong: set[Path],
     instead: Mapping[str, Any],
 ) -> tuple[list[ErrorDetails], set[str]]:
-    """Return the errors of `values` without what is wrong in them, and where they were changed."""
+    """Return the errors of `values` with the wrong ones replaced, and the places of those."""
     places = set(map(keys, wrong))
     errors = _validated(adapter, _mended(values, places, instead))
     if isinstance(errors, list) and (
@@ -95,24 +95,24 @@ def _as_if_right(
 def _mended(
     values: Mapping[str, Any], places: set[Path], instead: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return `values` with what `instead` has at some places, or nothing where it has nothing."""
+    """Return `values` with those of `instead` at some places; keys that it lacks are removed."""
     repaired = copy.deepcopy(dict(values))
     for *above, last in sorted(places, key=len):
         inside: Any = repaired
-        known: Any = instead
+        substitute: Any = instead
         for part in above:
             inside = inside.get(part) if isinstance(inside, dict) else None
-            known = known.get(part) if isinstance(known, Mapping) else None
+            substitute = substitute.get(part) if isinstance(substitute, Mapping) else None
         if not isinstance(inside, dict):
             continue
         inside.pop(last, None)
-        if isinstance(known, Mapping) and last in known:
-            inside[last] = known[last]
+        if isinstance(substitute, Mapping) and last in substitute:
+            inside[last] = substitute[last]
     return repaired
 
 
 def _merged(base: Any, written: Any) -> Any:
-    """Return `base` overridden by what is written, also inside of maps."""
+    """Return `base` overridden by `written`; maps are merged recursively."""
     if not isinstance(base, Mapping) or not isinstance(written, Mapping):
         return written
     both = {name: _merged(base[name], written[name]) for name in base.keys() & written.keys()}
@@ -121,44 +121,44 @@ def _merged(base: Any, written: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Consistent:
-    """Settings that are judged together once each of them is allowed."""
+    """Settings whose combination is checked once each of them is allowed."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if found := [*self.contradictions()]:
-            raise contradictory(found)
+        if conflicts := [*self.contradictions()]:
+            raise contradictory(conflicts)
         return self
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield what is not allowed, though each value is by itself."""
+        """Yield combinations of values that are not allowed, though each value is."""
         yield from ()
 
 
-def contradictory(found: Sequence[Contradiction]) -> PydanticCustomError:
-    """Return the error with which a dataclass's own validator reports all contradictions."""
-    text = "; ".join(f"{located('', each.path)}: {each.text}" for each in found)
-    # What stands in braces would be taken for the name of a value.
+def contradictory(conflicts: Sequence[Contradiction]) -> PydanticCustomError:
+    """Return the error by which a dataclass's validator reports all contradictions."""
+    text = "; ".join(f"{located('', each.path)}: {each.text}" for each in conflicts)
+    # Pydantic would replace words in braces with values.
     escaped = text.replace("{", "(").replace("}", ")")
-    return PydanticCustomError(_CONTRADICTORY, escaped, {"found": list(found)})
+    return PydanticCustomError(_CONTRADICTORY, escaped, {"found": list(conflicts)})
 
 
 def _problems(
     errors: Sequence[ErrorDetails], document: Mapping[str, Any], schema: Schema, key: str
 ) -> dict[Path, Problem]:
-    """Return a problem for each place with an error; where several kinds are allowed, one."""
+    """Return one problem for each place with errors, also if several types are allowed there."""
     placed = [(_path(each, document), each) for each in errors if each["type"] != _CONTRADICTORY]
     paths = {path for path, _ in placed}
-    found: dict[Path, Problem] = {}
+    problems: dict[Path, Problem] = {}
     for path, detail in placed:
-        # Where a map or text is allowed, the problem inside the map is more specific.
+        # If a map or text is allowed, the problem inside the map is more specific.
         deeper = any(other[: len(path)] == path and len(other) > len(path) for other in paths)
         if not deeper or detail["loc"][-1] == "[key]":
-            found.setdefault(path, _problem(path, detail, schema, key))
-    return found
+            problems.setdefault(path, _problem(path, detail, schema, key))
+    return problems
 
 
 def _path(detail: ErrorDetails, document: Any) -> Path:
-    """Return the place of an error: pydantic names the kinds of a union on the way, too."""
+    """Return the place of an error, without the names of union members that pydantic adds."""
     path: list[str | int] = []
     for part in detail["loc"]:
         inside = (isinstance(document, Mapping) and part in document) or isinstance(part, int)

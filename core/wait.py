@@ -1,4 +1,4 @@
-"""Waits that have an end, and end with what was seen."""
+"""Waits with a time limit, whose errors contain the last observed state."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ POLL_SECONDS = 2.0
 
 
 class NotYet(Exception):
-    """What is missing, for the user; `after` some seconds it is worth another look."""
+    """Raised with a message for the user about what is missing; poll again `after` seconds."""
 
     def __init__(self, missing: str, after: float | None = None) -> None:
         super().__init__(missing)
@@ -30,14 +30,14 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
     every: float = POLL_SECONDS,
     explain: Callable[[], str] = str,
 ) -> T:
-    """Return what `look` returns once it no longer raises `NotYet`, or finds no API server.
+    """Poll `look` until it raises neither `NotYet` nor an HTTP error, and return its result.
 
-    `context` shows what is missing in `what` each time that it changes. Between two polls are
-    `NotYet.after` seconds, else `every`.
+    `context` shows each change of the message, with the name `what` of the wait. The time between
+    two polls is `NotYet.after` seconds if set, else `every`.
 
     Raises:
-        TimeoutError: after `seconds`, with what was missing last, and what `explain` adds.
-        InterruptedError: the user pressed Ctrl-C.
+        TimeoutError: `seconds` have passed. The text has the last message and that of `explain`.
+        InterruptedError: The user pressed Ctrl-C.
     """
     deadline, shown = time.monotonic() + seconds, ""
     while True:
@@ -51,7 +51,7 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
                 late = f"after {seconds:g} s of waiting for {what}: {missing}"
                 raise TimeoutError(late + explain()) from error
         if missing != shown:
-            # A row has room for one line.
+            # A row shows one line.
             context.status(f"waiting for {what}: {' '.join(missing.split())}")
             shown = missing
         context.cancelled.wait(every if after is None else after)
@@ -60,11 +60,11 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
 def until_well(
     problem: Callable[[], str | None], *, what: str, limit: float, log: Path | None = None
 ) -> None:
-    """Poll until `problem` returns None, or raise `TimeoutError` with it after `limit` seconds."""
+    """Poll until `problem` returns None. After `limit` seconds raise it as a `TimeoutError`."""
 
     def look() -> None:
-        if (found := problem()) is not None:
-            raise NotYet(found)
+        if (current := problem()) is not None:
+            raise NotYet(current)
 
     where = "" if log is None else f". Its log is {log}."
     until(look, limit, what, Silence(), every=0.1, explain=lambda: where)

@@ -1,4 +1,4 @@
-"""Commands as the user types them: where the package is installed there is no Makefile."""
+"""Commands in messages, as the user types them: an installed package has no Makefile."""
 
 import re
 
@@ -11,19 +11,19 @@ _COMMAND = re.compile(
 _PAGE = re.compile(r"\bdocs/[\w-]+\.md")
 _HINT = re.compile(r"\b(?:JOB=NAME|TO=…|RUN=succeeded)")
 _ARGUMENTS = ("JOB", "FILE")
-"""What the command takes without an option of that name."""
+"""Variables of make that are the command's positional arguments rather than options."""
 
 
 def as_typed(text: str) -> str:
-    """Return a message with its commands as they are here: of make's only in a checkout."""
+    """Return a message with make's commands in a checkout, else with those of `slipway`."""
     return text if (CHECKOUT / "Makefile").exists() else translated(text)
 
 
 def translated(text: str) -> str:
-    """Return a message with each command of make's as the command `slipway` takes it."""
-    text = _PAGE.sub(lambda found: str(CHECKOUT / found[0]), text)
-    text = _COMMAND.sub(lambda found: f"slipway {found[1]}{_options(found[2])}", text)
-    return _HINT.sub(lambda found: _options(found[0]).lstrip(), text)
+    """Return a message with each of make's commands replaced by that of `slipway`."""
+    text = _PAGE.sub(lambda match: str(CHECKOUT / match[0]), text)
+    text = _COMMAND.sub(lambda match: f"slipway {match[1]}{_options(match[2])}", text)
+    return _HINT.sub(lambda match: _options(match[0]).lstrip(), text)
 
 
 def _options(words: str) -> str:

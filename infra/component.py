@@ -1,4 +1,4 @@
-"""`slipway:index:Training`: a stack's settings as the inputs of one component of any program."""
+"""The component `slipway:index:Training`, whose inputs are a stack's settings, for any program."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,14 +35,14 @@ async def construct(request: ConstructRequest) -> ConstructResponse:
     if not late:
         settings.set_root_resource(component)
         settings.SETTINGS.monitor = _Named(settings.get_monitor(), request.name)
-        # To clusters, archives and stores each component is a stack of its own.
+        # For clusters, archives and stores each component counts as a separate stack.
         settings.SETTINGS.stack = f"{pulumi.get_stack()}-{request.name}"
-        found = declare(_parsed(request.name, request.inputs))
-        outputs = {name: found[name] for name in OUTPUTS}
+        declared = declare(_parsed(request.name, request.inputs))
+        outputs = {name: declared[name] for name in OUTPUTS}
     elif pulumi.runtime.is_dry_run():
         pulumi.log.warn(
-            f"{', '.join(late)}: not known before `up` has made what it comes from, so this "
-            "preview checks and shows nothing of the component",
+            f"{', '.join(late)}: not known before `up` has created the resource that it comes "
+            "from, so this preview neither checks nor shows the component",
             component,
         )
     component.register_outputs(outputs)
@@ -52,7 +52,7 @@ async def construct(request: ConstructRequest) -> ConstructResponse:
 
 
 class _Named:
-    """A resource monitor that names each after its component: a URN has only its parents' types."""
+    """A resource monitor that adds the component's name to each: a URN has only parents' types."""
 
     def __init__(self, monitor: Any, name: str) -> None:
         self._monitor = monitor
@@ -71,7 +71,7 @@ def _parsed(name: str, inputs: Mapping[str, PropertyValue]) -> StackSettings:
     """Return the settings in a component's inputs, or raise `SettingsError`."""
     values = plain_map(inputs)
     secrets = values.pop("secrets", {})
-    if secrets is UNKNOWN:  # those that jobs name, as far as a preview is concerned
+    if secrets is UNKNOWN:  # a preview only needs the keys, which the jobs name
         named = (each for place, each in _leaves(inputs) if place[-1] == "config")
         secrets = {str(plain(each)): UNKNOWN for each in named}
     config = {f"slipway:{key}": _text(value) for key, value in {**values, **secrets}.items()}
@@ -84,9 +84,9 @@ def _parsed(name: str, inputs: Mapping[str, PropertyValue]) -> StackSettings:
         for place, each in _leaves(inputs)
         if each.is_secret and not _is_kept(place, each)
     ]
-    known, source = [f"slipway:{key}" for key in secrets], f"the inputs of {tokens.TRAINING} {name}"
+    listed, source = map("slipway:{}".format, secrets), f"the inputs of {tokens.TRAINING} {name}"
     try:
-        return parse(config, pulumi.get_stack(), known, hidden, remedy="pass it in `secrets`")
+        return parse(config, pulumi.get_stack(), [*listed], hidden, remedy="pass it in `secrets`")
     except SettingsError as error:
         keys = (each.key.removeprefix("slipway:") for each in error.problems)
         problems = [replace(each, key=key) for key, each in zip(keys, error.problems, strict=True)]
@@ -94,8 +94,8 @@ def _parsed(name: str, inputs: Mapping[str, PropertyValue]) -> StackSettings:
 
 
 def _is_kept(place: Path, value: PropertyValue) -> bool:
-    """Return whether what is there may be a secret, and known to `up` alone."""
-    if place == ("cluster",):  # which a secret kubeconfig makes one, too
+    """Return whether an input may be a secret, or not known before `up`."""
+    if place == ("cluster",):  # a secret kubeconfig makes the cluster a secret, too
         return isinstance(value.value, Mapping) and "kubeconfig" in value.value
     return place[0] == "secrets" or place[:2] == ("cluster", "kubeconfig")
 
@@ -103,7 +103,7 @@ def _is_kept(place: Path, value: PropertyValue) -> bool:
 def _leaves(
     values: Mapping[str, PropertyValue] | Sequence[PropertyValue], above: Path = ()
 ) -> Iterator[tuple[Path, PropertyValue]]:
-    """Yield every value, those that are maps and lists before what is in them."""
+    """Yield every value with its path, maps and lists before their items."""
     for key, value in values.items() if isinstance(values, Mapping) else enumerate(values):
         place = (*above, key)
         yield place, value
@@ -112,7 +112,7 @@ def _leaves(
 
 
 def _text(value: Any) -> str:
-    """Return a value as a stack's configuration has it; what is unknown as the engine's mark."""
+    """Return a value as a stack's configuration has it, with the engine's mark if unknown."""
     if value is UNKNOWN:
         return rpc.UNKNOWN
     return value if isinstance(value, str) else json.dumps(value, default=lambda _: rpc.UNKNOWN)

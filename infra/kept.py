@@ -1,4 +1,4 @@
-"""Where a stack keeps its jobs' files: a store of its cloud, or a volume of the cluster."""
+"""The storage of a stack's job files: a store of its cloud, or a volume in the cluster."""
 
 from typing import Literal
 
@@ -20,15 +20,15 @@ KEY = "slipway:outputs"
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class KeptOutputs:
-    """The settings of `slipway:outputs`: where jobs without `outputs` keep their files.
+    """The settings of `slipway:outputs`, for the files of jobs without `outputs`.
 
     Args:
-        keep: Whether they keep them.
-        size: Of the volume, which the claim `slipway-kept` gets; it may grow.
-        storage_class: Of the volume: the cluster's default one unless said. With one that is named,
-            the volume is used also where a stack would keep files in its cloud's store.
-        access_mode: Whether pods on several nodes can use it at the same time, which few classes
-            offer.
+        keep: Whether these files are kept.
+        size: Size of the volume, which the claim `slipway-kept` requests; it can be increased.
+        storage_class: StorageClass of the volume; the cluster's default if not set. If set, the
+            volume is used even in clusters whose cloud has a store.
+        access_mode: ReadWriteMany if pods on several nodes can use the volume at the same time,
+            which few classes support.
     """
 
     keep: bool = True
@@ -38,13 +38,13 @@ class KeptOutputs:
 
     @property
     def is_chosen(self) -> bool:
-        """Whether the user has chosen a volume that suits the cluster."""
+        """True if the user has chosen a volume that suits the cluster."""
         return self.storage_class is not None or self.access_mode == "ReadWriteMany"
 
     def why_not(self, capacity: Capacity | None) -> str | None:
-        """Return why files are not kept in a cluster of that capacity; None where they may be.
+        """Return why files can't be kept in a cluster of that capacity; None if they can.
 
-        A volume that pods can use on one node at a time would hold up jobs on several ones:
+        A volume that only pods on one node can use would block jobs on several nodes:
         https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes
         """
         if not self.keep:
@@ -62,9 +62,9 @@ def keep(
     removed_with_stack: bool,
     after: pulumi.Resource,
 ) -> tuple[str | None, list[pulumi.Resource]]:
-    """Declare what it takes to keep files, in a cluster of that capacity, None if not known.
+    """Declare the storage for job files in a cluster, whose capacity is None if not known.
 
-    Returns the place as `jobs.model.places` has it, None without, and what jobs depend on.
+    Returns the place in the form of `jobs.model.places`, or None, and the jobs' dependencies.
     """
     if not settings.keep:
         return None, []
@@ -87,7 +87,7 @@ def keep(
 
 
 def announce(what: str, claim: str, size: str, storage_class: str | None) -> None:
-    """Log on which claim something is kept in a cluster that stays, and what `make down` does."""
+    """Log the claim that keeps something in an existing cluster, which `make down` deletes."""
     volume = f"{size} of {storage_class or 'the default StorageClass'}"
     text = f"{what} are kept on the claim {claim} ({volume}), which `make down` deletes with them"
     pulumi.log.info(as_typed(text))

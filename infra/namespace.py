@@ -1,4 +1,4 @@
-"""The namespace that training runs in: its accounts, their rights, and its pull secret."""
+"""The jobs' namespace: its service accounts, their rights, and its pull secret."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,22 +18,22 @@ _EXEC = {"apiGroups": [""], "resources": _INSIDE, "verbs": ["create", "get"]}
 def job_namespace(
     cluster: Cluster, opts: pulumi.ResourceOptions, *, may_exec: bool = False
 ) -> pulumi.Resource:
-    """Declare the namespace of the jobs; in an existing one, only what concerns Slipway's pods."""
+    """Declare the jobs' namespace; in an existing one, only the objects for Slipway's pods."""
     parent = pulumi.ComponentResource(tokens.JOB_NAMESPACE, "jobs", None, opts)
     inside = pulumi.ResourceOptions(parent=parent)
     if cluster.own_namespace:
         namespace = restricted_namespace(cluster.namespace)
         if cluster.operator is not None:
             # An existing operator adds an init container without a security context to each
-            # worker, which only this level admits; Slipway's own pods stay the same.
+            # worker, which only this level admits. Slipway's own pods do not change.
             namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline"
-        made = declare(marked(namespace), inside)
-        inside = pulumi.ResourceOptions(parent=parent, depends_on=[made])
-    known = {} if cluster.identity is None else cluster.identity.annotations
+        created = declare(marked(namespace), inside)
+        inside = pulumi.ResourceOptions(parent=parent, depends_on=[created])
+    annotations = {} if cluster.identity is None else cluster.identity.annotations
     manifests = contents(
-        cluster.namespace, own=cluster.own_namespace, known=known, may_exec=may_exec
+        cluster.namespace, own=cluster.own_namespace, known=annotations, may_exec=may_exec
     )
-    # So another stack sees whose it is, even one that may not see the namespace itself.
+    # So that another stack sees the owner, even if it has no right to read the namespace.
     own = [marked(each) for each in manifests]
     declare_all(with_pull_secret(own, cluster.namespace, cluster.pull_secret), inside)
     parent.register_outputs({})
@@ -43,17 +43,17 @@ def job_namespace(
 def contents(
     namespace: str, *, own: bool, known: Mapping[str, pulumi.Input[str]], may_exec: bool = False
 ) -> list[Manifest]:
-    """Return what is created in the namespace; `known` annotates the jobs' account for a cloud."""
+    """Return the namespace's objects; `known` has the annotations of the jobs' account."""
     file = Path(__file__).with_suffix(".yaml")
     account, *submitter, policy = rendered(file, namespace=namespace, account=JOB_ACCOUNT)
     if known:
         account["metadata"]["annotations"] = dict(known)
-    if may_exec:  # who may submit jobs may run commands in their pods
+    if may_exec:  # for users who may submit jobs
         for role in (each for each in submitter if each["kind"] == "Role"):
             role["rules"].append(_EXEC)
     if own:
         return [account, *submitter, policy]
-    # The owner of the namespace decides who may submit jobs in it, and what its other pods reach.
+    # In an existing namespace its owner decides who submits jobs, and what other pods reach.
     pods = {"podSelector": {"matchLabels": MANAGED_BY}}
     policy["spec"] |= {**pods, "ingress": [{"from": [pods]}]}
     return [account, policy]

@@ -1,4 +1,4 @@
-"""What `pulumi up` does, from the stack's configuration to a trained model."""
+"""The Pulumi program, from the stack's configuration to a trained model."""
 
 from typing import Any
 
@@ -19,13 +19,13 @@ from infra.tracking.component import track
 
 
 def main() -> None:
-    """Declare everything in the running stack's configuration, from its cluster to its outputs."""
+    """Declare all resources of the running stack's configuration, and export its outputs."""
     for name, value in declare(settings.load()).items():
         pulumi.export(name, value)
 
 
 def declare(configured: StackSettings) -> dict[str, pulumi.Input[Any]]:
-    """Declare everything in these settings, below the running program's root; return outputs."""
+    """Declare all resources of these settings below the program's root, and return outputs."""
     kind = CLUSTERS[configured.cluster.kind]
     pools = kind.pools(configured.cluster.options)
     estimates.announce(pools, configured.prices)

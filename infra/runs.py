@@ -1,4 +1,4 @@
-"""The runs of a stack: what each needs, when it may start, what judges it, and their outputs."""
+"""The runs of a stack: their dependencies, order, gates and outputs."""
 
 import asyncio
 import os
@@ -29,29 +29,29 @@ from jobs.run.resource import WAITERS_PACKAGES, Claim, Gate, PyTorchJob
 from jobs.sources import declare_images
 
 _IDLE_SECONDS = 15.0
-"""In that time the engine finds that a run need not be repeated: its result is there."""
+"""Seconds in which the engine finds that a run need not be repeated, as its result is known."""
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """What all runs of a stack have in common; None is what is not known, or is not there."""
+    """The context that all runs of a stack share; None means unknown or absent."""
 
     cluster: Cluster
-    needs: Sequence[pulumi.Resource]  # what is created before them: their namespace, the operator
-    images: TrainerImages  # what they run unless they bring their own
-    capacity: Capacity | None  # what the cluster has for them
-    gpus: pulumi.Resource | None = None  # what is also created before those that request GPUs
-    costs: Mapping[str, TrainingCost] = field(default_factory=dict)  # by job, where it is known
-    kept: str | None = None  # where jobs without `outputs` keep their files (`jobs.model.places`)
-    tracking: Mapping[str, str] | None = None  # what runs are sent to (`jobs.model.submission`)
+    needs: Sequence[pulumi.Resource]  # dependencies of each run: the namespace, the operator
+    images: TrainerImages  # for jobs without an image
+    capacity: Capacity | None  # the cluster's capacity for jobs
+    gpus: pulumi.Resource | None = None  # an additional dependency of runs that request GPUs
+    costs: Mapping[str, TrainingCost] = field(default_factory=dict)  # by job, if known
+    kept: str | None = None  # the place of files of jobs without `outputs` (`jobs.model.places`)
+    tracking: Mapping[str, str] | None = None  # the tracking server (`jobs.model.submission`)
     hook: Mapping[str, Any] = field(default_factory=dict, repr=False)  # `StackSettings.hook`
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Those of the stack's configuration that jobs name, in plain text."""
+    """The configuration's secrets that jobs name, in plain text."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A job as the program declared it; its result is None when it did not run."""
+    """A job that the program has declared; its result is None if it did not run."""
 
     job: TrainingJob
     result: Output[Any]
@@ -61,9 +61,9 @@ class Run:
 def train(
     jobs: Sequence[TrainingJob], scripts: Mapping[str, Script], context: RunContext
 ) -> dict[str, Run]:
-    """Declare the jobs' runs, by name: after those that they need, otherwise side by side.
+    """Declare the jobs' runs and return them by name. Each runs after its prerequisites.
 
-    Without room for all, some wait: pods that waited for a node would miss the limit for a start.
+    If the cluster has no room for all, some wait: pending pods would exceed the start's time limit.
     """
     runs, costs = dict[str, Run](), context.costs
     needed = {name for job in jobs for name in plan.prerequisites(job)}
@@ -73,13 +73,13 @@ def train(
         job = adapt(declared, context.cluster)
         before = {name: runs[name] for name in plan.prerequisites(job)}
         script = scripts.get(job.name)
-        made = _needs(job, script, context)
-        made += [cache] if cache is not None and inputs.needs_cache(job) else []
-        made += [each.gate for each in before.values()]
+        after = _needs(job, script, context)
+        after += [cache] if cache is not None and inputs.needs_cache(job) else []
+        after += [each.gate for each in before.values()]
         submission = _submission(job, script, context, before, keeps_data=cache is not None)
         run = PyTorchJob(
             submission,
-            # Known once the runs whose room it needs have ended.
+            # Known once the runs that occupy the room have ended.
             kubeconfig=once_ended(
                 [runs[name].result for name in schedule.waits[job.name]], context.cluster.kubeconfig
             ),
@@ -87,7 +87,7 @@ def train(
             pulls=context.cluster.refused_pulls,
             waiter=_waiter(job, needed, context),
             hook=context.hook,
-            opts=ResourceOptions(depends_on=Output.from_input(_with_images(submission, made))),
+            opts=ResourceOptions(depends_on=Output.from_input(_with_images(submission, after))),
         )
         runs[job.name] = Run(job, run.result, Gate(job, run))
     if runs and (any(schedule.waits.values()) or pulumi.runtime.is_dry_run()):
@@ -96,18 +96,18 @@ def train(
 
 
 async def _with_images(
-    submission: Submission, made: Sequence[pulumi.Resource]
+    submission: Submission, resources: Sequence[pulumi.Resource]
 ) -> list[pulumi.Resource]:
-    """Return `made` and what makes a run's images, which the engine forgets where one fails."""
+    """Return `resources` and those of a run's images, which the engine forgets if one fails."""
     images = Output.all(submission.image, submission.fetch_image)
-    return [*made, *await images.resources()]
+    return [*resources, *await images.resources()]
 
 
 async def _announce(schedule: plan.Schedule, runs: Mapping[str, Run]) -> None:
-    """Log what the jobs need, what the cluster has, and the turns of those that are to train."""
-    known = {name: asyncio.ensure_future(run.result.is_known()) for name, run in runs.items()}
-    await asyncio.wait(known.values(), timeout=_IDLE_SECONDS)
-    ready = {name: each for name, each in known.items() if each.done() and not each.exception()}
+    """Log the jobs' requests, the cluster's capacity, and the order of the jobs that will train."""
+    checks = {name: asyncio.ensure_future(run.result.is_known()) for name, run in runs.items()}
+    await asyncio.wait(checks.values(), timeout=_IDLE_SECONDS)
+    ready = {name: each for name, each in checks.items() if each.done() and not each.exception()}
     idle = [name for name, each in ready.items() if each.result()]
     if room := schedule.text(idle):
         pulumi.log.info(room)
@@ -121,11 +121,11 @@ def _submission(
     *,
     keeps_data: bool,
 ) -> Submission:
-    """Return what is submitted for a job, whose images are declared."""
+    """Return a job's submission, and declare its images."""
     if job.checkpoint is not None and checkpoints_url(job, context.kept) is None:
         pulumi.log.warn(
             f"job {job.name}: `checkpoint` is left out, because the stack keeps no files. Give it "
-            "a `url` (docs/checkpoints.md#where-they-are), or a retry begins at the beginning"
+            "a `url` (docs/checkpoints.md#where-they-are), or a retry starts from the beginning"
         )
     if job.keep and job.outputs is None and context.kept is None:
         pulumi.log.warn(
@@ -153,7 +153,7 @@ def _submission(
 def _waiter(
     job: TrainingJob, needed: Collection[str], context: RunContext
 ) -> pulumi.Input[str] | None:
-    """Declare the image of what waits for a job in its cluster; None where `up` waits itself."""
+    """Declare the image of a job's waiter in the cluster; None if `up` waits for the job."""
     is_left = job.wait is None and os.environ.get(NO_WAIT_VARIABLE) and job.name not in needed
     if job.wait is not False and not is_left:
         return None
@@ -166,7 +166,7 @@ def _waiter(
 
 
 def _needs(job: TrainingJob, script: Script | None, context: RunContext) -> list[pulumi.Resource]:
-    """Declare a job's objects, and return all that has to exist before it runs."""
+    """Declare a job's objects, and return all dependencies of its run."""
     cluster, namespace = context.cluster, context.cluster.namespace
     objects = [] if script is None else [script.config_map(namespace)]
     if script is not None and script.left_out:
@@ -186,17 +186,17 @@ def _needs(job: TrainingJob, script: Script | None, context: RunContext) -> list
 
 
 def _artifacts(job: TrainingJob, before: Mapping[str, Run]) -> Output[dict[str, Any]] | None:
-    """Return what a job's inputs are, once the jobs that leave them have ended."""
+    """Return a job's input artifacts, once the jobs that produce them have ended."""
     if not job.inputs:
         return None
     results = {each.job: before[each.job].result for each in job.inputs.values()}
-    return Output.all(**results).apply(lambda known: inputs.input_artifacts(job, known))
+    return Output.all(**results).apply(lambda ended: inputs.input_artifacts(job, ended))
 
 
 def _data_cache(jobs: Sequence[TrainingJob], context: RunContext) -> Claim | None:
-    """Declare what keeps the data that jobs fetch, where some do and the cluster is one node."""
+    """Declare the cache for the data that jobs fetch, in a cluster of one node with such jobs."""
     cluster, capacity = context.cluster, context.capacity
-    # Most volumes can be mounted on one node at a time: of several nodes each pod fetches its own.
+    # Most volumes can be mounted on only one node, so with several nodes each pod fetches the data.
     if capacity is None or capacity.nodes != 1 or not any(map(inputs.needs_cache, jobs)):
         return None
     claim = inputs.cache_claim(cluster.namespace)
@@ -204,38 +204,38 @@ def _data_cache(jobs: Sequence[TrainingJob], context: RunContext) -> Claim | Non
 
 
 def results(runs: Mapping[str, Run]) -> pulumi.Input[Mapping[str, Any]]:
-    """Return the results of the jobs that ran, by name; of a failure without its logs."""
-    if pulumi.runtime.is_dry_run():  # Those that are known are shown beside those to come.
+    """Return the results of the jobs that ran, by name; failures without their logs."""
+    if pulumi.runtime.is_dry_run():  # A preview shows known results and unknown ones.
         return {name: run.result.apply(_short) for name, run in runs.items()}
-    found = {name: if_any(run.result).apply(_short) for name, run in runs.items()}
-    return Output.all(**found).apply(lambda known: only_known(known.items())) if found else {}
+    short = {name: if_any(run.result).apply(_short) for name, run in runs.items()}
+    return Output.all(**short).apply(lambda values: only_known(values.items())) if short else {}
 
 
 def _short(result: dict[str, Any] | None) -> dict[str, Any] | None:
-    known = None if result is None else RunResult.from_map(result)
-    if known is None or known.failure is None:
+    parsed = None if result is None else RunResult.from_map(result)
+    if parsed is None or parsed.failure is None:
         return result
-    # The gate's error and `make results` show these; the outputs would repeat them.
-    failure = replace(known.failure, log=None, previous_log=None, events=None)
-    return replace(known, failure=failure).as_map()
+    # The gate's error and `make results` show them already.
+    failure = replace(parsed.failure, log=None, previous_log=None, events=None)
+    return replace(parsed, failure=failure).as_map()
 
 
 def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
-    """Return why jobs did not run, by name, and warn: the engine skips them without a message."""
+    """Return why jobs did not run, by name, with warnings: the engine skips them silently."""
     jobs = [run.job for run in runs.values()]
     if pulumi.runtime.is_dry_run() or not any(map(plan.prerequisites, jobs)):
         return Output.from_input({})
 
-    def reasons(known: Mapping[str, Any]) -> dict[str, str]:
+    def reasons(values: Mapping[str, Any]) -> dict[str, str]:
         states = {
             name: None if result is None else str(result["state"])
-            for name, result in known["results"].items()
+            for name, result in values["results"].items()
         }
-        passed = {name: job is not None for name, job in known["gates"].items()}
-        found = plan.not_run(jobs, states, passed)
-        for name, reason in found.items():
+        passed = {name: job is not None for name, job in values["gates"].items()}
+        skipped = plan.not_run(jobs, states, passed)
+        for name, reason in skipped.items():
             pulumi.log.warn(f"job {name} did not run: {reason}")
-        return found
+        return skipped
 
     ended = {name: if_any(run.result) for name, run in runs.items()}
     gates = {name: if_any(run.gate.job) for name, run in runs.items()}

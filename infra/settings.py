@@ -1,4 +1,4 @@
-"""The stack's configuration as values, or one error with all problems. Nothing else reads it."""
+"""Parses the stack's configuration, or raises one error with all problems. The only reader."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -35,22 +35,22 @@ _KEYS = ("cluster", "exec", "jobs", "notify", "outputs", "prices", "torch", "tra
 
 @dataclass(frozen=True, kw_only=True)
 class StackSettings(JobsConfig):
-    """A stack's settings: its jobs, of which no problems are left, and all else."""
+    """A stack's valid settings: its jobs and everything else."""
 
-    cluster: ClusterSettings  # one of `clusters.kinds.CLUSTERS` and its own settings
-    capacity: Capacity | None  # what it has for jobs; None when that is not known beforehand
-    prices: PriceTable | None  # the user's own; None for the repository's
-    outputs: KeptOutputs  # where jobs without `outputs` keep their files
-    torch: str | None  # which version of it jobs have that ask for none; None for the default
-    tracking: Tracking | None  # where runs are tracked; None for nowhere
+    cluster: ClusterSettings  # one of `clusters.kinds.CLUSTERS`, and its settings
+    capacity: Capacity | None  # the cluster's capacity for jobs; None if not known beforehand
+    prices: PriceTable | None  # the user's table; None for the repository's
+    outputs: KeptOutputs  # storage for the files of jobs without `outputs`
+    torch: str | None  # the PyTorch version of jobs that set none; None for the default
+    tracking: Tracking | None  # the tracking server; None without tracking
     exec: bool  # whether commands may be run in the pods of jobs
-    hook: Mapping[str, Any] = field(repr=False)  # of a `Hook`, and its `stack`; or nothing
+    hook: Mapping[str, Any] = field(repr=False)  # fields of a `Hook`, and its `stack`; may be empty
     secrets: Mapping[str, str] = field(repr=False)
-    """Those that are named as {config: hfToken}, by key without `slipway:`."""
+    """The secrets that jobs name as {config: hfToken}, by key without `slipway:`."""
 
 
 class SettingsError(pulumi.RunError):
-    """Everything that is wrong with the configuration; the CLI prints it with no traceback."""
+    """All problems of the configuration in one error, which the CLI prints without a traceback."""
 
     def __init__(self, problems: list[Problem], source: str) -> None:
         self.problems = problems
@@ -78,17 +78,17 @@ def parse(
     *,
     remedy: str = "set it by `pulumi config set --stack {stack} --secret slipway:{name}`",
 ) -> StackSettings:
-    """Return the settings in a stack's configuration, each as text or JSON by its full key.
+    """Return the settings in a stack's configuration, whose values are text or JSON by full key.
 
-    `secrets` lists the encrypted ones, `altered` those that are no longer as in the stack's file;
-    `remedy` is what to do about a `name` that is none of `secrets` and should be one.
-    It raises `SettingsError` with every problem in `config`.
+    `secrets` lists the encrypted keys, `altered` the values that Pulumi has read differently from
+    the stack's file; `remedy` says how to make the key `name` a secret.
+    Raises `SettingsError` with every problem in `config`.
     """
     problems: list[Problem] = []
     cluster, tracking = _cluster(config, stack, problems), None
     if trackers.KEY in config:
         tracking = _checked(config, trackers.KEY, Tracking, problems)
-    torch = config.get(_TORCH)  # not as JSON, in which 2.10 would be 2.1
+    torch = config.get(_TORCH)  # as text: JSON would read 2.10 as 2.1
     if torch is not None and torch not in RELEASES:
         text = f"{quote(torch)} is not allowed; it takes {torches(torch)}"
         problems.append(Problem(_TORCH, text))
@@ -135,7 +135,7 @@ def parse(
 
 
 def _named_secrets(jobs: Sequence[TrainingJob]) -> dict[str, str]:
-    """Return, by the place that names it, each secret's key without `slipway:`."""
+    """Return the keys of secrets without `slipway:`, by the place in a job that names each."""
     return {
         located("slipway:jobs", (job.name, "env", variable, "config")): value.config
         for job in jobs
@@ -147,7 +147,7 @@ def _named_secrets(jobs: Sequence[TrainingJob]) -> dict[str, str]:
 def _misplaced(
     config: Mapping[str, str], secrets: Collection[str], named: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield keys that nothing reads. A secret may be one that a job named, or will."""
+    """Yield unknown keys. Unused secrets are allowed: a job may have named them, or will."""
     for key in config:
         namespace, _, name = key.partition(":")
         if namespace != "slipway":
@@ -158,8 +158,8 @@ def _misplaced(
         elif key in secrets:
             yield Problem(
                 key,
-                "holds a secret, which would be stored unencrypted with the job; give it a key of "
-                "its own, which a job's `env` names: TOKEN: {config: hfToken} "
+                "holds a secret, which would be stored unencrypted with the job; give it another "
+                "key, which a job's `env` names: TOKEN: {config: hfToken} "
                 "(docs/own-job.md#environment)",
             )
 
@@ -167,11 +167,11 @@ def _misplaced(
 def _not_secret(
     named: Mapping[str, str], config: Mapping[str, str], secrets: Collection[str], remedy: str
 ) -> Iterator[Problem]:
-    """Yield where jobs name, by place, what the configuration has not or not as a secret."""
+    """Yield each place where a job names a key that is missing or not a secret."""
     for place, name in named.items():
         key, advice = f"slipway:{name}", remedy.format(name=name)
         if name in _KEYS:
-            text = f"{quote(name)} is a key of Slipway's own; give the secret another"
+            text = f"{quote(name)} is one of Slipway's keys; give the secret another"
         elif key not in config:
             text = f"the configuration has no {quote(name)}; {advice}"
         elif key not in secrets:
@@ -182,7 +182,7 @@ def _not_secret(
 
 
 def _section(config: Mapping[str, str], key: str, problems: list[Problem]) -> dict[str, Any]:
-    """Return the map at `key`; for anything else, which becomes a problem, an empty one."""
+    """Return the map at `key`; for another value add a problem and return an empty map."""
     section = _decoded(config.get(key, "{}"))
     if not isinstance(section, dict):
         problems.append(Problem(key, f"{quote(section)} is not allowed; it takes a map"))
@@ -197,7 +197,7 @@ def _checked(
 
 
 def _valid(read: T | list[Problem], problems: list[Problem]) -> T | None:
-    """Return what was read; None where that has `problems`, which are added to the others."""
+    """Return `read`; if it is a list of problems, add them to `problems` and return None."""
     if isinstance(read, list):
         problems += read
         return None
@@ -205,7 +205,7 @@ def _valid(read: T | list[Problem], problems: list[Problem]) -> T | None:
 
 
 def _decoded(text: str) -> Any:
-    """Return a setting's value: a map and a number come as JSON, plain text as it is."""
+    """Return a setting's value: decoded JSON, or the text if it is no JSON."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -218,7 +218,7 @@ def _cluster(
     key, template = "slipway:cluster", project_dir() / "stacks" / f"{stack}.yaml"
     if key not in config and template.exists():
         source = f"stacks/{template.name}"
-        text = f"is missing; {source} has one, to be copied from there"
+        text = f"is missing; copy it from {source}"
         if not any(name.startswith("slipway:") for name in config):
             # Pulumi itself created the stack, without any settings.
             text = f"is missing; take the settings of {source}: `cp {source} Pulumi.{stack}.yaml`"
@@ -231,13 +231,13 @@ def _cluster(
 def _surroundings(
     cluster: ClusterSettings | None, others: Sequence[Mapping[str, str]]
 ) -> Surroundings:
-    """Return what jobs run in; `others` are the requests of pods that the stack has besides."""
+    """Return the jobs' surroundings; `others` are the requests of the stack's other pods."""
     if cluster is None:
         return Surroundings()
     kind, options = CLUSTERS[cluster.kind], cluster.options
     gpus, capacity = kind.gpus(options), kind.capacity(options)
     if gpus is not None and getattr(getattr(options, "images", None), "trainer_cuda", None):
-        gpus = replace(gpus, cards=())  # what the image has kernels for is its maker's business
+        gpus = replace(gpus, cards=())  # the user's image may have kernels for any GPU
     return Surroundings(
         gpus_per_node=0 if gpus is None else gpus.per_node,
         capacity=None if capacity is None else capacity.beside(others),

@@ -1,4 +1,4 @@
-"""Finds what Pulumi changes before the program sees it: it reads `010` as 8, `3.10` as 3.1."""
+"""Finds values that Pulumi changes when it reads a stack's file: `010` becomes 8, `3.10` 3.1."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,11 +12,11 @@ from core import problem
 from core.problem import Problem, located, quote
 
 _TEXTS = frozenset({"annotations", "args", "command", "env", "labels", "nodeSelector"})
-"""Keys of a job whose values are text, of which each character counts."""
+"""Keys of a job whose values are text."""
 
 
 def altered(config: Mapping[str, Any], file: Path) -> Iterator[Problem]:
-    """Yield each value of the decoded configuration that is another one in the stack's file."""
+    """Yield each value of the decoded configuration that differs from the stack's file."""
     if file.is_file():
         document = yaml.compose(file.read_bytes(), Loader=yaml.CSafeLoader)
         yield from _altered(document, {"config": config}, ())
@@ -38,8 +38,8 @@ def _altered(node: yaml.Node | None, value: Any, place: problem.Path) -> Iterato
 
 
 def _is_of(text: str, value: object, *, is_text: bool) -> bool:
-    """Return whether a value is read of `text`, not from elsewhere, and does not mean the same."""
-    if isinstance(value, str):  # of a date
+    """Return whether a value was read from `text` and has another meaning."""
+    if isinstance(value, str):  # read from a date
         return text[:4] == value[:4] and text[:4].isdigit()
     if isinstance(value, bool) or not isinstance(value, int | float):
         return is_text and text.lower() == json.dumps(value)

@@ -1,4 +1,4 @@
-"""Who and what reaches an AKS cluster: its API server, its administrators, its addresses."""
+"""Settings of access to an AKS cluster: its API server, administrators and addresses."""
 
 from collections.abc import Iterator
 from ipaddress import IPv4Network
@@ -26,7 +26,7 @@ Guids = Annotated[tuple[Guid, ...], DISTINCT]
 Principal = Literal["Group", "User", "ServicePrincipal"]
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 _PREFIXES = {"addresses": (8, 29), "nodes": (8, 29), "pods": (0, 32), "services": (13, 28)}
-"""Bits of the largest and of the smallest prefix; DNS gets the eleventh address of `services`.
+"""Bits of the largest and the smallest prefix; DNS gets the eleventh address of `services`.
 
 https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning and
 https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq
@@ -35,29 +35,29 @@ https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Api:
-    """Who reaches the cluster's API server: exactly one of the two.
+    """Access to the cluster's API server; exactly one of the two settings is required.
 
     Args:
-        authorized_ranges: Public addresses from which it may be reached, and no others.
-        private: It has an address in the cluster's network alone, so `pulumi up` has to run there.
+        authorized_ranges: The only public addresses that can reach the API server.
+        private: The API server only has an address in the cluster's network; run `pulumi up` there.
     """
 
     authorized_ranges: Ranges = ()
     private: bool = False
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield what leaves the API server open to all, or closed to those it names."""
+        """Yield settings that open the API server to all, or that contradict each other."""
         ranges = self.authorized_ranges
         if self.private == bool(ranges):
             neither = "with neither the whole internet would reach the API server"
-            both = "a private API server has no public address to allow anybody to; leave one out"
+            both = "a private API server has no public address to restrict; leave one out"
             why = both if self.private else neither
             text = f"takes exactly one of authorizedRanges and private: true; {why}"
             yield contradiction(("api",), text)
         for index, each in enumerate(ranges):
             network, wrong = IPv4Network(each), ""
             if network.prefixlen < 8:
-                wrong = "is far too many; at most a /8 is allowed"
+                wrong = "is too large; at most a /8 is allowed"
             elif any(map(network.overlaps, _PRIVATE)):
                 wrong = "is no public address; with private: true none is needed"
             if wrong:
@@ -66,9 +66,9 @@ class Api:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Admins:
-    """Who may do anything in the cluster, by their object IDs in Entra.
+    """The cluster's administrators, by their object IDs in Entra.
 
-    Whoever runs `pulumi up` has to be one of them; with none set, that is the only one.
+    The account that runs `pulumi up` has to be one of them; it is the only one if none is set.
 
     Args:
         groups: `az ad group show --group NAME --query id`.
@@ -82,7 +82,7 @@ class Admins:
 
     @property
     def by_kind(self) -> dict[Principal, tuple[str, ...]]:
-        """Their IDs, by what each is to Azure."""
+        """The administrators' IDs by their type in Azure."""
         return {
             "Group": self.groups,
             "User": self.users,
@@ -90,7 +90,7 @@ class Admins:
         }
 
     def contradictions(self, login: Login) -> Iterator[Contradiction]:
-        """Yield that nobody is named, where a login does not tell who it is."""
+        """Yield missing administrators, for logins from which the account can't be derived."""
         if login != "azurecli" and not any(self.by_kind.values()):
             text = (
                 f"is missing; with the login {login} it has to have that account, by its object ID"
@@ -100,14 +100,14 @@ class Admins:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Network:
-    """The cluster's addresses. None of the three ranges may overlap another.
+    """The cluster's addresses; those of the network, pods and Services must not overlap.
 
     Args:
-        addresses: Of the virtual network.
-        nodes: Of its subnet for nodes.
-        pods: Of pods, which are no addresses of the network.
-        services: Of Services.
-        subnet: The ID of an existing subnet, instead of a network of the stack's own.
+        addresses: Addresses of the virtual network.
+        nodes: Addresses of its subnet for nodes.
+        pods: Addresses of pods, outside of the network.
+        services: Addresses of Services.
+        subnet: The ID of an existing subnet, instead of the stack's network.
     """
 
     addresses: Addresses = "10.40.0.0/16"
@@ -117,7 +117,7 @@ class Network:
     subnet: SubnetId | None = None
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield ranges that are too large or too small, or that overlap."""
+        """Yield ranges that are too large, too small or overlap."""
         fitting: dict[str, IPv4Network] = {}
         for name, (largest, smallest) in _PREFIXES.items():
             parsed = IPv4Network(getattr(self, name))
@@ -129,7 +129,7 @@ class Network:
         for (one, outer), (other, inner) in combinations(fitting.items(), 2):
             if (one, other) == ("addresses", "nodes"):
                 if not inner.subnet_of(outer):
-                    text = f"{inner} is not inside of {outer}"
+                    text = f"{inner} is not within {outer}"
                     yield contradiction(("network", "nodes"), text, "network.addresses")
             elif one != "nodes" and inner.overlaps(outer):
                 text = f"{inner} overlaps {one}, {outer}"

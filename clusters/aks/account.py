@@ -1,4 +1,4 @@
-"""What of the account would make AKS refuse a cluster after minutes: `az` tells it beforehand."""
+"""Checks by `az` for problems of the account because of which AKS would refuse a cluster."""
 
 import math
 from collections import defaultdict
@@ -19,27 +19,27 @@ from core.problem import Problem, meant, quote
 from core.process import CommandFailed
 
 _SPOT, _REGULAR = "lowPriorityCores", "cores"
-"""The quotas of spot nodes of all families, and of all other nodes together."""
+"""The quotas of spot nodes of all families, and of all other nodes."""
 _QUOTAS = "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests"
 
 
 def problems(settings: AksSettings, account: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with the rights and the subscription of what `az account show` prints."""
+    """Yield problems of the account, as `az account show` prints it, and its subscription."""
 
     def answer(question: Callable[[AksSettings], Iterator[Problem]]) -> list[Problem]:
         try:
             return [*question(settings)]
         except CommandFailed:
-            return []  # This account may not ask.
+            return []  # This account has no right to read it.
 
     with ThreadPoolExecutor() as pool:
         admin = partial(_admin, user=account["user"])
-        for found in pool.map(answer, (admin, _registered, _region, _sizes, _subnet)):
-            yield from found
+        for results in pool.map(answer, (admin, _registered, _region, _sizes, _subnet)):
+            yield from results
 
 
 def administrators(settings: AksSettings) -> Mapping[Principal, Sequence[str]]:
-    """Return the administrators' object IDs: the caller's, or `pulumi.RunError`, by default."""
+    """Return the administrators' object IDs, by default the caller's. May raise `RunError`."""
     if any(settings.admins.by_kind.values()):
         return settings.admins.by_kind
     try:
@@ -47,21 +47,22 @@ def administrators(settings: AksSettings) -> Mapping[Principal, Sequence[str]]:
     except CommandFailed as error:
         if pulumi.runtime.is_dry_run():
             return {}  # `checks.before_update` has warned of it.
-        raise pulumi.RunError(f"who runs this is the administrator by default: {error}") from None
+        text = f"you are the administrator by default, but your account can't be read: {error}"
+        raise pulumi.RunError(text) from None
     return {kind: [who]}
 
 
 def _caller(settings: AksSettings, user: Mapping[str, str]) -> tuple[Principal, str]:
-    """Return what the account that is logged in is, and its object ID."""
+    """Return the type and the object ID of the account that is logged in."""
     if user["type"] == "user":
         return "User", az(settings, "ad", "signed-in-user", "show")["id"]
     return "ServicePrincipal", az(settings, "ad", "sp", "show", "--id", user["name"])["id"]
 
 
 def _admin(settings: AksSettings, user: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield that the caller is no administrator: the cluster would not let it in."""
+    """Yield a problem if the caller is no administrator, whom the cluster would refuse."""
     admins = settings.admins
-    # Only the directory's readers may list a program's groups.
+    # Only the directory's readers may list a service principal's groups.
     if not any(admins.by_kind.values()) or (admins.groups and user["type"] != "user"):
         return
     kind, who = _caller(settings, user)
@@ -69,12 +70,12 @@ def _admin(settings: AksSettings, user: Mapping[str, str]) -> Iterator[Problem]:
     if who in admins.by_kind[kind] or {each["id"] for each in groups} & {*admins.groups}:
         return
     key = "users" if kind == "User" else "servicePrincipals"
-    text = f"has not you, {user['name']}, whom the cluster would not let in; add {who} to {key}"
+    text = f"lacks you, {user['name']}, so the cluster would refuse you; add {who} to {key}"
     yield Problem(f"{KEY}.admins", text)
 
 
 def _registered(settings: AksSettings) -> Iterator[Problem]:
-    """Yield the services that the subscription has never used, and so refuses."""
+    """Yield resource providers that are not registered in the subscription."""
     listed = az(settings, "provider", "list")
     states = {each["namespace"].lower(): each["registrationState"] for each in listed}
     for name in CONSTANTS["providers"]:
@@ -85,63 +86,62 @@ def _registered(settings: AksSettings) -> Iterator[Problem]:
 
 def _region(settings: AksSettings) -> Iterator[Problem]:
     """Yield a region that Azure does not have."""
-    known = [each["name"] for each in az(settings, "account", "list-locations")]
-    if settings.location not in known:
+    locations = [each["name"] for each in az(settings, "account", "list-locations")]
+    if settings.location not in locations:
         text = f"{quote(settings.location)} is not in what `az account list-locations` has."
-        yield Problem(f"{KEY}.location", f"{text}{meant(settings.location, known)}")
+        yield Problem(f"{KEY}.location", f"{text}{meant(settings.location, locations)}")
 
 
 def _subnet(settings: AksSettings) -> Iterator[Problem]:
-    """Yield what an existing subnet lacks, or that it is in a range of the cluster's own."""
+    """Yield problems of an existing subnet: a missing endpoint, overlaps with the cluster."""
     # https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning
     network = settings.network
     if network.subnet is None:
         return
-    found = az(settings, "network", "vnet", "subnet", "show", "--ids", network.subnet)
-    has = {each["service"] for each in found.get("serviceEndpoints") or ()}
+    subnet = az(settings, "network", "vnet", "subnet", "show", "--ids", network.subnet)
+    has = {each["service"] for each in subnet.get("serviceEndpoints") or ()}
     if "Microsoft.Storage" not in has:
         text = "has no service endpoint Microsoft.Storage, by which nodes reach the storage account"
         yield Problem(f"{KEY}.network.subnet", f"{text}; add it")
     # A subnet has one prefix, or several.
     for key in ("pods", "services"):
         own = IPv4Network(getattr(network, key))
-        for each in found.get("addressPrefixes") or [found["addressPrefix"]]:
+        for each in subnet.get("addressPrefixes") or [subnet["addressPrefix"]]:
             if own.overlaps(IPv4Network(each)):
                 yield Problem(f"{KEY}.network.{key}", f"{own} overlaps the subnet, {each}")
 
 
 def _sizes(settings: AksSettings) -> Iterator[Problem]:
-    """Yield sizes that can't be had, and quotas that the pools would not fit into."""
-    # Not with what is left of a quota: nodes of this cluster may be what uses it.
+    """Yield sizes that are not available, and quotas (in total) that the pools would exceed."""
     pools = node_pools(settings)
     sizes = {size: _sku(settings, size) for size in {pool.size for pool in pools.values()}}
     needed: dict[str, dict[str, int]] = defaultdict(dict)
     refused: set[tuple[str, tuple[str, ...]]] = set()
     for name, pool in pools.items():
         key = "gpu.spot.fallback" if name == GPU_FALLBACK else name
-        found = sizes[pool.size]
-        refusal = "no such size is offered" if found is None else _restriction(found, pool.zones)
+        sku = sizes[pool.size]
+        refusal = "no such size is offered" if sku is None else _restriction(sku, pool.zones)
         if refusal and (pool.size, pool.zones) not in refused:
             refused.add((pool.size, pool.zones))
-            text = f"{pool.size} can't be had in {settings.location}: {refusal}; take another size"
-            yield Problem(f"{KEY}.{key}.size", f"{text} or location, or see {_QUOTAS}")
-        if found is None or (count := cores(pool.size)) is None:
+            text = f"{pool.size} is not available in {settings.location}: {refusal}; use another"
+            yield Problem(f"{KEY}.{key}.size", f"{text} size or location, or see {_QUOTAS}")
+        if sku is None or (count := cores(pool.size)) is None:
             continue
-        for quota in (found["family"], _REGULAR) if pool.spot is None else (_SPOT,):
+        for quota in (sku["family"], _REGULAR) if pool.spot is None else (_SPOT,):
             needed[quota][key] = pool.max_nodes * int(count)
     usages = az(settings, "vm", "list-usage", "--location", settings.location)
     limits = {each["name"]["value"].lower(): int(each["limit"]) for each in usages}
     for quota, uses in needed.items():
-        limit, wanted = limits.get(quota.lower(), math.inf), sum(uses.values())
-        if wanted > limit:
+        limit, total = limits.get(quota.lower(), math.inf), sum(uses.values())
+        if total > limit:
             *_, last = keys = [f"{key}.maxNodes" for key in uses]
-            text = f"may grow to {wanted} vCPUs of {quota}, whose quota in {settings.location} is "
+            text = f"may grow to {total} vCPUs of {quota}, whose quota in {settings.location} is "
             text += f"{limit}; lower it ({', '.join(keys)}) or request more: {_QUOTAS}"
             yield Problem(f"{KEY}.{last}", text)
 
 
 def _sku(settings: AksSettings, size: str) -> Mapping[str, Any] | None:
-    """Return a size as it is offered where the cluster is; None where it is not."""
+    """Return a size as offered in the cluster's region; None if it is not."""
     listed: list[Mapping[str, Any]] = az(
         settings, "vm", "list-skus", "--all", "--resource-type", "virtualMachines",
         *("--location", settings.location, "--size", size),
@@ -150,7 +150,7 @@ def _sku(settings: AksSettings, size: str) -> Mapping[str, Any] | None:
 
 
 def _restriction(size: Mapping[str, Any], zones: tuple[str, ...]) -> str | None:
-    """Return why a subscription can't have a size; None where it can."""
+    """Return why a size is not available to the subscription; None if it is."""
     # https://learn.microsoft.com/rest/api/compute/resource-skus/list
     for each in size.get("restrictions") or []:
         if each["type"] == "Location":

@@ -1,4 +1,4 @@
-"""The node pools that an AKS cluster has by its settings, and what jobs have to know of them."""
+"""The node pools of an AKS cluster, derived from its settings, and their properties for jobs."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -13,18 +13,18 @@ from clusters.nodes import GpuPool, NodePool
 from core.manifests import Manifest, owned
 
 GPU, GPU_FALLBACK = "gpu", "gpufallback"
-"""Names of the pools with GPUs: AKS takes at most 12 of a-z and 0-9
+"""Names of the pools with GPUs: AKS accepts at most 12 of a-z and 0-9
 (https://learn.microsoft.com/azure/aks/create-node-pools#limitations)."""
 
 
 def node_pools(settings: AksSettings) -> dict[str, SystemPool | AksGpuNodes]:
-    """Return every pool by its name."""
+    """Return all pools by their names."""
     cpu = {} if settings.cpu is None else {"cpu": settings.cpu}
     return {"system": settings.system, **cpu, **gpu_pools(settings)}
 
 
 def gpu_pools(settings: AksSettings) -> dict[str, AksGpuNodes]:
-    """Return the pools with GPUs by their names, the one that is preferred first."""
+    """Return the pools with GPUs by their names, the preferred one first."""
     if not settings.gpu:
         return {}
     fallback = settings.gpu.fallback
@@ -32,28 +32,28 @@ def gpu_pools(settings: AksSettings) -> dict[str, AksGpuNodes]:
 
 
 def gpus(settings: AksSettings) -> GpuPool | None:
-    """Return the nodes with GPUs as jobs have to know them; None without any."""
+    """Return the nodes with GPUs and their properties for jobs; None without any."""
     pools = [*gpu_pools(settings).values()]
     if not settings.gpu:
         return None
-    # The GPU operator brings its own device plugin; two would fight over the same GPUs.
+    # The GPU operator installs a device plugin; two of them would conflict.
     by_aks = settings.gpu.driver == "aks"
     driver = "AKS" if by_aks else "NVIDIA's GPU operator"
-    known = (card for each in pools for card in cards(each.size))
+    kinds = (card for each in pools for card in cards(each.size))
     return replace(
         settings.gpu.pool(driver=driver, device_plugin=by_aks),
         min_nodes=sum(each.min_nodes for each in pools),
         max_nodes=sum(each.max_nodes for each in pools),
-        # Those of all of its nodes: spot nodes have a label and a taint more than the fallback's.
+        # The labels that all nodes have: spot nodes have one label and taint more than the others.
         labels=pools[-1].all_labels,
         fallback=len(pools) > 1,
-        # Of a driver that the user chooses it is not known which CUDA it runs.
-        cards=tuple(card if by_aks else replace(card, cuda=None) for card in known),
+        # The CUDA version of a driver that the user installs is unknown.
+        cards=tuple(card if by_aks else replace(card, cuda=None) for card in kinds),
     )
 
 
 def pools(settings: AksSettings) -> tuple[NodePool, ...]:
-    """Return every pool: each node is paid for by the hour."""
+    """Return all pools, whose nodes are all paid for by the hour."""
     return tuple(
         NodePool(
             name=name,
@@ -67,7 +67,7 @@ def pools(settings: AksSettings) -> tuple[NodePool, ...]:
             dollars=None if pool.spot is None else pool.spot.dollars,
             cores=cores_for_pods(pool.size),
             network=network(pool.size) if pool.max_nodes > 1 else "",
-            # With a pool for jobs, that of the system takes the cluster's own pods alone.
+            # With a pool `cpu`, the pool `system` only runs the cluster's own pods.
             takes_jobs=name != "system" or settings.cpu is None,
         )
         for name, pool in node_pools(settings).items()
@@ -75,14 +75,14 @@ def pools(settings: AksSettings) -> tuple[NodePool, ...]:
 
 
 def priorities(names: Collection[str]) -> tuple[Manifest, ...]:
-    """Return the ConfigMap by which the autoscaler prefers the first of several pools.
+    """Return the ConfigMap that makes the autoscaler prefer the first of several pools.
 
     https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/expander/priority/readme.md
     """
     if len(names) < 2:
         return ()
     first, *_ = names
-    # AKS calls a pool's scale set aks-<pool>-<8 digits>-vmss; one without a pattern would not grow.
+    # A pool's scale set is aks-<pool>-<8 digits>-vmss; one without a pattern would not grow.
     patterns = {20: [f"^aks-{first}-"], 10: [".*"]}
     name = "cluster-autoscaler-priority-expander"
     data = {"priorities": yaml.safe_dump(patterns, sort_keys=False)}

@@ -1,4 +1,4 @@
-"""The AKS cluster itself, its node pools, and the network that they are in."""
+"""The AKS cluster itself, its node pools, and their network."""
 
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
@@ -15,12 +15,12 @@ from clusters.azure.resources import AzureCluster
 
 
 def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
-    """Return the ID of the existing subnet for nodes; or declare a network and return its own."""
+    """Return the ID of the existing subnet for nodes, or declare a network with one."""
     if settings.subnet is not None:
         return settings.subnet
     name = azure.cluster_name
-    # Without a rule: Azure's defaults let in the load balancer's probes, and nothing else from
-    # outside (https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview).
+    # No rules: Azure's defaults only admit the load balancer's probes from outside
+    # (https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview).
     guard = network.NetworkSecurityGroup(
         f"{name}-nodes",
         network_security_group_name=f"{name}-nodes",
@@ -30,7 +30,7 @@ def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
         name,
         virtual_network_name=f"slipway-{name}",
         address_space={"address_prefixes": [settings.addresses]},
-        # Its subnet is a resource of its own.
+        # The subnet is a separate resource.
         **azure.placed(ignore_changes=["subnets"]),
     )
     subnet: CustomResource = network.Subnet(
@@ -52,7 +52,7 @@ def managed_cluster(
     *,
     after: Resource,
 ) -> aks.ManagedCluster:
-    """Declare the cluster and its system pool, `after` what lets its identity `control` join."""
+    """Declare the cluster and its system pool, `after` the role of its identity `control`."""
     system = {
         **CONSTANTS["system"],
         **({} if settings.cpu is None else CONSTANTS["critical"]),
@@ -69,13 +69,13 @@ def managed_cluster(
         node_resource_group=settings.node_group,
         dns_prefix=azure.resource_name,
         kubernetes_version=settings.kubernetes_version,
-        # What is protected from deletion is worth a promise of uptime.
+        # A production cluster, which is protected from deletion, gets the tier with an uptime SLA.
         sku={"name": "Base", "tier": "Standard" if settings.production else settings.tier},
         identity={"type": "UserAssigned", "user_assigned_identities": [control]},
         **CONSTANTS["cluster"],
         disable_local_accounts=not settings.admin_kubeconfig,
         aad_profile=CONSTANTS["entra"] | ({"admin_group_object_ids": groups} if groups else {}),
-        # AKS itself lets the nodes in, too:
+        # AKS adds the nodes' addresses itself:
         # https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges
         api_server_access_profile={
             **CONSTANTS["api"],
@@ -85,21 +85,21 @@ def managed_cluster(
             **CONSTANTS["network"],
             "pod_cidr": settings.network.pods,
             "service_cidr": settings.network.services,
-            # Any address of the range but the first, which is the API server's Service.
+            # Any address of the range except the first, which is the API server's Service.
             "dns_service_ip": str(IPv4Network(settings.network.services)[10]),
         },
-        # Nodes that no pod needs are removed soon; a pod's files keep no node.
+        # Remove unused nodes soon, even if a pod has files on one.
         auto_scaler_profile={
             "scale_down_unneeded_time": idle,
             "scale_down_delay_after_add": idle,
             "skip_nodes_with_local_storage": "false",
-            # By `node_pools.priorities`. AKS's default is random; whether it takes that again
-            # when the expander is left out later was not checked.
+            # For `node_pools.priorities`. AKS's default is random; it is untested whether AKS
+            # returns to it when the expander is left out later.
             **({"expander": "priority"} if falls_back else {}),
         },
-        # AKS makes no cluster without one.
+        # AKS requires one.
         agent_pool_profiles=[system],
-        # After a refresh it lists all pools, in any order: an update would send one of them alone.
+        # After a refresh it lists all pools in any order, but an update would send only this one.
         **azure.placed(after, ignore_changes=["agentPoolProfiles"]),
     )
     aks.MaintenanceConfiguration(
@@ -118,7 +118,7 @@ def agent_pools(
     cluster: aks.ManagedCluster,
     subnet: Input[str],
 ) -> Iterator[Resource]:
-    """Declare the pools besides the system's, each a resource of its own, and yield them."""
+    """Declare all pools except the system pool as separate resources, and yield them."""
     for name, pool in pools.items():
         if name == "system":
             continue
@@ -129,7 +129,7 @@ def agent_pools(
             mode="User",
             tags=azure.tags,
             **_pool(pool, subnet),
-            # The autoscaler changes it. AKS accepts a number that is not within bounds:
+            # The autoscaler changes `count`. AKS accepts a number outside of the bounds:
             # https://github.com/Azure/AKS/issues/1758
             **azure.grouped(cluster, fixed=CONSTANTS["fixed"], ignore_changes=["count"]),
         )

@@ -26,12 +26,12 @@ Zones = Annotated[tuple[Zone, ...], DISTINCT]
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class OsDisk:
-    """A node's disk, for images and for what pods write.
+    """A node's disk, for images and files of pods.
 
     Args:
-        type: Ephemeral is on the machine itself: faster, at no price, and no larger than its cache
-            or temporary disk. Managed is beside it, and paid for.
-        gib: Its size; the CUDA image alone takes 10.
+        type: Ephemeral is on the machine itself: faster, free, and no larger than its cache or
+            temporary disk. Managed is a separate disk, which is paid for.
+        gib: Size in GiB; the CUDA image alone takes 10.
     """
 
     type: Literal["Managed", "Ephemeral"] = "Managed"
@@ -40,15 +40,15 @@ class OsDisk:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Fallback:
-    """Regular nodes that the autoscaler makes when Azure has no spot node to give.
+    """Regular nodes that the autoscaler creates if Azure has no spot nodes available.
 
-    Besides what is set here they are as the spot nodes are.
+    All other settings are those of the spot nodes.
 
     Args:
-        size: Of each node, with as many GPUs; that of the spot nodes unless set.
-        min_nodes: The pool never has fewer; with 0 nothing is paid while spot nodes can be had.
-        max_nodes: The pool never has more; as many as there may be spot nodes unless set.
-        zones: Zones of the region that the nodes are spread over; the spot nodes' unless set.
+        size: Size of each node, with the same number of GPUs; by default that of the spot nodes.
+        min_nodes: Minimum number of nodes; 0 costs nothing while spot nodes are available.
+        max_nodes: Maximum number of nodes; by default that of the spot nodes.
+        zones: Zones of the region that the nodes are spread over; by default the spot nodes'.
     """
 
     size: Size | None = None
@@ -59,14 +59,14 @@ class Fallback:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Spot:
-    """Nodes that Azure may take back at any time, for a lower price.
+    """Spot nodes, which cost less and may be evicted by Azure at any time.
 
     Args:
-        eviction_policy: What becomes of a node that is taken back. One that is deallocated goes on
-            counting against the quota, and its disk is paid for.
-        max_price: US dollars per hour and node above which it is taken back; -1 for never because
-            of its price.
-        fallback: Regular nodes for jobs when no spot node can be had; without it, they wait.
+        eviction_policy: Whether an evicted node is deleted or deallocated. A deallocated node still
+            counts against the quota, and its disk is paid for.
+        max_price: Price in US dollars per hour and node above which a node is evicted; -1 for no
+            eviction because of the price.
+        fallback: Regular nodes for jobs if no spot node is available; without it, they wait.
     """
 
     eviction_policy: Literal["Delete", "Deallocate"] = "Delete"
@@ -75,20 +75,20 @@ class Spot:
 
     @property
     def dollars(self) -> Decimal | None:
-        """What a node costs by the hour at most; None without such a limit."""
+        """The highest price of a node by the hour; None without a limit."""
         return None if self.max_price == -1 else Decimal(str(self.max_price))
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class SystemPool:
-    """The nodes that the cluster's own pods run on, and without a pool `cpu` the operator's too.
+    """The nodes of the cluster's own pods, and without a pool `cpu` also of the operator.
 
     Args:
-        size: Of each node.
-        min_nodes: The pool never has fewer; AKS needs one at least.
-        max_nodes: The pool never has more.
+        size: Size of each node.
+        min_nodes: Minimum number of nodes; AKS requires at least one.
+        max_nodes: Maximum number of nodes.
         zones: Zones of the region that the nodes are spread over.
-        os_disk: Of each node.
+        os_disk: Disk of each node.
     """
 
     KEY: ClassVar[str] = "system"
@@ -102,13 +102,13 @@ class SystemPool:
     os_disk: OsDisk = OsDisk()
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield what is wrong with the size and the bounds of the nodes."""
+        """Yield problems of the nodes' size and bounds."""
         # https://learn.microsoft.com/azure/aks/use-system-pools#system-and-user-node-pools
         count, wrong = cores(self.size), ""
         if self.size.startswith("Standard_B"):
-            wrong = "is not allowed; AKS takes no size of the B series for system nodes"
+            wrong = "is not allowed; AKS accepts no size of the B series for system nodes"
         elif count is not None and count < 4:
-            wrong = f"has {count} vCPUs; AKS takes system nodes of at least 4"
+            wrong = f"has {count} vCPUs; AKS requires at least 4 for system nodes"
         if wrong and self.KEY == "system":
             yield contradiction(("system", "size"), f"{quote(self.size)} {wrong}")
         yield from bounds((self.KEY,), self.min_nodes, self.max_nodes)
@@ -117,10 +117,10 @@ class SystemPool:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class CpuPool(SystemPool):
-    """Nodes for the operator and for jobs without GPUs, so that `system` takes neither.
+    """Nodes for the operator and for jobs without GPUs, which then do not run on `system`.
 
     Args:
-        min_nodes: The pool never has fewer: one at least, for the operator.
+        min_nodes: Minimum number of nodes; at least one, for the operator.
     """
 
     KEY = "cpu"
@@ -131,17 +131,17 @@ class CpuPool(SystemPool):
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class AksGpuNodes(GpuNodes):
-    """Nodes with GPUs, made when a job needs them.
+    """Nodes with GPUs, created when a job needs them.
 
     Args:
-        min_nodes: The pool never has fewer; with 0 nothing is paid while no job needs one.
-        max_nodes: The pool never has more.
-        spot: Nodes that Azure may take back; without it, they stay as long as a job needs them.
-        driver: Who installs NVIDIA's driver. `aks`: AKS, and Slipway the device plugin.
-            `gpu-operator`: NVIDIA's GPU operator, which you install, and which brings the device
-            plugin too; AKS installs no driver.
+        min_nodes: Minimum number of nodes; 0 costs nothing while no job needs a node.
+        max_nodes: Maximum number of nodes.
+        spot: Spot nodes, which Azure may evict; by default the nodes are regular ones.
+        driver: The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the
+            device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, with the
+            device plugin; AKS installs no driver.
         zones: Zones of the region that the nodes are spread over.
-        os_disk: Of each node.
+        os_disk: Disk of each node.
     """
 
     KNOWN = GPUS
@@ -156,12 +156,12 @@ class AksGpuNodes(GpuNodes):
     os_disk: OsDisk = OsDisk()
 
     @property
-    def given(self) -> tuple[Taint, ...]:
+    def azure_taints(self) -> tuple[Taint, ...]:
         return () if self.spot is None else (_SPOT,)
 
     @property
     def fallback(self) -> Self | None:
-        """The regular nodes that take over from these; None where none do."""
+        """The regular nodes that replace unavailable spot nodes; None without."""
         if self.spot is None or self.spot.fallback is None:
             return None
         own = asdict(self.spot.fallback).items()
@@ -186,21 +186,21 @@ class AksGpuNodes(GpuNodes):
         # https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks
         if self.os_disk.type == "Ephemeral" and spot.eviction_policy == "Deallocate":
             text = (
-                '"Deallocate" goes with no osDisk of the type Ephemeral, which is lost with the '
-                "machine; take Delete, or a Managed disk"
+                '"Deallocate" does not work with an osDisk of the type Ephemeral, which is lost '
+                "with the machine; use Delete, or a Managed disk"
             )
             yield contradiction(("gpu", "spot", "evictionPolicy"), text, "gpu.osDisk")
         if (fallback := self.fallback) is None:
             return
         where = ("gpu", "spot", "fallback")
         yield from bounds(where, fallback.min_nodes, fallback.max_nodes)
-        known, wanted = GPUS.get(self.size, self.gpus_per_node), GPUS.get(fallback.size)
-        if fallback.size != self.size and known is not None and known != wanted:
-            alike = ", ".join(size for size, gpus in GPUS.items() if gpus == known)
+        count, other = GPUS.get(self.size, self.gpus_per_node), GPUS.get(fallback.size)
+        if fallback.size != self.size and count is not None and count != other:
+            alike = ", ".join(size for size, gpus in GPUS.items() if gpus == count)
             yield contradiction(
                 (*where, "size"),
                 f"{quote(fallback.size)} is not allowed; replicas of a job may be on either, so a "
-                f"node must have as many GPUs as one of {self.size}: {known}. Known to have as "
+                f"node must have as many GPUs as one of {self.size}: {count}. Known to have as "
                 f"many: {alike}",
                 "gpu.size",
             )

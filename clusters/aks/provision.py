@@ -1,4 +1,4 @@
-"""Declares an AKS cluster with all that belongs to it, and who may do what, without passwords."""
+"""Declares an AKS cluster with its services, and role assignments in place of passwords."""
 
 import base64
 import uuid
@@ -21,7 +21,7 @@ from core import tokens
 
 
 def provision(settings: AksSettings) -> Cluster:
-    """Declare everything on Azure, and return the cluster."""
+    """Declare all resources on Azure, and return the cluster."""
     checks.before_update(
         settings,
         "azure",
@@ -34,8 +34,8 @@ def provision(settings: AksSettings) -> Cluster:
 
     azure = AzureCluster(tokens.AKS, settings)
     subnet = nodes.subnet_of(azure, settings.network)
-    # AKS makes that of its nodes: it would refuse a cluster while a role of such an identity is not
-    # known everywhere yet.
+    # AKS itself creates the nodes' identity: it would refuse a cluster while the roles of one
+    # created here are not yet in effect everywhere.
     control, jobs = (
         managedidentity.UserAssignedIdentity(name, resource_name_=name, **azure.placed())
         for name in (f"{settings.name}-control", f"{settings.name}-jobs")
@@ -54,10 +54,10 @@ def provision(settings: AksSettings) -> Cluster:
         services.budget(azure, settings.budget, settings.own_groups)
 
     scopes = {"cluster": cluster.id, "registry": registry.id, "storage": storage.id}
-    kubelet = cluster.identity_profile.apply(lambda found: found["kubeletidentity"].object_id)
+    kubelet = cluster.identity_profile.apply(lambda profile: profile["kubeletidentity"].object_id)
     ready += [
         _grant(azure, "kubelet-pull", "AcrPull", registry.id, kubelet),
-        # The pods of jobs, and no others, are that identity, by the issuer's tokens.
+        # Only the jobs' pods have that identity, by the issuer's tokens.
         managedidentity.FederatedIdentityCredential(
             f"{settings.name}-jobs",
             **CONSTANTS["trust"],
@@ -97,8 +97,8 @@ def provision(settings: AksSettings) -> Cluster:
         gpus=node_pools.gpus(settings),
         objects=priorities,
         store=f"abfs://artifacts@{settings.storage_name}.dfs.core.windows.net/slipway",
-        # AKS gives a pod with that label a token of its account's identity. adlfs, by which a job's
-        # `outputs` are copied out, logs in with it where it has no key
+        # AKS gives a pod with that label a token of its account's identity. adlfs, which copies a
+        # job's `outputs`, uses it to log in without a key
         # (https://github.com/fsspec/adlfs#setting-credentials).
         identity=JobIdentity(
             annotations={"azure.workload.identity/client-id": jobs.client_id},
@@ -108,7 +108,7 @@ def provision(settings: AksSettings) -> Cluster:
     )
 
 
-def _grant(  # noqa: PLR0913  # who may do what where
+def _grant(  # noqa: PLR0913  # principal, role and scope
     azure: AzureCluster,
     name: str,
     role: str,
@@ -117,8 +117,8 @@ def _grant(  # noqa: PLR0913  # who may do what where
     *,
     kind: Principal = "ServicePrincipal",
 ) -> authorization.RoleAssignment:
-    """Declare that the principal with an object ID has a role for what has the ID `scope`."""
-    # An assignment is named by a UUID. The same one each time, so that none is made twice.
+    """Declare a role of a principal, given by its object ID, for the resource with ID `scope`."""
+    # An assignment's name is a UUID, which is derived so that no assignment is created twice.
     named = uuid.uuid5(uuid.NAMESPACE_URL, f"{azure.subscription}/{azure.group_name}/{name}")
     definition = f"providers/Microsoft.Authorization/roleDefinitions/{CONSTANTS['roles'][role]}"
     return authorization.RoleAssignment(
@@ -127,7 +127,7 @@ def _grant(  # noqa: PLR0913  # who may do what where
         role_definition_id=f"{azure.subscription}/{definition}",
         scope=scope,
         principal_id=principal,
-        # A new identity is not known everywhere at once, so Azure could not look its kind up.
+        # A new identity takes time to be known everywhere, so Azure might not find its type.
         principal_type=kind,
         opts=azure.options(fixed=("principalId", "roleDefinitionId", "scope")),
     )
@@ -136,10 +136,10 @@ def _grant(  # noqa: PLR0913  # who may do what where
 def _kubeconfig(
     azure: AzureCluster, cluster: aks.ManagedCluster, *, admin: bool
 ) -> pulumi.Output[str]:
-    """Return what AKS lists to connect with: for your own login, or the administrator's."""
+    """Return the kubeconfig that AKS lists: for your login, or the administrator's."""
     which = {
         "resource_group_name": azure.group_name,
-        # By the cluster's ID, which is known once it exists: before, Azure has nothing to list.
+        # Derived from the cluster's ID, which is known once the cluster exists.
         "resource_name": cluster.id.apply(lambda _: azure.resource_name),
         "opts": pulumi.InvokeOptions(provider=azure.provider),
     }
@@ -147,5 +147,5 @@ def _kubeconfig(
         listed = aks.list_managed_cluster_admin_credentials_output(**which)
     else:
         listed = aks.list_managed_cluster_user_credentials_output(format="exec", **which)
-    encoded: pulumi.Output[str] = listed.apply(lambda found: found.kubeconfigs[0].value)
+    encoded: pulumi.Output[str] = listed.apply(lambda result: result.kubeconfigs[0].value)
     return encoded.apply(lambda text: base64.b64decode(text).decode())

@@ -1,4 +1,4 @@
-"""The services beside an AKS cluster: registry, storage account, diagnostic logs, budget."""
+"""The services of an AKS cluster: registry, storage account, diagnostic logs, budget."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from clusters.azure.resources import AzureCluster
 
 
 def registry(azure: AzureCluster, settings: AksSettings) -> containerregistry.Registry:
-    """Declare the registry, which lets in people and identities of Entra, and no password."""
+    """Declare the registry, which accepts logins of Entra but no password."""
     return containerregistry.Registry(
         azure.cluster_name,
         registry_name=settings.registry_name,
@@ -31,7 +31,7 @@ def registry(azure: AzureCluster, settings: AksSettings) -> containerregistry.Re
 def storage_account(
     azure: AzureCluster, settings: AksSettings, subnet: Input[str], containers: Iterable[str]
 ) -> tuple[storage.StorageAccount, Mapping[str, storage.BlobContainer]]:
-    """Declare the account and its containers; it answers the nodes and the API server's ranges."""
+    """Declare the account and its containers, open to the nodes and the API server's ranges."""
     account = storage.StorageAccount(
         azure.cluster_name,
         account_name=settings.storage_name,
@@ -70,7 +70,7 @@ def storage_account(
 
 
 def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]) -> None:
-    """Declare which logs of `cluster`, `registry`, `blobs` are kept, by their IDs, and how long."""
+    """Declare the logs to keep of the resources `cluster`, `registry` and `blobs`, given by ID."""
     workspace = operationalinsights.Workspace(
         azure.cluster_name,
         workspace_name=f"slipway-{azure.cluster_name}",
@@ -85,7 +85,7 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
             name="slipway",
             resource_uri=resource,
             workspace_id=workspace.id,
-            # Tables of their own, whose columns are documented.
+            # Dedicated tables, whose columns are documented.
             log_analytics_destination_type="Dedicated",
             logs=[{"category": each, "enabled": True} for each in CONSTANTS["logs"][name]],
             opts=azure.options(),
@@ -93,7 +93,7 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
 
 
 def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None:
-    """Declare a monthly budget over the resource groups, that of AKS's own among them."""
+    """Declare a monthly budget for the resource groups, including the one that AKS creates."""
     consumption.Budget(
         azure.cluster_name,
         budget_name=f"slipway-{azure.cluster_name}",
@@ -111,13 +111,13 @@ def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None
             }
             for kind, percent in CONSTANTS["alerts"]
         },
-        # It has to begin in the month in which it is made; afterwards that is no difference.
+        # It has to begin in the month of its creation; later changes do not matter.
         opts=azure.options(ignore_changes=["timePeriod"]),
     )
 
 
 def _firewall(ranges: Sequence[str]) -> Iterator[str]:
-    """Yield the ranges as the storage account's firewall takes them: no /31 and no /32."""
+    """Yield the ranges for the storage account's firewall, which accepts no /31 and no /32."""
     # https://learn.microsoft.com/azure/storage/common/storage-network-security-limitations
     for each in ranges:
         network = IPv4Network(each)

@@ -1,4 +1,4 @@
-"""The settings of the kind `aks` below `slipway:cluster`, but for those of its node pools."""
+"""The settings of the kind `aks` below `slipway:cluster`, except those of its node pools."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from core.manifests import read
 from core.problem import Contradiction, contradiction
 
 CONSTANTS = read(Path(__file__).with_name("constants.yaml"))
-"""What is the same for every AKS cluster."""
+"""Values that are the same for every AKS cluster."""
 Email = Annotated[str, text_field("email")]
 Amount = Annotated[
     float, Field(gt=0, allow_inf_nan=False, description="a number above 0"), BeforeValidator(number)
@@ -29,8 +29,8 @@ class Registry:
     """The container registry that job images are pushed to.
 
     Args:
-        name: Unique in all of Azure; derived from subscription and resource group unless set.
-        sku: What it has room for, and costs.
+        name: Unique in all of Azure; by default derived from subscription and resource group.
+        sku: Service tier, which limits the storage and sets the price.
     """
 
     name: Annotated[str, text_field("registry")] | None = None
@@ -42,9 +42,9 @@ class Storage:
     """The storage account for data and artifacts.
 
     Args:
-        name: Unique in all of Azure; derived from subscription and resource group unless set.
-        redundancy: Where copies are kept.
-        retention_days: For how long what was deleted can be restored.
+        name: Unique in all of Azure; by default derived from subscription and resource group.
+        redundancy: The places of the data's copies.
+        retention_days: Days for which deleted data can be restored.
     """
 
     name: Annotated[str, text_field("storage")] | None = None
@@ -59,8 +59,8 @@ class Logs:
     """Diagnostic logs of the control plane, the registry and the storage account.
 
     Args:
-        retention_days: How long they are kept; 30 days cost nothing besides what comes in.
-        daily_gib: The most that is taken in a day; -1 for no limit.
+        retention_days: Days to keep the logs; 30 days cost nothing in addition to the ingestion.
+        daily_gib: Maximum GiB to ingest in a day; -1 for no limit.
     """
 
     retention_days: Annotated[int, Field(ge=30, le=730)] = 30
@@ -69,11 +69,11 @@ class Logs:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Budget:
-    """What may be spent in a month before a mail is sent. It stops nothing.
+    """A monthly budget, above which mail is sent. It stops nothing.
 
     Args:
-        amount: In the subscription's currency, for all of the stack's resources.
-        emails: Who gets a mail when 80 % and 100 % are spent, and when a forecast is above 100 %.
+        amount: Amount in the subscription's currency, for all of the stack's resources.
+        emails: Recipients of a mail at 80 % and 100 %, and at a forecast above 100 %.
     """
 
     amount: Amount
@@ -82,25 +82,25 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class AksSettings(AzureSettings):
-    """An AKS cluster with all that belongs to it.
+    """An AKS cluster with its services.
 
     Args:
-        subscription: That pays: `az account show --query id`.
-        location: Where everything is.
-        resource_group: For everything but the nodes; `slipway-<name>` unless set.
-        kubernetes_version: AKS's default unless set.
-        tier: Of the control plane. Free has no promise of uptime.
-        api: Who reaches the API server.
-        admins: Who may do anything in the cluster; whoever runs `pulumi up` unless set.
+        subscription: The subscription that pays: `az account show --query id`.
+        location: The region of all resources.
+        resource_group: Group of all resources except the nodes; by default `slipway-<name>`.
+        kubernetes_version: Version of Kubernetes; by default AKS's.
+        tier: Tier of the control plane. Free has no uptime SLA.
+        api: Access to the API server.
+        admins: The cluster's administrators; by default the account that runs `pulumi up`.
         network: The cluster's addresses.
         system: The nodes of the cluster's own pods.
         cpu: Nodes for jobs without GPUs; without it, these run on the nodes of `system`.
         gpu: Nodes with GPUs; `false` for none.
-        idle_minutes: After which a node that no pod needs is removed.
-        registry: For job images.
-        storage: For data and artifacts.
+        idle_minutes: Minutes after which a node that no pod needs is removed.
+        registry: The container registry for job images.
+        storage: The storage account for data and artifacts.
         logs: Diagnostic logs.
-        budget: What may be spent in a month before a mail is sent; `false` for no limit.
+        budget: A monthly budget, above which mail is sent; `false` for none.
         production: Whether everything is protected from deletion.
     """
 
@@ -133,7 +133,7 @@ class AksSettings(AzureSettings):
 
     @property
     def node_group(self) -> str:
-        """The resource group that AKS makes for the nodes, their disks and addresses."""
+        """The resource group that AKS creates for the nodes, their disks and addresses."""
         return f"{self.group}-nodes"
 
     @property
@@ -170,8 +170,8 @@ class AksSettings(AzureSettings):
         }
 
     def _unique(self, most: int) -> str:
-        """Return a name of at most so many characters that is always the same for this cluster."""
+        """Return a stable name for this cluster with at most `most` characters."""
         owner = f"{self.subscription}/{self.group}".lower()
-        # No secret: it only has to differ for another owner.
+        # The digest is no secret; it only distinguishes owners.
         digest = hashlib.sha256(owner.encode()).hexdigest()[:8]
         return f"slipway{self.name.replace('-', '')}"[: most - len(digest)] + digest

@@ -1,1 +1,1 @@
-"""What the kinds `aks` and `azure-stack` share."""
+"""Modules that the kinds `aks` and `azure-stack` share."""

@@ -1,8 +1,8 @@
-"""`slipway:clusters:Access`: a cluster that answers, and lets this account do what a stack needs.
+"""The resource `slipway:clusters:Access`, which waits until a cluster admits this account.
 
-Its inputs besides `name`, `kubeconfig` and `advice`, one sentence on what to do when it does not,
-are for a preview: `fixed`, settings by their keys, of which a change replaces the cluster; `left`,
-those that stay as they are in a cluster that exists; `byHand`, how to change these.
+Inputs: `name`, `kubeconfig` and `advice`, a sentence about what to do if it does not. Further
+inputs are for a preview: `fixed`, settings by key whose change replaces the cluster; `left`,
+settings that an existing cluster keeps; `byHand`, how to change the latter.
 """
 
 from core import kube
@@ -12,30 +12,30 @@ from core.rollout import not_ready_on_errors
 from core.wait import NotYet, until
 
 LIMIT_SECONDS = 600
-"""What Azure may take until a new right is known everywhere
+"""Seconds that Azure may take to apply a new role everywhere
 (https://learn.microsoft.com/azure/role-based-access-control/troubleshooting)."""
 _POLL_SECONDS = 5.0
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class AccessHandler(Handler):
-    """Waits until namespaces may be made in the cluster; a plain `up` does not check again."""
+    """Waits until this account may create namespaces; an `up` without changes does not check."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Say what of a change replaces the cluster, and what an update leaves as it is."""
+        """Return the changes, and report those that replace the cluster or have no effect."""
         if changed := _changed(state, inputs, "fixed"):
             context.info(
-                f"the cluster is deleted and made anew: {changed}. What runs in it ends, its "
-                "volumes are lost, and jobs train again"
+                f"the cluster will be replaced: {changed}. All pods end, volumes are lost, and "
+                "jobs train again"
             )
         elif changed := _changed(state, inputs, "left"):
             context.info(f"not changed in a cluster that exists: {changed}. {inputs['byHand']}")
         return super().diff(state, inputs, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait; a time-out has what the cluster did last, and what to do."""
+        """Wait for the access. A time-out's error has the cluster's last answer and the advice."""
         until(
-            lambda: ask(inputs["kubeconfig"]),
+            lambda: _require(inputs["kubeconfig"]),
             LIMIT_SECONDS,
             f"the cluster {inputs['name']}",
             context,
@@ -46,7 +46,7 @@ class AccessHandler(Handler):
 
 
 def _changed(state: Properties, inputs: Properties, kind: str) -> str:
-    """Return which settings of that kind change, and how; empty for none."""
+    """Return the changes of settings in the input `kind` as text; empty for none."""
     before = state.get(kind) or {}
     return ", ".join(
         f"{key} {before[key]} → {value}"
@@ -55,12 +55,12 @@ def _changed(state: Properties, inputs: Properties, kind: str) -> str:
     )
 
 
-def ask(kubeconfig: str) -> None:
-    """Ask the cluster whether this account may make namespaces in it.
+def _require(kubeconfig: str) -> None:
+    """Check that this account may create namespaces in the cluster.
 
     Raises:
-        NotYet: it may not, or the cluster does not answer.
-        kubernetes.config.ConfigException: login is impossible: waiting would not help.
+        NotYet: It may not, or the cluster does not answer.
+        kubernetes.config.ConfigException: Login is impossible, so waiting would not help.
     """
     review = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -71,4 +71,4 @@ def ask(kubeconfig: str) -> None:
     with not_ready_on_errors():
         answer = kube.ask(kube.connect(kubeconfig), request, limit=15)
     if not answer.get("status", {}).get("allowed"):
-        raise NotYet("it answers, but this account may not make namespaces in it yet")
+        raise NotYet("it answers, but this account may not create namespaces in it yet")

@@ -1,4 +1,4 @@
-"""What is checked around an update: placeholders and programs before it, what is left after it."""
+"""Checks before an update (placeholders, programs, login) and after a destroy (remains)."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from core.process import CommandFailed, run
 
 KEY = "slipway:cluster"
 _MARKED = re.compile(r"(\w+): \[?(.+?)\]? # yours: (.+)")
-"""A line of stacks/*.yaml with a placeholder: its key, that value, and what to put in."""
+"""A line of stacks/*.yaml with a placeholder: its key, the value, and the value to set."""
 _TOOLS = {
     "az": "install Azure's CLI, https://learn.microsoft.com/cli/azure/install-azure-cli, and log "
     "in: az login",
@@ -33,11 +33,11 @@ def before_update(
     pushes: bool = False,
     account: Callable[[Mapping[str, Any]], Iterable[Problem]] = lambda _: (),
 ) -> None:
-    """Warn in a preview of everything that an update refuses by `pulumi.RunError`.
+    """Raise `pulumi.RunError` with all problems in an update; in a preview only warn.
 
-    The settings begin from the stack `template` in stacks/. With `pushes`, images go to a registry
-    that is logged in to with Azure's CLI. `account` returns the problems of what
-    `az account show` prints, and is called where there are no others.
+    `template` is the settings' stack in stacks/; `pushes` is whether images are pushed with the
+    login of Azure's CLI. `account` returns the problems of an account, as `az account show` prints
+    it, and is called only if there are no others.
     """
     problems = [*placeholders(settings, template), *missing(settings, pushes=pushes)]
     if not problems and settings.login == "azurecli" and not settings.admin_kubeconfig:
@@ -51,39 +51,39 @@ def before_update(
             f"Correct Pulumi.{pulumi.get_stack()}.yaml, install what is missing, and run the "
             "command again."
         )
-    text = f"`up` will refuse this, which a preview can do without:{lines}"
-    show_in_summary(text, pulumi.log.warn)
+    show_in_summary(f"`up` will fail because of this:{lines}", pulumi.log.warn)
 
 
 def login(
     settings: AzureSettings, account: Callable[[Mapping[str, Any]], Iterable[Problem]]
 ) -> Iterator[Problem]:
-    """Yield the problems of the account that is logged in; without a login that is the only one."""
+    """Yield the problems of the account that is logged in, or the missing login."""
     try:
-        found = az(settings, "account", "show")
+        shown = az(settings, "account", "show")
     except CommandFailed as error:
         tenant = "" if settings.tenant is None else f" --tenant {settings.tenant}"
-        text = f"does not let anybody in who is logged in here: {' '.join(str(error).split())}; "
+        text = f"can't be used with the current login: {' '.join(str(error).split())}; "
         yield Problem(f"{KEY}.subscription", f"{text}run `az login{tenant}`")
         return
-    if settings.tenant is not None and settings.tenant.lower() != found["tenantId"].lower():
-        text = f"{settings.tenant} is not that of the subscription, {found['tenantId']}"
-        yield Problem(f"{KEY}.tenant", f"{text}; put in that one, or another subscription")
-    yield from account(found)
+    if settings.tenant is not None and settings.tenant.lower() != shown["tenantId"].lower():
+        text = f"{settings.tenant} is not that of the subscription, {shown['tenantId']}"
+        yield Problem(f"{KEY}.tenant", f"{text}; set that one, or another subscription")
+    yield from account(shown)
 
 
 def placeholders(settings: AzureSettings, template: str) -> Iterator[Problem]:
-    """Yield each value that a template has as a placeholder, with what to put in."""
+    """Yield each value that is still a template's placeholder, with the value to set."""
     text = (CHECKOUT / "stacks" / f"{template}.yaml").read_text(encoding="utf-8")
     marked = {(key, value): own for key, value, own in _MARKED.findall(text)}
     for path, value in _texts(to_jsonable_python(settings, by_alias=True)):
         (*_, key) = (part for part in path if isinstance(part, str))
         if own := marked.get((key, value)):
-            yield Problem(located(KEY, path), f"{quote(value)} is a placeholder; put in {own}")
+            text = f"{quote(value)} is a placeholder; replace it with {own}"
+            yield Problem(located(KEY, path), text)
 
 
 def missing(settings: AzureSettings, *, pushes: bool) -> Iterator[Problem]:
-    """Yield the programs that are needed and not on PATH, with how to install them."""
+    """Yield the needed programs that are not on PATH, with how to install them."""
     logs_in = not settings.admin_kubeconfig
     needed = {"az": pushes or (logs_in and settings.login == "azurecli"), "kubelogin": logs_in}
     for name, is_needed in needed.items():
@@ -92,17 +92,17 @@ def missing(settings: AzureSettings, *, pushes: bool) -> Iterator[Problem]:
 
 
 def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
-    """Return what is left of a destroyed stack, or that `az` could not list it."""
+    """Return the remains of a destroyed stack, or a note that `az` could not list them."""
     kind = "resource groups" if settings.own_groups else "Azure resources"
     try:
         return {kind: [*_left(settings)]}
     except CommandFailed as error:
         why = " ".join(str(error).split())
-        return {f"{kind} known to be left (Azure was not asked: {why})": []}
+        return {f"{kind} known to remain (not checked on Azure: {why})": []}
 
 
 def _left(settings: AzureSettings) -> Iterator[str]:
-    """Yield the stack's groups that exist, or what has its tag in a group that is not its own."""
+    """Yield the stack's existing groups; in a foreign group, the resources with its tag."""
     for group in settings.own_groups:
         if az(settings, "group", "exists", "--name", group):
             command = f"az group delete --name {group} --subscription {settings.subscription}"
@@ -123,7 +123,7 @@ def az(settings: AzureSettings, *words: str) -> Any:
 
 
 def _texts(document: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """Yield each text in a document, with its path."""
+    """Yield each text in a document with its path."""
     if isinstance(document, str):
         yield path, document
     elif isinstance(document, dict | list):

@@ -1,4 +1,4 @@
-"""What both kinds declare: the parent of all resources, a group, a lock; and the kubeconfig."""
+"""Resources of both Azure kinds: the component, the resource group, locks, the kubeconfig."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,11 +18,11 @@ from images.resource import helper_images
 
 
 class AzureCluster(pulumi.ComponentResource):
-    """The parent of all Azure resources of one cluster, with what they take of its settings.
+    """The parent of all Azure resources of one cluster, with the settings that they share.
 
-    Names are passed as text and not as outputs of the resources that have them, so that a preview
-    shows them; each resource depends on `group`, and on what else has to exist before. `timeout`
-    is that of all that has none of its own; Pulumi's unless set.
+    Names are passed as text rather than as outputs of other resources, so that a preview shows
+    them. Each resource depends on `group` and on its other prerequisites. `timeout` is the default
+    of all resources; without it, Pulumi's.
     """
 
     def __init__(self, token: str, settings: AzureSettings, timeout: str | None = None) -> None:
@@ -41,7 +41,7 @@ class AzureCluster(pulumi.ComponentResource):
             metadata_host=settings.metadata_host,
             disable_instance_discovery=None if settings.metadata_host is None else True,
         )
-        # Its children inherit both.
+        # The children inherit both.
         opts = pulumi.ResourceOptions(providers=[self.provider], protect=settings.production)
         super().__init__(token, settings.name, None, opts)
         self.group: list[resources.ResourceGroup] = []
@@ -56,7 +56,7 @@ class AzureCluster(pulumi.ComponentResource):
         timeout: str | None = None,
         **more: Any,
     ) -> pulumi.ResourceOptions:
-        """Return the options of a resource that another value of a `fixed` property replaces."""
+        """Return a resource's options; a change of a `fixed` property replaces the resource."""
         limit = self.timeout if timeout is None else timeout
         return pulumi.ResourceOptions(
             parent=self,
@@ -68,27 +68,27 @@ class AzureCluster(pulumi.ComponentResource):
         )
 
     def grouped(self, *after: pulumi.Resource, **options: Any) -> dict[str, Any]:
-        """Return what each resource in the group takes; the arguments are those of `options`."""
+        """Return the arguments of each resource in the group; the parameters are of `options`."""
         return {"resource_group_name": self.group_name, "opts": self.options(*after, **options)}
 
     def placed(self, *after: pulumi.Resource, **options: Any) -> dict[str, Any]:
-        """Return the same of a resource that has a place and tags besides."""
+        """Return the same for a resource with a location and tags."""
         return {**self.grouped(*after, **options), "location": self.location, "tags": self.tags}
 
     def lock(self, scope: pulumi.Input[str]) -> None:
-        """Declare that what has that ID can't be deleted, by whatever tool, Pulumi or another."""
+        """Declare a lock against deletion, by Pulumi or any other tool, of the resource `scope`."""
         authorization.ManagementLockByScope(
             self.cluster_name,
             lock_name="slipway-production",
             scope=scope,
             level="CanNotDelete",
             notes="A production stack of Slipway: set production: false and run `pulumi up` first.",
-            # Its parent's protection would refuse to remove it before the parent's own ends.
+            # If protected, it could not be deleted before the parent's protection ends.
             opts=self.options(protect=False),
         )
 
 
-def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it is
+def connected(  # noqa: PLR0913  # access, prerequisites and properties
     azure: AzureCluster,
     settings: AzureSettings,
     listed: pulumi.Output[str],
@@ -99,14 +99,14 @@ def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it
     after: Sequence[pulumi.Resource],
     **facts: Any,
 ) -> Cluster:
-    """Return the cluster, with these `facts`, once it answers and lets this account in.
+    """Return the cluster, with these `facts`, once it answers and admits this account.
 
-    `listed` is the kubeconfig that Azure lists: the administrator's with `adminKubeconfig`. The
-    `identifier` is the cluster's whatever its kubeconfig is; `advice` is for `AccessHandler`.
+    `listed` is Azure's kubeconfig, the administrator's with `adminKubeconfig`; `identifier` is
+    the cluster's, independent of its kubeconfig; `advice` is for `AccessHandler`.
     """
     text = listed
     if not settings.admin_kubeconfig:
-        text = listed.apply(lambda found: logging_in(found, settings.login, settings.tenant))
+        text = listed.apply(lambda plain: logging_in(plain, settings.login, settings.tenant))
     text = pulumi.Output.secret(text)
     helpers, images = helper_images(target)
     access = pulumi.CustomResource(
@@ -118,7 +118,7 @@ def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it
     provider = pulumi_kubernetes.Provider(
         azure.cluster_name,
         kubeconfig=text,
-        # The kubeconfig may change, and this is still the same cluster.
+        # It stays the same if the cluster's kubeconfig changes.
         cluster_identifier=f"{azure.subscription}/resourceGroups/{azure.group_name}/{identifier}",
         opts=pulumi.ResourceOptions(depends_on=[access, *images]),
     )
@@ -126,20 +126,20 @@ def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it
 
 
 def logging_in(text: str, login: Login, tenant: str | None = None) -> str:
-    """Return a kubeconfig, as Azure lists it with the format `exec`, with this way to log in.
+    """Return a kubeconfig, as Azure lists it with the format `exec`, with another login method.
 
-    Azure's own waits until you type a code into a browser, which `pulumi up` can't do. `tenant`
+    Azure's default waits until you enter a code in a browser, which `pulumi up` can't do. `tenant`
     replaces the login's (https://azure.github.io/kubelogin/cli/convert-kubeconfig.html).
 
     Raises:
-        pulumi.RunError: a user in it has another way to log in, or kubelogin can't convert it.
+        pulumi.RunError: A user in it has another login method, or kubelogin can't convert it.
     """
     for user in yaml.safe_load(text)["users"]:
         if others := ", ".join(sorted(user["user"].keys() - {"exec"})):
             raise pulumi.RunError(
-                f"the kubeconfig of {user['name']} has {others} in it, not kubelogin alone: is the "
-                "cluster without Entra, or are its local accounts on? With adminKubeconfig: true "
-                "those are used"
+                f"the kubeconfig of {user['name']} contains {others}, not only kubelogin: does the "
+                "cluster lack Entra, or are its local accounts enabled? adminKubeconfig: true uses "
+                "those"
             )
     with TemporaryDirectory(prefix="slipway-") as directory:
         file = Path(directory, "kubeconfig")

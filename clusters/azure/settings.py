@@ -16,7 +16,7 @@ from core.validation import Consistent
 
 
 def parsed(parse: Callable[[str], object], takes: str) -> AfterValidator:
-    """Return what takes a text that can be parsed, and writes it in the usual way."""
+    """Return a validator that parses a text and normalizes it, and else describes `takes`."""
 
     def check(text: str) -> str:
         try:
@@ -28,7 +28,7 @@ def parsed(parse: Callable[[str], object], takes: str) -> AfterValidator:
 
 
 def resource_id(kind: str, takes: str) -> Any:
-    """Return what takes the ID of a resource of a type, in a group of a subscription."""
+    """Return a field for the ID of a resource of the type `kind`, in a resource group."""
     provider, collection = kind.split("/", 1)
     names = f"{re.escape(provider)}/{collection.replace('/', '/[^/]+/')}/[^/]+"
     group = "/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
@@ -38,7 +38,7 @@ def resource_id(kind: str, takes: str) -> Any:
 
 text_field = texts(__file__)
 DISTINCT = AfterValidator(lambda values: tuple(dict.fromkeys(values)))
-"""Leaves out what is in a list before."""
+"""A validator that removes repeated items of a list."""
 Guid = Annotated[str, text_field("guid")]
 Size = Annotated[str, text_field("size")]
 Reference = Annotated[str, text_field("image")]
@@ -51,19 +51,19 @@ Login = Literal["azurecli", "workloadidentity", "spn", "msi"]
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class GpuNodes:
-    """What the pools with GPUs of both kinds have in common.
+    """The common settings of pools with GPUs of both Azure kinds.
 
     Args:
-        size: Of each node.
+        size: Size of each node.
         gpus_per_node: `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
-        labels: Besides Slipway's own.
-        taints: That keep other pods off.
+        labels: Labels in addition to Slipway's.
+        taints: Taints that repel other pods.
     """
 
     KNOWN: ClassVar[Mapping[str, int]]
     """`nvidia.com/gpu` of a node, by the sizes in sizes.yaml."""
     OWN_LABEL: ClassVar[str]
-    """The key of the label that Slipway gives to these nodes alone."""
+    """The key of the label that Slipway sets only on these nodes."""
 
     size: Size
     gpus_per_node: Annotated[int, Field(ge=1, le=16)] | None = None
@@ -78,48 +78,46 @@ class GpuNodes:
         return self.KNOWN[self.size] if self.gpus_per_node is None else self.gpus_per_node
 
     @property
-    def given(self) -> tuple[Taint, ...]:
-        """Taints that Azure gives to its nodes, beside labels with the same keys and values."""
+    def azure_taints(self) -> tuple[Taint, ...]:
+        """The taints that Azure sets on the nodes, with labels of the same keys and values."""
         return ()
 
     @property
     def all_labels(self) -> dict[str, str]:
-        """The labels of its nodes: Slipway's own, which no other nodes have, and the rest."""
-        given = {each.key: each.value for each in self.given}
-        return {self.OWN_LABEL: "gpu", **given, **self.labels}
+        """The labels of the nodes, including Slipway's, which no other nodes have."""
+        by_azure = {each.key: each.value for each in self.azure_taints}
+        return {self.OWN_LABEL: "gpu", **by_azure, **self.labels}
 
     @property
     def all_taints(self) -> tuple[Taint, ...]:
-        """The taints of its nodes; what Azure adds, too, because it would show as drift."""
-        return (*self.taints, *self.given)
+        """The taints of the nodes, including Azure's, which would otherwise show as drift."""
+        return (*self.taints, *self.azure_taints)
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield what is wrong with the size, the bounds and the taints of nodes with GPUs."""
-        size, known, given = self.size, self.KNOWN.get(self.size), self.gpus_per_node
+        """Yield problems of the size, the bounds and the taints of nodes with GPUs."""
+        size, listed, configured = self.size, self.KNOWN.get(self.size), self.gpus_per_node
         count = ("gpu", "gpusPerNode")
         if why := unfit(size):
             yield contradiction(("gpu", "size"), f"{quote(size)} has {why}")
-        elif known is None and given is None:
-            text = f"is missing; how many GPUs a node of size {quote(size)} has is not known. "
-            yield contradiction(count, f"{text}Of these it is: {', '.join(self.KNOWN)}", "gpu.size")
-        elif known is not None and given not in {None, known}:
-            text = f"{given} is not allowed; a node of size {size} has {known}"
+        elif listed is None and configured is None:
+            text = f"is missing; the number of GPUs of the size {quote(size)} is not known. "
+            yield contradiction(count, f"{text}Known: {', '.join(self.KNOWN)}", "gpu.size")
+        elif listed is not None and configured not in {None, listed}:
+            text = f"{configured} is not allowed; a node of size {size} has {listed}"
             yield contradiction(count, text, "gpu.size")
         yield from bounds(("gpu",), self.min_nodes, self.max_nodes)
         if not any(taint.effect in {"NoSchedule", "NoExecute"} for taint in self.taints):
             yield contradiction(
                 ("gpu", "taints"),
                 "need one with the effect NoSchedule or NoExecute: else pods without GPUs would "
-                "hold nodes that are paid for",
+                "occupy expensive nodes",
             )
         if len({(each.key, each.effect) for each in self.taints}) < len(self.taints):
-            text = (
-                "has two with one key and effect, of which a node can have one; leave the other out"
-            )
+            text = "has two with the same key and effect, but a node can have only one; remove one"
             yield contradiction(("gpu", "taints"), text)
 
     def pool(self, *, driver: str, device_plugin: bool) -> GpuPool:
-        """Return the pool as jobs have to know it, and who installs driver and device plugin."""
+        """Return the pool's properties for jobs; the arguments are those of `GpuPool`."""
         return GpuPool(
             per_node=self.per_node,
             min_nodes=self.min_nodes,
@@ -134,7 +132,7 @@ class GpuNodes:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Images(image_registry.Images):
-    """Images that are already where the nodes can fetch them, by their full names."""
+    """Prebuilt images that the nodes can pull, by their full names."""
 
     trainer: Reference | None = None
     trainer_cuda: Reference | None = None
@@ -146,16 +144,16 @@ class Images(image_registry.Images):
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class AzureSettings(Consistent):
-    """What the settings of both kinds have in common; the kinds' own classes explain the rest.
+    """The common settings of both Azure kinds; each kind's class describes the rest.
 
     Args:
-        name: Of the cluster; everything else is named after it.
-        tenant: Of Entra, that the subscription belongs to; another login is refused. That of the
-            login unless set.
-        images: Prebuilt images that the nodes may pull.
-        tags: On everything that may have some, besides Slipway's own.
-        login: How kubelogin logs in wherever the kubeconfig is used.
-        admin_kubeconfig: Use the cluster's own administrator, who is not in Entra.
+        name: The cluster's name, from which other names are derived.
+        tenant: The subscription's Entra tenant; a login of another one is refused. By default
+            the login's.
+        images: Prebuilt images that the nodes can pull.
+        tags: Tags of all resources that can have any, in addition to Slipway's.
+        login: The login method of kubelogin wherever the kubeconfig is used.
+        admin_kubeconfig: Use the cluster's local administrator, who is not in Entra.
     """
 
     name: Annotated[str, text_field("cluster")]
@@ -174,7 +172,7 @@ class AzureSettings(Consistent):
 
     @property
     def resource_name(self) -> str:
-        """The name of the cluster in Azure: `slipway-` precedes a word that Azure reserves."""
+        """The cluster's name in Azure, with the prefix `slipway-` if Azure reserves the name."""
         return f"slipway-{self.name}" if is_reserved(self.name) else self.name
 
     @property
@@ -183,15 +181,15 @@ class AzureSettings(Consistent):
 
     @property
     def own_groups(self) -> tuple[str, ...]:
-        """The resource groups that the stack makes."""
+        """The resource groups that the stack creates."""
         return (self.group,)
 
     @property
     def lasting(self) -> Mapping[str, Any]:
-        """Settings that an update does not change, or not in place: inputs of `AccessHandler`."""
+        """Settings that an update can't change in place, as inputs of `AccessHandler`."""
         return {}
 
     @property
     def metadata_host(self) -> str | None:
-        """The host that has all other addresses of Azure; None for Azure's own."""
+        """The host that lists the addresses of a private Azure; None for the public one."""
         return None

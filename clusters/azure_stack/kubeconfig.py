@@ -1,6 +1,6 @@
-"""`slipway:clusters:AzureLocalKubeconfig`: the kubeconfig that Azure lists of a cluster.
+"""The resource `slipway:clusters:AzureLocalKubeconfig`, the kubeconfig that Azure lists.
 
-Listing it is a long-running operation, while azure-native's functions take nothing but a 200.
+Listing it is a long-running operation, but azure-native's functions only accept a 200.
 https://learn.microsoft.com/rest/api/hybridcontainer/provisioned-cluster-instances/list-user-kubeconfig
 https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations
 """
@@ -20,19 +20,19 @@ from slipway.events import json_map
 
 LIMIT_SECONDS = 600
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
-"""Status codes after which azure-native repeats a request."""
+"""HTTP status codes after which azure-native repeats a request."""
 
 
 class Refused(RuntimeError):
-    """Azure lists no kubeconfig; the message has its reason."""
+    """Azure lists no kubeconfig; the message has the reason."""
 
 
 class KubeconfigHandler(Handler):
-    """Lists the kubeconfig, and on each `up` again; without a token, as in a preview, not."""
+    """Lists the kubeconfig on each `up`, but not without a token, as in a preview."""
 
     outputs: ClassVar[tuple[str, ...]] = ("kubeconfig",)
     secret_outputs: ClassVar[frozenset[str]] = frozenset({"kubeconfig"})
-    # Another instance has a kubeconfig of its own, which is not known before.
+    # A new instance has another kubeconfig, which is not known beforehand.
     replaced_by: ClassVar[frozenset[str]] = frozenset({"instance"})
     passing_inputs: ClassVar[frozenset[str]] = frozenset({"token"})
 
@@ -47,24 +47,24 @@ class KubeconfigHandler(Handler):
 
 
 def listed(inputs: Properties, context: Context) -> str:
-    """Return the first kubeconfig that Azure lists; raises `Refused`, and what `until` raises."""
+    """Return the first kubeconfig that Azure lists. Raises `Refused` and the errors of `until`."""
     path = f"{inputs['instance']}/{inputs['operation']}?api-version=2024-01-01"
     login = {"Authorization": f"Bearer {inputs['token']}"}
     status_url = ""
 
     def poll() -> str:
-        """Start the operation, or look at it."""
+        """Start the operation or query its status."""
         nonlocal status_url
         if status_url:
             answer = _answer("GET", status_url, login)
         else:
             answer = _answer("POST", f"{_endpoint(inputs.get('metadataHost'))}{path}", login)
-        # Where both are, the first one's document has the kubeconfig: final-state-via in
+        # With both headers, the document at the first has the kubeconfig: final-state-via in
         # specification/hybridaks of https://github.com/Azure/azure-rest-api-specs
-        found = answer.headers.get("Azure-AsyncOperation") or answer.headers.get("Location")
-        status_url = found or status_url
+        header = answer.headers.get("Azure-AsyncOperation") or answer.headers.get("Location")
+        status_url = header or status_url
         if answer.status_code == 202:
-            raise NotYet("the operation is under way", _pause(answer))
+            raise NotYet("the operation is in progress", _pause(answer))
         document = _document(answer)
         status = document.get("status", "Succeeded")
         if status in {"Failed", "Canceled"}:
@@ -74,7 +74,7 @@ def listed(inputs: Properties, context: Context) -> str:
         try:
             return base64.b64decode(document["properties"]["kubeconfigs"][0]["value"]).decode()
         except (LookupError, TypeError):
-            raise Refused("the operation has succeeded, and lists no kubeconfig") from None
+            raise Refused("the operation has succeeded, but lists no kubeconfig") from None
 
     try:
         return until(poll, LIMIT_SECONDS, "Azure to list the kubeconfig", context, every=5.0)
@@ -84,8 +84,8 @@ def listed(inputs: Properties, context: Context) -> str:
 
 
 def _endpoint(metadata_host: str | None) -> str:
-    """Return the address of Azure's resource manager, with no / at its end."""
-    # As azure-native does, take another cloud's addresses from the variable's host.
+    """Return the address of Azure's resource manager, without a trailing slash."""
+    # Like azure-native, read another cloud's addresses from the host in the variable.
     host = metadata_host or os.environ.get("ARM_METADATA_HOSTNAME")
     if not host:
         return "https://management.azure.com"
@@ -99,12 +99,12 @@ def _endpoint(metadata_host: str | None) -> str:
 
 def _answer(method: str, url: str, headers: dict[str, str]) -> requests.Response:
     if http.is_readable(url):
-        raise Refused(f"{url} has no TLS, without which a token is not sent")
+        raise Refused(f"{url} has no TLS, so no token is sent to it")
     try:
         answer = http.ask(method, url, headers=headers)
     except requests.exceptions.SSLError as error:
         # Waiting would not help.
-        raise Refused(f"{error}; REQUESTS_CA_BUNDLE names a file with other authorities") from error
+        raise Refused(f"{error}; set REQUESTS_CA_BUNDLE to a file with the authority") from error
     except requests.RequestException as error:
         raise NotYet(f"it does not answer: {error}") from error
     if answer.ok:
@@ -116,17 +116,17 @@ def _answer(method: str, url: str, headers: dict[str, str]) -> requests.Response
 
 
 def _document(answer: requests.Response) -> dict[str, Any]:
-    """Return the answer's object; an empty one of any other answer."""
+    """Return the answer's JSON object; an empty one for any other content."""
     return json_map(answer.content.decode(errors="replace"))
 
 
 def _reason(document: dict[str, Any]) -> str:
-    """Return code and message of an error; empty without one."""
+    """Return an error's code and message; empty without an error."""
     error = document.get("error") or {}
     return ": ".join(str(error[key]) for key in ("code", "message") if error.get(key))
 
 
 def _pause(answer: requests.Response) -> float | None:
-    """Return the seconds that Azure asks for, and a minute at most; None where it does not."""
+    """Return the seconds of a Retry-After header, at most 60; None without one."""
     seconds = urllib3.Retry().get_retry_after(answer.raw)
     return min(seconds, 60.0) if seconds else None

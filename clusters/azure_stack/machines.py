@@ -1,4 +1,4 @@
-"""The settings of the machines that AKS on Azure Local makes, and of their network."""
+"""The settings of the machines that AKS on Azure Local creates, and of their network."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -31,10 +31,10 @@ class ControlPlane:
     """The machines of the API server.
 
     Args:
-        nodes: How many; with 3 or 5 one may be lost.
-        size: Of each.
-        address: Of the API server, for good; of the logical network, and outside of its pool.
-            Chosen by AKS unless set.
+        nodes: Number of machines; with 3 or 5 one may fail.
+        size: Size of each machine.
+        address: Permanent address of the API server, in the logical network and outside of its
+            pool. By default AKS chooses one.
     """
 
     # https://learn.microsoft.com/azure/aks/aksarc/scale-requirements
@@ -48,8 +48,8 @@ class SystemPool:
     """The nodes of the cluster's own pods, of the operator, and of jobs without GPUs.
 
     Args:
-        size: Of each node.
-        nodes: How many.
+        size: Size of each node.
+        nodes: Number of nodes.
     """
 
     size: Size = "Standard_D8s_v3"
@@ -61,8 +61,8 @@ class LocalGpuNodes(GpuNodes):
     """Nodes with GPUs.
 
     Args:
-        min_nodes: The pool never has fewer; one at least, for there are no empty pools here.
-        max_nodes: The pool never has more; with more than `min_nodes` it grows and shrinks.
+        min_nodes: Minimum number of nodes; at least one, as empty pools are not possible here.
+        max_nodes: Maximum number of nodes; if above `min_nodes`, the pool is autoscaled.
     """
 
     KNOWN = LOCAL_GPUS
@@ -73,25 +73,25 @@ class LocalGpuNodes(GpuNodes):
 
     @property
     def grows(self) -> bool:
-        """Whether a node is made for a job that finds none."""
+        """True if the pool is autoscaled."""
         return self.max_nodes > self.min_nodes
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class LogicalNetwork:
-    """A network for the cluster's machines that the stack makes. Its addresses are static.
+    """A network that the stack creates for the cluster's machines, with static addresses.
 
-    AKS on Azure Local takes no other:
+    AKS on Azure Local accepts no other:
     https://learn.microsoft.com/azure/aks/aksarc/aks-hci-network-system-requirements
 
     Args:
-        vm_switch: The virtual switch of the hosts that it is on: `Get-VMSwitch`.
-        prefix: Its addresses.
-        gateway: One of them.
-        dns_servers: They must resolve the name of the Azure Local instance.
-        pool_start: The first address that machines may have.
-        pool_end: The last.
-        vlan: Its number; 0 for none.
+        vm_switch: The hosts' virtual switch: `Get-VMSwitch`.
+        prefix: The network's addresses.
+        gateway: The gateway's address in the network.
+        dns_servers: DNS servers, which must resolve the name of the Azure Local instance.
+        pool_start: The first address for machines.
+        pool_end: The last address for machines.
+        vlan: The VLAN's number; 0 for none.
     """
 
     vm_switch: Annotated[str, Field(min_length=1, description="a virtual switch's name")]
@@ -103,7 +103,7 @@ class LogicalNetwork:
     vlan: Annotated[int, Field(ge=0, le=4094)] = 0
 
     def misplaced(self, pods: str, address: str | None) -> Iterator[Contradiction]:
-        """Yield addresses that can't be where they are, those of pods and the API server too."""
+        """Yield invalid addresses of the network, of pods and of the API server."""
         prefix = IPv4Network(self.prefix)
         first, last = IPv4Address(self.pool_start), IPv4Address(self.pool_end)
         gateway = {("logicalNetwork", "gateway"): IPv4Address(self.gateway)}
@@ -115,9 +115,7 @@ class LogicalNetwork:
                 yield contradiction(path, text, "logicalNetwork.prefix")
         for path, place in {**gateway, **api}.items():
             if first <= place <= last:
-                text = (
-                    f'"{place}" is one of the pool of logicalNetwork, which machines may be given'
-                )
+                text = f'"{place}" is in the pool of logicalNetwork, whose addresses machines get'
                 yield contradiction(path, text, *_POOL)
         if last < first:
             text = f'"{last}" is before poolStart, "{first}"'
@@ -127,10 +125,10 @@ class LogicalNetwork:
             yield contradiction(("pods",), text, "logicalNetwork.prefix")
 
     def too_small(self, machines: int, address: str | None) -> Iterator[Contradiction]:
-        """Yield a pool of addresses that is too small for so many machines."""
+        """Yield a contradiction if the pool of addresses is too small for the machines."""
         count = int(IPv4Address(self.pool_end)) - int(IPv4Address(self.pool_start)) + 1
-        # Each machine keeps its own, and an upgrade makes one more before it removes an old one.
-        # The API server's is one of the pool's unless it is set.
+        # An upgrade adds a machine before it removes an old one. The API server's address is one
+        # of the pool's unless it is set.
         needed = machines + 1 + (1 if address is None else 0)
         if 0 < count < needed:
             text = f"{quote(self.pool_end)} leaves {count} addresses, while the machines and an "

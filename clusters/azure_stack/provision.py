@@ -20,39 +20,39 @@ from core.manifests import read
 
 _CONSTANTS = read(Path(__file__).with_name("constants.yaml"))
 _FIXED = _CONSTANTS["fixed"]
-"""Properties of which another value replaces a resource."""
+"""Properties whose change replaces a resource."""
 
 
 def provision(settings: AzureStackSettings) -> Cluster:
-    """Declare everything on Azure Local, and return the cluster."""
+    """Declare all resources on Azure Local, and return the cluster."""
     checks.before_update(settings, "azure-stack")
     azure = AzureCluster(tokens.AZURE_LOCAL, settings, "30m")
     network = _network(azure, settings.logical_network, settings.custom_location)
     arc = _connected_cluster(azure, settings.entra)
-    made = _instance(azure, settings, arc, network)
+    created = _instance(azure, settings, arc, network)
     if settings.production:
         azure.lock(arc.id)
 
     return connected(
         azure,
         settings,
-        _kubeconfig(azure, settings, made[0]),
+        _kubeconfig(azure, settings, created[0]),
         settings.images.target(settings.registry.target()),
         identifier=settings.name,
         advice=_CONSTANTS["advice"],
-        after=made,
+        after=created,
         kind="azure-stack",
         gpus=gpus(settings),
         mirrors=settings.registry.mirrors,
         pull_secret=settings.registry.pull_secret(),
-        no_volume=f"its nodes may be several, and {ONE_AT_A_TIME}",
+        no_volume=f"it may have several nodes, and {ONE_AT_A_TIME}",
     )
 
 
 def _network(
     azure: AzureCluster, settings: LogicalNetwork | str, location: str
 ) -> pulumi.Input[str]:
-    """Return the ID of the existing network that the machines are in; or declare one."""
+    """Return the ID of the machines' existing network, or declare one."""
     if isinstance(settings, str):
         return settings
     out = {"address_prefix": "0.0.0.0/0", "next_hop_ip_address": settings.gateway}
@@ -77,7 +77,7 @@ def _network(
 
 
 def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.ConnectedCluster:
-    """Declare what the cluster is to Azure: who gets in, and where its instance belongs."""
+    """Declare the cluster's resource in Azure Arc, with its access by Entra."""
     profile = None
     if entra is not None:
         profile = {
@@ -100,7 +100,7 @@ def _instance(
     cluster: kubernetes.ConnectedCluster,
     network: pulumi.Input[str],
 ) -> list[pulumi.CustomResource]:
-    """Declare the instance of AKS and the pool with GPUs, for which the SDK has no classes."""
+    """Declare the AKS instance and the pool with GPUs, for which the SDK has no classes."""
     own = cluster.name.apply(
         lambda name: f"connectedClusters/{name}/providers/Microsoft.HybridContainerService"
     )
@@ -118,8 +118,8 @@ def _instance(
     properties = {
         "controlPlane": {"count": plane.nodes, "vmSize": plane.size, **endpoint},
         "networkProfile": {"networkPolicy": "calico", "podCidr": settings.pods},
-        # A cluster has one from the start. That of the GPUs is a resource of its own, so that
-        # a change of it is none of the cluster.
+        # A cluster requires one pool. The pool with GPUs is a separate resource, so that a change
+        # of it does not change the cluster.
         "agentPoolProfiles": [
             {"name": "system", **_CONSTANTS["pool"], "vmSize": system.size, "count": system.nodes}
         ],
@@ -169,11 +169,11 @@ class _Kubeconfig(pulumi.CustomResource):
 def _kubeconfig(
     azure: AzureCluster, settings: AzureStackSettings, instance: pulumi.CustomResource
 ) -> pulumi.Output[str]:
-    """Return what it takes to connect, from the cluster's own network alone; see kubeconfig.py."""
+    """Return the kubeconfig, which only works in the cluster's network; see kubeconfig.py."""
     who = "Admin" if settings.admin_kubeconfig else "User"
     token = None
     if not pulumi.runtime.is_dry_run():  # a preview must not need a login
-        # azure-native's own lives for an hour, and making the instance may take longer.
+        # azure-native's own token expires after an hour, but creating the instance may take longer.
         after = pulumi.InvokeOutputOptions(provider=azure.provider, depends_on=[instance])
         token = pulumi.Output.secret(authorization.get_client_token_output(opts=after).token)
     inputs = {

@@ -1,4 +1,4 @@
-"""The settings of the kind `azure-stack` below `slipway:cluster`. In a YAML keys are camelCase."""
+"""The settings of the kind `azure-stack` below `slipway:cluster`, whose keys are camelCase."""
 
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address
@@ -30,12 +30,12 @@ LogicalNetworkId = Annotated[str, resource_id("Microsoft.AzureStackHCI/logicalNe
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Entra:
-    """Who gets into the cluster, by Microsoft Entra ID. Whoever runs `pulumi up` has to.
+    """Access to the cluster by Microsoft Entra ID, which the user of `pulumi up` needs, too.
 
     Args:
-        admin_groups: Groups whose members may do anything, by object ID.
-        azure_rbac: Let Azure's role assignments decide too; it can't be changed later.
-        tenant: The subscription's own unless set.
+        admin_groups: Object IDs of the groups whose members are administrators.
+        azure_rbac: Also use Azure's role assignments; it can't be changed later.
+        tenant: Entra tenant; by default the subscription's.
     """
 
     admin_groups: Annotated[tuple[Guid, ...], Field(min_length=1), DISTINCT]
@@ -45,7 +45,7 @@ class Entra:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Disconnected:
-    """Azure Local with a control plane of its own, and nothing of the internet.
+    """Azure Local without the internet, with its own control plane.
 
     Args:
         control_plane: The host name of its resource manager.
@@ -59,24 +59,24 @@ class AzureStackSettings(AzureSettings):
     """AKS on Azure Local: on a company's own machines, through Azure Arc.
 
     Args:
-        subscription: That the Azure Local instance belongs to.
-        location: The Azure Local instance's region in Azure; with a control plane of its own, what
-            that calls it.
-        resource_group: An existing one; unless set, `slipway-<name>` is made.
-        custom_location: Stands for the Azure Local instance, and was made with it.
+        subscription: The subscription of the Azure Local instance.
+        location: The Azure Local instance's region in Azure; with its own control plane, the
+            region's name there.
+        resource_group: An existing group; by default `slipway-<name>` is created.
+        custom_location: The custom location of the Azure Local instance, created with it.
         logical_network: The network of the cluster's machines: the ID of an existing one, or the
-            properties of one to make.
-        kubernetes_version: The newest that the instance has unless set.
-        ssh_key: Of whoever may log in on the machines.
-        ssh_from: Addresses that they may do so from; anything that reaches them unless set.
+            properties of a new one.
+        kubernetes_version: Version of Kubernetes; by default the instance's newest.
+        ssh_key: Public key for logins on the machines.
+        ssh_from: Addresses that may log in; by default all that reach the machines.
         control_plane: The machines of the API server.
         system: The nodes of the cluster's own pods, and of jobs without GPUs.
-        gpu: Nodes with GPUs; none unless set.
-        pods: The addresses of pods, which are none of the network.
-        entra: Who gets in.
-        registry: The private registry that all images come from.
-        disconnected: Without the internet, under a control plane of its own.
-        production: Whether what holds data is protected from deletion.
+        gpu: Nodes with GPUs; by default none.
+        pods: The addresses of pods, outside of the network.
+        entra: Access by Microsoft Entra ID.
+        registry: The private registry of all images.
+        disconnected: Operation without the internet, with a separate control plane.
+        production: Whether resources with data are protected from deletion.
     """
 
     custom_location: CustomLocation
@@ -98,7 +98,7 @@ class AzureStackSettings(AzureSettings):
         yield from without_gpus("system", self.system.size)
         yield from without_gpus("controlPlane", self.control_plane.size)
         if self.disconnected is None and self.entra is None:
-            text = "is missing; it has adminGroups, with a group that whoever runs pulumi up is in"
+            text = "is missing; set adminGroups to a group that the user of pulumi up is in"
             text += ": az ad group show --group NAME --query id"
             yield contradiction(("entra",), text, "disconnected")
         elif self.disconnected is not None:
@@ -111,24 +111,24 @@ class AzureStackSettings(AzureSettings):
             yield from network.too_small(self.control_plane.nodes + workers, address)
 
     def _disconnected(self) -> Iterator[Contradiction]:
-        """Yield what can't be done without the internet, and images that are out of reach."""
+        """Yield settings that need the internet, and images that can't be reached."""
         # https://learn.microsoft.com/azure/azure-local/manage/disconnected-operations-aks
         if self.gpu is not None:
-            text = "goes with no disconnected: there Azure Local has no GPUs for AKS; leave one out"
+            text = "does not work with disconnected, where AKS has no GPUs; leave one out"
             yield contradiction(("gpu",), text, "disconnected")
         if self.entra is not None:
-            text = "goes with no disconnected: Entra can't be reached from there; leave one out"
+            text = "does not work with disconnected, where Entra can't be reached; leave one out"
             yield contradiction(("entra",), text, "disconnected")
         if not self.admin_kubeconfig:
             text = (
-                "has to be true with disconnected: without Entra the cluster's own administrator "
-                "is the only one who gets in"
+                "has to be true with disconnected: without Entra only the cluster's local "
+                "administrator has access"
             )
             yield contradiction(("adminKubeconfig",), text, "disconnected")
         network = self.logical_network
         for index, server in enumerate(() if isinstance(network, str) else network.dns_servers):
             if not IPv4Address(server).is_private:
-                text = f"{quote(server)} is a public address; with disconnected none can be reached"
+                text = f"{quote(server)} is a public address, which disconnected does not reach"
                 yield contradiction(("logicalNetwork", "dnsServers", index), text, "disconnected")
         reached = self.registry
         unreached = f"is not in the registry, {reached.host}, the only one reached"
@@ -152,13 +152,13 @@ class AzureStackSettings(AzureSettings):
     @property
     def lasting(self) -> Mapping[str, Any]:
         network = self.logical_network
-        made = {} if isinstance(network, str) else vars(network)
+        new = {} if isinstance(network, str) else vars(network)
         values = {
             "name": self.resource_name,
             "resourceGroup": self.group,
             "location": self.location,
             "customLocation": self.custom_location,
-            "logicalNetwork": ", ".join(f"{to_camel(k)} {v}" for k, v in made.items()) or network,
+            "logicalNetwork": ", ".join(f"{to_camel(k)} {v}" for k, v in new.items()) or network,
             "pods": self.pods,
             "sshKey": f"…{self.ssh_key.split()[1][-8:]}",
             "controlPlane.size": self.control_plane.size,
@@ -170,20 +170,20 @@ class AzureStackSettings(AzureSettings):
 
 
 def gpus(settings: AzureStackSettings) -> GpuPool | None:
-    """Return the pool with GPUs as jobs have to know it; None without one."""
-    # A node comes with the driver, and offers its GPUs without anything being installed:
+    """Return the pool with GPUs and its properties for jobs; None without one."""
+    # A node has the driver, and offers its GPUs without further installation:
     # https://learn.microsoft.com/azure/aks/aksarc/deploy-gpu-node-pool
     gpu = settings.gpu
     return None if gpu is None else gpu.pool(driver="AKS on Azure Local", device_plugin=False)
 
 
 def pools(settings: AzureStackSettings) -> tuple[NodePool, ...]:
-    """Return every pool, of your own machines: only your own table has a price for them."""
+    """Return all pools; they are the user's machines, so only the user's price table has them."""
     system, gpu = settings.system, settings.gpu
     pools = [("system", system.size, system.nodes, system.nodes, 0)]
     if gpu is not None:
         pools.append(("gpu", gpu.size, gpu.min_nodes, gpu.max_nodes, gpu.per_node))
-    # How many cores AKS reserves for itself here is not documented.
+    # The number of cores that AKS reserves here is not documented.
     return tuple(
         NodePool(name, "azure-local", settings.location, size, least, most, gpus, cores=cores(size))
         for name, size, least, most, gpus in pools

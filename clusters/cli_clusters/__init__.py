@@ -1,1 +1,1 @@
-"""What kind's and minikube's clusters have in common: a command line on this machine makes them."""
+"""The common parts of kind's and minikube's clusters, created by a command-line tool."""

@@ -1,4 +1,4 @@
-"""What the local provider serves of kind and minikube: clusters, and images in their nodes."""
+"""The resources of kind and minikube in the local provider: clusters, and their nodes' images."""
 
 import re
 import shutil
@@ -20,15 +20,15 @@ from images.targets.target import Target, listed
 
 READY_SECONDS = 300.0
 _OF_THE_CLUSTER = ("kubeconfig", "clusterId")
-"""Outputs that another cluster of the same name would have others of."""
+"""Outputs that differ between two clusters of the same name."""
 _IN_PLACE = frozenset({"name", "owner", "adopt", "force"})
-"""Inputs that say nothing of what a cluster is made with."""
+"""Inputs that do not affect how a cluster is created."""
 
 
 class ToolHandler(Handler):
-    """Creates, adopts, heals and removes a cluster by its tool; its name is its identity.
+    """Creates, adopts, repairs and deletes a cluster by its tool; the cluster's name is its ID.
 
-    Inputs: `name`; `owner`, the stack; `adopt`; and what it is made with, which replaces it.
+    Inputs: `name`; `owner`, the stack; `adopt`; and others, whose change replaces the cluster.
     """
 
     outputs: ClassVar[tuple[str, ...]] = (*_OF_THE_CLUSTER, "adopted")
@@ -38,10 +38,10 @@ class ToolHandler(Handler):
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         adopted = bool(state.get("adopted"))
-        found = compare(state, inputs)
-        made_with = [each for each in found if re.split(r"[.[]", each.path)[0] not in _IN_PLACE]
+        altered = compare(state, inputs)
+        made_with = [each for each in altered if re.split(r"[.[]", each.path)[0] not in _IN_PLACE]
         fixed = [] if adopted else made_with
-        changes = [replace(each, replace=each.path == "name" or each in fixed) for each in found]
+        changes = [replace(each, replace=each.path == "name" or each in fixed) for each in altered]
         if any(each.replace for each in changes):
             return changes
         if adopted and made_with:
@@ -60,13 +60,13 @@ class ToolHandler(Handler):
         needs = tool.needs()
         for need in needs:
             show_in_summary(f"`up` will need it: {need}", context.warn)
-        known = super().preview(state, inputs, shown, context)
+        outputs = super().preview(state, inputs, shown, context)
         if state is not None and not needs and not tool.exists():
-            return known | dict.fromkeys(_OF_THE_CLUSTER, UNKNOWN)
-        return known
+            return outputs | dict.fromkeys(_OF_THE_CLUSTER, UNKNOWN)
+        return outputs
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Make the cluster, or take the existing one where the settings allow it."""
+        """Create the cluster, or adopt the existing one if the settings allow it."""
         tool = self.tool(inputs)
         owner.require(tool.directory, inputs["owner"])
         _require(tool)
@@ -74,7 +74,7 @@ class ToolHandler(Handler):
         adopted = exists and not tool.is_ours()
         if adopted:
             _consider(tool, inputs)
-            # It may be of a creation that was interrupted before there was a cluster.
+            # It may be left from a creation that was interrupted before the cluster existed.
             shutil.rmtree(tool.directory, ignore_errors=True)
             context.status(f"adopts {tool.name}")
             tool.start(context)
@@ -92,11 +92,11 @@ class ToolHandler(Handler):
         return _outputs(tool, adopted=bool(state.get("adopted"))) if tool.exists() else None
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
-        """Heal the cluster; make one where it is gone."""
+        """Repair the cluster, or create it again if it no longer exists."""
         tool = self.tool(inputs)
         _require(tool)
         if not tool.exists():
-            context.info(f"{tool.name} is gone, so it is made anew, and all that was in it")
+            context.info(f"{tool.name} no longer exists: creating it again with all its contents")
             return self.create(inputs, context)[1]
         adopted = bool(state.get("adopted"))
         if not adopted and tool.is_ours() is False:
@@ -108,7 +108,7 @@ class ToolHandler(Handler):
         return _ready(tool, context, adopted=adopted)
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Remove the cluster, unless this stack has not made it."""
+        """Delete the cluster if this stack has created it."""
         if state.get("adopted"):
             context.info(f"{state['name']} was there before this stack, so it stays")
             return
@@ -124,7 +124,7 @@ class ToolHandler(Handler):
 
     @classmethod
     def remove(cls, directory: Path) -> None:
-        """Remove a directory's cluster; `RuntimeError` where the existing one may be another."""
+        """Delete a directory's cluster; `RuntimeError` if the existing one may be another."""
         tool = cls.tool({"name": directory.name})
         if tool.exists() and not tool.is_ours():
             raise RuntimeError(
@@ -137,7 +137,7 @@ class ToolHandler(Handler):
 
     @classmethod
     def remains(cls, settings: Any, _stack: str) -> Remains:
-        """Return the cluster, if Slipway made it and it still exists, with how to remove it."""
+        """Return the cluster, if Slipway created it and it still exists, with how to remove it."""
         tool, left = cls.tool(vars(settings)), []
         if tool.directory.exists():
             # Without the tool, or its engine, it is unknown whether the cluster exists.
@@ -150,7 +150,7 @@ class ToolHandler(Handler):
 
 @dataclass(frozen=True)
 class NodeImages(Target):
-    """The images that every node of a tool's cluster has; the tool itself brings them in."""
+    """The images on all nodes of a tool's cluster, which the tool itself loads."""
 
     tool: Tool
 
@@ -162,7 +162,7 @@ class NodeImages(Target):
             return False
 
     def digest(self, name: str) -> str | None:
-        """Return the digest that all nodes have by that name; None when one has another or none."""
+        """Return the digest of an image on all nodes; None if a node has another or none."""
         digests = {self._digest(node, name) for node in self.tool.nodes()}
         return digests.pop() if len(digests) == 1 else None
 
@@ -193,7 +193,7 @@ def _require(tool: Tool) -> None:
 
 
 def _consider(tool: Tool, inputs: Properties) -> None:
-    """Raise unless the existing cluster, which is not ours, may be used."""
+    """Raise `RuntimeError` unless the existing cluster, which is not ours, may be adopted."""
     if not inputs.get("adopt"):
         raise RuntimeError(
             f"{tool.program} has a cluster {tool.name} already, and this stack has not made "
@@ -205,8 +205,8 @@ def _consider(tool: Tool, inputs: Properties) -> None:
 
 
 def _is_made_by(state: Properties, tool: Tool) -> bool:
-    """Whether the existing cluster is the state's; `RuntimeError` where that can't be known."""
-    # One from before there were tokens has its identity alone.
+    """Return whether the existing cluster is the state's; `RuntimeError` if that is unknown."""
+    # A cluster older than tokens has only its identity.
     if (ours := tool.is_ours()) is not None:
         return ours
     try:
@@ -223,8 +223,8 @@ def _ready(tool: Tool, context: Context, *, adopted: bool) -> Properties:
     """Wait until the cluster has no problem, and return its outputs."""
 
     def look() -> None:
-        if found := tool.problems(adopted=adopted):
-            raise NotYet("; ".join(map(str, found)))
+        if problems := tool.problems(adopted=adopted):
+            raise NotYet("; ".join(map(str, problems)))
 
     until(look, READY_SECONDS, "the cluster's nodes", context, every=1.0)
     return _outputs(tool, adopted=adopted)

@@ -1,4 +1,4 @@
-"""What kind's and minikube's clusters have in common in a program: settings, limits, resources."""
+"""The common settings and resources of kind's and minikube's clusters in a Pulumi program."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,13 +29,13 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class PortMapping:
-    """A port of this machine that leads to one of a node: that of a Service's nodePort, say.
+    """A port of this machine that is mapped to a node's port, such as a Service's nodePort.
 
     Args:
-        host: On this machine.
-        node: On the node.
-        protocol: What is spoken.
-        address: Of this machine; only this machine reaches it unless it is another one.
+        host: Port on this machine.
+        node: Port on the node.
+        protocol: Transport protocol.
+        address: Address of this machine; by default only this machine reaches it.
     """
 
     host: Port
@@ -52,12 +52,12 @@ class PortMapping:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Mount:
-    """A directory of this machine that the nodes have, too; a job mounts it as `hostPath`.
+    """A directory of this machine that is mounted in the nodes; jobs mount it as `hostPath`.
 
     Args:
-        host: On this machine.
-        node: On the nodes.
-        read_only: Whether they may not write to it.
+        host: Path on this machine.
+        node: Path on the nodes.
+        read_only: Whether the nodes can't write to it.
     """
 
     host: Directory
@@ -66,10 +66,10 @@ class Mount:
 
 
 def require(mounts: Mapping[str, Mount]) -> None:
-    """Raise `pulumi.RunError` for mounts, by their keys, of what is missing: root would get it."""
+    """Raise `RunError` for mounts of missing directories, which the tool would create as root."""
     missing = [
-        f"slipway:cluster.{key}.host: {mount.host} is not on this machine; make it, or name one "
-        "that is there"
+        f"slipway:cluster.{key}.host: {mount.host} is not on this machine; create it, or name an "
+        "existing one"
         for key, mount in mounts.items()
         if not Path(mount.host).exists()
     ]
@@ -78,34 +78,34 @@ def require(mounts: Mapping[str, Mount]) -> None:
 
 
 class _ToolCluster(pulumi.CustomResource):
-    """A cluster of kind's or minikube's; its life is in `cli_cluster.py`."""
+    """A cluster of kind or minikube; `cli_cluster.py` has its life cycle."""
 
     kubeconfig: pulumi.Output[str]
     clusterId: pulumi.Output[str]  # noqa: N815 (as the provider calls it)
-    """Identifies it among clusters of the same name."""
+    """Distinguishes clusters of the same name."""
 
 
 def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[str, Any]) -> Cluster:
-    """Declare a cluster by its handler's inputs, a provider, and images that get in by `target`."""
+    """Declare a cluster by its handler's inputs, its provider, and its images by `target`."""
     outputs = dict.fromkeys(("kubeconfig", "clusterId", "adopted"))
-    made = _ToolCluster(
+    created = _ToolCluster(
         token,
         inputs["name"],
         {**inputs, "owner": manifests.stack(), **outputs},
-        # The provider returns the same; this way a preview of the first `up` knows it.
+        # The provider returns the same, but a preview of the first `up` needs it here.
         pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
     )
-    kubeconfig: pulumi.Output[str] = pulumi.Output.secret(made.kubeconfig)
+    kubeconfig: pulumi.Output[str] = pulumi.Output.secret(created.kubeconfig)
     # The images' nodes exist once the cluster does.
-    way_in = {**target, "after": made.id}
+    way_in = {**target, "after": created.id}
     images, resources = helper_images(way_in)
     provider = pulumi_kubernetes.Provider(
         inputs["name"],
         kubeconfig=kubeconfig,
-        # Without it any change of the kubeconfig looks like another cluster. This one changes when
-        # the cluster had gone and was made anew: then all that was in it is made anew, too.
-        cluster_identifier=made.clusterId,
-        # And what was in the one that had gone has gone with it.
+        # Without it any change of the kubeconfig looks like another cluster. It changes when the
+        # cluster was deleted and created again, so that its contents are created again, too.
+        cluster_identifier=created.clusterId,
+        # The contents of the former cluster were deleted with it.
         delete_unreachable=True,
         opts=pulumi.ResourceOptions(depends_on=resources),
     )

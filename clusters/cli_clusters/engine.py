@@ -10,7 +10,7 @@ from core.process import ANSWER_LIMIT, CommandFailed, run
 from images.build.spec import Spec
 
 PROGRAMS: tuple[str, ...] = ("docker", "nerdctl", "podman")
-"""In kind's order: DetectNodeProvider in
+"""Container engines in kind's order: DetectNodeProvider in
 https://github.com/kubernetes-sigs/kind/blob/v0.31.0/pkg/cluster/provider.go."""
 CHOICE = "KIND_EXPERIMENTAL_PROVIDER"
 """The variable by which the user chooses kind's engine."""
@@ -20,7 +20,7 @@ _START = "Start it (docker: `systemctl start docker`) and see that this user may
 
 @dataclass(frozen=True)
 class Engine:
-    """A container engine by its name on PATH; of a podman of our own `path` is that PATH."""
+    """A container engine by its name on PATH; `path` is the PATH for our own podman."""
 
     program: str
     path: str | None = None
@@ -31,12 +31,12 @@ class Engine:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The environment in which kind takes this one, too."""
+        """The environment variables with which kind uses this engine."""
         path = {} if self.path is None else {"PATH": self.path}
         return {CHOICE: self.program, **path}
 
     def problem(self) -> str | None:
-        """Return why it can't be used, and what to do; None when it can."""
+        """Return why the engine can't be used, and what to do; None if it can."""
         if self.is_ours:
             return None
         if shutil.which(self.program) is None:
@@ -50,11 +50,11 @@ class Engine:
         return None
 
     def run(self, *arguments: str, limit: float = ANSWER_LIMIT) -> str:
-        """Run it and return what it prints; raises as `core.process.run`."""
+        """Run the engine's program and return its output. Raises as `core.process.run`."""
         return run(self.program, *arguments, variables=self.variables, limit=limit)
 
     def provide(self, image: Spec, context: Context) -> str:
-        """Return the reference of an image, built and loaded unless it is here already."""
+        """Return an image's reference, after building and loading it if it is missing."""
         if not self.run("images", "--quiet", image.reference).strip():
             archive = image.build(context)
             context.status(f"loading {image.reference} into {self.program}")
@@ -63,11 +63,11 @@ class Engine:
 
 
 def is_chosen() -> bool:
-    """Whether the user has chosen an engine for kind."""
+    """Return whether the user has chosen an engine for kind."""
     return os.environ.get(CHOICE) in PROGRAMS
 
 
 def on_path() -> list[Engine]:
-    """Return the engines on PATH, in kind's order; of the user's choice that one alone."""
+    """Return the engines on PATH in kind's order, or only the user's choice."""
     programs = [os.environ[CHOICE]] if is_chosen() else PROGRAMS
     return [Engine(each) for each in programs if shutil.which(each)]

@@ -1,7 +1,7 @@
 """A podman of our own, for machines without a container engine.
 
-`make setup` unpacks it and installs nothing. All that it keeps and changes goes with its last
-container (https://github.com/containers/common/blob/v0.50.1/docs/containers.conf.5.md).
+`make setup` unpacks it and installs nothing. Its files and its changes to the machine are removed
+with its last container (https://github.com/containers/common/blob/v0.50.1/docs/containers.conf.5.md).
 """
 
 import json
@@ -21,30 +21,30 @@ from core.problem import raised
 from core.process import run
 
 TOOL = "podman-files"
-"""The tool of set-up's with the unpacked packages."""
+"""The name in the toolchain of the unpacked packages."""
 TOOLS = (TOOL, "buildah", "runc", "iptables")
-"""What it takes: buildah's package brings the libraries, and the configuration of registries."""
+"""The tools that it needs: buildah's package has libraries and the registries' configuration."""
 _PARAMETERS = {
     "forwarding": Path("/proc/sys/net/ipv4/ip_forward"),
     "instances": Path("/proc/sys/fs/inotify/max_user_instances"),
 }
-"""The kernel's parameters that change, by their names in the note."""
+"""The kernel parameters that change, by their names in the note."""
 _MODULES = Path("/lib/modules")
 """kind and minikube mount it into the nodes, so it has to exist."""
 _ENOUGH_INSTANCES = 1024
 """The kernel's 128 are too few: https://kind.sigs.k8s.io/docs/user/known-issues/."""
 _TABLES = ("nat", "filter")
 _TEMPLATES = Path(__file__).with_name("podman-files")
-"""Its configuration, and the program that starts it with that."""
+"""Templates of its configuration, and of the program that starts it."""
 
 
 def is_provided() -> bool:
-    """Whether set-up has unpacked it."""
+    """Return whether set-up has unpacked our podman."""
     return raised(partial(toolchain.path, TOOL), toolchain.ToolMissing) is None
 
 
 def directory() -> Path:
-    """Return the directory with its program, made if it is missing: what PATH has to begin with."""
+    """Return the directory with its program, after creating it, to be the first of PATH."""
     state = storage()
     packages = toolchain.path(TOOL)
     places = {
@@ -62,20 +62,20 @@ def directory() -> Path:
 
 
 def engine() -> Engine:
-    """Return it as an engine."""
+    """Return our podman as an engine."""
     return Engine("podman", os.pathsep.join((str(directory()), os.environ.get("PATH", os.defpath))))
 
 
-def choose(found: Sequence[Engine], *, own: bool) -> Engine | None:
-    """Return the first engine that works, or this podman where it may be, or the first one."""
-    working = next((each for each in found if each.problem() is None), None)
+def choose(engines: Sequence[Engine], *, own: bool) -> Engine | None:
+    """Return the first working engine; else our podman if `own` allows it; else the first."""
+    working = next((each for each in engines if each.problem() is None), None)
     if working is None and own and is_provided():
         return engine()
-    return working or next(iter(found), None)
+    return working or next(iter(engines), None)
 
 
 def prepare() -> None:
-    """Provide what nodes need of the machine, and note what it was like before the first."""
+    """Change what nodes need on the machine, after noting the state before the first node."""
     files.private_directory(_note().parent)
     with files.locked(_note().with_suffix(".lock")):
         if not _note().exists():
@@ -89,7 +89,7 @@ def prepare() -> None:
 
 
 def restore() -> None:
-    """Make the machine what it was before `prepare`, unless containers remain."""
+    """Restore the machine's state before `prepare`, unless containers remain."""
     if not (_note().exists() or storage().exists()):
         return
     with files.locked(_note().with_suffix(".lock")):
@@ -100,7 +100,7 @@ def restore() -> None:
         podman("network", "prune", "--force")
         podman("system", "reset", "--force")
         shutil.rmtree(storage())
-        if not _note().exists():  # restored before; since then only queries have run
+        if not _note().exists():  # already restored; only queries have run since then
             return
         before = json.loads(_note().read_text())
         for table, line in _rules():
@@ -111,13 +111,13 @@ def restore() -> None:
         for name, parameter in _PARAMETERS.items():
             parameter.write_text(before[name])
         if not before["modules"]:
-            with suppress(OSError):  # another program has put something there since
+            with suppress(OSError):  # another program has created files there since
                 _MODULES.rmdir()
         _note().unlink()
 
 
 def _rules() -> list[list[str]]:
-    """Return each firewall rule and chain of any podman: its table, and iptables' line for it."""
+    """Return each podman's firewall rules and chains, as pairs of table and iptables line."""
     if shutil.which("iptables") is None:
         return []
     lines = ((table, run("iptables", "--table", table, "--list-rules")) for table in _TABLES)
@@ -128,7 +128,7 @@ def _rules() -> list[list[str]]:
 
 
 def storage() -> Path:
-    """Return the directory with all that it has, whether it exists or not."""
+    """Return the directory of our podman's files, which may not exist."""
     return state_dir() / "podman"
 
 

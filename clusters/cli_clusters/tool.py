@@ -1,4 +1,4 @@
-"""What kind and minikube have in common: a command line that makes and removes one cluster."""
+"""The interface of kind and minikube: a command-line tool that creates and deletes a cluster."""
 
 import tempfile
 from abc import ABC, abstractmethod
@@ -24,13 +24,13 @@ _ANSWER_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Tool(ABC):
-    """A command-line tool, bound to a cluster by its resource's inputs, or by `name` alone."""
+    """A command-line tool for one cluster, given by its resource's inputs or only by `name`."""
 
     inputs: Mapping[str, Any]
 
     program: ClassVar[str]
     removal: ClassVar[str]
-    """Its command that removes a cluster, up to the cluster's name."""
+    """The command that deletes a cluster, without the cluster's name."""
 
     @property
     def name(self) -> str:
@@ -38,68 +38,68 @@ class Tool(ABC):
 
     @property
     def directory(self) -> Path:
-        """Where `clusters.owner` has its note, if Slipway has made the cluster or has begun to."""
+        """The directory of `clusters.owner`'s note, from the start of a creation by Slipway."""
         return state_dir() / "local-clusters" / self.program / self.name
 
     @property
     @abstractmethod
     def expected(self) -> int:
-        """How many nodes the cluster is made with."""
+        """The number of nodes in the cluster's configuration."""
 
     @property
     @abstractmethod
     def variables(self) -> Mapping[str, str]:
-        """The environment variables that it runs with."""
+        """The environment variables for the tool."""
 
     @property
     def prefix(self) -> tuple[str, ...]:
-        """What each of its command lines begins with."""
+        """The first arguments of all of the tool's commands."""
         return ()
 
     @abstractmethod
     def engine_problem(self) -> str | None:
-        """Return why the container engine of its nodes can't be used; None when it can."""
+        """Return why the nodes' container engine can't be used; None if it can."""
 
     @abstractmethod
     def exists(self) -> bool:
-        """Whether a cluster of that name exists, working or not."""
+        """Return whether a cluster of that name exists, working or not."""
 
     def refusal(self) -> str | None:
-        """Return why the existing cluster can't be adopted; None when it can."""
+        """Return why the existing cluster can't be adopted; None if it can."""
         return None
 
     @abstractmethod
     def create(self, token: str, context: Context) -> None:
-        """Make the cluster, with the token in it from the first moment on."""
+        """Create the cluster, which contains the token from the start."""
 
     @abstractmethod
     def carries(self, token: str) -> bool:
-        """Whether the existing cluster, complete or not, was made with that token."""
+        """Return whether the existing cluster, complete or not, was created with a token."""
 
     def is_ours(self) -> bool | None:
-        """Whether the existing cluster is that of the note; None where the note has no token."""
+        """Return whether the existing cluster is that of the note; None if that has no token."""
         token = owner.token_of(self.directory)
         return None if token is None else self.carries(token)
 
     @abstractmethod
     def start(self, context: Context) -> None:
-        """Start what has been stopped of it."""
+        """Start the stopped parts of the cluster."""
 
     @abstractmethod
     def stopped(self) -> list[Problem]:
-        """Return what of it doesn't run."""
+        """Return the stopped parts of the cluster."""
 
     @abstractmethod
     def kubeconfig(self) -> str:
-        """Return what it takes to connect, in a form that changes only with that."""
+        """Return the kubeconfig in a stable form, which changes only with its content."""
 
     @abstractmethod
     def delete(self) -> None:
-        """Remove the cluster; succeeds when it does not exist."""
+        """Delete the cluster, if it exists."""
 
     @abstractmethod
     def load(self, archive: Path, context: Context) -> None:
-        """Bring an archive's images into every node; raises as `core.process.run`."""
+        """Load an archive's images on all nodes. Raises as `core.process.run`."""
 
     @abstractmethod
     def nodes(self) -> list[str]:
@@ -107,7 +107,7 @@ class Tool(ABC):
 
     @abstractmethod
     def execute(self, node: str, *command: str, limit: float) -> str:
-        """Run a program as root on a node and return what it prints. Raises `CommandFailed`."""
+        """Run a program as root on a node and return its output. Raises `CommandFailed`."""
 
     def run(
         self,
@@ -118,7 +118,7 @@ class Tool(ABC):
         context: Context | None = None,
         kubeconfig: Path | None = None,
     ) -> str:
-        """Run the tool with another kubeconfig than the user's; `context` shows its lines."""
+        """Run the tool with a kubeconfig other than the user's; `context` shows its output."""
         with tempfile.TemporaryDirectory(prefix="slipway-") as directory:
             aside = Path(directory, "kubeconfig") if kubeconfig is None else kubeconfig
             return run(
@@ -131,18 +131,18 @@ class Tool(ABC):
             )
 
     def needs(self) -> list[str]:
-        """Return what is missing on this machine for it to work, each with what to do."""
+        """Return what the tool lacks on this machine, each with what to do."""
         missing = raised(partial(toolchain.path, self.program), toolchain.ToolMissing)
         return [each for each in (missing, self.engine_problem()) if each is not None]
 
     def problems(self, *, adopted: bool) -> list[Problem]:
-        """Return what is wrong with the cluster, from the outside inwards, up to the first one."""
+        """Return the first problems of the cluster: of tools, the cluster, its parts, its nodes."""
         if needs := self.needs():
             return [Problem("tools", need) for need in needs]
         try:
             if not self.exists():
                 return [Problem("cluster", f"there is no {self.name} any more")]
-            expected = 1 if adopted else self.expected  # of another's, any number
+            expected = 1 if adopted else self.expected  # an adopted cluster may have any number
             return self.stopped() or _of_nodes(self.kubeconfig(), expected)
         except (CommandFailed, ValueError, OSError) as error:
             return [Problem("cluster", str(error))]
@@ -154,33 +154,33 @@ def _show(context: Context, line: str) -> None:
 
 
 def identity(kubeconfig: str) -> str:
-    """Return what identifies a cluster: the UID of its namespace kube-system."""
+    """Return a cluster's ID: the UID of its namespace kube-system."""
     return str(_get(kubeconfig, "/api/v1/namespaces/kube-system")["metadata"]["uid"])
 
 
 def reduced(text: str, context: str) -> str:
-    """Return a tool's kubeconfig with what it takes to connect alone, and its files in it."""
+    """Return a tool's kubeconfig reduced to cluster and user, with file contents inlined."""
     document = yaml.safe_load(text) or {}
     try:
         cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
     except (LookupError, TypeError):
         raise ValueError(f"the kubeconfig of {context} has no cluster and user") from None
-    cluster.pop("extensions", None)  # with the time, which would look like a change
+    cluster.pop("extensions", None)  # its time stamp would look like a change
     return kube.kubeconfig(context, kube.self_contained(cluster), kube.self_contained(user))
 
 
 def _of_nodes(kubeconfig: str, expected: int) -> list[Problem]:
-    """Return the problems of the nodes as the API server reports them: too few, or not Ready."""
+    """Return the nodes' problems, from the API server: too few, or not Ready."""
     try:
         nodes = _get(kubeconfig, "/api/v1/nodes")["items"]
     except (*kube.UNREACHABLE, config.ConfigException) as error:
         return [Problem("api", kube.reason(error))]
-    found = [] if nodes else [Problem("nodes", "there is none")]
+    problems = [] if nodes else [Problem("nodes", "there is none")]
     if nodes and len(nodes) < expected:
-        found.append(Problem("nodes", f"{len(nodes)} of {expected} are there"))
+        problems.append(Problem("nodes", f"{len(nodes)} of {expected} are there"))
     whys = ((node["metadata"]["name"], unready(node)) for node in nodes)
-    found += [Problem("nodes", f"{name}: {why}") for name, why in whys if why is not None]
-    return found
+    problems += [Problem("nodes", f"{name}: {why}") for name, why in whys if why is not None]
+    return problems
 
 
 def _get(kubeconfig: str, path: str) -> Any:

@@ -1,8 +1,8 @@
-"""A real one-node Kubernetes cluster on this machine, without a container engine.
+"""The kind `embedded`: a one-node Kubernetes cluster on this machine, without a container engine.
 
 Read `lifecycle.py` first: bringing the cluster up is an ordered list of actions, one module each.
-The node lives in one network namespace, one mount namespace, one cgroup and two directories,
-so that it can't meet anything else on the machine and removing it removes all of it.
+The node has its own network namespace, mount namespace, cgroup and two directories, so that it
+conflicts with nothing else on the machine and can be removed completely.
 """
 
 from clusters.cluster import Kind, OwnCluster

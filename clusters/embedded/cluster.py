@@ -1,4 +1,4 @@
-"""The embedded cluster in a Pulumi program, and what this machine still has of one."""
+"""The embedded cluster in a Pulumi program, and its remains on this machine."""
 
 import sys
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ class EmbeddedSettings:
     """The settings of `slipway:cluster` for the kind `embedded`.
 
     Args:
-        name: Tells several clusters of one user apart; the stack's name by default.
-        internet: Whether jobs reach the internet, though no other network of the machine's.
+        name: The cluster's name, which is unique per user; by default the stack's.
+        internet: Whether jobs reach the internet, though no other network of the machine.
     """
 
     name: Annotated[
@@ -44,7 +44,7 @@ class EmbeddedSettings:
 
 
 class Embedded(pulumi.CustomResource):
-    """A one-node Kubernetes cluster on this machine; its life is in `embedded_cluster.py`."""
+    """A one-node Kubernetes cluster on this machine; `embedded_cluster.py` has its life cycle."""
 
     kubeconfig: pulumi.Output[str]
     containerdAddress: pulumi.Output[str]  # noqa: N815 (as the provider calls it)
@@ -52,7 +52,7 @@ class Embedded(pulumi.CustomResource):
 
 
 def capacity(settings: EmbeddedSettings) -> Capacity:  # noqa: ARG001 (every kind's shape)
-    """Return this machine's cores and memory, less what the kubelet and other pods have of it."""
+    """Return this machine's cores and memory, less those of the kubelet and other pods."""
     kept = [{"cpu": "0", "memory": each} for each in (SYSTEM_RESERVED, KEPT_FREE)]
     return of_machine().beside([*kept, COREDNS_REQUESTS, releases.REQUESTS])
 
@@ -61,12 +61,12 @@ def provision(settings: EmbeddedSettings) -> Cluster:
     """Declare the cluster and its provider."""
     directory = OWN.directory(settings.name)
     inputs = {"name": settings.name, "directory": str(directory), "owner": manifests.stack()}
-    more = {"internet": True} if settings.internet else {}  # else as before there was the setting
+    more = {"internet": True} if settings.internet else {}  # older stacks lack the input
     embedded = Embedded(
         tokens.EMBEDDED,
         settings.name,
         {**inputs, **more, **dict.fromkeys(Embedded.__annotations__)},
-        # The provider returns the same; this way a preview of the first `up` knows it.
+        # The provider returns the same, but a preview of the first `up` needs it here.
         pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
     )
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(embedded.kubeconfig)
@@ -91,18 +91,18 @@ def provision(settings: EmbeddedSettings) -> Cluster:
 
 
 def remains(settings: EmbeddedSettings, stack: str) -> Remains:
-    """What this machine has of the cluster, unless it is another stack's."""
+    """Return the cluster's remains on this machine, unless it is another stack's."""
     directory = OWN.directory(settings.name)
     is_anothers = owner.stack_of(directory) not in {None, stack}
     return {} if is_anothers else left_on_machine(Layout(directory))
 
 
 def left_on_machine(layout: Layout) -> Mapping[str, list[str]]:
-    """Return what is left, by its kind, whoever made it; firewall rules go with their namespace."""
+    """Return the remains by their kind, whoever created them, with commands to remove them."""
     own = [path for path in (layout.directory, layout.runtime) if path.exists()]
     files = {"files": [f"{path}: rm -r {path}" for path in own]}
     if not sys.platform.startswith("linux"):
-        return files  # no cluster ever ran here
+        return files  # only Linux runs such a cluster
     groups = [path for path in isolation.groups(layout) if path.name == layout.node]
     files_of_namespaces = (layout.network_namespace, layout.outside)
     namespaces = [path.name for path in files_of_namespaces if path.exists()]
@@ -123,12 +123,12 @@ def left_on_machine(layout: Layout) -> Mapping[str, list[str]]:
 
 
 def _inside(directories: tuple[Path, ...]) -> set[int]:
-    """Return the processes that run from these directories or work in them, whoever began them."""
-    found = set()
+    """Return the processes whose program, working directory or root is in these directories."""
+    pids = set()
     for process in Path("/proc").glob("[0-9]*"):
         for name in ("exe", "cwd", "root"):
             with suppress(OSError):
                 place = Path(str((process / name).readlink()).removesuffix(" (deleted)"))
                 if any(map(place.is_relative_to, directories)):
-                    found.add(int(process.name))
-    return found
+                    pids.add(int(process.name))
+    return pids

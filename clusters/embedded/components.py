@@ -1,4 +1,4 @@
-"""The programs that make up the node, as node.yaml has them, and all the files that they read."""
+"""The node's programs, from node.yaml, and their configuration files."""
 
 import hashlib
 import json
@@ -23,15 +23,15 @@ _CALLED_BY_NAME = ("runc", "containerd-shim-runc-v2", "nft", "ip")
 
 @dataclass(frozen=True)
 class Component:
-    """One program that is kept running.
+    """One program that supervisord keeps running.
 
     Args:
-        name: What it and its log are called.
+        name: Name of the program and its log.
         command: The program and its arguments.
-        files: Configuration that it reads, by path; written before it starts.
-        reads: Credentials that it reads when it starts: it is started again when they change.
-        calls_api: Whether it is a client of the API server, which is then started before it: one
-            that finds none tries again after seconds.
+        files: Configuration files, by path; written before it starts.
+        reads: Credentials that it reads at its start; a change restarts it.
+        calls_api: True if it is a client of the API server, and is started after that: without
+            one it would try again only after seconds.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Component:
 
 
 def components(layout: Layout) -> list[Component]:
-    """Return every program of the node, in no order but that of `Component.calls_api`."""
+    """Return all programs of the node, whose only order is that of `Component.calls_api`."""
     values = {
         **vars(layout),
         "api_port": API_PORT,
@@ -56,7 +56,7 @@ def components(layout: Layout) -> list[Component]:
         "nsenter": host.path("nsenter"),
         "pause": host.image_reference("pause"),
         "pods": PODS,
-        # By its real place: the same one however this process was started.
+        # The resolved path, which does not depend on how this process was started.
         "python": Path(sys.prefix).resolve() / "bin" / "python",
         "runc": host.path("runc"),
         "services": SERVICES,
@@ -72,14 +72,14 @@ def components(layout: Layout) -> list[Component]:
 
 
 def rendered(layout: Layout) -> dict[Path, str]:
-    """Return every configuration file and its content; programs and certificates must exist."""
+    """Return all configuration files with content; programs and certificates must exist."""
     programs = components(layout)
     texts = {file: text for program in programs for file, text in program.files.items()}
     return texts | {layout.config / "supervisord.conf": supervisord(layout, programs)}
 
 
 def write(layout: Layout) -> None:
-    """Write every configuration file."""
+    """Write all configuration files."""
     for directory in (layout.config, layout.cni, layout.logs, layout.volumes, layout.runtime):
         files.private_directory(directory)
     for file, text in rendered(layout).items():
@@ -87,7 +87,7 @@ def write(layout: Layout) -> None:
 
 
 def problem(layout: Layout) -> str | None:
-    """Return which files don't have the expected content, or None."""
+    """Return the files that don't have the expected content, as text, or None."""
     try:
         expected = rendered(layout)
     except FileNotFoundError as error:
@@ -101,13 +101,13 @@ def problem(layout: Layout) -> str | None:
 
 
 def search_path() -> str:
-    """Return PATH of the components: the tools that they call by name, then the system's own."""
+    """Return the components' PATH: the tools that they call by name, then the system's."""
     tools = [str(toolchain.path(name).parent) for name in _CALLED_BY_NAME]
     return ":".join(dict.fromkeys([*tools, *_SYSTEM_PATH]))
 
 
 def fingerprint(component: Component) -> str:
-    """Return a digest of all that a component reads when it starts, its program included."""
+    """Return a digest of a component's program and of all files that it reads at its start."""
     program = Path(component.command[0]).stat()
     digest = hashlib.sha256(f"{program.st_size} {program.st_mtime_ns}".encode())
     for file, text in component.files.items():
@@ -124,9 +124,9 @@ def supervisord(layout: Layout, programs: Iterable[Component]) -> str:
 
 
 def _section(layout: Layout, component: Component) -> str:
-    # Without its supervisor nothing would end it, so it dies with it.
+    # It dies with its supervisor, without which nothing would end it.
     command = (host.path("setpriv"), "--pdeathsig", "KILL", "--", *component.command)
-    # With another fingerprint, supervisord starts it again.
+    # supervisord restarts it if the fingerprint changes.
     environment = {"PATH": search_path(), "SLIPWAY_FINGERPRINT": fingerprint(component)}
     values = {
         "logs": layout.logs,
@@ -153,7 +153,7 @@ def _component(
         texts[layout.config / f"{user}.kubeconfig"] = pki.kubeconfig(layout, user, by_path=True)
     started = _filled({**program, "files": None}, values)
     flags = (
-        # As Go programs read them: `--leader-elect=false`.
+        # The form that Go programs read: `--leader-elect=false`.
         f"--{flag}={json.dumps(value) if isinstance(value, bool) else value}"
         for flag, value in started["flags"].items()
     )
@@ -167,7 +167,7 @@ def _component(
 
 
 def _text(file: str, content: Any, values: Mapping[str, object]) -> str:
-    """Return a configuration file in the form that its program reads."""
+    """Return a configuration file's text, in the format of its suffix."""
     if file.endswith(".toml"):
         # A JSON string is a TOML string.
         quoted = {name: json.dumps(value, default=str) for name, value in values.items()}
@@ -177,7 +177,7 @@ def _text(file: str, content: Any, values: Mapping[str, object]) -> str:
 
 
 def _filled(document: Any, values: Mapping[str, object]) -> Any:
-    """Return a document in whose texts `$name` has become the value of that name."""
+    """Return a document with each `$name` in its texts replaced by the value."""
     if isinstance(document, dict):
         return {key: _filled(value, values) for key, value in document.items()}
     if isinstance(document, list):

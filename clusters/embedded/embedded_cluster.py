@@ -1,4 +1,4 @@
-"""`slipway:clusters:Embedded`: the embedded cluster as a resource of the local provider."""
+"""The resource `slipway:clusters:Embedded`, an embedded cluster."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from core.handler import Change, Handler, Properties
 
 
 class EmbeddedHandler(Handler):
-    """Creates, heals and removes a cluster; its directory is its identity.
+    """Creates, repairs and deletes a cluster; its directory is its ID.
 
-    Inputs: `name`; `directory`; `owner`, the stack; `internet`, true where its jobs reach that.
+    Inputs: `name`; `directory`; `owner`, the stack; `internet`, true if jobs reach the internet.
     """
 
     outputs = ("kubeconfig", "containerdAddress", "containerdNamespace")
@@ -22,11 +22,11 @@ class EmbeddedHandler(Handler):
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         layout = _layout(state)
-        if layout.internet and "internet" not in inputs:  # nothing else of an input that goes
+        if layout.internet and "internet" not in inputs:  # `compare` ignores removed inputs
             return [Change("internet", "delete")]
         problems = health.lasting_problems(layout)
         parts = ["kubernetes"] * bool(takeover.older(layout)) + [each.key for each in problems]
-        # Handed out anew with renewed certificates.
+        # A new kubeconfig belongs to renewed certificates.
         if not problems and pki.kubeconfig(layout, "admin") != state.get("kubeconfig"):
             parts.append("kubeconfig")
         return [Change(part, drift=True) for part in dict.fromkeys(parts)]
@@ -48,7 +48,7 @@ class EmbeddedHandler(Handler):
         return super().update(state, inputs, context)
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Remove the cluster, unless it is another stack's."""
+        """Delete the cluster, unless it is another stack's."""
         layout = _layout(state)
         name = layout.directory.name
         if layout.directory != OWN.directory(name) or owner.NAME.fullmatch(name) is None:

@@ -1,4 +1,4 @@
-"""Lets the pods of jobs and their waiters, and no others, through to the internet: internet.nft."""
+"""Allows only the pods of jobs and their waiters to reach the internet, by internet.nft."""
 
 import logging
 import sys
@@ -17,19 +17,19 @@ _PODS = kube.Request("GET", f"/api/v1/namespaces/{JOBS}/pods", _OF_JOBS)
 
 
 def main() -> None:
-    """Serve until ended, by the kubeconfig that is the argument."""
+    """Run until killed, with the kubeconfig in the argument."""
     api = kube.connect(Path(sys.argv[1]).read_text())
     while True:
         try:
             pods = kube.ask(api, _PODS, limit=API_LIMIT)["items"]
             run("nft", "-f", "-", text=rules([pod.get("status", {}) for pod in pods]))
         except (*kube.UNREACHABLE, CommandFailed) as error:
-            logging.warning("will try again: %s", error)  # noqa: LOG015 - it has the log alone
-        time.sleep(1)  # the kernel tries a pod's first connection again after one, too
+            logging.warning("will try again: %s", error)  # noqa: LOG015 - the only log
+        time.sleep(1)  # the kernel also retries a pod's first connection after a second
 
 
 def rules(statuses: list[Manifest]) -> str:
-    """Return what makes the set that of these pods; an ended one's address may be another's."""
+    """Return the rules that allow these pods. The address of an ended one may be reused."""
     live = [each for each in statuses if each.get("phase") not in {"Succeeded", "Failed"}]
     addresses = ", ".join(each["podIP"] for each in live if "podIP" in each)
     added = f"add element inet slipway jobs {{ {addresses} }}\n" if addresses else ""

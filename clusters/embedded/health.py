@@ -1,4 +1,4 @@
-"""Looks at everything that makes the cluster work, and changes nothing."""
+"""Checks all parts of the cluster, without changing anything."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
 
 
 def problems(layout: Layout) -> list[Problem]:
-    """Return every problem up to missing certificates, network or supervisord; none without."""
+    """Return the problems. Missing certificates, network or supervisord end the checks."""
     try:
         return list(_problems(layout))
     except ToolMissing as error:
@@ -26,7 +26,7 @@ def problems(layout: Layout) -> list[Problem]:
 
 
 def lasting_problems(layout: Layout) -> list[Problem]:
-    """Return the problems that a second look finds, too: a busy machine may answer slowly once."""
+    """Return the problems of a second check if the first fails: a busy machine may be slow once."""
     if not problems(layout):
         return []
     time.sleep(_SECOND_LOOK_SECONDS)
@@ -34,12 +34,12 @@ def lasting_problems(layout: Layout) -> list[Problem]:
 
 
 def connect(layout: Layout) -> client.ApiClient:
-    """A client with the certificate that needs no binding."""
+    """Return a client with the certificate that needs no role binding."""
     return kube.connect(pki.kubeconfig(layout, "bootstrap"))
 
 
 def attempt(call: Callable[[], str | None]) -> str | None:
-    """Run a check against the API; where it can't be reached, that is the answer."""
+    """Run a check of the API; return its problem, or that the API can't be reached."""
     try:
         return call()
     except kube.UNREACHABLE as error:
@@ -47,30 +47,30 @@ def attempt(call: Callable[[], str | None]) -> str | None:
 
 
 def readiness_problem(api: client.ApiClient) -> str | None:
-    """What keeps the API server from being ready (its /readyz), or None."""
+    """Return why the API server is not ready (its /readyz), or None."""
 
-    def ask() -> None:
+    def check() -> None:
         kube.send(api, kube.Request("GET", "/readyz"), limit=API_LIMIT)
 
-    return attempt(ask)
+    return attempt(check)
 
 
 def node_problem(api: client.ApiClient, layout: Layout) -> str | None:
-    """What keeps the node from being Ready, or None."""
+    """Return why the node is not Ready, or None."""
     request = kube.Request("GET", f"/api/v1/nodes/{layout.node}")
     return attempt(lambda: unready(kube.ask(api, request, limit=API_LIMIT)))
 
 
 def lookup(layout: Layout, name: str) -> str:
-    """The addresses of a name, as `getent hosts` prints them; `CommandFailed` without any."""
-    # The node's own resolv.conf is in its mount namespace. `-s dns` passes by what else the host
-    # may ask first, such as a resolver of its own.
+    """Return a name's addresses, as `getent hosts` prints them; `CommandFailed` without any."""
+    # The node's resolv.conf is in its mount namespace. `-s dns` skips other sources of the host,
+    # such as a local resolver.
     inside = (host.path("nsenter"), "--target", str(supervisor.pid(layout)), "--net", "--mount")
     return run(*inside, "--", "getent", "-s", "dns", "hosts", name)
 
 
 def dns_problem(layout: Layout) -> str | None:
-    """What keeps names from being resolved, or None."""
+    """Return why names can't be resolved, or None."""
     try:
         lookup(layout, _DNS_NAME)
     except CommandFailed as error:

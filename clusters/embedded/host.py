@@ -1,4 +1,4 @@
-"""What this machine offers, and whether the cluster can run on it: looked at, never changed."""
+"""Read-only checks whether the cluster can run on this machine, and its tools and images."""
 
 import ctypes
 import os
@@ -14,45 +14,45 @@ from core import toolchain
 from core.problem import raised
 
 SYSTEM_RESERVED = "512Mi"
-"""Memory for the cluster's own programs, which are no pods."""
+"""Memory for the node's programs outside of pods."""
 KEPT_FREE = "100Mi"
 """Memory below which pods are evicted."""
 COREDNS_REQUESTS = {"cpu": "10m", "memory": "32Mi"}
 _NEEDED_DISK = 2 * 2**30
-"""Bytes: images stored and unpacked, the database, logs, and what eviction keeps free."""
+"""Bytes for stored and unpacked images, the database, logs, and the reserve for eviction."""
 
 _TUN = Path("/dev/net/tun")
 _NEEDED_INSTANCES = 25
-"""Of inotify; 21 of them are the kubelet's, the controllers' and the API server's."""
+"""inotify instances; the kubelet, the controllers and the API server use 21."""
 _INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
 
 
 def path(tool: str) -> str:
-    """The path of a tool. Raises `core.toolchain.ToolMissing`."""
+    """Return the path of a tool. Raises `core.toolchain.ToolMissing`."""
     return str(toolchain.path(tool))
 
 
 def image_reference(name: str) -> str:
-    """What a pod calls the image of one of the node's programs. Raises `ToolMissing`."""
+    """Return the image reference, in pods, of a program of the node. Raises `ToolMissing`."""
     return f"slipway.local/{name}:{toolchain.tool(name).version}"
 
 
 def snapshotter(layout: Layout) -> str:
-    """How containerd stacks an image's layers: overlayfs, or native where that can't be stacked."""
+    """Return containerd's snapshotter: overlayfs, or native on file systems without overlays."""
     kind = filesystem(layout.directory.resolve())
     return "native" if kind in {"overlay", "nfs", "nfs4", "ecryptfs", "fuse"} else "overlayfs"
 
 
 def filesystem(path: Path, mountinfo: bytes | None = None) -> str:
-    """The type of the file system that holds a path, such as ext4 (proc_pid_mountinfo(5))."""
+    """Return the type of a path's file system, such as ext4 (proc_pid_mountinfo(5))."""
     over = [each for each in isolation.mounts(mountinfo) if path.is_relative_to(each.point)]
-    # Each is mounted over the ones before it. In a chroot there may be none.
+    # The last mount of a point covers the ones before it. In a chroot there may be none.
     holding = max(reversed(over), key=lambda each: len(each.point.parts), default=None)
     return "" if holding is None else holding.kind
 
 
 def require(layout: Layout) -> None:
-    """Raise `RuntimeError`, with every reason, where the cluster can't run."""
+    """Raise `RuntimeError` with all reasons if the cluster can't run."""
     if problems := list(_problems(layout)):
         listed = "".join(f"\n  {problem}" for problem in problems)
         raise RuntimeError(f"the embedded cluster can't run here:{listed}")
@@ -68,11 +68,11 @@ def _problems(layout: Layout) -> Iterator[str]:
     more = (KIND.tool_of_setting["internet"],) if layout.internet else ()
     for name in (*KIND.tools, *more, "tcp-wait", "training-operator"):
         reason = raised(partial(toolchain.path, name), toolchain.ToolMissing)
-        if reason is not None and name not in {"buildah", "mmdebstrap"}:  # to build images
+        if reason is not None and name not in {"buildah", "mmdebstrap"}:  # only to build images
             yield reason
     if layout.internet and not _TUN.exists():
         yield f"{_TUN} is missing, which `internet` needs: `modprobe tun`, or leave it out"
-    if not (layout.directory / "containerd").exists():  # it has most of what it needs
+    if not (layout.directory / "containerd").exists():  # an existing cluster has its resources
         yield from _shortages(layout)
     reason = raised(lambda: isolation.tracking(isolation.hierarchies()), RuntimeError)
     if reason is not None:
@@ -96,10 +96,10 @@ def _shortages(layout: Layout) -> Iterator[str]:
 
 
 def _free_instances() -> int:
-    """Return how many instances of inotify this user may still make, up to what is needed."""
+    """Return the number of inotify instances that are free for this user, up to those needed."""
     library = ctypes.CDLL(None)
-    made = [library.inotify_init() for _ in range(_NEEDED_INSTANCES)]
-    for each in made:
+    created = [library.inotify_init() for _ in range(_NEEDED_INSTANCES)]
+    for each in created:
         if each >= 0:
             os.close(each)
-    return sum(each >= 0 for each in made)
+    return sum(each >= 0 for each in created)

@@ -1,4 +1,4 @@
-"""Images that the node starts with: each one static program, made here, pulled from nowhere."""
+"""Images that the node starts with, each of one static program, built here instead of pulled."""
 
 import hashlib
 import tempfile
@@ -17,25 +17,25 @@ from images.targets.containerd import Node
 from images.targets.unpacked import SUFFIX
 
 NAMESPACE = "k8s.io"
-"""containerd's namespace of the images that the kubelet sees."""
+"""containerd's namespace of the kubelet's images."""
 _PROGRAMS = {
-    # Without the first one no pod starts, without the second none finds another.
+    # pause is needed to start pods, coredns to find them.
     "pause": "/pause",
     "coredns": "/coredns",
     **ENTRYPOINTS,
 }
-"""Where each program is in its image, by its name in the toolchain, which is the image's, too."""
+"""The path of each program in its image, by the name in the toolchain and of the image."""
 
 
 def missing(layout: Layout) -> list[str]:
-    """Return the images that are not on the node, by their programs' names."""
+    """Return the names of the programs whose images are not on the node."""
     where = (f"--address={layout.containerd_socket}", f"--namespace={NAMESPACE}")
     present = run(host.path("ctr"), *where, "images", "list", "--quiet", limit=10).split()
     return [name for name in _PROGRAMS if host.image_reference(name) not in present]
 
 
 def ensure(layout: Layout) -> list[str]:
-    """Put every missing image on the node, once containerd answers; return their names."""
+    """Load all missing images on the node, once containerd answers, and return their names."""
     until_well(
         lambda: raised(partial(missing, layout), CommandFailed),
         what="containerd answering",
@@ -51,7 +51,7 @@ def ensure(layout: Layout) -> list[str]:
         kept = cache_dir() / "images" / f"{name}-{digest[:12]}{SUFFIX}"
         if node.link(kept):
             continue
-        # On disk and not in memory: it may be 100 MB.
+        # On disk instead of memory: it may have 100 MB.
         with tempfile.NamedTemporaryFile(dir=layout.directory) as file:
             write_archive(file, reference, tool.path, entry)
             file.flush()

@@ -1,11 +1,11 @@
-"""What keeps the node apart from its host: its control group, and its mount namespace.
+"""The isolation of the node from its host, by a control group and a mount namespace.
 
-Every process of the cluster is in the control group `/slipway-<id>`, which it can't leave: so they
-are found and ended. Some machines mount version 1, a tree for each controller, and version 2, too.
+All processes of the cluster are in the control group `/slipway-<id>`, which they can't leave, so
+that they can be found and killed. Some machines mount version 1, a tree per controller, beside 2.
 
-Some programs have paths built in, and the kubelet sets parameters of the machine's kernel. In the
-node's mount namespace such a path leads to the cluster's own directory, and such a parameter to a
-plain file that already has what the kubelet needs. All mounts are gone with its last process.
+Some programs have fixed paths, and the kubelet sets parameters of the machine's kernel. In the
+node's mount namespace such a path leads to the cluster's directory, and such a parameter to a
+plain file with the value that the kubelet needs. The mounts are removed with the last process.
 """
 
 import os
@@ -24,13 +24,13 @@ from core.process import run
 
 _MOUNTS = read(Path(__file__).with_name("isolation.yaml"))
 KERNEL: Mapping[str, str] = _MOUNTS["kernel"]
-"""The kernel's parameters as the node sees them, by their paths below /proc/sys."""
-# One quick try: health tries again, and a lookup must never hang on a dead server.
+"""The kernel parameters that the node sees, by their paths below /proc/sys."""
+# One short attempt: health checks retry, and a lookup must not hang on a dead server.
 RESOLVER = f"nameserver {DNS_SERVICE}\noptions timeout:2 attempts:1\n"
 
 
 class Mount(NamedTuple):
-    """A mounted file system; the options of a cgroup tree of version 1 name its controllers."""
+    """A mounted file system; the options of a version 1 cgroup tree include its controllers."""
 
     point: Path
     kind: str
@@ -38,12 +38,12 @@ class Mount(NamedTuple):
 
 
 def hierarchies(mountinfo: bytes | None = None) -> list[Mount]:
-    """Every cgroup tree of this machine; the text is as for `mounts`."""
+    """Return all cgroup trees of this machine; the text is as for `mounts`."""
     return [each for each in mounts(mountinfo) if each.kind in {"cgroup", "cgroup2"}]
 
 
 def tracking(trees: Iterable[Mount]) -> Mount:
-    """The tree for the components: version 1's `pids`, else version 2; `RuntimeError` without."""
+    """Return the components' tree: version 1's `pids`, else version 2; without, `RuntimeError`."""
     suitable = [tree for tree in trees if tree.kind == "cgroup2" or "pids" in tree.options]
     if not suitable:
         raise RuntimeError(
@@ -54,10 +54,10 @@ def tracking(trees: Iterable[Mount]) -> Mount:
 
 
 def abandoned(groups: str, trees: Iterable[Mount]) -> list[str]:
-    """Return the controllers of trees that are nowhere mounted, of a text as in cgroups(7).
+    """Return the controllers of trees that are not mounted, from a text as in cgroups(7).
 
-    Nodes of kind and minikube leave such trees of version 1. With one, containerd 1.6 watches no
-    container's memory: of a pod that was killed for it there would only be the exit code 137.
+    Nodes of kind and minikube leave such version 1 trees. Beside one, containerd 1.6 does not watch
+    containers' memory, so that an out-of-memory kill would only show as exit code 137.
     """
     mounted = {option for tree in trees for option in tree.options}
     used = [line.split(":")[1] for line in groups.splitlines()]
@@ -65,7 +65,7 @@ def abandoned(groups: str, trees: Iterable[Mount]) -> list[str]:
 
 
 def ensure(layout: Layout) -> None:
-    """Make the cluster's groups in every tree; the kubelet wants its root to exist in each."""
+    """Create the cluster's groups in all trees, as the kubelet requires its root in each."""
     for controllers in abandoned(Path("/proc/self/cgroup").read_text(), hierarchies()):
         point = Path("/sys/fs/cgroup", controllers)
         point.mkdir(exist_ok=True)
@@ -81,28 +81,28 @@ def ensure(layout: Layout) -> None:
 
 
 def join(layout: Layout) -> None:
-    """Put this process, and all that it will start, in the cluster's group."""
+    """Move this process, and thereby its future children, to the cluster's group."""
     for group in _system(layout):
         (group / "cgroup.procs").write_text("0")
 
 
 def groups(layout: Layout) -> list[Path]:
-    """The cluster's groups in every tree, parents first."""
+    """Return the cluster's groups in all trees, parents first."""
     tops = [tree.point / layout.node for tree in hierarchies()]
     return [Path(group) for top in tops for group, _, _ in os.walk(top)]
 
 
 def processes(layout: Layout) -> set[int]:
-    """All processes of the cluster by id, the pods' among them."""
-    found: set[int] = set()
+    """Return the IDs of all processes of the cluster, including the pods'."""
+    pids: set[int] = set()
     for group in groups(layout):
-        with suppress(OSError):  # removed while we looked
-            found.update(map(int, (group / "cgroup.procs").read_text().split()))
-    return found
+        with suppress(OSError):  # removed in the meantime
+            pids.update(map(int, (group / "cgroup.procs").read_text().split()))
+    return pids
 
 
 def named(pid: int) -> str:
-    """Return a process as messages have it, with its program's name: `123 (etcd)`."""
+    """Return a process for messages, with its program's name: `123 (etcd)`."""
     try:
         return f"{pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
     except OSError:
@@ -110,19 +110,19 @@ def named(pid: int) -> str:
 
 
 def _system(layout: Layout) -> list[Path]:
-    """The components' group, in the tree that tracks them, and in version 2 beside it."""
-    # There they would stay in the group of the command that started them (scripts/guard.py).
+    """Return the components' groups, in the tree that tracks them and in version 2."""
+    # Otherwise they would stay in version 2's group of the starting command (scripts/guard.py).
     trees = hierarchies()
     used = [tree for tree in trees if tree == tracking(trees) or tree.kind == "cgroup2"]
     return [tree.point / layout.node / "system" for tree in used]
 
 
 def _delegate(group: Path) -> None:
-    """Let a version 2 group's children use every controller that it has itself."""
+    """Enable all controllers of a version 2 group for its children."""
     control = group / "cgroup.subtree_control"
-    given = control.read_text().split()
-    wanted = (group / "cgroup.controllers").read_text().split()
-    for controller in [each for each in wanted if each not in given]:
+    enabled = control.read_text().split()
+    available = (group / "cgroup.controllers").read_text().split()
+    for controller in [each for each in available if each not in enabled]:
         try:
             control.write_text(f"+{controller}")
         except OSError as error:
@@ -133,15 +133,15 @@ def _delegate(group: Path) -> None:
 
 
 def directories(layout: Layout) -> Mapping[Path, Path]:
-    """Return directories as the node sees them, and what is behind them on the host."""
+    """Return the host's directory for each directory that is mounted in the node."""
     sources: Mapping[str, str] = _MOUNTS["directories"]
     values = vars(layout)
     return {Path(path): Path(Template(text).substitute(values)) for path, text in sources.items()}
 
 
 def establish(layout: Layout) -> None:
-    """Mount all of it, inside a new mount namespace, where the host sees none of it."""
-    # Containers may share mounts with the node (mountPropagation), never with the host.
+    """Mount all directories and parameters, in a new mount namespace, invisible to the host."""
+    # Containers may share mounts with the node (mountPropagation), but never with the host.
     run("mount", "--make-rshared", "/")
     for target, source in directories(layout).items():
         source.mkdir(parents=True, exist_ok=True)
@@ -159,12 +159,11 @@ def establish(layout: Layout) -> None:
 
 
 def mounts(mountinfo: bytes | None = None) -> Iterator[Mount]:
-    """Yield each mount that /proc/self/mountinfo has, or a text like it."""
+    """Yield each mount in /proc/self/mountinfo, or in a text of that format."""
     text = Path("/proc/self/mountinfo").read_bytes() if mountinfo is None else mountinfo
     for line in text.strip(b"\n").split(b"\n"):
         mount, _, source = line.partition(b" - ")
-        # The kernel writes a space, tab, newline and backslash of a path as octal escapes, all
-        # other bytes as they are.
+        # The kernel escapes a space, tab, newline and backslash in a path as octal numbers.
         point = re.sub(
             rb"\\([0-3][0-7]{2})", lambda each: bytes([int(each[1], 8)]), mount.split(b" ")[4]
         )
@@ -173,7 +172,7 @@ def mounts(mountinfo: bytes | None = None) -> Iterator[Mount]:
 
 
 def inside(layout: Layout, mountinfo: bytes | None = None) -> list[str]:
-    """Return the host's mount points in the cluster's directories, in a form to be printed."""
+    """Return the host's mount points in the cluster's directories, in printable form."""
     ours = (layout.directory.resolve(), layout.runtime)
     return [
         os.fsencode(each.point).decode(errors="backslashreplace")
@@ -183,7 +182,7 @@ def inside(layout: Layout, mountinfo: bytes | None = None) -> list[str]:
 
 
 def main() -> None:
-    """Join the control group, mount what is private, and become supervisord."""
+    """Join the control group, mount the private directories, and become supervisord."""
     layout = Layout(Path(sys.argv[1]))
     join(layout)
     establish(layout)

@@ -1,6 +1,6 @@
-"""Names, addresses and paths of an embedded cluster: its directory alone decides on all of them.
+"""Names, addresses and paths of an embedded cluster, all derived from its directory.
 
-So one that was half made, stopped or lost its network is found again, and two never meet.
+So an incomplete or stopped cluster can always be found again, and two clusters never conflict.
 """
 
 import hashlib
@@ -8,10 +8,10 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 UPLINKS = IPv4Network("10.77.0.0/16")
-"""Each cluster takes one /30 of it: the host's end of the veth pair, and the node."""
+"""Each cluster uses one /30 of it, for the host's and the node's end of the veth pair."""
 PODS = IPv4Network("10.244.0.0/24")
 SERVICES = IPv4Network("10.96.0.0/16")
-# Pods and services exist inside the node's network namespace only, so clusters may share ranges.
+# Pods and services only exist in the node's network namespace, so clusters may share ranges.
 
 API_SERVICE = SERVICES[1]
 """The API server gives `kubernetes.default` the first address of the range."""
@@ -21,14 +21,14 @@ API_PORT = 6443
 API_LIMIT = (2, 10)
 """Seconds to connect to the API server, and for its answer."""
 PROVISIONER = "slipway.local/directory"
-"""Serves the default StorageClass: `clusters.embedded.provisioner`."""
+"""The provisioner of the default StorageClass: `clusters.embedded.provisioner`."""
 
 RUNTIME_ROOT = Path("/run/slipway")
-"""For sockets, whose paths have at most 107 characters: a cluster's directory may be deep."""
+"""The parent of directories for sockets, whose paths may have at most 107 characters."""
 
 
 class Layout:
-    """One embedded cluster, named by the absolute directory of what must survive a reboot."""
+    """One embedded cluster, given by the absolute directory of its persistent files."""
 
     def __init__(self, directory: Path, *, internet: bool = False) -> None:
         digest = hashlib.sha256(bytes(directory)).digest()
@@ -39,7 +39,7 @@ class Layout:
 
         # Network
         self.network_namespace = Path("/run/netns") / self.node
-        """Where `ip netns` keeps the name of the node's network namespace."""
+        """The file by which `ip netns` names the node's network namespace."""
         slot = int.from_bytes(digest[4:6]) % (UPLINKS.num_addresses // 4)
         self.uplink = IPv4Network((UPLINKS[slot * 4], 30))
         """The /30 between the host and the node."""
@@ -49,42 +49,42 @@ class Layout:
         self.host_interface = f"slw{self.id}"
         """The veth's name on the host. Linux allows 15 characters."""
         self.internet = internet
-        """Whether the jobs' pods reach the internet."""
+        """True if the jobs' pods reach the internet."""
         self.outside = Path(f"{self.network_namespace}-host")
-        """Then that of the host's own network namespace, where its NAT is."""
+        """In that case, the file that names the host's network namespace, which has the NAT."""
         self.api_url = f"https://{self.node_address}:{API_PORT}"
-        """The API server as the host reaches it."""
+        """The API server's URL on the host."""
 
         # Survives a reboot
         self.directory = directory
         self.pki = directory / "pki"
         self.written_by = directory / "kubernetes"
-        """Which versions of Kubernetes have written the data in etcd."""
+        """The file with the versions of Kubernetes that have written the data in etcd."""
         self.encryption = self.pki / "encryption.yaml"
-        """How the API server encrypts secrets at rest; holds the key."""
+        """The configuration of encryption of secrets at rest, which contains the key."""
         self.config = directory / "config"
         self.cni = self.config / "cni"
-        """Where containerd looks for the pods' network."""
+        """containerd's configuration of the pods' network."""
         self.logs = directory / "logs"
-        """One log a component, and the pods' logs."""
+        """One log per component, and the pods' logs."""
         self.volumes = directory / "volumes"
 
-        # Gone with a reboot
+        # Deleted by a reboot
         self.runtime = RUNTIME_ROOT / self.id
-        """Sockets and what only matters while the cluster runs."""
+        """Sockets and other files that are only needed while the cluster runs."""
         self.supervisor_socket = self.runtime / "supervisor.sock"
         self.containerd_socket = self.runtime / "containerd.sock"
-        """Where containerd answers, from the host too."""
+        """containerd's socket, which also works on the host."""
         self.containerd_state = self.runtime / "containerd"
-        """Seen as /run/containerd from inside."""
+        """Mounted as /run/containerd in the node."""
 
     def log(self, component: str) -> Path:
         return self.logs / f"{component}.log"
 
     def certificate(self, name: str) -> Path:
-        """A certificate by its name in `pki.requests`."""
+        """Return the file of the certificate with a name in `pki.requests`."""
         return self.pki / f"{name}.crt"
 
     def key(self, name: str) -> Path:
-        """The private key of that certificate."""
+        """Return the file of that certificate's private key."""
         return self.pki / f"{name}.key"

@@ -1,4 +1,4 @@
-"""The cluster's life: brought up, halted, removed. Each works on whatever state it finds."""
+"""The cluster's life cycle: bring up, halt, remove. Each works from any state."""
 
 import os
 import shutil
@@ -28,14 +28,14 @@ from core.problem import raised
 from core.wait import until_well
 
 _until_well = partial(until_well, limit=180)
-"""Waits for a step: of its seconds, a machine that is busy with other things takes some."""
+"""Waits for a step; the time limit in seconds is sufficient for a busy machine."""
 _LOCK_LIMIT = 120
-"""Seconds for others: a program that was left behind may still be at work on the cluster."""
+"""Seconds to wait for another program that may still be changing the cluster."""
 _NO_SUCH_NAME = "template ANY ANY {\n            rcode NXDOMAIN\n        }"
 
 
 def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
-    """Make the cluster work, whatever its state; what works already, as pods, is left alone."""
+    """Bring up the cluster from any state, without interrupting parts that work, such as pods."""
     files.private_directory(layout.directory)
     started = time.monotonic()
 
@@ -45,7 +45,7 @@ def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
     with files.locked(layout.directory / "lock", limit=_LOCK_LIMIT), taken_over(layout):
         is_running = network.is_there(layout) and supervisor.problem(layout) is None
         if not is_running:
-            # Nothing can go on: what is left of the last time must not get in the way.
+            # Remains of the last run must not interfere.
             halt(layout)
         pki.ensure(layout)
         network.ensure(layout)
@@ -57,16 +57,16 @@ def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
         supervisor.run(layout, [each for each in programs if not each.calls_api])
         reached("components are started")
         with ThreadPoolExecutor() as pool:
-            # Both wait for what has just been started, so they wait side by side.
+            # Both wait for programs that have just been started, so they wait concurrently.
             clients = pool.submit(_start_clients, layout, reached)
-            if made := images.ensure(layout):
-                reached(f"images are in: {', '.join(made)}")
+            if loaded := images.ensure(layout):
+                reached(f"images are in: {', '.join(loaded)}")
             clients.result()
         pods = layout.logs / "pods"
         _until_well(lambda: health.dns_problem(layout), what="coredns answering", log=pods)
         reached("coredns answers")
-        # What began the wait may have failed since. Of a node the API server reports what was true
-        # last time until its kubelet has reported: mostly, but not surely, it has by now.
+        # A part may have failed again during the waits. The API server also reports a node's former
+        # condition until its kubelet has reported, which it probably has by now.
         _until_well(
             lambda: "; ".join(map(str, health.problems(layout))) or None,
             what="everything working",
@@ -75,7 +75,7 @@ def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
 
 
 def remove(directory: Path) -> None:
-    """Remove the cluster of a directory, if any; `RuntimeError` or `OSError` names what stays."""
+    """Remove a directory's cluster, if any; `RuntimeError` or `OSError` names what remains."""
     exists = directory.exists()
     with files.locked(directory / "lock", limit=_LOCK_LIMIT) if exists else nullcontext():
         halt(Layout(directory))
@@ -84,21 +84,21 @@ def remove(directory: Path) -> None:
 
 
 def halt(layout: Layout) -> None:
-    """End everything that runs, if anything, and keep the data, which no kill can harm."""
+    """Kill everything that runs, and keep the data, which a kill does not damage."""
     kill(layout)
     remove_groups(layout)
     network.remove(layout)
     if mounted := isolation.inside(layout):
-        # Removing what is under a mount would remove data that is not the cluster's.
+        # Removing files in a mount would remove data that is not the cluster's.
         raise RuntimeError(f"not made by the cluster, so unmount it first: {', '.join(mounted)}")
     if layout.runtime.exists():
         shutil.rmtree(layout.runtime)
-    with suppress(OSError):  # other clusters have theirs in it
+    with suppress(OSError):  # it contains other clusters' directories
         RUNTIME_ROOT.rmdir()
 
 
 def kill(layout: Layout) -> None:
-    """End every process of the cluster, or raise `TimeoutError` with those that still run."""
+    """Kill all processes of the cluster, or raise `TimeoutError` with those that still run."""
 
     def survivors() -> str | None:
         remaining = sorted(isolation.processes(layout))
@@ -119,7 +119,7 @@ def remove_groups(layout: Layout) -> None:
         for group in reversed(isolation.groups(layout)):
             group.rmdir()
 
-    # A process leaves its group a moment after it has ended.
+    # A process leaves its group a moment after its end.
     until_well(partial(raised, remove_all, OSError), what="end of its control groups", limit=1)
 
 
@@ -130,7 +130,7 @@ def _start_clients(layout: Layout, reached: Callable[[str], None]) -> None:
     reached("API server is ready")
     supervisor.run(layout, components.components(layout))
     for addon in addons(layout):
-        # Right after its start, the API server refuses some until its namespaces exist.
+        # Right after its start the API server refuses some objects until its namespaces exist.
         until_well(
             partial(health.attempt, partial(_apply, connection, addon)),
             what=f"{addon['kind']} {addon['metadata']['name']} applied",
@@ -145,12 +145,12 @@ def _start_clients(layout: Layout, reached: Callable[[str], None]) -> None:
 
 
 def addons(layout: Layout) -> list[Manifest]:
-    """Return every object that a cluster starts with, in the order in which to make them."""
+    """Return all objects that a cluster starts with, in the order of their creation."""
     return manifests.rendered(
         Path(__file__).with_name("addons.yaml"),
-        # By another name coredns is started anew.
+        # A change of the name restarts coredns.
         corefile="Internet" if layout.internet else "Corefile",
-        # What coredns does with other names; slirp4netns asks the host's resolver.
+        # coredns' handling of other names; slirp4netns forwards to the host's resolver.
         elsewhere="forward . 10.0.2.3" if layout.internet else _NO_SUCH_NAME,
         dns_domain=DNS_DOMAIN,
         dns_service=str(DNS_SERVICE),
@@ -161,7 +161,7 @@ def addons(layout: Layout) -> list[Manifest]:
 
 
 def _apply(api: client.ApiClient, addon: Manifest) -> None:
-    """Make or correct an object, by server-side apply."""
+    """Create or update an object by server-side apply."""
     version, metadata = addon["apiVersion"], addon["metadata"]
     group = "/api/v1" if version == "v1" else f"/apis/{version}"
     scope = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""

@@ -1,7 +1,7 @@
-"""The node's network: a namespace of its own, one veth pair to the host, and a firewall between.
+"""The node's network: a namespace, one veth pair to the host, and a firewall between them.
 
-The host's own network is left alone but for one interface. Where jobs may reach the internet,
-slirp4netns (node.yaml) connects for the namespace as any program of the host does.
+The host's network only gets one interface. If jobs may reach the internet, slirp4netns (node.yaml)
+makes the namespace's connections as an ordinary program of the host.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ SPECIAL = tuple(map(IPv4Network, (
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16", "169.254.0.0/16",
     "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3",
 )))  # fmt: skip
-"""What is not the internet, metadata services among it: 168.63.129.16 is Azure's.
+"""Networks that are not the internet, including metadata services: 168.63.129.16 is Azure's.
 https://www.iana.org/assignments/iana-ipv4-special-registry"""
 
 
 def firewall(layout: Layout) -> str:
-    """The nftables rules: over the uplink, only the host's own packets are let in."""
+    """Return the nftables rules, which only admit the host's own packets over the uplink."""
     files = ("firewall.nft", *(("internet.nft",) if layout.internet else ()))
     rules = Template("".join(Path(__file__).with_name(name).read_text() for name in files))
     closed = ", ".join(map(str, _closed())) if layout.internet else ""
@@ -38,16 +38,16 @@ def firewall(layout: Layout) -> str:
 
 
 def _closed() -> list[IPv4Network]:
-    """Return what is not the internet, and the networks of this machine that are."""
+    """Return the networks that are not the internet, and this machine's public networks."""
     routes = json.loads(_ip("-4", "-json", "route", "show", "table", "all"))
     own = {IPv4Network(each["dst"]) for each in routes if each["dst"] != "default"}
-    # A VPN for all traffic has a route for each half of the internet. Others come and go.
+    # A VPN for all traffic has a route for each half of the internet, which must stay reachable.
     kept = (each for each in own if each.prefixlen > 1 and not any(map(each.subnet_of, SPECIAL)))
     return [*SPECIAL, *sorted(kept)]
 
 
 def ensure(layout: Layout) -> None:
-    """Make what is missing of the network; changes nothing that is right."""
+    """Create the missing parts of the network, without changing correct ones."""
     if (taken := conflict(layout, json.loads(_ip("-json", "address")))) is not None:
         raise RuntimeError(taken)
     if not is_there(layout):
@@ -64,8 +64,8 @@ def ensure(layout: Layout) -> None:
     _ip(*inside, "address", "replace", f"{layout.node_address}/{prefix}", "dev", UPLINK)
     _ip(*inside, "link", "set", "lo", "up")
     _ip(*inside, "link", "set", UPLINK, "up")
-    # A program of the node needs some route to a service's address, before kube-proxy's rules turn
-    # it into a pod's. Without a default route, a call to the outside fails at once.
+    # The node's programs need a route to a Service's address, before kube-proxy's rules translate
+    # it to a pod's. Without a default route a connection to the outside fails immediately.
     via = ("via", str(layout.host_address), "dev", UPLINK)
     _ip(*inside, "route", "replace", str(SERVICES), *via)
     if layout.internet and not layout.outside.exists():
@@ -74,18 +74,18 @@ def ensure(layout: Layout) -> None:
 
 
 def enter(layout: Layout) -> tuple[str, ...]:
-    """What to put in front of a command to run it in the node's network."""
-    # `ip netns exec` would mount another /sys besides, without the cgroups.
+    """Return the prefix for a command to run it in the node's network."""
+    # `ip netns exec` would also mount another /sys, without the cgroups.
     return (host.path("nsenter"), f"--net={layout.network_namespace}", "--")
 
 
 def is_there(layout: Layout) -> bool:
-    """Whether the node's network namespace can be entered: its name's file alone proves nothing."""
+    """Return whether the node's network namespace works; its file alone does not prove that."""
     return layout.network_namespace.exists() and _answers("-netns", layout.node, "link")
 
 
 def problem(layout: Layout) -> str | None:
-    """Return what is wrong with the network, or None."""
+    """Return the network's first problem, or None."""
     if not is_there(layout):
         return f"network namespace {layout.node} is gone"
     if not _is_linked(layout):
@@ -105,7 +105,7 @@ def problem(layout: Layout) -> str | None:
 
 
 def conflict(layout: Layout, interfaces: list[dict[str, Any]]) -> str | None:
-    """Which other of the `interfaces` has an address in this cluster's range, in words, or None."""
+    """Return a message about another interface with an address in the cluster's range, or None."""
     for name, address in _addresses(interfaces):
         if name != layout.host_interface and address.network.overlaps(layout.uplink):
             return (
@@ -117,7 +117,7 @@ def conflict(layout: Layout, interfaces: list[dict[str, Any]]) -> str | None:
 
 
 def remove(layout: Layout) -> None:
-    """Remove the network; succeeds when it does not exist. The node's processes must be gone."""
+    """Remove the network, if it exists. The node's processes must have ended."""
     _remove_link(layout)
     if is_there(layout):
         _ip("netns", "delete", layout.node)
@@ -143,7 +143,7 @@ def _is_linked(layout: Layout) -> bool:
 
 
 def _remove_link(layout: Layout) -> None:
-    # A check before would race: a namespace's links go shortly after the namespace.
+    # A check beforehand would race: a namespace's links are deleted shortly after it.
     try:
         _ip("link", "delete", layout.host_interface)
     except CommandFailed:

@@ -1,6 +1,6 @@
-"""The cluster's own certificates and keys, and the kubeconfigs that name or hold them.
+"""The cluster's certificates and keys, and the kubeconfigs that refer to or contain them.
 
-Its three authorities: https://kubernetes.io/docs/setup/best-practices/certificates/
+The three authorities: https://kubernetes.io/docs/setup/best-practices/certificates/
 """
 
 import base64
@@ -45,7 +45,7 @@ class Request:
 
 
 def requests(layout: Layout) -> list[Request]:
-    """Every certificate that the cluster needs, each after its authority."""
+    """Return all certificates that the cluster needs, each after its authority."""
     (table,) = manifests.rendered(
         Path(__file__).with_name("certificates.yaml"),
         api_service=str(API_SERVICE),
@@ -57,12 +57,12 @@ def requests(layout: Layout) -> list[Request]:
 
 
 def ensure(layout: Layout) -> None:
-    """Make what is missing and renew what is about to expire or no longer fits."""
+    """Create missing certificates and keys, and renew those that expire soon or do not fit."""
     files.private_directory(layout.pki)
     for request in requests(layout):
         if problem(layout, request) is not None:
             _issue(layout, request)
-    # These two keys are never renewed: tokens and stored secrets would become unreadable.
+    # These two keys are never renewed: tokens would become invalid, and stored secrets unreadable.
     signing = layout.key("service-account")
     if _load_key(signing) is None:
         _write_new_key(signing)
@@ -73,13 +73,13 @@ def ensure(layout: Layout) -> None:
 
 
 def problems(layout: Layout) -> list[str]:
-    """What `ensure` would put right, in words; empty when all is well."""
-    found = [(request.name, problem(layout, request)) for request in requests(layout)]
-    return [f"{name}: {reason}" for name, reason in found if reason is not None]
+    """Return messages about all certificates that `ensure` would renew."""
+    checked = [(request.name, problem(layout, request)) for request in requests(layout)]
+    return [f"{name}: {reason}" for name, reason in checked if reason is not None]
 
 
 def problem(layout: Layout, request: Request) -> str | None:
-    """Why a certificate can't be used as it is, or None."""
+    """Return why a certificate has to be renewed, or None."""
     certificate = _load(layout, request.name)
     authority = _load(layout, request.authority)
     if certificate is None or authority is None:
@@ -88,7 +88,7 @@ def problem(layout: Layout, request: Request) -> str | None:
     if key is None or key.public_key() != certificate.public_key():
         return "its key is missing, or another one's"
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    # One that begins later was made by a clock that ran ahead.
+    # A start in the future means that the clock was fast at its creation.
     if not begins <= datetime.now(UTC) <= ends - RENEW_BEFORE:
         return f"valid from {begins:%Y-%m-%d} to {ends:%Y-%m-%d}"
     subject = x509.Name.from_rfc4514_string(request.subject)
@@ -102,7 +102,7 @@ def problem(layout: Layout, request: Request) -> str | None:
 
 
 def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
-    """A kubeconfig with the user's key in it, a secret; or `by_path`, which names the files."""
+    """Return a kubeconfig with the user's key, a secret, or `by_path` with the files' paths."""
     certificate, key = str(layout.certificate(user)), str(layout.key(user))
     cluster = {"server": layout.api_url, "certificate-authority": str(layout.certificate("ca"))}
     login = {"client-certificate": certificate, "client-key": key}
@@ -112,7 +112,7 @@ def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
 
 
 def _issue(layout: Layout, request: Request) -> None:
-    """Make a certificate and its key; its authority's exist, as `requests` has them first."""
+    """Create a certificate and its key; the authority's exist, as they come first in `requests`."""
     signs = request.authority == request.name
     key = _write_new_key(layout.key(request.name)).public_key()
     signer = _load_key(layout.key(request.authority))
@@ -131,7 +131,7 @@ def _issue(layout: Layout, request: Request) -> None:
         .not_valid_after(now + (AUTHORITY_LIFE if signs else LIFE))
         .add_extension(x509.BasicConstraints(signs, 0 if signs else None), critical=True)
         .add_extension(usage, critical=True)
-        # Without these two, Python from 3.13 on takes none.
+        # Python 3.13 requires these two.
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
@@ -149,11 +149,11 @@ def _issue(layout: Layout, request: Request) -> None:
 
 
 def _write_new_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    # Kubernetes and etcd take P-256, and it is made in well under a millisecond.
+    # Kubernetes and etcd accept P-256, and its generation takes less than a millisecond.
     key = ec.generate_private_key(ec.SECP256R1())
     pem = key.private_bytes(
         serialization.Encoding.PEM,
-        # Kubernetes reads a service account key in this form alone.
+        # Kubernetes only reads a service account key in this format.
         serialization.PrivateFormat.TraditionalOpenSSL,
         serialization.NoEncryption(),
     )
@@ -170,10 +170,10 @@ def _general_name(host: str) -> x509.GeneralName:
 
 def _hosts(certificate: x509.Certificate) -> set[str]:
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
         return set()
-    return {str(name.value) for name in found.value}
+    return {str(name.value) for name in extension.value}
 
 
 def _load(layout: Layout, name: str) -> x509.Certificate | None:
@@ -184,7 +184,7 @@ def _load(layout: Layout, name: str) -> x509.Certificate | None:
 
 
 def _load_key(path: Path) -> Any:
-    """Return a private key; None for a file that is missing, empty or no key."""
+    """Return a private key; None if the file is missing, empty or contains no key."""
     try:
         return serialization.load_pem_private_key(path.read_bytes(), password=None)
     except (FileNotFoundError, ValueError):

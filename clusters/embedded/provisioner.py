@@ -1,9 +1,9 @@
-"""Gives every claim of the default StorageClass a directory of the cluster's own.
+"""Provisions a directory of the cluster for each claim of the default StorageClass.
 
     python -m clusters.embedded.provisioner KUBECONFIG VOLUMES NODE
 
-A volume is a `local` PersistentVolume: for those the kubelet itself gives the directory to the
-pod's fsGroup, which it does not do for `hostPath`. The claim's size is not enforced.
+A volume is a `local` PersistentVolume, whose directory the kubelet assigns to the pod's fsGroup,
+unlike for `hostPath`. The claim's size is not enforced.
 """
 
 import logging
@@ -25,7 +25,7 @@ from core.kube import Request
 from core.manifests import Manifest
 
 WATCH = 300
-"""Seconds that one watch lasts: each begins with all objects, so nothing is missed for longer."""
+"""Seconds of one watch. Each starts with all objects, so no change is missed for longer."""
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 _CLAIMS, _VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
@@ -35,40 +35,40 @@ log = logging.getLogger("provisioner")
 
 @dataclass(frozen=True)
 class Provisioner:
-    """Brings directories and PersistentVolumes to what the claims request."""
+    """Creates and removes directories and PersistentVolumes for claims."""
 
     api: ApiClient
     volumes: Path
     node: str
 
     def run(self) -> None:
-        """Look at every claim and volume now and whenever one changes; never returns."""
+        """Handle all claims and volumes now and at each change; never return."""
         threading.Thread(target=self._follow, args=(_VOLUMES, self.remove), daemon=True).start()
         self._follow(_CLAIMS, self.provide)
 
     def provide(self, claim: Manifest) -> None:
-        """Make the volume of a claim that waits for one of this class; may be repeated."""
+        """Create the volume of a claim that waits for one of this class. Idempotent."""
         if not is_waiting(claim):
             return
-        found = self._ask(Request("GET", f"{_CLASSES}/{claim['spec']['storageClassName']}"), 404)
-        if found is None or found["provisioner"] != PROVISIONER:
+        kind = self._ask(Request("GET", f"{_CLASSES}/{claim['spec']['storageClassName']}"), 404)
+        if kind is None or kind["provisioner"] != PROVISIONER:
             return
         path = self.volumes / f"pvc-{claim['metadata']['uid']}"
         path.mkdir(exist_ok=True)
-        # For whatever user the pod runs as. No other user has access: the parent is private.
+        # For any user that the pod runs as. Other users have no access, as the parent is private.
         path.chmod(0o777)
-        body = volume(claim, found["reclaimPolicy"], path, self.node)
+        body = volume(claim, kind["reclaimPolicy"], path, self.node)
         self._ask(Request("POST", _VOLUMES, body=body), 409)
         log.info("%s/%s: %s", claim["metadata"]["namespace"], claim["metadata"]["name"], path)
 
-    def remove(self, found: Manifest) -> None:
-        """Remove a volume that was made here, with its data, once it is done; may be repeated."""
-        if not is_done(found):
+    def remove(self, item: Manifest) -> None:
+        """Remove a released volume of this provisioner with its data. Idempotent."""
+        if not is_done(item):
             return
-        name = found["metadata"]["name"]
+        name = item["metadata"]["name"]
         path = self.volumes / name
-        if found["spec"].get("local", {}).get("path") != str(path):
-            log.error("%s is not at %s and is left alone", name, path)
+        if item["spec"].get("local", {}).get("path") != str(path):
+            log.error("%s is not at %s and is kept", name, path)
             return
         if path.exists():
             shutil.rmtree(path)
@@ -76,7 +76,7 @@ class Provisioner:
         log.info("%s: removed", path)
 
     def _follow(self, path: str, act: Callable[[Manifest], None]) -> None:
-        # Without a version, a watch begins with the objects that exist:
+        # Without a version, a watch starts with the existing objects:
         # https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-watch
         request = Request("GET", path, {"watch": "true", "timeoutSeconds": str(WATCH)})
         limit = (API_LIMIT[0], WATCH + API_LIMIT[1])
@@ -97,7 +97,7 @@ class Provisioner:
 
 
 def volume(claim: Manifest, reclaim: str, path: Path, node: str) -> Manifest:
-    """The PersistentVolume of a claim."""
+    """Return the PersistentVolume of a claim."""
     meta, spec = claim["metadata"], claim["spec"]
     here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
     identity = {name: meta[name] for name in ("namespace", "name", "uid")}
@@ -119,22 +119,22 @@ def volume(claim: Manifest, reclaim: str, path: Path, node: str) -> Manifest:
 
 
 def is_waiting(claim: Manifest) -> bool:
-    """Whether a claim of a class waits for a volume that starts empty, as all do here."""
+    """Return whether a claim waits for an empty volume of a class, the only volumes here."""
     spec = claim["spec"]
-    # The API server writes a `dataSource` here, too.
+    # The API server copies a `dataSource` to `dataSourceRef`.
     settled = {"volumeName", "dataSourceRef", "deletionTimestamp"} & {*spec, *claim["metadata"]}
     return bool(spec.get("storageClassName")) and not settled
 
 
-def is_done(found: Manifest) -> bool:
-    """Whether a volume was made here and nothing will use it or its data again."""
-    ours = found["metadata"].get("annotations", {}).get(PROVISIONED_BY) == PROVISIONER
-    deletes = found["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
-    return ours and deletes and found["status"].get("phase") in {"Released", "Failed"}
+def is_done(item: Manifest) -> bool:
+    """Return whether a volume is this provisioner's, and released for deletion with its data."""
+    ours = item["metadata"].get("annotations", {}).get(PROVISIONED_BY) == PROVISIONER
+    deletes = item["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
+    return ours and deletes and item["status"].get("phase") in {"Released", "Failed"}
 
 
 def main() -> None:
-    """Serve until ended."""
+    """Run until killed."""
     kubeconfig, volumes, node = sys.argv[1:]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     Provisioner(kube.connect(Path(kubeconfig).read_text()), Path(volumes), node).run()

@@ -26,27 +26,27 @@ START_LIMIT = 20
 
 
 class Unreachable(Exception):
-    """supervisord does not answer: any function that calls it raises this."""
+    """supervisord does not answer. All functions that call it raise this."""
 
 
 def states(layout: Layout) -> dict[str, str]:
-    """The state of every component, such as RUNNING, BACKOFF or FATAL, by its name."""
+    """Return the states of all components by name, such as RUNNING, BACKOFF or FATAL."""
     return {info["name"]: info["statename"] for info in _ask(layout, "getAllProcessInfo")}
 
 
 def pid(layout: Layout) -> int:
-    """The process of supervisord."""
+    """Return supervisord's process ID."""
     return int(_ask(layout, "getPID"))
 
 
 def problem(layout: Layout) -> str | None:
-    """Return why supervisord does not answer; None when it does."""
+    """Return why supervisord does not answer; None if it does."""
     return raised(partial(pid, layout), Unreachable)
 
 
 def start(layout: Layout) -> None:
-    """Start supervisord, which detaches itself and starts the components. Nothing of it may run."""
-    # Only what is needed: this process's environment holds secrets and proxies.
+    """Start supervisord, which detaches itself and starts the components. None may be running."""
+    # Only the needed variables, as this process's environment has secrets and proxies.
     own = {"PATH": search_path(), "HOME": os.environ.get("HOME", "/"), "PYTHONPATH": str(CHECKOUT)}
     run_program(
         *network.enter(layout),
@@ -65,7 +65,7 @@ def start(layout: Layout) -> None:
 
 
 def reload(layout: Layout) -> None:
-    """Take up changed configuration."""
+    """Apply changed configuration."""
     added, changed, removed = _ask(layout, "reloadConfig")[0]
     for group in [*changed, *removed]:
         _ask(layout, "stopProcessGroup", group)
@@ -75,7 +75,7 @@ def reload(layout: Layout) -> None:
 
 
 def run(layout: Layout, components: Iterable[Component]) -> None:
-    """Start those of the components that are not running."""
+    """Start the components that are not running."""
     now = states(layout)
     for component in components:
         if now[component.name] in {"RUNNING", "STARTING", "BACKOFF"}:
@@ -83,20 +83,20 @@ def run(layout: Layout, components: Iterable[Component]) -> None:
         try:
             _ask(layout, "startProcess", component.name, False)
         except xmlrpc.client.Fault as fault:
-            # It had just exited, and supervisord, which starts it again by itself, was faster.
+            # It had just exited, and supervisord has already restarted it.
             if fault.faultCode != 60:  # ALREADY_STARTED of supervisor.xmlrpc.Faults
                 raise
 
 
 def stop(layout: Layout, *names: str) -> None:
-    """Stop those of the components that are running, if anything is."""
+    """Stop the components that are running."""
     for name in names:
-        with suppress(Unreachable, xmlrpc.client.Fault):  # nothing runs, or this does not
+        with suppress(Unreachable, xmlrpc.client.Fault):  # supervisord or the component is down
             _ask(layout, "stopProcess", name)
 
 
 def _ask(layout: Layout, method: str, *arguments: object) -> Any:
-    """Call a method of the interface `supervisor` (http://supervisord.org/api.html)."""
+    """Call a method of supervisord's API (http://supervisord.org/api.html)."""
     path = layout.supervisor_socket
     try:
         with xmlrpc.client.ServerProxy("http://localhost", transport=_Transport(path)) as proxy:
@@ -106,7 +106,7 @@ def _ask(layout: Layout, method: str, *arguments: object) -> Any:
 
 
 class _Transport(xmlrpc.client.Transport):
-    """XML-RPC over a unix socket; the supervisor package's own has no limit."""
+    """XML-RPC over a Unix socket; that of the supervisor package has no time limit."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class _Transport(xmlrpc.client.Transport):
     def make_connection(self, host: Any) -> http.client.HTTPConnection:
         connection = http.client.HTTPConnection("localhost", timeout=_CALL_LIMIT)
         connection.sock = socket.socket(socket.AF_UNIX)
-        # Kept where the base class looks for what to close.
+        # The base class closes this attribute.
         self._connection = host, connection
         connection.sock.settimeout(_CALL_LIMIT)
         connection.sock.connect(str(self._path))

@@ -1,4 +1,4 @@
-"""Keeps a copy of the data of an older Kubernetes before a newer one writes to it."""
+"""Copies the data of an older Kubernetes before a newer one writes to it."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ from core import files, toolchain
 from core.toolchain import numbers
 
 OLDEST = "v1.34"
-"""The oldest whose data is taken over; all that wrote no record were of it."""
+"""The oldest version whose data is accepted, and the version of data without a record."""
 
 
 def older(layout: Layout) -> list[str]:
-    """Return which older minor versions wrote the data, if any; `RuntimeError` if it is unfit."""
+    """Return the older minor versions that wrote the data; `RuntimeError` if it is unsupported."""
     if not (layout.directory / "etcd").exists():
         return []
     written = layout.written_by.read_text().split() if layout.written_by.exists() else [OLDEST]
@@ -30,10 +30,10 @@ def older(layout: Layout) -> list[str]:
 
 @contextmanager
 def taken_over(layout: Layout) -> Iterator[None]:
-    """Bring up what is inside on the data of an older version, if any, or say how to go back."""
+    """Copy an older version's data before the cluster starts; an error says how to go back."""
     written, new = older(layout), toolchain.tool("kube-apiserver").version
     data, copy = layout.directory / "etcd", layout.directory / f"etcd-{[*written, new][0]}"
-    if len(written) == 1:  # with two the newer one has begun, and may have written to it
+    if len(written) == 1:  # with two, the newer version has started and may have changed the data
         supervisor.stop(layout, "kube-apiserver", "etcd")
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(data, copy)

@@ -1,4 +1,4 @@
-"""A cluster whose nodes are containers on this machine, made by kind."""
+"""The kind `kind`: a cluster whose nodes are containers on this machine, created by kind."""
 
 from clusters.cluster import Kind, OwnCluster
 from core import tokens

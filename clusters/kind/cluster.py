@@ -1,4 +1,4 @@
-"""A cluster whose nodes are containers here, made by kind (https://kind.sigs.k8s.io)."""
+"""The settings and resources of a cluster that kind creates (https://kind.sigs.k8s.io)."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,11 +28,11 @@ ControlPlanes = Annotated[
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Reserved:
-    """What each node keeps free of pods.
+    """Resources of each node that are reserved, so that pods can't use them.
 
     Args:
-        cpu: Cores.
-        memory: With its unit.
+        cpu: Number of cores.
+        memory: Amount of memory with its unit.
     """
 
     cpu: Cpu | None = None
@@ -46,14 +46,14 @@ class KindSettings:
     Args:
         name: kind's name of the cluster; by default the stack's name, and slipway-kind for the
             stack `kind`.
-        control_planes: Nodes that run Kubernetes itself.
-        workers: Further nodes, on which jobs run; without any they run on the others.
-        image: Of the nodes, which is to say Kubernetes' version; what belongs to kind's own
-            version by default.
-        reserved: What each node keeps free of pods.
-        ports: Of this machine, that lead to ports of the first node.
-        mounts: Directories of this machine that every node has.
-        adopt: Use a cluster of that name that is there already. It is never deleted.
+        control_planes: Nodes with the control plane.
+        workers: Further nodes, on which jobs run; without any, jobs run on the others.
+        image: Image of the nodes, which determines the version of Kubernetes; by default that of
+            kind's version.
+        reserved: Resources of each node that pods can't use.
+        ports: Ports of this machine that are mapped to ports of the first node.
+        mounts: Directories of this machine that are mounted in all nodes.
+        adopt: Use an existing cluster of that name. It is never deleted.
     """
 
     name: ClusterName
@@ -67,7 +67,7 @@ class KindSettings:
 
 
 def capacity(settings: KindSettings) -> Capacity:
-    """Return what each node for jobs has beside what is kept free, and what others request."""
+    """Return the capacity of the jobs' nodes, less reserved resources and other pods' requests."""
     kept = {"cpu": "0", "memory": "0Mi"} | _kept(settings)
     requests = [_REQUESTS["every_node"], releases.REQUESTS, kept]
     if not settings.workers:
@@ -76,7 +76,7 @@ def capacity(settings: KindSettings) -> Capacity:
 
 
 def config(settings: KindSettings) -> dict[str, Any]:
-    """Return kind's own configuration (https://kind.sigs.k8s.io/docs/user/configuration/)."""
+    """Return kind's configuration (https://kind.sigs.k8s.io/docs/user/configuration/)."""
     every: dict[str, Any] = {} if settings.image is None else {"image": settings.image}
     if settings.mounts:
         every["extraMounts"] = [
@@ -95,22 +95,22 @@ def config(settings: KindSettings) -> dict[str, Any]:
             }
             for each in settings.ports
         ]
-    found = {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "nodes": nodes}
+    document = {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "nodes": nodes}
     if reserved := _kept(settings):
         kubelet = {"kind": "KubeletConfiguration", "systemReserved": reserved}
-        found["kubeadmConfigPatches"] = [yaml.safe_dump(kubelet, sort_keys=False)]
-    return found
+        document["kubeadmConfigPatches"] = [yaml.safe_dump(kubelet, sort_keys=False)]
+    return document
 
 
 def provision(settings: KindSettings) -> Cluster:
     """Declare the cluster, its provider, and the operator's images in it."""
-    if not settings.adopt:  # An existing one has the mounts that it was made with.
+    if not settings.adopt:  # An existing cluster keeps its own mounts.
         machine.require({f"mounts[{index}]": each for index, each in enumerate(settings.mounts)})
     inputs = {"name": settings.name, "config": config(settings), "adopt": settings.adopt}
     return machine.declare("kind", tokens.KIND, inputs, {"kind": "kind", "cluster": settings.name})
 
 
 def _kept(settings: KindSettings) -> dict[str, str]:
-    """Return what each node keeps free, by the names of Kubernetes' resources."""
+    """Return each node's reserved amounts, by the names of Kubernetes' resources."""
     amounts = vars(settings.reserved or Reserved())
     return {name: amount for name, amount in amounts.items() if amount is not None}

@@ -1,4 +1,4 @@
-"""kind, bound to one of its clusters, and what the local provider serves of it."""
+"""kind as the tool of one cluster, and its resource in the local provider."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,14 +17,14 @@ from images.build.kind_node import KindNode
 
 _NO_ENGINE = f"there is no container engine ({', '.join(PROGRAMS)}) on PATH. {INSTALL}"
 _CREATE_SECONDS = 1200.0
-"""The nodes' image, about 1 GB, may have to be fetched first."""
+"""Time limit in seconds: the nodes' image, about 1 GB, may have to be pulled first."""
 _DELETE_SECONDS = 120.0
 _MARK = "/etc/slipway-"
-"""What a node's mount is called in it, up to the token of the creation."""
+"""The path of the mount that marks a node, up to the token of the creation."""
 
 
 class KindTool(Tool):
-    """What kind does with one cluster; its input `config` is kind's own configuration."""
+    """kind for one cluster; the input `config` is kind's configuration."""
 
     program: ClassVar[str] = "kind"
     removal: ClassVar[str] = "kind delete cluster --name"
@@ -38,8 +38,8 @@ class KindTool(Tool):
         return self._engine.variables
 
     def engine_problem(self) -> str | None:
-        found = engine()
-        return _NO_ENGINE if found is None else found.problem()
+        chosen = engine()
+        return _NO_ENGINE if chosen is None else chosen.problem()
 
     def exists(self) -> bool:
         return self.name in self.run("get", "clusters").split()
@@ -48,7 +48,7 @@ class KindTool(Tool):
         if self._engine.is_ours:
             podman.prepare()
         config = dict(self.inputs["config"])
-        # Of what kind can set of a node, only a mount is there as soon as the container is.
+        # A mount is the only setting of kind's that exists as soon as the node's container.
         mark = {"hostPath": "/dev/null", "containerPath": _MARK + token, "readOnly": True}
         config["nodes"] = [
             {**node, "extraMounts": [*node.get("extraMounts", ()), mark]}
@@ -96,7 +96,7 @@ class KindTool(Tool):
         self.run(*command, limit=_CREATE_SECONDS, context=context)
 
     def nodes(self) -> list[str]:
-        # What stands before several control planes is no node.
+        # The load balancer of several control planes is no node.
         return [each for each in self._containers() if not each.endswith("-external-load-balancer")]
 
     def execute(self, node: str, *command: str, limit: float) -> str:
@@ -104,18 +104,18 @@ class KindTool(Tool):
 
     @property
     def _engine(self) -> Engine:
-        """What holds the nodes. Raises `RuntimeError`, with what to do, where none exists."""
-        found = engine()
-        if found is None:
+        """The nodes' container engine. Raises `RuntimeError`, with what to do, without one."""
+        chosen = engine()
+        if chosen is None:
             raise RuntimeError(_NO_ENGINE)
-        return found
+        return chosen
 
     def _containers(self) -> list[str]:
-        """Return the containers of the cluster: its nodes, and what stands before them."""
+        """Return the cluster's containers: its nodes, and their load balancer if there is one."""
         return self.run("get", "nodes", "--name", self.name).split()
 
     def _not_running(self) -> Mapping[str, str]:
-        """Return the state of each container that does not run, such as `exited`."""
+        """Return the state, such as `exited`, of each container that does not run."""
         form = "{{.Name}} {{.State.Status}}"
         lines = self._engine.run("inspect", "--format", form, *self._containers()).splitlines()
         states = (line.removeprefix("/").split() for line in lines if line.strip())
@@ -123,25 +123,25 @@ class KindTool(Tool):
 
 
 class KindHandler(ToolHandler):
-    """`slipway:clusters:Kind`: a cluster as a resource of the local provider."""
+    """Handler of `slipway:clusters:Kind`, a cluster of kind."""
 
     tool = KindTool
 
 
 def images(cluster: str) -> NodeImages:
-    """The images of the cluster of kind's by that name."""
+    """Return the images of kind's cluster with a name."""
     return NodeImages(KindTool({"name": cluster}))
 
 
 def engine() -> Engine | None:
-    """Return the user's choice, or a working engine on PATH, our own podman, or the first one."""
+    """Return the user's choice, else a working engine on PATH, our podman, or the first engine."""
     return podman.choose(on_path(), own=not is_chosen())
 
 
 def more_tools() -> tuple[str, ...]:
-    """Return what set-up has to provide besides kind: a podman, and what nodes are built from."""
+    """Return the tools that set-up provides besides kind: podman, and those to build nodes."""
     has_engine = any(each.problem() is None for each in on_path())
-    if not has_engine and is_chosen():  # that one has to be started first
+    if not has_engine and is_chosen():  # the user has to start it first
         return ()
     tools = () if has_engine else podman.TOOLS
     return (*tools, *KindNode.needed())

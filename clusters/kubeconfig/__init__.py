@@ -1,4 +1,4 @@
-"""An existing cluster, whoever has made it: by a context of a kubeconfig."""
+"""The kind `kubeconfig`: an existing cluster, given by a context of a kubeconfig."""
 
 from clusters.cluster import Kind
 from core.handler import Lazy

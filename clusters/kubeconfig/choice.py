@@ -1,4 +1,4 @@
-"""One context of the user's kubeconfig, as a document of its own that works from anywhere."""
+"""Extracts one context of the user's kubeconfig, as a document that works in any directory."""
 
 import json
 import os
@@ -17,12 +17,12 @@ from core.problem import choices, quote
 from core.process import CommandFailed, run
 
 _FOR_EXEC = "client.authentication.k8s.io/exec"
-"""The one extension of a cluster that credentials depend on
+"""The only extension of a cluster that credentials depend on
 (https://kubernetes.io/docs/reference/config-api/client-authentication.v1/#client-authentication-k8s-io-v1-Cluster)."""
 
 
 class Unusable(pulumi.RunError):
-    """The cluster can't be used with the setting `key`, or all settings, of `slipway:cluster`."""
+    """The cluster can't be used because of the setting `key`, or of all of `slipway:cluster`."""
 
     def __init__(self, key: str, text: str) -> None:
         place = f"slipway:cluster.{key}" if key else "slipway:cluster"
@@ -30,24 +30,24 @@ class Unusable(pulumi.RunError):
 
 
 class Absent(Unusable):
-    """The file or context is missing, so nothing leads to the cluster, or to a former one."""
+    """The file or context is missing, so the cluster can't be reached, or no longer exists."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A context that was chosen; its kubeconfig, a secret, is YAML with nothing but this one."""
+    """The chosen context; `kubeconfig`, a secret, is YAML with this context alone."""
 
     context: str
     server: str
     files: str
-    """Where it was found, in words."""
+    """The source of the context, for messages."""
     kubeconfig: str = field(repr=False)
     path: str | None = None
-    """The file that was named; None when it is what kubectl takes by itself."""
+    """The file in the settings; None for kubectl's default."""
 
 
 def kubectl(path: str | None, context: str | None) -> str:
-    """Return how the user calls kubectl with these settings, to be pasted into a shell."""
+    """Return the kubectl command with these settings, to be pasted into a shell."""
     named = [] if path is None else ["--kubeconfig", str(Path(path).expanduser())]
     chosen = [] if context is None else ["--context", context]
     return shlex.join(["kubectl", *named, *chosen])
@@ -56,12 +56,12 @@ def kubectl(path: str | None, context: str | None) -> str:
 def choose(
     path: str | None, context: str | None, content: str | Mapping[str, Any] | None = None
 ) -> Choice:
-    """Return a context with the files that it needs in it.
+    """Return a context with the content of the files that it refers to.
 
-    The file is what kubectl would take by default, or has a content, and the context is the current
-    one. A token in a file stays there: it is written anew before it expires.
+    By default the file is kubectl's and the context the current one; `content` replaces the file.
+    A token file remains a file, because it is rewritten before the token expires.
 
-    Raises `Absent` without file or context, and `Unusable` where kubectl or a program can't use it.
+    Raises `Absent` without file or context, and `Unusable` if kubectl or a program can't use it.
     """
     if content is None:
         files = _files(path)
@@ -73,7 +73,7 @@ def choose(
 
 
 def _chosen(files: Sequence[Path], shown: str, path: str | None, context: str | None) -> Choice:
-    """Return a context of these files, which messages name as `shown`."""
+    """Return a context of these files, which are called `shown` in messages."""
     merged = _view(files, shown)
     if not (names := [each["name"] for each in merged["contexts"] or ()]):
         raise Absent("path", f"there is no context in {shown}; name another file")
@@ -85,7 +85,7 @@ def _chosen(files: Sequence[Path], shown: str, path: str | None, context: str | 
         raise Absent("context", f"{quote(name)}{where} is not in {shown}; {choices(name, names)}")
     document = _view(files, shown, "--raw", "--minify", "--flatten", f"--context={name}")
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]
-    # Some change by themselves, such as minikube's time stamps.
+    # Other extensions change, such as minikube's time stamps.
     extensions = cluster.pop("extensions", None) or ()
     if kept := [each for each in extensions if each["name"] == _FOR_EXEC]:
         cluster["extensions"] = kept
@@ -106,19 +106,19 @@ def _chosen(files: Sequence[Path], shown: str, path: str | None, context: str | 
 
 
 def _files(path: str | None) -> list[Path]:
-    """Return the existing ones of the files that kubectl would read."""
+    """Return the existing files among those that kubectl would read."""
     named = [path] if path is not None else os.environ.get("KUBECONFIG", "").split(os.pathsep)
-    given = [each for each in named if each] or ["~/.kube/config"]
-    candidates = [Path(each).expanduser().absolute() for each in given]
-    if found := [each for each in candidates if each.is_file()]:
-        return found
+    paths = [each for each in named if each] or ["~/.kube/config"]
+    candidates = [Path(each).expanduser().absolute() for each in paths]
+    if existing := [each for each in candidates if each.is_file()]:
+        return existing
     listed = ", ".join(map(str, candidates))
     hint = "" if path is not None else " Name a kubeconfig's path here, or in KUBECONFIG."
     raise Absent("path", f"{listed}: there is no such file.{hint}")
 
 
 def _view(files: Sequence[Path], shown: str, *flags: str) -> Any:
-    """Return what kubectl merges the files into, which are not changed."""
+    """Return the document into which kubectl merges the files, without changing them."""
     command = (str(toolchain.path("kubectl")), "config", "view", "--output=json", *flags)
     try:
         listed = os.pathsep.join(map(str, files))
@@ -129,7 +129,7 @@ def _view(files: Sequence[Path], shown: str, *flags: str) -> Any:
 
 
 def _folder_of(user: str, files: Sequence[Path]) -> Path:
-    """Return the folder that a user's paths count from: of the first file that has the user."""
+    """Return the folder to which a user's paths are relative: of the first file with the user."""
     for file in files:
         users = (yaml.safe_load(file.read_text()) or {}).get("users") or ()
         if any(each["name"] == user for each in users):
@@ -138,13 +138,13 @@ def _folder_of(user: str, files: Sequence[Path]) -> Path:
 
 
 def _portable(user: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return credentials whose paths, which count from `folder`, are absolute."""
-    made = {key: value for key, value in user.items() if key != "extensions"}
-    if "tokenFile" in made:
-        made["tokenFile"] = str((folder / made["tokenFile"]).absolute())
-    if "exec" in made:
-        program = {key: value for key, value in made["exec"].items() if value is not None}
-        if os.sep in program.get("command", ""):  # else it is looked for on PATH
+    """Return credentials with absolute paths; they were relative to `folder`."""
+    credentials = {key: value for key, value in user.items() if key != "extensions"}
+    if "tokenFile" in credentials:
+        credentials["tokenFile"] = str((folder / credentials["tokenFile"]).absolute())
+    if "exec" in credentials:
+        program = {key: value for key, value in credentials["exec"].items() if value is not None}
+        if os.sep in program.get("command", ""):  # else it is on PATH
             program["command"] = os.path.normpath(folder.absolute() / program["command"])
-        made["exec"] = program
-    return made
+        credentials["exec"] = program
+    return credentials

@@ -1,7 +1,7 @@
-"""An existing cluster, by a context of a kubeconfig, is looked at before anything is declared.
+"""Inspects an existing cluster, given by a kubeconfig's context, before anything is declared.
 
-Each stack gives what it makes in a cluster the same names, so two would be at odds over it: the
-functions `require_…` raise `Unusable`.
+All stacks use the same names for their objects in a cluster, so two would conflict: the functions
+`require_…` raise `Unusable`.
 """
 
 import json
@@ -25,22 +25,22 @@ from images.resource import helper_images
 
 
 def gpus(settings: KubeconfigSettings) -> GpuPool | None:
-    """The nodes with GPUs in the settings."""
+    """Return the nodes with GPUs in the settings."""
     if settings.gpus is None:
         return None
-    known = vars(settings.gpus)
-    return GpuPool(min_nodes=known["nodes"], **{key: known[key] for key in known if key != "nodes"})
+    pool = vars(settings.gpus)
+    return GpuPool(min_nodes=pool["nodes"], **{key: pool[key] for key in pool if key != "nodes"})
 
 
 def provision(settings: KubeconfigSettings) -> Cluster:
-    """Look at the cluster and declare the way to it, or raise `Unusable`."""
+    """Inspect the cluster and declare its provider, or raise `Unusable`."""
     namespace = JOBS if settings.namespace is None else settings.namespace
     if UNKNOWN in json.dumps(settings.kubeconfig):
-        choice, found, operator = _presumed(settings)
+        choice, facts, operator = _presumed(settings)
     else:
         choice = choose(settings.path, settings.context, settings.kubeconfig)
-        found = look(choice, namespace)
-        operator = _fitting(settings, choice, found, namespace)
+        facts = look(choice, namespace)
+        operator = _fitting(settings, choice, facts, namespace)
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(choice.kubeconfig)
     registry, prebuilt = settings.registry, settings.images or Images()
     target = prebuilt.target(None if registry is None else registry.target())
@@ -50,7 +50,7 @@ def provision(settings: KubeconfigSettings) -> Cluster:
         provider=pulumi_kubernetes.Provider(
             pulumi.get_stack(),
             kubeconfig=kubeconfig,
-            # By its address alone: new credentials are no other cluster.
+            # Only its address: new credentials do not mean another cluster.
             cluster_identifier=choice.server,
             opts=pulumi.ResourceOptions(depends_on=needs),
         ),
@@ -63,28 +63,28 @@ def provision(settings: KubeconfigSettings) -> Cluster:
         operator=operator,
         mirrors={} if registry is None else registry.mirrors,
         pull_secret=None if registry is None else registry.pull_secret(),
-        no_volume=_no_volume(found),
+        no_volume=_no_volume(facts),
     )
 
 
 def _fitting(
-    settings: KubeconfigSettings, choice: Choice, found: Found, namespace: str
+    settings: KubeconfigSettings, choice: Choice, facts: Found, namespace: str
 ) -> ExistingOperator | None:
-    """Return the operator to use, None to install one, where the stack may use the cluster."""
+    """Return the operator to use, None to install one, if the stack may use the cluster."""
     own = stack()
-    require_alone(found, namespace, own)
-    require_namespace(found, namespace, own, named=settings.namespace is not None)
-    operator = decide(settings.operator, found, stack=own, namespace=namespace)
+    require_alone(facts, namespace, own)
+    require_namespace(facts, namespace, own, named=settings.namespace is not None)
+    operator = decide(settings.operator, facts, stack=own, namespace=namespace)
     if operator is None:
-        require_home(found, own)
+        require_home(facts, own)
     _report(settings, choice, operator)
-    support.announce(found.kubernetes)
+    support.announce(facts.kubernetes)
     return operator
 
 
 def _presumed(settings: KubeconfigSettings) -> tuple[Choice, Found, ExistingOperator | None]:
-    """Return what stands for a cluster in the preview of what makes it, with what is installed."""
-    pulumi.log.info("the cluster is not there yet: this preview shows what a new one gets")
+    """Return placeholders for a cluster that the previewed program creates, and its operator."""
+    pulumi.log.info("the cluster does not exist yet: this preview assumes a new one")
     images = settings.images or Images()
     installs = settings.registry is not None or None not in {
         images.training_operator,
@@ -95,21 +95,21 @@ def _presumed(settings: KubeconfigSettings) -> tuple[Choice, Found, ExistingOper
     return choice, Found(default_class=True, nodes=1), None if is_new else ExistingOperator()
 
 
-def _no_volume(found: Found) -> str:
-    """Return `Cluster.no_volume`; a claim of this stack's is used for as long as it exists."""
-    if found.claim_of == stack():
+def _no_volume(facts: Found) -> str:
+    """Return `Cluster.no_volume`; empty if the stack's claim exists."""
+    if facts.claim_of == stack():
         return ""
-    if found.default_class is None:
+    if facts.default_class is None:
         return "this account may not list StorageClasses, and so can't tell whether one is default"
-    if not found.default_class:
+    if not facts.default_class:
         return "the cluster has no default StorageClass"
-    if found.nodes is None:
+    if facts.nodes is None:
         return f"this account may not list nodes, which may be several, and {ONE_AT_A_TIME}"
-    return "" if found.nodes == 1 else f"jobs may run on {found.nodes} nodes, and {ONE_AT_A_TIME}"
+    return "" if facts.nodes == 1 else f"jobs may run on {facts.nodes} nodes, and {ONE_AT_A_TIME}"
 
 
 def require_alone(found: Found, namespace: str, stack: str) -> None:
-    """Let a stack into a cluster whose operator is no other stack's, and a namespace likewise."""
+    """Raise `Unusable` if the operator or the namespace belongs to another stack."""
     installed = [each.made_by for each in found.deployed or ()]
     owners = [found.made_by, found.namespaces.get(releases.NAMESPACE), *installed]
     if (other := _other(owners, stack)) is not None:
@@ -130,7 +130,7 @@ def require_alone(found: Found, namespace: str, stack: str) -> None:
 
 
 def require_namespace(found: Found, namespace: str, stack: str, *, named: bool) -> None:
-    """Let a stack use the namespace that the settings name, or else make it or keep its own."""
+    """Raise `Unusable` unless the stack may use the named namespace, or create or keep its own."""
     if named and namespace not in {*found.namespaces, *found.unseen}:
         raise Unusable(
             "namespace",
@@ -147,7 +147,7 @@ def require_namespace(found: Found, namespace: str, stack: str, *, named: bool) 
 
 
 def require_home(found: Found, stack: str) -> None:
-    """Let a stack make the operator's namespace, or keep the one that it has made."""
+    """Raise `Unusable` if the operator's namespace exists and is not the stack's."""
     if found.namespaces.get(releases.NAMESPACE, stack) != stack:
         raise Unusable(
             "operator",

@@ -1,4 +1,4 @@
-"""What was found in a cluster, and which training operator of it a stack uses. Pure."""
+"""The result of a cluster's inspection, and the choice of its training operator. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from core.problem import quote
 
 @dataclass(frozen=True)
 class Deployed:
-    """A training operator's Deployment, what it runs, and which stack has made it, if one has."""
+    """A training operator's Deployment, its container, and the stack that created it, if any."""
 
     namespace: str
     name: str
@@ -23,24 +23,24 @@ class Deployed:
 
 @dataclass(frozen=True)
 class Found:
-    """What a cluster has, as far as the account may see it.
+    """The state of a cluster, as far as the account may read it.
 
     Args:
         serves: Whether the API server serves PyTorchJobs.
-        kubernetes: Its version of Kubernetes; None when that can't be seen.
+        kubernetes: Its version of Kubernetes; None if that can't be read.
         trainer: Whether it serves the TrainJobs of Kubeflow Trainer 2.
-        made_by: The stack that has installed the operator; None when it is another party's, or
+        made_by: The stack that has installed the operator; None if another party has, or if it
             is unknown.
-        deployed: Operators; None when that is unknown.
-        judged: Whether a webhook judges PyTorchJobs; None when that can't be tried, since
-            the namespace does not exist yet, for one.
-        namespaces: The existing ones, of the jobs' and the operator's, each with the stack
-            that has made it; None for another party. Those that can't be seen are missing.
-        unseen: Which of the two can't be seen.
-        jobs_of: The stack whose jobs' account is in their namespace; None when there is none, or it
-            is unknown.
-        default_class: Whether there is a default StorageClass; None when that can't be seen.
-        nodes: How many nodes take jobs; None likewise.
+        deployed: Deployments of operators; None if unknown.
+        judged: Whether a webhook validates PyTorchJobs; None if that can't be tested, for example
+            because the namespace does not exist yet.
+        namespaces: The existing ones of the jobs' and the operator's namespace, with the stack
+            that created each, or None for another party. Unreadable ones are missing.
+        unseen: The unreadable ones of these two namespaces.
+        jobs_of: The stack whose service account is in the jobs' namespace; None if there is none,
+            or if it is unknown.
+        default_class: Whether there is a default StorageClass; None if that can't be read.
+        nodes: Number of nodes for jobs; None if that can't be read.
         claim_of: The stack whose claim for kept files is in the jobs' namespace; None as `jobs_of`.
     """
 
@@ -63,14 +63,14 @@ def decide(
 ) -> ExistingOperator | None:
     """Return the operator to use; None to install one, or to keep the stack's own.
 
-    What was found is none of another stack's. Raises `Unusable`.
+    Nothing in `found` may belong to another stack. Raises `Unusable`.
     """
     if found.made_by == stack:
         if requested == "existing":
             raise _unfit(
                 requested,
                 "this stack has installed the operator itself, and would remove it; say auto, or "
-                "`make down` and begin anew once another party has installed one",
+                "run `make down`, and `make up` once another party has installed one",
             )
         return None
     if found.serves and (found.deployed or found.judged is True):
@@ -79,12 +79,12 @@ def decide(
         return None
     if found.serves:
         if found.deployed is None and found.judged is None:
-            # It may exist unseen; the gate finds out whether it answers.
+            # It may exist, but be unreadable; the gate checks whether it answers.
             return ExistingOperator()
         raise _unfit(
             requested,
             "there are PyTorchJobs, but no operator that runs them: neither a Deployment with its "
-            "label, as far as this account may look, nor a webhook that judges them. Say install "
+            "label, as far as this account may read, nor a webhook that checks them. Say install "
             "to have it installed; or let the account get Deployments in the operator's "
             "namespace, if it is older than 1.8 and has no webhook",
         )
@@ -104,9 +104,9 @@ def decide(
     return None
 
 
-def _others(requested: Requested, found: Found, namespace: str) -> ExistingOperator:
-    """Decide for a cluster with operators: the first one that runs jobs of the namespace."""
-    operators = found.deployed or ()
+def _others(requested: Requested, facts: Found, namespace: str) -> ExistingOperator:
+    """Return the first existing operator that runs jobs of the namespace, or raise `Unusable`."""
+    operators = facts.deployed or ()
     if requested == "install":
         named = ", ".join(f"{each.namespace}/{each.name}" for each in operators)
         raise _unfit(
@@ -119,22 +119,22 @@ def _others(requested: Requested, found: Found, namespace: str) -> ExistingOpera
     refused = []
     for each in operators:
         version = releases.version_of(each.image)
-        if reasons := list(_against(each, version, found, namespace)):
+        if reasons := list(_against(each, version, facts, namespace)):
             refused.append(f"{each.namespace}/{each.name} {', and '.join(reasons)}")
             continue
-        judging = found.judged is not False if version is None else releases.has_webhook(version)
+        judging = facts.judged is not False if version is None else releases.has_webhook(version)
         return ExistingOperator(version, each.namespace, each.name, judges=judging)
     why = f"no training operator here can run the stack's jobs: {'; '.join(refused)}"
     raise _unfit(requested, why)
 
 
 def _against(
-    operator: Deployed, version: str | None, found: Found, namespace: str
+    operator: Deployed, version: str | None, facts: Found, namespace: str
 ) -> Iterator[str]:
     """Yield why an operator can't run jobs of the namespace."""
-    if version is None and found.judged is False:
+    if version is None and facts.judged is False:
         yield (
-            f"is of the image {quote(operator.image)}, whose name tells no version, and has no "
+            f"has the image {quote(operator.image)}, whose name has no version, and has no "
             f"webhook for PyTorchJobs, as those since 1.8 have; it takes {releases.ACCEPTED}"
         )
     elif version is not None and not releases.is_accepted(version):

@@ -1,4 +1,4 @@
-"""Inspects what runs PyTorchJobs in a cluster, as far as the account sees it; changes nothing."""
+"""Inspects a cluster for operators and objects of Slipway, as far as the account may; read-only."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,17 +20,17 @@ from core.kube import Request, api_message, ask, connect
 from core.manifests import KEPT_CLAIM, MADE_BY
 
 _LABEL = f"control-plane=kubeflow-{NAME}"
-"""On the Deployment of every release since 1.4
+"""The label of the Deployment in every release since 1.4
 (https://github.com/kubeflow/training-operator/blob/v1.9.4/manifests/base/deployment.yaml)."""
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 """https://kubernetes.io/docs/concepts/storage/storage-classes/#default-storageclass"""
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _LIMIT = (3, 5)
-"""Seconds to connect, and for the answer."""
+"""Time limits in seconds to connect, and for the answer."""
 
 
 def look(choice: Choice, namespace: str) -> Found:
-    """Return what a cluster has for jobs in a namespace, or raise `Unusable` within seconds."""
+    """Return the cluster's state for jobs in a namespace, or raise `Unusable` within seconds."""
     try:
         api = connect(choice.kubeconfig)
         return _found(api, namespace, _groups(api))
@@ -41,24 +41,24 @@ def look(choice: Choice, namespace: str) -> Found:
             raise Unusable("", _unreachable(choice, why)) from error
         text = f"{choice.server} lets this account do nothing: {api_message(error)}"
         if isinstance(error, ApiException) and error.status == HTTPStatus.UNAUTHORIZED:
-            text += "; its credentials have expired or are not known there, log in anew"
+            text += "; its credentials have expired or are not known there, log in again"
         raise Unusable("", text) from error
 
 
 def get(api: client.ApiClient, path: str, **query: str) -> Any:
-    """Return the document at a path; None without one, or without the right to see it."""
-    found = _seen(api, path, **query)
-    return None if isinstance(found, HTTPStatus) else found
+    """Return the document at a path; None without one, or without the right to read it."""
+    document = _read(api, path, **query)
+    return None if isinstance(document, HTTPStatus) else document
 
 
 def owner(api: client.ApiClient, namespace: str) -> str | None:
-    """Return the stack that has made a namespace, or its jobs' account; None when none has."""
-    made = _made_by(get(api, f"/api/v1/namespaces/{namespace}"))
-    return _account_made_by(api, namespace) if made is None else made
+    """Return the stack that created a namespace, or the jobs' account in it; None without."""
+    stack = _made_by(get(api, f"/api/v1/namespaces/{namespace}"))
+    return _account_made_by(api, namespace) if stack is None else stack
 
 
 def silence(error: Exception) -> str | None:
-    """Return why a cluster does not answer; None where it does, even with an error."""
+    """Return why a cluster does not answer; None if it does, even with an error."""
     is_silent = isinstance(error, urllib3.exceptions.HTTPError)
     return " ".join(str(error).split()) if is_silent else None
 
@@ -89,7 +89,7 @@ def _groups(api: client.ApiClient) -> set[str]:
 
 
 def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
-    homes = {name: _seen(api, f"/api/v1/namespaces/{name}") for name in (namespace, NAMESPACE)}
+    homes = {name: _read(api, f"/api/v1/namespaces/{name}") for name in (namespace, NAMESPACE)}
     kinds = get(api, "/apis/kubeflow.org/v1") if "kubeflow.org" in served else None
     serves = any(each["name"] == "pytorchjobs" for each in (kinds or {}).get("resources", ()))
     claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{KEPT_CLAIM}"
@@ -130,18 +130,18 @@ def _deployed(api: client.ApiClient) -> tuple[Deployed, ...] | None:
     every = get(api, "/apis/apps/v1/deployments", labelSelector=_LABEL)
     if every is None and usual is None:
         return None
-    found: dict[str, Deployed] = {}
+    operators: dict[str, Deployed] = {}
     for each in filter(None, [usual, *(every or {"items": ()})["items"]]):
         metadata = each["metadata"]
         container = each["spec"]["template"]["spec"]["containers"][0]
-        found[metadata["uid"]] = Deployed(
+        operators[metadata["uid"]] = Deployed(
             metadata["namespace"],
             metadata["name"],
             container["image"],
             tuple(container.get("args") or ()),
             _made_by(each),
         )
-    return tuple(found.values())
+    return tuple(operators.values())
 
 
 def _judged(api: client.ApiClient, namespace: str) -> bool | None:
@@ -151,13 +151,13 @@ def _judged(api: client.ApiClient, namespace: str) -> bool | None:
 
 
 def _made_by(thing: Mapping[str, Any] | None) -> str | None:
-    """Return the stack that has made an object; None for another party, or without the object."""
-    found = ((thing or {}).get("metadata", {}).get("annotations") or {}).get(MADE_BY)
-    return None if found is None else str(found)
+    """Return the stack that created an object; None for another party, or without the object."""
+    stack = ((thing or {}).get("metadata", {}).get("annotations") or {}).get(MADE_BY)
+    return None if stack is None else str(stack)
 
 
-def _seen(api: client.ApiClient, path: str, **query: str) -> Any:
-    """Return the document at a path, or the status of one that the account may not have."""
+def _read(api: client.ApiClient, path: str, **query: str) -> Any:
+    """Return the document at a path, or the HTTP status if it is missing or forbidden."""
     try:
         return ask(api, Request("GET", path, query), limit=_LIMIT)
     except ApiException as error:

@@ -1,4 +1,4 @@
-"""What a stack has left in a cluster that stays, as the cluster itself lists it."""
+"""A stack's remains in an existing cluster, as the cluster lists them."""
 
 from collections.abc import Mapping
 
@@ -26,14 +26,14 @@ _KINDS: Mapping[str, str] = {
     "configmap": "/api/v1",
     "persistentvolumeclaim": "/api/v1",
 }
-"""What a namespace is searched for, each with its API."""
+"""The kinds of objects to search a namespace for, with the paths of their APIs."""
 
 
 def remains(settings: KubeconfigSettings, stack: str) -> Remains:
-    """Return what bears Slipway's labels in the namespace of the stack's jobs, unless another's.
+    """Return the objects with Slipway's labels in the jobs' namespace, unless another stack's.
 
-    A cluster that refuses this account may hold anything, which is reported. One that does not
-    answer, or that no context leads to, may have gone for good: `pulumi destroy` came before.
+    A cluster that refuses this account may have remains, which is reported. One that does not
+    answer, or without a context, may have been deleted: `pulumi destroy` came before.
     """
     namespace = JOBS if settings.namespace is None else settings.namespace
     try:
@@ -58,10 +58,10 @@ def remains(settings: KubeconfigSettings, stack: str) -> Remains:
 
 
 def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Remains:
-    """Return what is left with how to remove it; claims that are kept are only mentioned."""
+    """Return the remains with commands to remove them; kept claims are only mentioned."""
     left, kept = [], []
     for kind, root in _KINDS.items():
-        # None for a kind that does not exist, or may not be seen.
+        # None for a kind that does not exist or is not readable.
         listed = get(api, f"{root}/namespaces/{namespace}/{kind}s", labelSelector=_LABELS)
         for each in listed["items"] if listed is not None else ():
             name, annotations = each["metadata"]["name"], each["metadata"].get("annotations")
@@ -72,11 +72,11 @@ def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Remains:
     what = _WHAT
     if kept:
         command = f"{kubectl} delete persistentvolumeclaim {' '.join(kept)}"
-        what += f" but for claims that are kept with their files (`{command}` removes them)"
+        what += f" except claims that are kept with their files (`{command}` removes them)"
     return {what: left}
 
 
 def _listing(kubectl: str, namespace: str) -> str:
-    """Return how the user lists what is searched for."""
+    """Return the command with which the user lists these objects."""
     kinds = ",".join(f"{kind}s" for kind in _KINDS)
     return f"{kubectl} --namespace {namespace} get {kinds} --selector {_LABELS}"

@@ -27,12 +27,12 @@ class Gpus:
     """The nodes with GPUs.
 
     Args:
-        per_node: `nvidia.com/gpu` that each of them offers.
-        nodes: How many there are at least; with 0 the first job has to have one made.
-        max_nodes: How many there may come to be; unknown by default.
-        labels: That these nodes have and no others.
-        taints: That they have.
-        interface: Of the pods' network, which NCCL and Gloo use.
+        per_node: `nvidia.com/gpu` that each of these nodes offers.
+        nodes: Minimum number of nodes; with 0 the first job's request creates one.
+        max_nodes: Maximum number of nodes; by default unknown.
+        labels: Labels that these nodes have and no others.
+        taints: Taints of these nodes.
+        interface: Network interface of pods, which NCCL and Gloo use.
         device_plugin: Whether Slipway installs NVIDIA's device plugin; most clusters have it.
     """
 
@@ -47,20 +47,20 @@ class Gpus:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class KubeconfigSettings(Consistent):
-    """A cluster that is there, and what in it a stack may use.
+    """An existing cluster, and what a stack may use in it.
 
     Args:
-        path: Of the kubeconfig; $KUBECONFIG, or else ~/.kube/config, by default.
-        kubeconfig: Its content instead, as text or a map, in a program that has just made the
-            cluster. A secret.
-        context: Which of its contexts; the current one by default.
-        namespace: One that is there, to run jobs in; `slipway-jobs` is made by default.
-        operator: Whether the training operator is installed, has to be there already, or is
-            installed only when there is none.
-        registry: Where images are pushed to and nodes fetch them from.
-        images: Those that are there already.
-        disconnected: Whether nodes reach that registry and no other.
-        gpus: The nodes with GPUs; none by default.
+        path: Path of the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
+        kubeconfig: Content of a kubeconfig instead, as text or a map, in a program that has just
+            created the cluster. A secret.
+        context: Context of the kubeconfig; by default the current one.
+        namespace: Existing namespace for jobs; by default `slipway-jobs` is created.
+        operator: Whether the training operator is installed, has to exist, or is installed only
+            if there is none.
+        registry: Registry that images are pushed to and pulled from.
+        images: Prebuilt images.
+        disconnected: Whether nodes only reach that registry.
+        gpus: The nodes with GPUs; by default none.
     """
 
     path: Path | None = None
@@ -76,12 +76,12 @@ class KubeconfigSettings(Consistent):
     def contradictions(self) -> Iterator[Contradiction]:
         registry, gpus = self.registry, self.gpus
         if self.path is not None and self.kubeconfig is not None:
-            text = "names a file beside `kubeconfig`, the content of one; leave one of them out"
+            text = "names a file, and `kubeconfig` is the content of one; leave one of them out"
             yield contradiction(("path",), text, "kubeconfig")
         if registry is None:
             yield from _missing(self)
             if self.disconnected:
-                text = "goes with a `registry`, as nodes reach that one alone; name it, or leave "
+                text = "needs a `registry`, as nodes only reach that one; name it, or leave "
                 yield contradiction(("disconnected",), f"{text}this out", "registry")
         elif self.disconnected:
             yield from _unmirrored(registry, gpus)
@@ -91,7 +91,7 @@ class KubeconfigSettings(Consistent):
 
 
 def _unmirrored(registry: Registry, gpus: Gpus | None) -> Iterator[Contradiction]:
-    """Yield what the nodes would pull out of a registry that they don't reach."""
+    """Yield images that the nodes would pull from a registry that they can't reach."""
     about, server = ("disconnected", "registry"), registry.host
     for public, private in registry.mirrors.items():
         if host(private) != server:
@@ -99,8 +99,7 @@ def _unmirrored(registry: Registry, gpus: Gpus | None) -> Iterator[Contradiction
             yield contradiction(("registry", "mirrors", public), text, *about)
     if gpus is not None and gpus.device_plugin and DEVICE_PLUGIN not in registry.mirrors:
         text = (
-            f"has not {DEVICE_PLUGIN}, which `gpus.devicePlugin` installs; copy it, and say where "
-            "it is"
+            f"lacks {DEVICE_PLUGIN}, which `gpus.devicePlugin` installs; copy it, and name the copy"
         )
         yield contradiction(("registry", "mirrors"), text, *about, "gpus")
 

@@ -1,4 +1,4 @@
-"""A cluster whose nodes are containers or virtual machines on this machine, made by minikube."""
+"""The kind `minikube`: a cluster in containers or virtual machines, created by minikube."""
 
 from clusters.cluster import Kind, OwnCluster
 from core import tokens

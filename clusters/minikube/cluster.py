@@ -1,4 +1,4 @@
-"""A cluster in machines or containers here, made by minikube (https://minikube.sigs.k8s.io)."""
+"""Settings and resources of a cluster that minikube creates (https://minikube.sigs.k8s.io)."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -33,18 +33,18 @@ class MinikubeSettings(Consistent):
     """The settings of `slipway:cluster` for the kind `minikube`.
 
     Args:
-        name: The profile's; by default the stack's name, and slipway-minikube for the stack
+        name: The profile's name; by default the stack's, and slipway-minikube for the stack
             `minikube`.
-        driver: What the nodes are in; minikube chooses by default.
+        driver: Driver that runs the nodes; by default minikube chooses one.
         cpus: Cores of each node.
-        memory: Of each node.
-        disk_size: Of each node, where it is a virtual machine.
-        nodes: How many there are.
-        kubernetes_version: minikube's own unless set.
-        ports: Of this machine, that lead to ports of the nodes.
-        mount: A directory of this machine that the nodes have; minikube knows one.
-        force: Go on although minikube warns, such as of running docker's driver as root.
-        adopt: Use a profile of that name that is there already. It is never deleted.
+        memory: Memory of each node.
+        disk_size: Disk size of each node, if it is a virtual machine.
+        nodes: Number of nodes.
+        kubernetes_version: Version of Kubernetes; by default minikube's.
+        ports: Ports of this machine that are mapped to ports of the nodes.
+        mount: A directory of this machine that is mounted in the nodes; minikube supports one.
+        force: Continue despite minikube's warnings, such as about docker's driver as root.
+        adopt: Use an existing profile of that name. It is never deleted.
     """
 
     name: ClusterName
@@ -64,7 +64,7 @@ class MinikubeSettings(Consistent):
 
     def contradictions(self) -> Iterator[Contradiction]:
         if self.ports and self.driver not in CONTAINER_DRIVERS:
-            text = f"goes with a driver that has them: one of {', '.join(CONTAINER_DRIVERS)}"
+            text = f"needs a driver that supports it: one of {', '.join(CONTAINER_DRIVERS)}"
             yield contradiction(("ports",), text, "driver")
         if self.mount is not None and self.mount.read_only:
             text = "minikube mounts for writing only; leave it out, or set it to false"
@@ -72,18 +72,18 @@ class MinikubeSettings(Consistent):
 
 
 def capacity(settings: MinikubeSettings) -> Capacity:
-    """What each node has for jobs; of several, the first one's share is taken for all."""
-    whole = Capacity(Decimal(settings.cpus), size(settings.memory), nodes=settings.nodes)
+    """Return the capacity of each node for jobs, assuming that of the first node for all."""
+    total = Capacity(Decimal(settings.cpus), size(settings.memory), nodes=settings.nodes)
     # The requests of the control plane, one CoreDNS and the network plugin on the first node.
-    return whole.beside(({"cpu": "850m", "memory": "220Mi"}, releases.REQUESTS))
+    return total.beside(({"cpu": "850m", "memory": "220Mi"}, releases.REQUESTS))
 
 
 def inputs(settings: MinikubeSettings) -> dict[str, Any]:
-    """Return the resource's inputs, in minikube's own words. Pure."""
+    """Return the resource's inputs in the form of minikube's flags. Pure."""
     every = {to_camel(name): value for name, value in vars(settings).items()} | {
         "memory": _megabytes(settings.memory),
         "diskSize": _megabytes(settings.disk_size),
-        # As of `docker run --publish`, whose form minikube takes.
+        # In the form of `docker run --publish`, which minikube accepts.
         "ports": [
             f"{each.address}:{each.host}:{each.node}/{each.protocol.lower()}"
             for each in settings.ports
@@ -95,12 +95,12 @@ def inputs(settings: MinikubeSettings) -> dict[str, Any]:
 
 def provision(settings: MinikubeSettings) -> Cluster:
     """Declare the profile, its provider, and the operator's images in it."""
-    if settings.mount is not None and not settings.adopt:  # An existing one has its own.
+    if settings.mount is not None and not settings.adopt:  # An existing one keeps its own.
         machine.require({"mount": settings.mount})
     target = {"kind": "minikube", "profile": settings.name}
     return machine.declare("minikube", tokens.MINIKUBE, inputs(settings), target)
 
 
 def _megabytes(amount: str) -> str:
-    """Return an amount in minikube's words, where 1 mb is 1024 x 1024 bytes."""
+    """Return an amount in minikube's unit mb of 1024 x 1024 bytes."""
     return f"{size(amount) // 2**20}mb"

@@ -1,4 +1,4 @@
-"""minikube, bound to one of its profiles (https://minikube.sigs.k8s.io/docs/commands/)."""
+"""minikube as the tool of one profile (https://minikube.sigs.k8s.io/docs/commands/)."""
 
 import json
 import os
@@ -22,25 +22,25 @@ from core.process import CommandFailed
 from images.build.kind_node import MinikubeNode
 
 CONTAINER_DRIVERS = ("docker", "podman")
-"""Drivers whose nodes are containers of an engine of the same name. Only theirs take ports."""
+"""Drivers whose nodes are containers of the engine of that name. Only these support ports."""
 _CREATE_SECONDS = 1800.0
-"""The nodes' image or disk, about 1.5 GB, may have to be fetched first."""
+"""Time limit in seconds: the nodes' image or disk, about 1.5 GB, may have to be fetched first."""
 _RUNTIME = "containerd"
-"""Of the containers, as in every other kind of cluster: docker itself knows no image by a digest
-that it has not pulled."""
+"""The container runtime, as in all other kinds of cluster: docker does not find an image by its
+digest unless it has pulled it."""
 _SHAPE = ("driver", "cpus", "memory", "diskSize", "nodes", "kubernetesVersion")
 """Inputs that are flags of the same name, such as --disk-size."""
 _OFFLINE = ("--force", "--preload=false", "--cache-images=false", "--install-addons=false")
-"""Flags for `MinikubeNode`, which has its images and volumes' class in it. Without --force minikube
-looks up on the internet a version of Kubernetes that is newer than itself."""
+"""Flags for `MinikubeNode`, which contains its images and StorageClass. Without --force minikube
+looks up on the internet any version of Kubernetes that is newer than itself."""
 _OWN_PODMAN = "own-podman"
-"""The file in a cluster's directory while a podman of our own holds its nodes."""
+"""A file in the cluster's directory that exists while our own podman runs its nodes."""
 _LABELS, _MARK = "node-labels", "slipway.dev/creation="
-"""The kubelet's flag, and the label in it whose value is the token of the creation."""
+"""The kubelet's flag, and the label in it with the creation's token."""
 
 
 class MinikubeTool(Tool):
-    """What minikube does with one profile; its inputs: `clusters.minikube.cluster.inputs`."""
+    """minikube for one profile; `clusters.minikube.cluster.inputs` returns its inputs."""
 
     program: ClassVar[str] = "minikube"
     removal: ClassVar[str] = "minikube delete --profile"
@@ -61,11 +61,11 @@ class MinikubeTool(Tool):
         return (f"--profile={self.name}",)
 
     def engine_problem(self) -> str | None:
-        found = self._engine if self.inputs.get("driver") else None
-        return None if found is None else found.problem()
+        chosen = self._engine if self.inputs.get("driver") else None
+        return None if chosen is None else chosen.problem()
 
     def exists(self) -> bool:
-        # Asked for profiles, it makes that directory.
+        # `minikube profile list` would create that directory.
         return self._home.exists() and self._profile() is not None
 
     def refusal(self) -> str | None:
@@ -78,11 +78,11 @@ class MinikubeTool(Tool):
         )
 
     def create(self, token: str, context: Context) -> None:
-        # minikube writes it into the profile's configuration before it makes a node.
+        # minikube writes it to the profile's configuration before it creates a node.
         mark = f"--extra-config=kubelet.{_LABELS}={_MARK}{token}"
         flags, offline = create_flags(self.inputs), self._offline_flags(context)
         self.run("start", *flags, mark, *offline, limit=_CREATE_SECONDS, context=context)
-        if offline:  # in place of the addon: kind's class, which is in the node
+        if offline:  # kind's StorageClass, which the node contains, in place of the addon
             apply = ("kubectl", "--kubeconfig=/var/lib/minikube/kubeconfig", "apply", "--filename")
             self.execute(self.name, *apply, "/kind/manifests/default-storage.yaml", limit=60.0)
 
@@ -127,31 +127,31 @@ class MinikubeTool(Tool):
 
     @property
     def _engine(self) -> Engine | None:
-        """What will hold the nodes; one that does not work where minikube may choose another."""
+        """The nodes' container engine; it may not work, in which case minikube may use another."""
         driver = self.inputs.get("driver")
-        found = [Engine(each) for each in CONTAINER_DRIVERS if driver in {None, each}]
-        return podman.choose(found, own=driver in {None, "podman"})
+        engines = [Engine(each) for each in CONTAINER_DRIVERS if driver in {None, each}]
+        return podman.choose(engines, own=driver in {None, "podman"})
 
     @property
     def _home(self) -> Path:
-        """Where minikube keeps profiles and its cache."""
-        given = {**os.environ, **self.variables}.get("MINIKUBE_HOME") or Path.home()
-        return Path(given) if Path(given).name == ".minikube" else Path(given, ".minikube")
+        """The directory of minikube's profiles and its cache."""
+        home = {**os.environ, **self.variables}.get("MINIKUBE_HOME") or Path.home()
+        return Path(home) if Path(home).name == ".minikube" else Path(home, ".minikube")
 
     def _offline_flags(self, context: Context) -> list[str]:
-        """Provide the nodes' image and what minikube would fetch besides; none if it can pull."""
+        """Provide the files that minikube would fetch, and return the flags to use them, if any."""
         engine = self._engine
         if engine is None or engine.problem() or not MinikubeNode.is_provided():
             return []
         version = "v" + toolchain.tool("kubelet").version.removeprefix("v")
-        if (given := self.inputs.get("kubernetesVersion", version)) != version:
-            text = f"{given} can't be fetched; allowed is {version}, or leave it out"
+        if (requested := self.inputs.get("kubernetesVersion", version)) != version:
+            text = f"{requested} can't be fetched; allowed is {version}, or leave it out"
             raise RuntimeError(f"slipway:cluster.kubernetesVersion: {text}")
         if engine.is_ours:
             podman.prepare()
             Path(self.directory, _OWN_PODMAN).touch()
         image = engine.provide(MinikubeNode(), context)
-        archive = Path(image.replace(":", "_")).name + ".tar"  # has to exist, and is not read
+        archive = Path(image.replace(":", "_")).name + ".tar"  # has to exist, but is not read
         for name in (f"linux/amd64/{version}/kubeadm", f"kic/amd64/{archive}"):
             place = self._home / "cache" / name
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -166,44 +166,44 @@ class MinikubeTool(Tool):
         return next((each for each in every if each["Name"] == self.name), None)
 
     def _kubernetes(self) -> Mapping[str, Any]:
-        """Return the profile's settings of Kubernetes; empty where they can't be read."""
+        """Return the profile's settings of Kubernetes; empty if they can't be read."""
         config = (self._profile() or {}).get("Config") or {}
         return config.get("KubernetesConfig") or {}
 
     def _statuses(self) -> list[Mapping[str, Any]]:
-        """Return what minikube reports of each node; it exits non-zero when one doesn't run."""
+        """Return minikube's status of each node; minikube fails if one does not run."""
         lines: list[str] = []
         with suppress(CommandFailed):
             self.run("status", "--output=json", line=lines.append)
         for text in lines:
             with suppress(ValueError):
-                found = json.loads(text)
-                return found if isinstance(found, list) else [found]
+                status = json.loads(text)
+                return status if isinstance(status, list) else [status]
         raise CommandFailed(f"`minikube status` of {self.name} can't be read: {' '.join(lines)}")
 
 
 class MinikubeHandler(ToolHandler):
-    """`slipway:clusters:Minikube`: a profile as a resource of the local provider."""
+    """Handler of `slipway:clusters:Minikube`, a profile of minikube."""
 
     tool = MinikubeTool
 
 
 def images(profile: str) -> NodeImages:
-    """The images of the profile of minikube's by that name."""
+    """Return the images of minikube's profile with a name."""
     return NodeImages(MinikubeTool({"name": profile}))
 
 
 def create_flags(inputs: Mapping[str, Any]) -> list[str]:
-    """Return the flags of `minikube start` for a resource's inputs, tried on a double alone."""
-    given = [key for key in _SHAPE if inputs.get(key) is not None]
-    flags = [f"--{to_snake(key).replace('_', '-')}={inputs[key]}" for key in given]
+    """Return the flags of `minikube start` for a resource's inputs, only tested with a double."""
+    shape = [key for key in _SHAPE if inputs.get(key) is not None]
+    flags = [f"--{to_snake(key).replace('_', '-')}={inputs[key]}" for key in shape]
     if ports := inputs.get("ports"):
         flags.append(f"--ports={','.join(ports)}")
     return [*flags, f"--container-runtime={_RUNTIME}", *_start_flags(inputs)]
 
 
 def _start_flags(inputs: Mapping[str, Any]) -> list[str]:
-    """Return the flags that start the existing profile as it was made."""
+    """Return the flags that start a new or existing profile with the same options."""
     flags = ["--force"] if inputs.get("force") else []
     if mount := inputs.get("mount"):
         flags += ["--mount", f"--mount-string={mount['host']}:{mount['node']}"]
@@ -211,7 +211,7 @@ def _start_flags(inputs: Mapping[str, Any]) -> list[str]:
 
 
 def more_tools() -> tuple[str, ...]:
-    """Return what set-up provides besides minikube: a podman, and what nodes are built from."""
+    """Return the tools that set-up provides besides minikube: podman, and those to build nodes."""
     works = any(Engine(each).problem() is None for each in CONTAINER_DRIVERS)
-    tools = () if works or shutil.which("virsh") else podman.TOOLS  # with that it takes kvm2
+    tools = () if works or shutil.which("virsh") else podman.TOOLS  # virsh selects kvm2
     return (*tools, *MinikubeNode.needed())

@@ -1,1 +1,1 @@
-"""Kubeflow's training operator: its releases, the stack's own, and whether one is ready."""
+"""Kubeflow's training operator: its releases, its installation, and the wait until it is ready."""

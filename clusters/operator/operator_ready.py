@@ -1,6 +1,6 @@
-"""The resource `slipway:infra:OperatorReady`: what depends on it may submit PyTorchJobs.
+"""The resource `slipway:infra:OperatorReady`, after which PyTorchJobs can be submitted.
 
-The operator is ready when its webhook judges them; it reports ready before it serves that.
+The operator is ready when its webhook validates them; its pod is Ready before that.
 """
 
 from collections.abc import Callable
@@ -25,12 +25,12 @@ _POLL_SECONDS = 0.5
 
 
 class OperatorReadyHandler(Handler):
-    """Waits until the operator is ready, and on every `up` looks whether it still is."""
+    """Waits until the operator is ready; each `up` checks it again."""
 
     passing_inputs: ClassVar[frozenset[str]] = frozenset({"refusedPulls"})
 
     def __init__(self, stop_runs: Callable[[str, str, Context], None]) -> None:
-        self._stop_runs = stop_runs  # those of a namespace: `jobs.run.submit.stop_all`
+        self._stop_runs = stop_runs  # of a namespace: `jobs.run.submit.stop_all`
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         try:
@@ -40,7 +40,7 @@ class OperatorReadyHandler(Handler):
         return []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait until the operator is ready; longer where a new role may keep its image away."""
+        """Wait until the operator is ready; longer if a new role may not yet allow to pull it."""
         operator = Operator(inputs)
 
         def attempt() -> None:
@@ -54,7 +54,7 @@ class OperatorReadyHandler(Handler):
         try:
             wait(LIMIT_SECONDS)
         except TimeoutError as error:
-            # Its image is the first one that nodes pull.
+            # Its image is the first that nodes pull.
             pulls = RefusedPulls.from_inputs(inputs)
             if pulls is None or not pulls.may_be_admitted(str(error)):
                 raise
@@ -63,43 +63,43 @@ class OperatorReadyHandler(Handler):
         return str(operator), {}
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Stop the runs that no state holds, while the operator still manages them."""
-        if not state.get("shared"):  # else the owner of its runs is unknown
+        """Stop the runs that are in no state, while the operator still manages them."""
+        if not state.get("shared"):  # the owner of runs in a shared namespace is unknown
             self._stop_runs(state["kubeconfig"], state["jobNamespace"], context)
 
 
 class Operator:
-    """The training operator that a gate's inputs name: the stack's own, or an existing one."""
+    """The training operator in a resource's inputs: the stack's own, or an existing one."""
 
     def __init__(self, inputs: Properties) -> None:
         self._api = connect(inputs["kubeconfig"])
         self._job_namespace = inputs["jobNamespace"]
         self._own = "existing" not in inputs
-        seen = inputs.get("existing", {"deployment": inputs.get("deployment"), "judges": True})
-        namespace, deployment = seen.get("namespace", NAMESPACE), seen.get("deployment")
+        existing = inputs.get("existing", {"deployment": inputs.get("deployment"), "judges": True})
+        namespace, deployment = existing.get("namespace", NAMESPACE), existing.get("deployment")
         self._rollout = (
             None if deployment is None else Rollout(self._api, namespace, deployment, own=self._own)
         )
-        self._judges = seen["judges"]
+        self._judges = existing["judges"]
 
     def __str__(self) -> str:
         return "PyTorchJobs" if self._rollout is None else str(self._rollout)
 
     def probe(self) -> None:
-        """Raise `NotYet` unless the operator is rolled out, and its webhook judges."""
+        """Raise `NotYet` unless the operator is rolled out and its webhook validates."""
         with not_ready_on_errors():
             try:
                 if self._rollout is not None:
                     self._rollout.probe()
             except ApiException as error:
-                # The webhook's own answer decides where this account may not see its Deployment.
+                # If this account may not read the Deployment, the webhook's answer decides.
                 if self._own or error.status != HTTPStatus.FORBIDDEN:
                     raise
             if not judges(self._api, self._job_namespace) and self._judges:
-                raise NotYet("the API server does not ask the operator's webhook yet")
+                raise NotYet("the API server does not call the operator's webhook yet")
 
     def deliver_certificate(self) -> None:
-        """Have the kubelet bring the webhook's certificate to the operator's pod now.
+        """Make the kubelet update the webhook's certificate in the operator's pod immediately.
 
         It updates a mounted Secret once a minute, or when the pod's annotations change
         (https://kubernetes.io/docs/concepts/configuration/configmap/#mounted-configmaps-are-updated-automatically).
@@ -118,7 +118,7 @@ class Operator:
                 ask(self._api, patch, limit=REQUEST_SECONDS)
 
     def explain(self) -> str:
-        """Return, in lines of their own, what the Deployment and its pods show."""
+        """Return lines about the state of the Deployment and its pods."""
         if self._rollout is None:
             return (
                 "\nThis account can't see its Deployment, so ask whoever has installed it; or see "
@@ -128,12 +128,12 @@ class Operator:
 
 
 def judges(api: ApiClient, namespace: str) -> bool:
-    """Return whether a webhook refuses a PyTorchJob that nothing else refuses, and a good one not.
+    """Return whether a webhook refuses an invalid PyTorchJob that only it can detect.
 
-    Both are tried by a dry run, and none is made.
+    Submits a valid and that invalid one as dry runs, which create nothing.
 
     Raises:
-        ApiException: the good one is refused, or the other by something else.
+        ApiException: The valid one is refused, or the invalid one by something else.
     """
     _try(api, namespace, container="pytorch")
     try:

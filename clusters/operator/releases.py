@@ -1,4 +1,4 @@
-"""The training operator, as far as a cluster has to know of it: name, requests, releases. Pure."""
+"""The training operator's name, requests and accepted releases. Pure."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from core.manifests import read
 NAME = "training-operator"
 NAMESPACE = "kubeflow"
 REQUESTS = {"cpu": "50m", "memory": "64Mi"}
-"""The requests of the only pod of the operator that Slipway installs."""
+"""The requests of the single pod of the operator that Slipway installs."""
 
 _RELEASES = read(Path(__file__).with_name("releases.yaml"))
 
@@ -16,19 +16,19 @@ ACCEPTED = "1.7 to 1.9"
 
 
 def version_of(image: str) -> str | None:
-    """Return the version of an operator's image, None where its name has none."""
+    """Return the version of an operator's image; None if its name has none."""
     tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
-    found = re.fullmatch(r"v?(?P<version>\d+\.\d+(\.\d+)?)(-.*)?", _RELEASES.get(tag, tag))
-    return None if found is None else found["version"]
+    match = re.fullmatch(r"v?(?P<version>\d+\.\d+(\.\d+)?)(-.*)?", _RELEASES.get(tag, tag))
+    return None if match is None else match["version"]
 
 
 def is_accepted(version: str) -> bool:
-    """Return whether it runs Slipway's PyTorchJobs as they are."""
+    """Return whether a version runs Slipway's PyTorchJobs."""
     return (1, 7) <= _minor(version) <= (1, 9)
 
 
 def has_webhook(version: str) -> bool:
-    """Return whether it has a webhook for PyTorchJobs."""
+    """Return whether a version has a webhook for PyTorchJobs."""
     # https://github.com/kubeflow/training-operator/blob/v1.9.4/CHANGELOG.md
     return _minor(version) >= (1, 8)
 

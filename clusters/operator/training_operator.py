@@ -1,4 +1,4 @@
-"""Kubeflow's training operator, cut down to PyTorchJobs in their namespace; or an existing one."""
+"""Kubeflow's training operator, reduced to PyTorchJobs in one namespace, or an existing one."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,12 +16,12 @@ from core.declare import declare, declare_all
 from core.manifests import Manifest, digest, marked, read, rendered, restricted_namespace
 
 _WEBHOOK = "validator.training-operator.kubeflow.org"
-"""The operator looks its webhook up by this name (`webhookConfigurationName` in its main.go)."""
+"""The name by which the operator finds its webhook (`webhookConfigurationName` in its main.go)."""
 _HERE = Path(__file__).parent
 
 
 class TrainingOperator(pulumi.ComponentResource):
-    """The operator, and `ready`: what is declared after it may submit PyTorchJobs."""
+    """The operator, and the resource `ready`, after which PyTorchJobs can be submitted."""
 
     ready: pulumi.Resource
 
@@ -34,7 +34,7 @@ class TrainingOperator(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(tokens.TRAINING_OPERATOR, name, None, opts)
-        # Not the component: Pulumi can't skip one whose dependency has failed.
+        # `after` is not for the component: Pulumi can't skip one whose dependency has failed.
         child = pulumi.ResourceOptions(parent=self, depends_on=list(after))
         properties: dict[str, Any] = {
             "kubeconfig": pulumi.Output.secret(cluster.kubeconfig),
@@ -48,15 +48,15 @@ class TrainingOperator(pulumi.ComponentResource):
             properties |= {"deployment": NAME, "rollout": rollout}
             child = _with(child, depends_on=[running])
         else:
-            seen = asdict(cluster.operator).items()
-            properties["existing"] = {key: value for key, value in seen if value is not None}
+            existing = asdict(cluster.operator).items()
+            properties["existing"] = {key: value for key, value in existing if value is not None}
         ready = tokens.OPERATOR_READY  # see clusters.operator.operator_ready
         self.ready = pulumi.CustomResource(ready, name, properties, child)
         self.register_outputs({})
 
 
 def _install(cluster: Cluster, child: pulumi.ResourceOptions) -> tuple[pulumi.Resource, str]:
-    """Declare all of the operator; return its Deployment and that one's digest."""
+    """Declare the operator's objects, and return its Deployment with that manifest's digest."""
     source, jobs = toolchain.path("training-operator-manifests"), cluster.namespace
     image, wait_image = cluster.images["training-operator"], cluster.images["tcp-wait"]
     namespace, definition, *others, webhook = foundations(source, jobs, wait_image)
@@ -75,15 +75,15 @@ def _with(opts: pulumi.ResourceOptions, **more: Any) -> pulumi.ResourceOptions:
 
 
 def foundations(source: Path, job_namespace: str, wait_image: str) -> list[Manifest]:
-    """Return everything that has to exist before the operator starts, in order.
+    """Return the objects that have to exist before the operator starts, in order.
 
     `source` is the release's `manifests` directory; `wait_image` waits in the workers' pods.
     """
     base, placed = source / "base", {"namespace": NAMESPACE}
-    # Pulumi would wait for pods of a Deployment that is declared after it.
+    # Pulumi would wait for the pods of a Deployment that is declared later.
     not_awaited = {"pulumi.com/skipAwait": "true"}
-    # Of the release's webhooks the one for PyTorchJobs alone, with name and service as its overlay
-    # patches them. The operator adds the CA to it.
+    # Only the release's webhook for PyTorchJobs, with the name and service that the release's
+    # overlay sets. The operator adds the CA.
     webhooks = read(base / "webhook" / "manifests.yaml")
     (webhook,) = (each for each in webhooks["webhooks"] if "pytorchjob" in each["name"].split("."))
     webhook["clientConfig"]["service"] |= {"name": NAME, "namespace": NAMESPACE}
@@ -98,14 +98,14 @@ def foundations(source: Path, job_namespace: str, wait_image: str) -> list[Manif
 
 
 def deployment(source: Path, job_namespace: str, image: str, wait_image: str) -> Manifest:
-    """Return the Deployment of the operator's image; the rest is as for `foundations`."""
+    """Return the operator's Deployment; the other parameters are those of `foundations`."""
     images = {"image": image, "wait_image": wait_image}
     (different,) = rendered(_HERE / "deployment.yaml", jobs=job_namespace, **images, **REQUESTS)
     return cast("Manifest", _merged(read(source / "base" / "deployment.yaml"), different))
 
 
 def _merged(base: Any, different: Any) -> Any:
-    """Return `base` with what is different, as in a strategic merge patch: lists go by name.
+    """Return `base` with a strategic merge patch, which merges items of lists by name.
 
     https://kubernetes.io/docs/tasks/manage-kubernetes-objects/update-api-object-kubectl-patch/
     """

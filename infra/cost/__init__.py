@@ -1,1 +1,1 @@
-"""What a stack costs: prices, and what is estimated by them."""
+"""Price tables, and estimates of a stack's cost."""

@@ -1,4 +1,4 @@
-"""Estimates what a stack's nodes and jobs will cost; a pool without a price is named alone."""
+"""Estimates the cost of a stack's nodes and jobs. Pools without a price are listed without one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -17,11 +17,11 @@ from jobs.plan import TrainingCost, shares
 
 _HOURS_OF_MONTH = 730
 _FRESH = 90
-"""Days after which what is known of Azure may have changed."""
+"""Days after which Azure's prices, sizes and regions may have changed."""
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
-    """Log what the pools that are paid for cost, by the stack's own prices, else by Slipway's."""
+    """Log the cost of the paid pools, with the stack's prices if it has any, else Slipway's."""
     if pools:
         table, today = used(own), datetime.now().astimezone().date()
         show_in_summary(estimate(pools, table), pulumi.log.info)
@@ -30,7 +30,7 @@ def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
 
 
 def outdated(pools: Sequence[NodePool], table: PriceTable, today: date) -> str | None:
-    """Return that what is known of the pools is of more than `_FRESH` days ago, if it is."""
+    """Return a warning if the data about the pools is older than `_FRESH` days, else None."""
     prices = (price for price in map(table.price_in, pools) if price is not None)
     oldest = min([facts.READ, *(each.source.date for each in prices if each.source is not None)])
     if (today - oldest).days <= _FRESH:
@@ -40,17 +40,17 @@ def outdated(pools: Sequence[NodePool], table: PriceTable, today: date) -> str |
 
 
 def estimate(pools: Sequence[NodePool], table: PriceTable) -> str:
-    """Return what the pools are, what they cost by the hour, and where the prices are from."""
+    """Return the pools, their cost by the hour, and the sources of the prices, as text."""
     currency = table.currency
     prices = [(pool, table.price_in(pool)) for pool in pools]
-    known = [(pool, price) for pool, price in prices if price is not None]
+    priced = [(pool, price) for pool, price in prices if price is not None]
     unknown = ", ".join(pool.name for pool, price in prices if price is None)
     lines = ["what the stack requests, and what that costs by the hour:"]
     lines += [f"{_nodes(pool)}: {_amount(pool, price, currency)}" for pool, price in prices]
-    sure = (pool.min_nodes * price.amount for pool, price in known if not price.capped)
+    sure = (pool.min_nodes * price.amount for pool, price in priced if not price.capped)
     least = sum(sure, Decimal(0))
-    if known:
-        most = sum((pool.max_nodes * price.amount for pool, price in known), Decimal(0))
+    if priced:
+        most = sum((pool.max_nodes * price.amount for pool, price in priced), Decimal(0))
         without = f", without {unknown}" if unknown else ""
         lines.append(f"total: {currency} {_range(_money(least), _money(most))} an hour{without}")
     if least:
@@ -62,7 +62,7 @@ def estimate(pools: Sequence[NodePool], table: PriceTable) -> str:
             f"no estimate of {unknown}; a table with your own prices is set by "
             f"`pulumi config set slipway:prices FILE` (docs/costs.md)"
         )
-    sources = dict.fromkeys(price.source for _, price in known if price.source is not None)
+    sources = dict.fromkeys(price.source for _, price in priced if price.source is not None)
     for source in sources:
         lines.append(f"prices of {source.date} by {source.publisher}: {source.url}")
     if table.not_included and sources:
@@ -71,10 +71,10 @@ def estimate(pools: Sequence[NodePool], table: PriceTable) -> str:
 
 
 def most(pools: Sequence[NodePool], table: PriceTable) -> Decimal | None:
-    """Return what all nodes that the pools may grow to cost by the hour; None without a price."""
+    """Return the cost by the hour of the pools at their maximum; None if a price is missing."""
     prices = [(pool.max_nodes, table.price_in(pool)) for pool in pools]
-    known = [nodes * price.amount for nodes, price in prices if price is not None]
-    return sum(known, Decimal(0)) if len(known) == len(prices) else None
+    amounts = [nodes * price.amount for nodes, price in prices if price is not None]
+    return sum(amounts, Decimal(0)) if len(amounts) == len(prices) else None
 
 
 def _nodes(pool: NodePool) -> str:
@@ -100,15 +100,15 @@ def _range(least: str, most: str) -> str:
 
 
 def _money(amount: Decimal) -> str:
-    """Return an amount to a thousandth: the smallest nodes cost a few of them."""
+    """Return an amount with three decimals, as the smallest nodes cost less than a cent."""
     return f"{amount:,.3f}" if amount else "0"
 
 
 def of_jobs(
     jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
 ) -> Mapping[str, TrainingCost]:
-    """Return what each job costs; those without GPUs, or a price of their nodes, are left out."""
-    # A job may be on any of them, and each of their nodes has as many GPUs.
+    """Return the cost of each job that has GPUs and whose nodes have a price."""
+    # A job may run on any pool with GPUs, and all of their nodes have the same number of GPUs.
     pools = [each for each in pools if each.gpus]
     if not pools:
         return {}
@@ -133,7 +133,7 @@ def of_jobs(
 def too_dear(
     jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
 ) -> Iterator[Problem]:
-    """Yield each job that would cost more than its `maxCost` if all attempts ran to `timeout`."""
+    """Yield each job that would exceed its `maxCost` if all attempts ran until `timeout`."""
     limited = [job for job in jobs if job.max_cost is not None]
     costs = of_jobs(limited, pools, own) if limited else {}
     for job in limited:

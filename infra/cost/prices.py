@@ -1,4 +1,4 @@
-"""Price tables: what a node of a size costs by the hour, and where that price is from."""
+"""Price tables: the price of a node by the hour, by size, and its source."""
 
 import json
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ Text = Annotated[str, Field(min_length=1, description="text")]
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Source:
-    """Where prices are from: their publisher, its page, and the day that they are of."""
+    """The source of prices: the publisher, its page, and the prices' date."""
 
     publisher: Text
     url: Url
@@ -41,7 +41,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Tariff:
-    """A provider's prices in a region, by size, from one source; `spot` nodes may be taken back."""
+    """A provider's prices in a region, by size, from one source; `spot` is for spot nodes."""
 
     source: Name
     provider: Name
@@ -52,16 +52,16 @@ class Tariff:
 
 @dataclass(frozen=True)
 class Price:
-    """What one node costs by the hour, in the table's currency."""
+    """The price of one node by the hour, in the table's currency."""
 
     amount: Amount
-    source: Source | None  # None where the amount is a limit that the stack sets itself
-    capped: str = ""  # why it may cost less; empty where it costs just that
+    source: Source | None  # None if the amount is a limit that the stack sets
+    capped: str = ""  # the reason if a node may cost less, else empty
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class PriceTable(Consistent):
-    """What nodes cost by the hour, and in words what else is paid for and is not in it."""
+    """Prices of nodes by the hour; `not_included` lists other costs."""
 
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$", description="three letters such as EUR")]
     sources: Annotated[dict[Name, Source], Field(min_length=1)]
@@ -70,7 +70,7 @@ class PriceTable(Consistent):
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Yield each source that does not exist, and each price that appears twice."""
-        seen: dict[tuple[str, ...], int] = {}
+        indices: dict[tuple[str, ...], int] = {}
         for index, tariff in enumerate(self.prices):
             if tariff.source not in self.sources:
                 names = choices(tariff.source, self.sources.keys())
@@ -78,13 +78,13 @@ class PriceTable(Consistent):
                 yield contradiction(("prices", index, "source"), text, "sources")
             for kind, amounts in (("hourly", tariff.hourly), ("spot", tariff.spot)):
                 for size in amounts:
-                    first = seen.setdefault((kind, tariff.provider, tariff.region, size), index)
+                    first = indices.setdefault((kind, tariff.provider, tariff.region, size), index)
                     if first != index:
                         text = f"has a price in prices[{first}] already; remove one of them"
                         yield contradiction(("prices", index, kind, size), text, "sources")
 
     def price(self, provider: str, region: str, size: str, *, spot: bool = False) -> Price | None:
-        """Return what a node costs, None if the table has no price."""
+        """Return the price of a node; None if the table has none."""
         for tariff in self.prices:
             amounts = tariff.spot if spot else tariff.hourly
             if (tariff.provider, tariff.region) == (provider, region) and size in amounts:
@@ -92,7 +92,7 @@ class PriceTable(Consistent):
         return None
 
     def price_in(self, pool: NodePool) -> Price | None:
-        """Return what one node of a pool costs at most; None where nothing is known of it."""
+        """Return the highest price of a pool's node; None if it is unknown."""
         node = (pool.provider, pool.region, pool.size)
         price = self.price(*node, spot=pool.spot)
         if price is not None or not pool.spot:
@@ -100,7 +100,7 @@ class PriceTable(Consistent):
         # https://learn.microsoft.com/azure/virtual-machines/linux/spot-template
         if (price := self.price(*node)) is not None:
             price = replace(price, capped="which never cost more than others")
-        # Azure takes the limit in dollars, whatever the bill is in.
+        # Azure takes the limit in dollars, whatever the currency of the bill.
         limit = pool.dollars if self.currency == "USD" else None
         if limit is None or (price is not None and price.amount < limit):
             return price
@@ -109,7 +109,7 @@ class PriceTable(Consistent):
 
 
 def read(path: object) -> PriceTable | list[Problem]:
-    """Return the table in a YAML file, by a path as in a stack's file, or all that is wrong."""
+    """Return the table in a YAML file, or its problems. `path` is relative to the project."""
     if not isinstance(path, str) or not path:
         text = f"{quote(path)} is not allowed; it takes the path of a file with prices"
         return [Problem(KEY, text)]
@@ -124,7 +124,7 @@ def read(path: object) -> PriceTable | list[Problem]:
     if not isinstance(document, dict):
         text = f"{quote(path)} holds no map; it takes currency, sources and prices, as "
         return [Problem(KEY, f"{text}{DEFAULT.relative_to(CHECKOUT)} has them")]
-    # As JSON has it: days are text.
+    # As JSON, in which dates are text.
     table = check(PriceTable, json.loads(json.dumps(document, default=str, skipkeys=True)), "")
     if isinstance(table, PriceTable):
         return table
@@ -133,7 +133,7 @@ def read(path: object) -> PriceTable | list[Problem]:
 
 @cache
 def default() -> PriceTable:
-    """Return the table that comes with Slipway."""
+    """Return Slipway's table."""
     table = read(str(DEFAULT))
     if isinstance(table, PriceTable):
         return table
@@ -141,5 +141,5 @@ def default() -> PriceTable:
 
 
 def used(own: PriceTable | None) -> PriceTable:
-    """Return a stack's own table where it has one, else the one that comes with Slipway."""
+    """Return the stack's table if it has one, else Slipway's."""
     return default() if own is None else own

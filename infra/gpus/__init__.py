@@ -1,1 +1,1 @@
-"""What makes the cluster's GPUs usable, and the wait until nodes offer them."""
+"""The device plugin for the cluster's GPUs, and the wait until nodes offer them."""

@@ -1,4 +1,4 @@
-"""The cluster's GPUs in a Pulumi program: what makes them usable, and whether they are."""
+"""The cluster's GPUs in a Pulumi program: the device plugin, and the output `cuda`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,26 +17,26 @@ from jobs.adapt import wants_gpus
 
 
 class GpuReady(pulumi.CustomResource):
-    """Created once the pool's GPUs are offered; see `infra.gpus.gpu_ready`."""
+    """A resource that exists once nodes offer the pool's GPUs; see `infra.gpus.gpu_ready`."""
 
     cuda: Output[dict[str, Any]]
-    """`state`, which only a job's result makes `verified`; its `reason`, and the GPUs' number."""
+    """`state`, which is `verified` only after a job's result; its `reason`; the number of GPUs."""
 
 
 def provide_gpus(
     cluster: Cluster, pool: GpuPool, *, after: Sequence[pulumi.Resource], opts: ResourceOptions
 ) -> GpuReady:
-    """Declare NVIDIA's device plugin, unless installed otherwise, and the wait for the GPUs."""
+    """Declare NVIDIA's device plugin, unless it exists, and the wait for the GPUs."""
     parent = pulumi.ComponentResource(tokens.GPUS, "gpus", None, opts)
     manifests: list[Manifest] = []
     if pool.device_plugin:
         image = cluster.images.get(PLUGIN, DEVICE_PLUGIN)
-        # Out of a private registry where that has it.
+        # From a private registry if that has the image.
         login = cluster.pull_secret if image in cluster.mirrors else None
         manifests = device_plugin(pool, cluster.mirrors.get(image, image), login)
-    made = [*after]
+    above = [*after]
     for manifest in manifests:
-        made.append(declare(manifest, ResourceOptions(parent=parent, depends_on=[*made])))
+        above.append(declare(manifest, ResourceOptions(parent=parent, depends_on=[*above])))
     properties: dict[str, Any] = {
         "kubeconfig": Output.secret(cluster.kubeconfig),
         "pool": facts(pool),
@@ -44,22 +44,22 @@ def provide_gpus(
         "rollout": digest([each for each in manifests if each["kind"] != "Secret"]),
         "cuda": None,
     }
-    own = ResourceOptions(parent=parent, depends_on=made, additional_secret_outputs=["kubeconfig"])
+    own = ResourceOptions(parent=parent, depends_on=above, additional_secret_outputs=["kubeconfig"])
     ready = GpuReady(tokens.GPU_READY, "gpus", properties, own)
     parent.register_outputs({})
     return ready
 
 
 def cuda_output(ready: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Output[dict[str, Any]]:
-    """Return the stack's output `cuda`, by what the nodes offer and the results of its runs."""
+    """Return the stack's output `cuda`, from the nodes' GPUs and the results of runs."""
     results = {name: run.result for name, run in runs.items() if wants_gpus(run.job)}
 
-    def describe(known: Mapping[str, Any]) -> dict[str, Any]:
-        found = judge_cuda(known["ready"], known["results"])
-        # Only what a job found is new; the rest was reported when it was observed.
-        if found["state"] == "unverified" and found != known["ready"]:
-            pulumi.log.warn(f"cuda: unverified: {found['reason']}")
-        return found
+    def describe(values: Mapping[str, Any]) -> dict[str, Any]:
+        verdict = judge_cuda(values["ready"], values["results"])
+        # The nodes' state was reported earlier; only a job's result is new.
+        if verdict["state"] == "unverified" and verdict != values["ready"]:
+            pulumi.log.warn(f"cuda: unverified: {verdict['reason']}")
+        return verdict
 
     return Output.all(ready=ready, results=results).apply(describe)
 
@@ -67,7 +67,7 @@ def cuda_output(ready: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Outpu
 def judge_cuda(
     ready: Mapping[str, Any] | None, results: Mapping[str, Mapping[str, Any] | None]
 ) -> dict[str, Any]:
-    """Return whether a job has computed on a GPU; None in place of what failed or did not run."""
+    """Return whether a job has computed on a GPU; None stands for failed or skipped resources."""
     before = dict(ready or {"state": "unverified", "reason": "the cluster's GPUs are not ready"})
     ran = {name: result for name, result in results.items() if result is not None}
     for name, result in ran.items():

@@ -1,4 +1,4 @@
-"""The resource `slipway:infra:GpuReady`: the nodes offer their GPUs, or why they do not."""
+"""The resource `slipway:infra:GpuReady`, which waits until nodes offer their GPUs."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,24 +22,24 @@ from jobs.model.names import GPU
 
 Object = Mapping[str, Any]
 NODES_SECONDS = 600
-"""How long existing nodes may take to offer their GPUs: drivers and images are large."""
+"""The time limit for existing nodes to offer their GPUs: drivers and images are large."""
 LIMIT_SECONDS = 5  # of a request
 _NO_DRIVER = re.compile(
     r"NVML|ERROR_LIBRARY_NOT_FOUND|ERROR_DRIVER_NOT_LOADED|libnvidia-ml|Incompatible strategy"
     r"|version mismatch",
     re.IGNORECASE,
 )
-"""What the device plugin logs if it finds no driver, or one that its runtime does not pass in:
+"""Messages of a device plugin that finds no driver, or whose runtime does not pass it in:
 https://github.com/NVIDIA/k8s-device-plugin/issues/478 and /issues/856."""
 _COMING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that Kubernetes itself puts on nodes and takes away."""
+"""Prefixes of taints that Kubernetes sets and removes itself."""
 _MOST = 5
 
 
 class GpuReadyHandler(Handler):
-    """Waits until the pool's nodes offer GPUs, but for no pool that may be empty: nodes cost money.
+    """Waits until the pool's nodes offer GPUs, unless the pool may be empty, as nodes cost money.
 
-    `infra.gpus.component` has its inputs, and adds to the output `cuda` what the jobs found.
+    `infra.gpus.component` has its inputs, and adds the jobs' results to the output `cuda`.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ("cuda",)
@@ -47,26 +47,26 @@ class GpuReadyHandler(Handler):
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         pool = pool_of(inputs["pool"])
         try:
-            found = offering(nodes_of(connect(inputs["kubeconfig"]), pool))
+            nodes = offering(nodes_of(connect(inputs["kubeconfig"]), pool))
         except ApiException:
             return []  # Without the right to read nodes drift can't be detected.
         except urllib3.exceptions.HTTPError:
-            found = []
-        return [Change("pool", drift=True)] if len(found) < pool.min_nodes else []
+            nodes = []
+        return [Change("pool", drift=True)] if len(nodes) < pool.min_nodes else []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait for the nodes; a time-out has the reason of each that offers no GPU."""
+        """Wait for the nodes. The error of a time-out has the reason for each without a GPU."""
         pool = pool_of(inputs["pool"])
         if pool.min_nodes == 0:
             return _ready("the pool scales from zero: the first job with GPUs creates a node")
         api = connect(inputs["kubeconfig"])
 
         def enough() -> list[Object]:
-            found = offering(nodes_of(api, pool))
-            if len(found) < pool.min_nodes:
+            ready = offering(nodes_of(api, pool))
+            if len(ready) < pool.min_nodes:
                 missing = "\n".join(f"  {each}" for each in reasons(pool, look(api, pool)))
-                raise NotYet(f"{len(found)} of {pool.min_nodes} nodes offer {GPU}:\n{missing}")
-            return found
+                raise NotYet(f"{len(ready)} of {pool.min_nodes} nodes offer {GPU}:\n{missing}")
+            return ready
 
         try:
             nodes = until(enough, NODES_SECONDS, "the cluster's GPUs", context)
@@ -78,27 +78,27 @@ class GpuReadyHandler(Handler):
             if (count := offered(node)) < pool.per_node:
                 name = node["metadata"]["name"]
                 context.warn(f"node {name} offers {count} of its {pool.per_node} x {GPU}")
-        known = {"nodes": len(nodes), "gpus": sum(map(offered, nodes))}
-        return _ready("no job has computed on a GPU yet", **known)
+        counts = {"nodes": len(nodes), "gpus": sum(map(offered, nodes))}
+        return _ready("no job has computed on a GPU yet", **counts)
 
 
-def _ready(reason: str, **known: Any) -> tuple[str, Properties]:
-    return "gpus", {"cuda": {"state": "unverified", "reason": reason, **known}}
+def _ready(reason: str, **counts: Any) -> tuple[str, Properties]:
+    return "gpus", {"cuda": {"state": "unverified", "reason": reason, **counts}}
 
 
 @dataclass
 class Seen:
-    """What a cluster shows of a pool, as far as this account may read it."""
+    """The observed state of a pool, as far as this account may read it."""
 
     nodes: Sequence[Object]  # the pool's
-    plugins: Sequence[Object] = ()  # the pods of Slipway's own device plugin
-    logs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # their ends, by pods' names
-    warnings: Sequence[str] = ()  # in their namespace
-    setbacks: Sequence[str] = ()  # why an autoscaler made no nodes
+    plugins: Sequence[Object] = ()  # the pods of Slipway's device plugin
+    logs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # last lines, by pod name
+    warnings: Sequence[str] = ()  # in the plugin's namespace
+    setbacks: Sequence[str] = ()  # the reasons why an autoscaler has created no nodes
 
 
 def nodes_of(api: ApiClient, pool: GpuPool) -> list[Object]:
-    """Return the nodes that have the pool's labels; `ask` says what it raises."""
+    """Return the nodes with the pool's labels. Raises the errors of `core.kube.ask`."""
     return _items(api, "/api/v1/nodes", labelSelector=_labels(pool, ","))
 
 
@@ -108,31 +108,31 @@ def offering(nodes: Sequence[Object]) -> list[Object]:
 
 
 def offered(node: Object) -> int:
-    """Return how many GPUs a node offers to pods."""
+    """Return the number of GPUs that a node offers to pods."""
     return int((node["status"].get("allocatable") or {}).get(GPU, 0))
 
 
 def look(api: ApiClient, pool: GpuPool) -> Seen:
-    """Return what explains why nodes of a pool do not offer GPUs; `ask` says what it raises."""
-    seen = Seen(nodes_of(api, pool))
-    # This account may not be allowed to see either of these.
+    """Return the state that explains missing GPUs. Raises the errors of `core.kube.ask`."""
+    view = Seen(nodes_of(api, pool))
+    # This account may lack the right to read these.
     if pool.device_plugin:
         with suppress(ApiException):
             place = f"/api/v1/namespaces/{NAMESPACE}"
             name = f"app.kubernetes.io/name={PLUGIN}"
-            seen.plugins = _items(api, f"{place}/pods", labelSelector=name)
-            names = map(_name, seen.plugins)
-            seen.logs = {each: _log(api, f"{place}/pods/{each}") for each in names}
+            view.plugins = _items(api, f"{place}/pods", labelSelector=name)
+            names = map(_name, view.plugins)
+            view.logs = {each: _log(api, f"{place}/pods/{each}") for each in names}
             warnings = _items(api, f"{place}/events", fieldSelector="type=Warning")
-            seen.warnings = [str(event.get("message", "")) for event in warnings]
+            view.warnings = [str(event.get("message", "")) for event in warnings]
     with suppress(ApiException):
         place = f"/api/v1/namespaces/{cloud_reports.NAMESPACE}"
         own = Request("GET", f"{place}/configmaps/{cloud_reports.STATUS}")
         status = (ask(api, own, limit=LIMIT_SECONDS).get("data") or {}).get("status")
         about = f"involvedObject.name={cloud_reports.STATUS}"
         failed = _items(api, f"{place}/events", fieldSelector=about)
-        seen.setbacks = cloud_reports.setbacks(status, failed)
-    return seen
+        view.setbacks = cloud_reports.setbacks(status, failed)
+    return view
 
 
 def _items(api: ApiClient, path: str, **query: str) -> list[Object]:
@@ -140,7 +140,7 @@ def _items(api: ApiClient, path: str, **query: str) -> list[Object]:
 
 
 def _log(api: ApiClient, pod: str) -> list[str]:
-    """Return the end of a pod's log, or of that before its restart where it has none yet."""
+    """Return the last lines of a pod's log; without any, those from before its restart."""
     for previous in ("false", "true"):
         query = {"tailLines": "30", "previous": previous}
         with suppress(ApiException):
@@ -150,28 +150,28 @@ def _log(api: ApiClient, pod: str) -> list[str]:
     return []
 
 
-def reasons(pool: GpuPool, seen: Seen) -> list[str]:
-    """Return why fewer nodes offer GPUs than the pool has at least, the first of many. Pure."""
-    busy = offering(seen.nodes)
-    found = [
-        f"node {_name(each)} {_reason(each, pool, seen)}" for each in seen.nodes if each not in busy
+def reasons(pool: GpuPool, view: Seen) -> list[str]:
+    """Return the first reasons why fewer nodes offer GPUs than the pool's minimum. Pure."""
+    busy = offering(view.nodes)
+    texts = [
+        f"node {_name(each)} {_reason(each, pool, view)}" for each in view.nodes if each not in busy
     ]
-    if len(seen.nodes) < pool.min_nodes:
+    if len(view.nodes) < pool.min_nodes:
         which = f" with the labels {_labels(pool, ', ')}" if pool.labels else ""
-        found = [
-            f"there are {len(seen.nodes)} of {pool.min_nodes} nodes{which}",
-            *(f"the autoscaler adds none: {each}" for each in seen.setbacks),
-            *found,
+        texts = [
+            f"there are {len(view.nodes)} of {pool.min_nodes} nodes{which}",
+            *(f"the autoscaler adds none: {each}" for each in view.setbacks),
+            *texts,
         ]
-    more = [f"and {len(found) - _MOST} more"] if len(found) > _MOST else []
-    return found[:_MOST] + more
+    more = [f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else []
+    return texts[:_MOST] + more
 
 
-def _reason(node: Object, pool: GpuPool, seen: Seen) -> str:
+def _reason(node: Object, pool: GpuPool, view: Seen) -> str:
     if (why := unready(node)) is not None:
         return f"is not Ready: {why}"
     if node["spec"].get("unschedulable"):
-        return f"is cordoned; `kubectl uncordon {_name(node)}` ends that"
+        return f"is cordoned; run `kubectl uncordon {_name(node)}`"
     if taints := list(_foreign(node, pool)):
         return (
             f"has the taint {', '.join(taints)}, which the cluster's settings do not name, so that "
@@ -182,34 +182,34 @@ def _reason(node: Object, pool: GpuPool, seen: Seen) -> str:
         return "has GPUs that its device plugin calls unhealthy; its log says why"
     if not pool.device_plugin:
         return f"offers no {GPU}; driver and device plugin are for {pool.driver} to install"
-    return _of_plugin(node, pool, seen)
+    return _of_plugin(node, pool, view)
 
 
-def _of_plugin(node: Object, pool: GpuPool, seen: Seen) -> str:
-    """Return why Slipway's own device plugin does not advertise a node's GPUs."""
-    plugin = next((pod for pod in seen.plugins if pod["spec"].get("nodeName") == _name(node)), None)
+def _of_plugin(node: Object, pool: GpuPool, view: Seen) -> str:
+    """Return why Slipway's device plugin does not advertise a node's GPUs."""
+    plugin = next((pod for pod in view.plugins if pod["spec"].get("nodeName") == _name(node)), None)
     if plugin is None:
-        why = f": {seen.warnings[-1]}" if seen.warnings else " yet"
+        why = f": {view.warnings[-1]}" if view.warnings else " yet"
         return f"has no pod of DaemonSet {NAMESPACE}/{PLUGIN}{why}"
-    log = seen.logs.get(_name(plugin), ())
-    if found := [line for line in log if _NO_DRIVER.search(line)]:
+    log = view.logs.get(_name(plugin), ())
+    if errors := [line for line in log if _NO_DRIVER.search(line)]:
         return (
-            f"has no NVIDIA driver for containers, says its device plugin: {found[-1]!r}. The "
+            f"has no NVIDIA driver for containers; its device plugin logs {errors[-1]!r}. The "
             f"driver is for {pool.driver} to install, and NVIDIA's runtime has to be containerd's "
             "default one"
         )
     state = "; ".join(troubles(plugin)) or plugin["status"].get("phase", "")
-    last = f", and says at last {log[-1]!r}" if log else ""
+    last = f", and its last log line is {log[-1]!r}" if log else ""
     return f"offers no {GPU}; its device plugin is {state}{last}"
 
 
 def _foreign(node: Object, pool: GpuPool) -> Iterator[str]:
-    """Yield the taints of a node that keep pods off it and that its pool does not name."""
-    known = [str(each) for each in pool.taints]
+    """Yield the taints of a node that repel pods and are not in the pool's settings."""
+    tolerated = [str(each) for each in pool.taints]
     for taint in node["spec"].get("taints") or []:
         text = f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
         hinders = taint["effect"] in {"NoSchedule", "NoExecute"}
-        if hinders and text not in known and not taint["key"].startswith(_COMING):
+        if hinders and text not in tolerated and not taint["key"].startswith(_COMING):
             yield text
 
 
@@ -217,5 +217,5 @@ def _labels(pool: GpuPool, between: str) -> str:
     return between.join(f"{key}={value}" for key, value in pool.labels.items())
 
 
-def _name(found: Object) -> str:
-    return str(found["metadata"]["name"])
+def _name(thing: Object) -> str:
+    return str(thing["metadata"]["name"])

@@ -1,4 +1,4 @@
-"""Speaks with the Pulumi engine: property values as plain Python and back, and its messages."""
+"""Converts the Pulumi engine's property values to plain Python and back, and sends messages."""
 
 import sys
 import threading
@@ -22,13 +22,13 @@ _LEFT_OUT = {
     "dependencies": struct_pb2.Value(list_value=struct_pb2.ListValue()),
     "secret": struct_pb2.Value(bool_value=False),
 }
-"""Of an output in a message: what
-https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/plugin/rpc.go leaves out."""
+"""The fields of an output that the engine leaves out:
+https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/plugin/rpc.go"""
 
 
 @dataclass
 class EngineContext:
-    """A `Context` that reports to the engine; what is `printed` of a URN is not repeated."""
+    """A `Context` that reports to the engine, and prints each message once per URN."""
 
     engine: engine_pb2_grpc.EngineStub
     urn: str
@@ -59,9 +59,9 @@ class EngineContext:
 
 
 def complete(value: struct_pb2.Value) -> None:
-    """Add to outputs in a component's inputs what the SDK's `PropertyValue.unmarshal` expects.
+    """Add the fields that the SDK's `PropertyValue.unmarshal` expects in outputs among inputs.
 
-    The engine leaves out what it does not know, and what is empty or false.
+    The engine leaves out unknown values, and those that are empty or false.
     """
     fields = value.struct_value.fields if value.HasField("struct_value") else {}
     if _SIGNATURE in fields and fields[_SIGNATURE].string_value == _OUTPUT:
@@ -73,14 +73,14 @@ def complete(value: struct_pb2.Value) -> None:
 
 
 def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:
-    """Return `value` as plain Python, UNKNOWN or, where it is to be hidden, SECRET.
+    """Return `value` as plain Python; UNKNOWN if it is, and SECRET for secrets to be hidden.
 
-    It raises `TypeError` for assets, archives and references, which no resource here takes.
+    Raises `TypeError` for assets, archives and references, which no resource here accepts.
     """
     if hide_secrets and value.is_secret:
         return SECRET
     inner = value.value
-    # The SDK reads the engine's mark of an unknown value as a string, and cannot write Computed.
+    # The SDK reads the engine's mark of an unknown value as a string, and can't write Computed.
     if isinstance(inner, Computed) or inner == rpc.UNKNOWN:
         return UNKNOWN
     # Numbers travel as floats; an integral one was written as an integer.
@@ -102,13 +102,13 @@ def plain_map(values: Mapping[str, PropertyValue], *, hide_secrets: bool = False
 
 
 def wrap(value: Any, *, secret: bool = False) -> PropertyValue:
-    """Return plain Python `value` as a property value, the reverse of `plain`."""
+    """Return a plain Python value as a property value, the reverse of `plain`."""
     if value is UNKNOWN:
         value = rpc.UNKNOWN
     elif isinstance(value, str):
         value = utf8(value)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        # The engine's JSON has no other numbers: those are text.
+        # The engine's JSON has only floats; larger numbers are text.
         if abs(value) <= sys.float_info.max:
             value = float(value)
         else:

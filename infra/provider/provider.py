@@ -1,4 +1,4 @@
-"""The engine's protocol on one side, `Handler`s on the other."""
+"""Implements the engine's provider protocol with `Handler`s."""
 
 import asyncio
 import re
@@ -17,11 +17,11 @@ from core.paths import CHECKOUT
 from infra.provider.engine import EngineContext, plain_map, wrap_map
 
 SCHEMA = CHECKOUT / "sdk/schema.json"
-"""What other people's programs may use; `python -m tests.docs.schemas` writes it."""
+"""The schema of the component for other programs; `python -m tests.docs.package` writes it."""
 
 
 class SlipwayProvider(protocol.Provider):
-    """Hands each request to the handler of the resource's type, made when it is first used."""
+    """Passes each request to the handler of the resource's type, created on first use."""
 
     def __init__(
         self, served: Mapping[str, Callable[[], Handler]], engine: engine_pb2_grpc.EngineStub
@@ -51,7 +51,7 @@ class SlipwayProvider(protocol.Provider):
     async def check(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
         handler = self._handler(request)
         problems = handler.check(plain_map(request.new_inputs))
-        # The engine stores what a check returns, and sends that with all that follows.
+        # The engine stores the inputs that `check` returns, and sends them with later requests.
         stored = dict(request.new_inputs)
         passing = handler.passing_inputs & stored.keys()
         self._passing[request.urn] = {key: stored.pop(key) for key in passing}
@@ -59,14 +59,14 @@ class SlipwayProvider(protocol.Provider):
         return protocol.CheckResponse(stored, failures)
 
     def _whole(self, urn: str, inputs: Mapping[str, PropertyValue]) -> Properties:
-        """Return the inputs, with those that `check` has kept from the engine."""
+        """Return the inputs including those that `check` has hidden from the engine."""
         return plain_map({**inputs, **self._passing.get(urn, {})})
 
     async def diff(self, request: protocol.DiffRequest) -> protocol.DiffResponse:
         context: Context = self._context(request.urn)
         if request.urn in self._refreshed:
-            # The engine calls diff after it has read the resource, to show what has changed. What
-            # an update would do is none of a refresh's business.
+            # During a refresh the engine calls diff after read, to show changes. Messages about
+            # an update do not belong there.
             self._refreshed.discard(request.urn)
             context = Silence(request.urn, self._cancelled)
         inputs = self._whole(request.urn, request.new_inputs)
@@ -76,14 +76,14 @@ class SlipwayProvider(protocol.Provider):
         return response([each for each in changes if each.path not in request.ignore_changes])
 
     async def create(self, request: protocol.CreateRequest) -> protocol.CreateResponse:
-        handler, inputs, made = self._handler(request), request.properties, ""
+        handler, inputs, created = self._handler(request), request.properties, ""
         if request.preview:
             outputs = await self._preview(request, None, inputs)
         else:
-            made, outputs = await asyncio.to_thread(
+            created, outputs = await asyncio.to_thread(
                 handler.create, self._whole(request.urn, inputs), self._context(request.urn)
             )
-        return protocol.CreateResponse(made, _properties(handler, inputs, outputs))
+        return protocol.CreateResponse(created, _properties(handler, inputs, outputs))
 
     async def update(self, request: protocol.UpdateRequest) -> protocol.UpdateResponse:
         handler, state = self._handler(request), plain_map(request.olds)
@@ -108,8 +108,8 @@ class SlipwayProvider(protocol.Provider):
         outputs = await asyncio.to_thread(handler.read, state, self._context(request.urn))
         if outputs is None:
             return protocol.ReadResponse("")
-        found = _properties(handler, request.inputs, outputs)
-        return protocol.ReadResponse(request.resource_id, found, request.inputs)
+        properties = _properties(handler, request.inputs, outputs)
+        return protocol.ReadResponse(request.resource_id, properties, request.inputs)
 
     async def delete(self, request: protocol.DeleteRequest) -> None:
         state = plain_map(request.properties)
@@ -119,8 +119,8 @@ class SlipwayProvider(protocol.Provider):
         if request.resource_type != tokens.TRAINING:
             raise LookupError(f"no component {request.resource_type!r}; there is {tokens.TRAINING}")
         make = await asyncio.to_thread(Lazy("infra.component.construct").load)
-        made: protocol.ConstructResponse = await make(request)
-        return made
+        answer: protocol.ConstructResponse = await make(request)
+        return answer
 
     async def get_schema(self, request: protocol.GetSchemaRequest) -> protocol.GetSchemaResponse:
         return protocol.GetSchemaResponse(SCHEMA.read_text(encoding="utf-8"))
@@ -132,16 +132,16 @@ class SlipwayProvider(protocol.Provider):
 def _properties(
     handler: Handler, inputs: Mapping[str, PropertyValue], outputs: Properties
 ) -> dict[str, PropertyValue]:
-    """Merge outputs over the inputs as they came, so that a secret input stays secret."""
+    """Merge outputs over the original inputs, so that a secret input stays secret."""
     return {**inputs, **wrap_map(outputs, handler.secret_outputs)}
 
 
 def response(changes: list[Change]) -> protocol.DiffResponse:
-    """Return what the engine is to know of a resource's changes."""
+    """Return a resource's changes in the form of the engine's protocol."""
     return protocol.DiffResponse(
         changes=bool(changes),
         replaces=[change.path for change in changes if change.replace],
-        # One PyTorchJob name, one cluster directory: the old has to go before the new can be.
+        # The old and the new resource share a name or a directory, so the old one is deleted first.
         delete_before_replace=True,
         diffs=[re.split(r"[.\[]", change.path)[0] for change in changes],
         detailed_diff={each.path: _difference(each) for each in changes},

@@ -1,4 +1,4 @@
-"""Every resource type of the local provider: `pulumi-resource-slipway` runs this module."""
+"""All resource types of the local provider; `pulumi-resource-slipway` runs this module."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -29,17 +29,17 @@ _IMAGES: Mapping[str, Lazy] = {
     tokens.JOB_IMAGE: Lazy("images.image_lifecycle.JobImageHandler"),
     tokens.PROGRAM: Lazy("images.image_lifecycle.ProgramHandler"),
 }
-"""These bring an image in, in one of the ways that the kinds of cluster have."""
+"""Resources that put an image into a cluster, by one of `image_targets`."""
 
 
 def image_targets() -> Mapping[str, Lazy]:
-    """Return every way for an image to get in: those of `images`, and those of each kind's own."""
+    """Return all targets for images: those of `images`, and those of the kinds of cluster."""
     own = (kind.image_targets for kind in CLUSTERS.values())
     return {**TARGETS, **{name: target for each in own for name, target in each.items()}}
 
 
 def handlers() -> dict[str, Callable[[], Handler]]:
-    """Return by its type what makes a handler, which is imported only then."""
+    """Return the factory of each resource type's handler, which imports it when called."""
     served: dict[str, Callable[[], Handler]] = {**_SERVED}
     served |= {name: partial(each, image_targets()) for name, each in _IMAGES.items()}
     for kind in CLUSTERS.values():

@@ -1,7 +1,7 @@
-"""Serve a provider to the Pulumi engine, and end when the engine does.
+"""Serves a provider to the Pulumi engine, and ends when the engine does.
 
-`pulumi.provider.experimental` has the servicer; this adds that other users are refused, an error is
-shown as its own text, handlers may block, and after a killed engine no create continues unseen.
+Adds to the servicer of `pulumi.provider.experimental`: other users are refused, an error is shown
+with its text alone, handlers may block, and after a killed engine no create continues unseen.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ from core.process import printable
 from core.wording import as_typed
 from infra.provider.engine import complete
 
-# A message holds a complete resource; the engine sends up to this many bytes and so do we.
+# A message holds a complete resource. This is the engine's own limit in bytes.
 _MESSAGE_LIMIT = 400 << 20
 _LOST = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
 class Servicer(ProviderServicer):
-    """Constructs components with all that the SDK expects in their inputs."""
+    """Completes a component's inputs with the fields that the SDK expects."""
 
     async def Construct(self, request: Any, context: Any) -> Any:  # noqa: N802  # the protocol's
         for value in request.inputs.fields.values():
@@ -43,7 +43,7 @@ class Servicer(ProviderServicer):
 
 
 class Answers(grpc.aio.ServerInterceptor):
-    """Refuses other users, for whom a plugin that runs as root would do what root may."""
+    """Refuses other users, who could otherwise act as root through a plugin that runs as root."""
 
     async def intercept_service(
         self,
@@ -63,10 +63,10 @@ class Answers(grpc.aio.ServerInterceptor):
             except grpc.aio.AbortError:
                 raise
             except NotImplementedError as error:
-                # The engine asks what a plugin can do by trying; only this code means "no".
+                # The engine probes optional methods; only this code means "not supported".
                 await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
             except Exception as error:  # noqa: BLE001  # the engine must get an answer
-                # The SDK raises a bare Exception in its place, with a traceback in the text.
+                # The SDK replaces it with a bare Exception, whose text has a traceback.
                 cause = (type(error) is Exception and error.__context__) or error
                 text = printable(as_typed(str(cause) or repr(cause)))
                 await context.abort(grpc.StatusCode.UNKNOWN, text)
@@ -77,14 +77,14 @@ class Answers(grpc.aio.ServerInterceptor):
 
 
 def connect(address: str) -> grpc.Channel:
-    """Connect to the engine, and end this process once that is lost or can't be reached.
+    """Connect to the engine, and end this process if the connection fails or is lost.
 
-    The engine listens before it starts a plugin: one that can't be reached has been killed since.
+    The engine listens before it starts a plugin; if it can't be reached, it has been killed.
     """
-    # So the engine ends plugins. A cleanup would wait for threads at work, perhaps for good.
+    # The engine ends plugins by SIGINT. Python's cleanup might wait forever for busy threads.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # Never idle: a training run may have nothing to report for longer than gRPC's 30 minutes,
-    # and a channel that fell idle looks the same as an engine that has gone.
+    # Never idle: a training run may report nothing for longer than gRPC's 30 minutes, and an idle
+    # channel looks the same as an engine that has ended.
     never = ("grpc.client_idle_timeout_ms", 2**31 - 1)
     channel = grpc.insecure_channel(address, options=[never])
     connected = threading.Event()
@@ -93,7 +93,7 @@ def connect(address: str) -> grpc.Channel:
         if state is grpc.ChannelConnectivity.READY:
             connected.set()
         elif state in _LOST or (connected.is_set() and state is grpc.ChannelConnectivity.IDLE):
-            # No cleanup: whatever is half done is adopted by the next run.
+            # No cleanup: the next run adopts unfinished resources.
             os._exit(1)
 
     channel.subscribe(watch, try_to_connect=True)
@@ -105,9 +105,9 @@ def serve(
     version: str,
     servicer_class: type[ProviderServicer] = Servicer,
 ) -> None:
-    """Serve what `make` makes for the engine, on a free port that is printed as it expects."""
+    """Serve the provider that `make` returns, on a free port that is printed for the engine."""
     address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))
-    # Without a reference to it the connection would be watched no more.
+    # Keep a reference, as a collected channel would no longer be watched.
     channel = connect(address)
     provider = make(engine_pb2_grpc.EngineStub(channel))
 
@@ -133,34 +133,34 @@ def serve(
 
 @lru_cache(maxsize=16)
 def _is_trusted_in(_second: int, peer: str) -> bool:
-    """Return `is_trusted`, looked up once a second: each time would cost a fifth of a preview.
+    """Return `is_trusted`, cached for a second: uncached it would take a fifth of a preview.
 
-    A second is too short for the engine's port to become another user's.
+    Within a second the engine's port can't become another user's.
     """
     return is_trusted(peer)
 
 
 def is_trusted(peer: str) -> bool:
-    """Return whether a peer, `ipv4:127.0.0.1:40312`, is a process of this one's user or of root."""
-    if not _TABLES[0].exists():  # on macOS everybody is, as for every other plugin of Pulumi
+    """Return whether a peer, `ipv4:127.0.0.1:40312`, is a process of the same user or of root."""
+    if not _TABLES[0].exists():  # macOS has no tables: any peer, as for other Pulumi plugins
         return True
     kind, _, place = peer.partition(":")
     address, _, port = place.rpartition(":")
-    # The kernel does not show a table in one piece: where connections come and go, one that stays
-    # may be missing from it.
+    # A read of the kernel's table is not atomic: while other connections open and close, an
+    # established one may be missing.
     looks = (set(_owners(address, int(port))) for _ in range(3 if kind == "ipv4" else 0))
     owners = next(filter(None, looks), set())
-    # Several where the port has connections elsewhere, too: one of another user's may be the peer.
+    # The port may have several connections; if any is another user's, that may be the peer.
     return bool(owners) and owners <= {0, os.geteuid()}
 
 
 def _owners(address: str, port: int) -> Iterator[int]:
     """Yield the user IDs of the sockets with this address."""
-    # proc(5), /proc/net/tcp: the address is a number in the machine's order of bytes.
+    # proc(5), /proc/net/tcp: the address is a number in the machine's byte order.
     local = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}:{port:04X}"
     for table in _TABLES:
         for line in table.read_text().splitlines()[1:]:
             fields = line.split()
-            # 01: established. What its process has closed has no owner, and is shown as root's.
+            # 01: established. A closed socket has no owner, and is shown as root's.
             if fields[1].endswith(local) and fields[3] == "01":
                 yield int(fields[7])

@@ -1,1 +1,1 @@
-"""Where runs are tracked: the settings, and the tracking server that a stack may have."""
+"""Experiment tracking: its settings, and the stack's optional tracking server."""

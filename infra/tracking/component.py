@@ -1,4 +1,4 @@
-"""The tracking server in a Pulumi program: MLflow in the jobs' namespace, where a stack has it."""
+"""The tracking server in a Pulumi program: MLflow in the jobs' namespace."""
 
 import base64
 import secrets
@@ -24,7 +24,7 @@ _CLAIM, _DATABASE_CLAIM = "slipway-tracking", "slipway-tracking-database"
 _PASSWORD = "mlflow-database"  # noqa: S105 - the Secret's name
 
 
-def track(  # noqa: PLR0913  # what the server is made of, and when
+def track(  # noqa: PLR0913  # the server's settings and dependencies
     settings: Tracking | None,
     cluster: Cluster,
     storage_class: str | None,
@@ -33,9 +33,9 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
     after: Sequence[pulumi.Resource],
     opts: ResourceOptions,
 ) -> tuple[Mapping[str, str] | None, list[pulumi.Resource]]:
-    """Declare what it takes to track runs, whose volumes have that class, or the default one.
+    """Declare the tracking server with volumes of a StorageClass, the default one if None.
 
-    Returns the place as `jobs.model.submission` has it, None without, and what jobs depend on.
+    Returns the server for `jobs.model.submission`, None without one, and the jobs' dependencies.
     """
     if settings is None:
         return None, []
@@ -44,7 +44,7 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
     if not removed_with_stack:
         announce("tracked runs", _CLAIM, settings.size, storage_class)
     parent = pulumi.ComponentResource(tokens.TRACKING_SERVER, "tracking", None, opts)
-    # Not the component itself: Pulumi can't skip one whose dependency has failed.
+    # `after` is not for the component: Pulumi can't skip one whose dependency has failed.
     child = ResourceOptions(parent=parent, depends_on=[*after])
     namespace, target = cluster.namespace, cluster.image_target
     has_database = settings.database == "postgresql"
@@ -58,10 +58,10 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
         postgres = declared(POSTGRES, target).reference
         *others, password = database(namespace, postgres, secrets.token_hex(24))
         objects = [*others, *objects]
-        # The first password stays: no other opens the database. It is encrypted in the state.
+        # Keep the first password, the only one that opens the database. The state encrypts it.
         stays = ResourceOptions.merge(child, ResourceOptions(ignore_changes=["data"]))
         needed.append(declare(password, stays))
-    made = declare_all(objects, ResourceOptions.merge(child, ResourceOptions(depends_on=needed)))
+    created = declare_all(objects, ResourceOptions.merge(child, ResourceOptions(depends_on=needed)))
     properties = {
         "kubeconfig": kubeconfig,
         "namespace": namespace,
@@ -71,7 +71,7 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
         # Changes with the Deployments, so that their new pods are waited for.
         "rollout": Output.from_input(objects).apply(digest),
     }
-    own = ResourceOptions(depends_on=made, additional_secret_outputs=["kubeconfig"])
+    own = ResourceOptions(depends_on=created, additional_secret_outputs=["kubeconfig"])
     own = ResourceOptions.merge(child, own)
     ready = pulumi.CustomResource(tokens.TRACKING_READY, "tracking", properties, own)
     parent.register_outputs({})
@@ -79,14 +79,14 @@ def track(  # noqa: PLR0913  # what the server is made of, and when
 
 
 def server(namespace: str, image: pulumi.Input[str], *, has_database: bool) -> list[Manifest]:
-    """Return the Service and the Deployment of MLflow, with SQLite or with a database beside it."""
+    """Return MLflow's Service and Deployment, with SQLite or a separate database."""
     *objects, databases = _rendered("mlflow", namespace, image, MLFLOW_REQUESTS, port=str(PORT))
     _container(objects)["env"] += databases["postgresql" if has_database else "sqlite"]
     return objects
 
 
 def database(namespace: str, image: pulumi.Input[str], password: str) -> list[Manifest]:
-    """Return PostgreSQL's Service and Deployment, and the Secret by which MLflow gets into it."""
+    """Return PostgreSQL's Service and Deployment, and the Secret with MLflow's password."""
     encoded = base64.b64encode(password.encode()).decode()
     return _rendered("postgres", namespace, image, POSTGRES_REQUESTS, encoded=encoded)
 
@@ -94,7 +94,7 @@ def database(namespace: str, image: pulumi.Input[str], password: str) -> list[Ma
 def claims(
     namespace: str, size: str, storage_class: str | None, *, has_database: bool
 ) -> Iterator[Manifest]:
-    """Yield the claims of the server's volumes, by the cluster's default class without another."""
+    """Yield the claims of the server's volumes, of the cluster's default class if None."""
     for name in (_CLAIM, *([_DATABASE_CLAIM] if has_database else [])):
         yield volumes.claim(name, namespace, size, storage_class=storage_class)
 

@@ -1,4 +1,4 @@
-"""The settings of `slipway:tracking`: where runs appear while they train, and afterwards."""
+"""The settings of `slipway:tracking`, the server that shows runs during and after training."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
@@ -22,15 +22,15 @@ _OF_A_POD = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Tracking(Consistent):
-    """The settings of `slipway:tracking`: where runs are tracked.
+    """The settings of `slipway:tracking`: the server that tracks runs.
 
     Args:
-        kind: MLflow, Weights & Biases, or files for TensorBoard among those that a job keeps.
-        url: Of an existing server: of MLflow, then none is installed, or of Weights & Biases, which
-            is that of wandb.ai unless set.
-        database: What the installed server keeps runs in: a file on its volume, or PostgreSQL
-            beside it, for many runs at the same time.
-        size: Of its volume, and of PostgreSQL's; it may grow.
+        kind: MLflow, Weights & Biases, or TensorBoard files among those that a job keeps.
+        url: An existing server: MLflow, of which none is then installed, or Weights & Biases,
+            whose default is wandb.ai.
+        database: Database of the installed server: SQLite on its volume, or a separate PostgreSQL
+            for many concurrent runs.
+        size: Size of the server's volume, and of PostgreSQL's; it can be increased.
     """
 
     kind: Literal["mlflow", "wandb", "tensorboard"]
@@ -40,19 +40,19 @@ class Tracking(Consistent):
 
     @property
     def is_installed(self) -> bool:
-        """Whether the stack installs the server."""
+        """True if the stack installs the server."""
         return self.kind == "mlflow" and self.url is None
 
     @property
     def requests(self) -> Sequence[dict[str, str]]:
-        """What each pod of the server requests."""
+        """The requests of each pod of the server."""
         if not self.is_installed:
             return ()
         return (MLFLOW_REQUESTS, *([POSTGRES_REQUESTS] if self.database == "postgresql" else []))
 
     @property
     def place(self) -> dict[str, str]:
-        """What the runs of the stack are sent to, as `jobs.model.submission` takes it."""
+        """The server of the stack's runs, as `jobs.model.submission` takes it."""
         if self.is_installed:
             return {"kind": self.kind, "url": SERVER_URL, "address": f"http://localhost:{PORT}"}
         if self.url is None:
@@ -61,9 +61,9 @@ class Tracking(Consistent):
         return {"kind": self.kind, "url": address, "address": address}
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield what does not fit the kind, and a server that pods can't reach."""
+        """Yield settings that do not fit the kind, and a server that pods can't reach."""
         if self.kind == "tensorboard" and self.url is not None:
-            text = "goes with a server, and `kind: tensorboard` writes files alone; leave it out"
+            text = "is for a server, but `kind: tensorboard` only writes files; leave it out"
             yield contradiction(("url",), text, "kind")
         elif self.url is not None and urlsplit(self.url).hostname in _OF_A_POD:
             text = (

@@ -1,4 +1,4 @@
-"""The resource `slipway:infra:TrackingReady`: the tracking server takes what runs send to it."""
+"""The resource `slipway:infra:TrackingReady`, which waits for the tracking server."""
 
 from functools import partial
 from http import HTTPStatus
@@ -13,16 +13,16 @@ from core.rollout import Rollout, not_ready_on_errors
 from core.wait import NotYet, until
 
 LIMIT_SECONDS = 180
-"""How long a server may take to start: 10 seconds, and longer where its image is pulled."""
+"""The time limit for the server's start, which takes 10 seconds, or more to pull its image."""
 _POLL_SECONDS = 0.5
 
 
 class Gone(RuntimeError):
-    """A Deployment that the stack has made is not there; the text has what to do."""
+    """A Deployment of the stack no longer exists; the message says what to do."""
 
 
 class TrackingReadyHandler(Handler):
-    """Waits until the server and its database are ready; each `up` looks whether they still are."""
+    """Waits until the server and its database are ready; each `up` checks them again."""
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         try:
@@ -32,7 +32,7 @@ class TrackingReadyHandler(Handler):
         return []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait until they are ready; a time-out has what they show. It raises `Gone`, too."""
+        """Wait until they are ready. A time-out's error has their state. Also raises `Gone`."""
         rollouts = _rollouts(inputs)
         until(
             partial(_probe, rollouts),
@@ -51,7 +51,7 @@ def _rollouts(inputs: Properties) -> list[Rollout]:
 
 
 def _probe(rollouts: list[Rollout]) -> None:
-    """Raise `NotYet` unless all of them are ready, or `Gone`."""
+    """Raise `NotYet` unless all are ready; `Gone` if one does not exist."""
     for each in rollouts:
         with not_ready_on_errors():
             try:
@@ -59,7 +59,7 @@ def _probe(rollouts: list[Rollout]) -> None:
             except ApiException as error:
                 if error.status == HTTPStatus.NOT_FOUND:
                     raise Gone(
-                        f"Deployment {each} has been deleted, which Pulumi does not know: bring it "
-                        "back by `pulumi refresh` and `make up`"
+                        f"Deployment {each} was deleted outside of Pulumi: run `pulumi refresh` "
+                        "and `make up` to create it again"
                     ) from error
                 raise

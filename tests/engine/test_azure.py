@@ -228,7 +228,7 @@ def test_a_preview_says_in_words_that_the_cluster_is_made_anew(aks: AzureStack) 
     previewed = aks.preview()
     del aks.settings["network"]
     aks.configure()
-    told = "the cluster is deleted and made anew: network.pods 10.244.0.0/16 → 10.9.0.0/16. "
+    told = "the cluster will be replaced: network.pods 10.244.0.0/16 → 10.9.0.0/16. "
     assert told in previewed.text
     assert any("ManagedCluster" in urn for urn in previewed.urns("replace"))
 

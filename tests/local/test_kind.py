@@ -407,7 +407,7 @@ def test_a_mount_of_what_is_not_there_is_refused_before_anything_is_declared(
     tmp_path: Path,
 ) -> None:
     mounts = [{"host": str(tmp_path), "node": "/a"}, {"host": f"{tmp_path}/no", "node": "/b"}]
-    told = rf"^slipway:cluster\.mounts\[1\]\.host: {tmp_path}/no is not on this machine; make it"
+    told = rf"^slipway:cluster\.mounts\[1\]\.host: {tmp_path}/no is not on this machine; create it"
     with pytest.raises(pulumi.RunError, match=told) as caught:
         kind.provision(settings(mounts=mounts))
     assert "mounts[0]" not in str(caught.value)

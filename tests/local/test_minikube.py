@@ -372,6 +372,6 @@ def test_each_node_has_what_the_settings_give_it_less_what_kubernetes_asks_for()
 
 
 def test_a_mount_of_what_is_not_there_is_refused_before_anything_is_declared() -> None:
-    told = r"^slipway:cluster\.mount\.host: /nonexistent is not on this machine; make it"
+    told = r"^slipway:cluster\.mount\.host: /nonexistent is not on this machine; create it"
     with pytest.raises(pulumi.RunError, match=told):
         minikube.provision(settings(mount={"host": "/nonexistent", "node": "/a"}))

@@ -428,7 +428,7 @@ def test_without_any_named_the_caller_is_the_administrator_where_one_is_known(
     """
     nameless = {key: value for key, value in SPOT.items() if key != "admins"}
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    with pytest.raises(pulumi.RunError, match="the administrator by default: `az` is not install"):
+    with pytest.raises(pulumi.RunError, match="your account can't be read: `az` is not install"):
         declared(nameless, tmp_path, monkeypatch)
     (tmp_path / "bin").mkdir()
     recorded_az.install(tmp_path / "bin")

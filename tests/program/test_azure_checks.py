@@ -25,7 +25,7 @@ def test_an_update_of_a_stack_as_it_is_committed_declares_nothing(
     # The other tests of programs do without it.
     monkeypatch.setattr(checks, "before_update", before_update)
     monkeypatch.setattr(pulumi.Resource, "__init__", noted)
-    with pytest.raises(pulumi.RunError, match="is a placeholder; put in") as caught:
+    with pytest.raises(pulumi.RunError, match="is a placeholder; replace it with") as caught:
         declare(root / "stacks" / f"{stack}.yaml", monkeypatch)
     assert f"Correct Pulumi.{stack}.yaml" in str(caught.value)
     assert set(declared) <= {"pulumi:pulumi:Stack"}

@@ -337,11 +337,11 @@ def test_what_is_not_production_can_be_destroyed(program: Program) -> None:
         ),
         (
             {"controlPlane": {"address": "10.20.0.30"}},
-            'slipway:cluster.controlPlane.address: "10.20.0.30" is one of the pool',
+            'slipway:cluster.controlPlane.address: "10.20.0.30" is in the pool',
         ),
         (
             {"disconnected": {"controlPlane": "arm.site.internal"}},
-            "slipway:cluster.gpu: goes with no disconnected",
+            "slipway:cluster.gpu: does not work with disconnected",
         ),
     ],
 )

@@ -199,13 +199,13 @@ class AksAdminsArgs:
 class AksApiArgsDict(TypedDict):
     authorized_ranges: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    Public addresses from which it may be reached, and no others.
+    The only public addresses that can reach the API server.
 
     It takes a list of at most 200 ranges of addresses.
     """
     private: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    It has an address in the cluster's network alone, so `pulumi up` has to run there.
+    The API server only has an address in the cluster's network; run `pulumi up` there.
     """
 
 @pulumi.input_type
@@ -214,10 +214,10 @@ class AksApiArgs:
                  authorized_ranges: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  private: pulumi.Input[Optional[_builtins.bool]] = None):
         """
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] authorized_ranges: Public addresses from which it may be reached, and no others.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] authorized_ranges: The only public addresses that can reach the API server.
                
                It takes a list of at most 200 ranges of addresses.
-        :param pulumi.Input[_builtins.bool] private: It has an address in the cluster's network alone, so `pulumi up` has to run there.
+        :param pulumi.Input[_builtins.bool] private: The API server only has an address in the cluster's network; run `pulumi up` there.
         """
         if authorized_ranges is not None:
             pulumi.set(__self__, "authorized_ranges", authorized_ranges)
@@ -228,7 +228,7 @@ class AksApiArgs:
     @pulumi.getter(name="authorizedRanges")
     def authorized_ranges(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Public addresses from which it may be reached, and no others.
+        The only public addresses that can reach the API server.
 
         It takes a list of at most 200 ranges of addresses.
         """
@@ -242,7 +242,7 @@ class AksApiArgs:
     @pulumi.getter
     def private(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        It has an address in the cluster's network alone, so `pulumi up` has to run there.
+        The API server only has an address in the cluster's network; run `pulumi up` there.
         """
         return pulumi.get(self, "private")
 
@@ -254,13 +254,13 @@ class AksApiArgs:
 class AksBudgetArgsDict(TypedDict):
     amount: pulumi.Input[_builtins.float]
     """
-    In the subscription's currency, for all of the stack's resources.
+    Amount in the subscription's currency, for all of the stack's resources.
 
     It takes a number above 0.
     """
     emails: pulumi.Input[Sequence[pulumi.Input[_builtins.str]]]
     """
-    Who gets a mail when 80 % and 100 % are spent, and when a forecast is above 100 %.
+    Recipients of a mail at 80 % and 100 %, and at a forecast above 100 %.
     """
 
 @pulumi.input_type
@@ -269,10 +269,10 @@ class AksBudgetArgs:
                  amount: pulumi.Input[_builtins.float],
                  emails: pulumi.Input[Sequence[pulumi.Input[_builtins.str]]]):
         """
-        :param pulumi.Input[_builtins.float] amount: In the subscription's currency, for all of the stack's resources.
+        :param pulumi.Input[_builtins.float] amount: Amount in the subscription's currency, for all of the stack's resources.
                
                It takes a number above 0.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] emails: Who gets a mail when 80 % and 100 % are spent, and when a forecast is above 100 %.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] emails: Recipients of a mail at 80 % and 100 %, and at a forecast above 100 %.
         """
         pulumi.set(__self__, "amount", amount)
         pulumi.set(__self__, "emails", emails)
@@ -281,7 +281,7 @@ class AksBudgetArgs:
     @pulumi.getter
     def amount(self) -> pulumi.Input[_builtins.float]:
         """
-        In the subscription's currency, for all of the stack's resources.
+        Amount in the subscription's currency, for all of the stack's resources.
 
         It takes a number above 0.
         """
@@ -295,7 +295,7 @@ class AksBudgetArgs:
     @pulumi.getter
     def emails(self) -> pulumi.Input[Sequence[pulumi.Input[_builtins.str]]]:
         """
-        Who gets a mail when 80 % and 100 % are spent, and when a forecast is above 100 %.
+        Recipients of a mail at 80 % and 100 %, and at a forecast above 100 %.
         """
         return pulumi.get(self, "emails")
 
@@ -307,11 +307,11 @@ class AksBudgetArgs:
 class AksClusterArgsDict(TypedDict):
     api: pulumi.Input['AksApiArgsDict']
     """
-    Who reaches the API server.
+    Access to the API server.
     """
     budget: pulumi.Input[Union['AksBudgetArgsDict', _builtins.bool]]
     """
-    What may be spent in a month before a mail is sent; `false` for no limit.
+    A monthly budget, above which mail is sent; `false` for none.
     """
     kind: pulumi.Input[_builtins.str]
     """
@@ -319,23 +319,23 @@ class AksClusterArgsDict(TypedDict):
     """
     location: pulumi.Input[_builtins.str]
     """
-    Where everything is.
+    The region of all resources.
 
     It takes a region as `az account list-locations` names it, such as westeurope.
     """
     subscription: pulumi.Input[_builtins.str]
     """
-    That pays: `az account show --query id`.
+    The subscription that pays: `az account show --query id`.
 
     It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
     """
     admin_kubeconfig: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Use the cluster's own administrator, who is not in Entra.
+    Use the cluster's local administrator, who is not in Entra.
     """
     admins: NotRequired[pulumi.Input[Optional['AksAdminsArgsDict']]]
     """
-    Who may do anything in the cluster; whoever runs `pulumi up` unless set.
+    The cluster's administrators; by default the account that runs `pulumi up`.
     """
     cpu: NotRequired[pulumi.Input[Optional['AksCpuPoolArgsDict']]]
     """
@@ -347,21 +347,21 @@ class AksClusterArgsDict(TypedDict):
     """
     idle_minutes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    After which a node that no pod needs is removed.
+    Minutes after which a node that no pod needs is removed.
     """
     images: NotRequired[pulumi.Input[Optional['AksImagesArgsDict']]]
     """
-    Prebuilt images that the nodes may pull.
+    Prebuilt images that the nodes can pull.
     """
     kubernetes_version: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    AKS's default unless set.
+    Version of Kubernetes; by default AKS's.
 
     It takes a version of Kubernetes, such as 1.34, or 1.34.2 for no other.
     """
     login: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    How kubelogin logs in wherever the kubeconfig is used.
+    The login method of kubelogin wherever the kubeconfig is used.
 
     One of `azurecli`, `workloadidentity`, `spn`, `msi`.
     """
@@ -371,7 +371,7 @@ class AksClusterArgsDict(TypedDict):
     """
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of the cluster; everything else is named after it.
+    The cluster's name, from which other names are derived.
 
     It takes at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -.
     """
@@ -385,17 +385,17 @@ class AksClusterArgsDict(TypedDict):
     """
     registry: NotRequired[pulumi.Input[Optional['AksRegistryArgsDict']]]
     """
-    For job images.
+    The container registry for job images.
     """
     resource_group: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    For everything but the nodes; `slipway-<name>` unless set.
+    Group of all resources except the nodes; by default `slipway-<name>`.
 
     It takes 2 to 74 letters, digits, and -_(). with no . first or last.
     """
     storage: NotRequired[pulumi.Input[Optional['AksStorageArgsDict']]]
     """
-    For data and artifacts.
+    The storage account for data and artifacts.
     """
     system: NotRequired[pulumi.Input[Optional['AksSystemPoolArgsDict']]]
     """
@@ -403,19 +403,19 @@ class AksClusterArgsDict(TypedDict):
     """
     tags: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    On everything that may have some, besides Slipway's own.
+    Tags of all resources that can have any, in addition to Slipway's.
 
     It takes at most 48 tags.
     """
     tenant: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of Entra, that the subscription belongs to; another login is refused. That of the login unless set.
+    The subscription's Entra tenant; a login of another one is refused. By default the login's.
 
     It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
     """
     tier: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of the control plane. Free has no promise of uptime.
+    Tier of the control plane. Free has no uptime SLA.
 
     One of `Free`, `Standard`.
     """
@@ -448,46 +448,46 @@ class AksClusterArgs:
                  tenant: pulumi.Input[Optional[_builtins.str]] = None,
                  tier: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input['AksApiArgs'] api: Who reaches the API server.
-        :param pulumi.Input[Union['AksBudgetArgs', _builtins.bool]] budget: What may be spent in a month before a mail is sent; `false` for no limit.
+        :param pulumi.Input['AksApiArgs'] api: Access to the API server.
+        :param pulumi.Input[Union['AksBudgetArgs', _builtins.bool]] budget: A monthly budget, above which mail is sent; `false` for none.
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
-        :param pulumi.Input[_builtins.str] location: Where everything is.
+        :param pulumi.Input[_builtins.str] location: The region of all resources.
                
                It takes a region as `az account list-locations` names it, such as westeurope.
-        :param pulumi.Input[_builtins.str] subscription: That pays: `az account show --query id`.
+        :param pulumi.Input[_builtins.str] subscription: The subscription that pays: `az account show --query id`.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
-        :param pulumi.Input[_builtins.bool] admin_kubeconfig: Use the cluster's own administrator, who is not in Entra.
-        :param pulumi.Input['AksAdminsArgs'] admins: Who may do anything in the cluster; whoever runs `pulumi up` unless set.
+        :param pulumi.Input[_builtins.bool] admin_kubeconfig: Use the cluster's local administrator, who is not in Entra.
+        :param pulumi.Input['AksAdminsArgs'] admins: The cluster's administrators; by default the account that runs `pulumi up`.
         :param pulumi.Input['AksCpuPoolArgs'] cpu: Nodes for jobs without GPUs; without it, these run on the nodes of `system`.
         :param pulumi.Input[Union['AksGpuNodesArgs', _builtins.bool]] gpu: Nodes with GPUs; `false` for none.
-        :param pulumi.Input[_builtins.int] idle_minutes: After which a node that no pod needs is removed.
-        :param pulumi.Input['AksImagesArgs'] images: Prebuilt images that the nodes may pull.
-        :param pulumi.Input[_builtins.str] kubernetes_version: AKS's default unless set.
+        :param pulumi.Input[_builtins.int] idle_minutes: Minutes after which a node that no pod needs is removed.
+        :param pulumi.Input['AksImagesArgs'] images: Prebuilt images that the nodes can pull.
+        :param pulumi.Input[_builtins.str] kubernetes_version: Version of Kubernetes; by default AKS's.
                
                It takes a version of Kubernetes, such as 1.34, or 1.34.2 for no other.
-        :param pulumi.Input[_builtins.str] login: How kubelogin logs in wherever the kubeconfig is used.
+        :param pulumi.Input[_builtins.str] login: The login method of kubelogin wherever the kubeconfig is used.
                
                One of `azurecli`, `workloadidentity`, `spn`, `msi`.
         :param pulumi.Input['AksLogsArgs'] logs: Diagnostic logs.
-        :param pulumi.Input[_builtins.str] name: Of the cluster; everything else is named after it.
+        :param pulumi.Input[_builtins.str] name: The cluster's name, from which other names are derived.
                
                It takes at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -.
         :param pulumi.Input['AksNetworkArgs'] network: The cluster's addresses.
         :param pulumi.Input[_builtins.bool] production: Whether everything is protected from deletion.
-        :param pulumi.Input['AksRegistryArgs'] registry: For job images.
-        :param pulumi.Input[_builtins.str] resource_group: For everything but the nodes; `slipway-<name>` unless set.
+        :param pulumi.Input['AksRegistryArgs'] registry: The container registry for job images.
+        :param pulumi.Input[_builtins.str] resource_group: Group of all resources except the nodes; by default `slipway-<name>`.
                
                It takes 2 to 74 letters, digits, and -_(). with no . first or last.
-        :param pulumi.Input['AksStorageArgs'] storage: For data and artifacts.
+        :param pulumi.Input['AksStorageArgs'] storage: The storage account for data and artifacts.
         :param pulumi.Input['AksSystemPoolArgs'] system: The nodes of the cluster's own pods.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] tags: On everything that may have some, besides Slipway's own.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] tags: Tags of all resources that can have any, in addition to Slipway's.
                
                It takes at most 48 tags.
-        :param pulumi.Input[_builtins.str] tenant: Of Entra, that the subscription belongs to; another login is refused. That of the login unless set.
+        :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant; a login of another one is refused. By default the login's.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
-        :param pulumi.Input[_builtins.str] tier: Of the control plane. Free has no promise of uptime.
+        :param pulumi.Input[_builtins.str] tier: Tier of the control plane. Free has no uptime SLA.
                
                One of `Free`, `Standard`.
         """
@@ -539,7 +539,7 @@ class AksClusterArgs:
     @pulumi.getter
     def api(self) -> pulumi.Input['AksApiArgs']:
         """
-        Who reaches the API server.
+        Access to the API server.
         """
         return pulumi.get(self, "api")
 
@@ -551,7 +551,7 @@ class AksClusterArgs:
     @pulumi.getter
     def budget(self) -> pulumi.Input[Union['AksBudgetArgs', _builtins.bool]]:
         """
-        What may be spent in a month before a mail is sent; `false` for no limit.
+        A monthly budget, above which mail is sent; `false` for none.
         """
         return pulumi.get(self, "budget")
 
@@ -575,7 +575,7 @@ class AksClusterArgs:
     @pulumi.getter
     def location(self) -> pulumi.Input[_builtins.str]:
         """
-        Where everything is.
+        The region of all resources.
 
         It takes a region as `az account list-locations` names it, such as westeurope.
         """
@@ -589,7 +589,7 @@ class AksClusterArgs:
     @pulumi.getter
     def subscription(self) -> pulumi.Input[_builtins.str]:
         """
-        That pays: `az account show --query id`.
+        The subscription that pays: `az account show --query id`.
 
         It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -603,7 +603,7 @@ class AksClusterArgs:
     @pulumi.getter(name="adminKubeconfig")
     def admin_kubeconfig(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Use the cluster's own administrator, who is not in Entra.
+        Use the cluster's local administrator, who is not in Entra.
         """
         return pulumi.get(self, "admin_kubeconfig")
 
@@ -615,7 +615,7 @@ class AksClusterArgs:
     @pulumi.getter
     def admins(self) -> pulumi.Input[Optional['AksAdminsArgs']]:
         """
-        Who may do anything in the cluster; whoever runs `pulumi up` unless set.
+        The cluster's administrators; by default the account that runs `pulumi up`.
         """
         return pulumi.get(self, "admins")
 
@@ -651,7 +651,7 @@ class AksClusterArgs:
     @pulumi.getter(name="idleMinutes")
     def idle_minutes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        After which a node that no pod needs is removed.
+        Minutes after which a node that no pod needs is removed.
         """
         return pulumi.get(self, "idle_minutes")
 
@@ -663,7 +663,7 @@ class AksClusterArgs:
     @pulumi.getter
     def images(self) -> pulumi.Input[Optional['AksImagesArgs']]:
         """
-        Prebuilt images that the nodes may pull.
+        Prebuilt images that the nodes can pull.
         """
         return pulumi.get(self, "images")
 
@@ -675,7 +675,7 @@ class AksClusterArgs:
     @pulumi.getter(name="kubernetesVersion")
     def kubernetes_version(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        AKS's default unless set.
+        Version of Kubernetes; by default AKS's.
 
         It takes a version of Kubernetes, such as 1.34, or 1.34.2 for no other.
         """
@@ -689,7 +689,7 @@ class AksClusterArgs:
     @pulumi.getter
     def login(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        How kubelogin logs in wherever the kubeconfig is used.
+        The login method of kubelogin wherever the kubeconfig is used.
 
         One of `azurecli`, `workloadidentity`, `spn`, `msi`.
         """
@@ -715,7 +715,7 @@ class AksClusterArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of the cluster; everything else is named after it.
+        The cluster's name, from which other names are derived.
 
         It takes at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -.
         """
@@ -753,7 +753,7 @@ class AksClusterArgs:
     @pulumi.getter
     def registry(self) -> pulumi.Input[Optional['AksRegistryArgs']]:
         """
-        For job images.
+        The container registry for job images.
         """
         return pulumi.get(self, "registry")
 
@@ -765,7 +765,7 @@ class AksClusterArgs:
     @pulumi.getter(name="resourceGroup")
     def resource_group(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        For everything but the nodes; `slipway-<name>` unless set.
+        Group of all resources except the nodes; by default `slipway-<name>`.
 
         It takes 2 to 74 letters, digits, and -_(). with no . first or last.
         """
@@ -779,7 +779,7 @@ class AksClusterArgs:
     @pulumi.getter
     def storage(self) -> pulumi.Input[Optional['AksStorageArgs']]:
         """
-        For data and artifacts.
+        The storage account for data and artifacts.
         """
         return pulumi.get(self, "storage")
 
@@ -803,7 +803,7 @@ class AksClusterArgs:
     @pulumi.getter
     def tags(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        On everything that may have some, besides Slipway's own.
+        Tags of all resources that can have any, in addition to Slipway's.
 
         It takes at most 48 tags.
         """
@@ -817,7 +817,7 @@ class AksClusterArgs:
     @pulumi.getter
     def tenant(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of Entra, that the subscription belongs to; another login is refused. That of the login unless set.
+        The subscription's Entra tenant; a login of another one is refused. By default the login's.
 
         It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -831,7 +831,7 @@ class AksClusterArgs:
     @pulumi.getter
     def tier(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of the control plane. Free has no promise of uptime.
+        Tier of the control plane. Free has no uptime SLA.
 
         One of `Free`, `Standard`.
         """
@@ -845,19 +845,19 @@ class AksClusterArgs:
 class AksCpuPoolArgsDict(TypedDict):
     max_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The pool never has more.
+    Maximum number of nodes.
     """
     min_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The pool never has fewer: one at least, for the operator.
+    Minimum number of nodes; at least one, for the operator.
     """
     os_disk: NotRequired[pulumi.Input[Optional['AksOsDiskArgsDict']]]
     """
-    Of each node.
+    Disk of each node.
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of each node.
+    Size of each node.
 
     It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
     """
@@ -875,10 +875,10 @@ class AksCpuPoolArgs:
                  size: pulumi.Input[Optional[_builtins.str]] = None,
                  zones: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[_builtins.int] max_nodes: The pool never has more.
-        :param pulumi.Input[_builtins.int] min_nodes: The pool never has fewer: one at least, for the operator.
-        :param pulumi.Input['AksOsDiskArgs'] os_disk: Of each node.
-        :param pulumi.Input[_builtins.str] size: Of each node.
+        :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes.
+        :param pulumi.Input[_builtins.int] min_nodes: Minimum number of nodes; at least one, for the operator.
+        :param pulumi.Input['AksOsDiskArgs'] os_disk: Disk of each node.
+        :param pulumi.Input[_builtins.str] size: Size of each node.
                
                It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] zones: Zones of the region that the nodes are spread over.
@@ -898,7 +898,7 @@ class AksCpuPoolArgs:
     @pulumi.getter(name="maxNodes")
     def max_nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The pool never has more.
+        Maximum number of nodes.
         """
         return pulumi.get(self, "max_nodes")
 
@@ -910,7 +910,7 @@ class AksCpuPoolArgs:
     @pulumi.getter(name="minNodes")
     def min_nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The pool never has fewer: one at least, for the operator.
+        Minimum number of nodes; at least one, for the operator.
         """
         return pulumi.get(self, "min_nodes")
 
@@ -922,7 +922,7 @@ class AksCpuPoolArgs:
     @pulumi.getter(name="osDisk")
     def os_disk(self) -> pulumi.Input[Optional['AksOsDiskArgs']]:
         """
-        Of each node.
+        Disk of each node.
         """
         return pulumi.get(self, "os_disk")
 
@@ -934,7 +934,7 @@ class AksCpuPoolArgs:
     @pulumi.getter
     def size(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of each node.
+        Size of each node.
 
         It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
         """
@@ -960,21 +960,21 @@ class AksCpuPoolArgs:
 class AksFallbackArgsDict(TypedDict):
     max_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The pool never has more; as many as there may be spot nodes unless set.
+    Maximum number of nodes; by default that of the spot nodes.
     """
     min_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The pool never has fewer; with 0 nothing is paid while spot nodes can be had.
+    Minimum number of nodes; 0 costs nothing while spot nodes are available.
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of each node, with as many GPUs; that of the spot nodes unless set.
+    Size of each node, with the same number of GPUs; by default that of the spot nodes.
 
     It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
     """
     zones: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    Zones of the region that the nodes are spread over; the spot nodes' unless set.
+    Zones of the region that the nodes are spread over; by default the spot nodes'.
     """
 
 @pulumi.input_type
@@ -985,12 +985,12 @@ class AksFallbackArgs:
                  size: pulumi.Input[Optional[_builtins.str]] = None,
                  zones: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[_builtins.int] max_nodes: The pool never has more; as many as there may be spot nodes unless set.
-        :param pulumi.Input[_builtins.int] min_nodes: The pool never has fewer; with 0 nothing is paid while spot nodes can be had.
-        :param pulumi.Input[_builtins.str] size: Of each node, with as many GPUs; that of the spot nodes unless set.
+        :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes; by default that of the spot nodes.
+        :param pulumi.Input[_builtins.int] min_nodes: Minimum number of nodes; 0 costs nothing while spot nodes are available.
+        :param pulumi.Input[_builtins.str] size: Size of each node, with the same number of GPUs; by default that of the spot nodes.
                
                It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] zones: Zones of the region that the nodes are spread over; the spot nodes' unless set.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] zones: Zones of the region that the nodes are spread over; by default the spot nodes'.
         """
         if max_nodes is not None:
             pulumi.set(__self__, "max_nodes", max_nodes)
@@ -1005,7 +1005,7 @@ class AksFallbackArgs:
     @pulumi.getter(name="maxNodes")
     def max_nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The pool never has more; as many as there may be spot nodes unless set.
+        Maximum number of nodes; by default that of the spot nodes.
         """
         return pulumi.get(self, "max_nodes")
 
@@ -1017,7 +1017,7 @@ class AksFallbackArgs:
     @pulumi.getter(name="minNodes")
     def min_nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The pool never has fewer; with 0 nothing is paid while spot nodes can be had.
+        Minimum number of nodes; 0 costs nothing while spot nodes are available.
         """
         return pulumi.get(self, "min_nodes")
 
@@ -1029,7 +1029,7 @@ class AksFallbackArgs:
     @pulumi.getter
     def size(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of each node, with as many GPUs; that of the spot nodes unless set.
+        Size of each node, with the same number of GPUs; by default that of the spot nodes.
 
         It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
         """
@@ -1043,7 +1043,7 @@ class AksFallbackArgs:
     @pulumi.getter
     def zones(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Zones of the region that the nodes are spread over; the spot nodes' unless set.
+        Zones of the region that the nodes are spread over; by default the spot nodes'.
         """
         return pulumi.get(self, "zones")
 
@@ -1055,7 +1055,7 @@ class AksFallbackArgs:
 class AksGpuNodesArgsDict(TypedDict):
     driver: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Who installs NVIDIA's driver. `aks`: AKS, and Slipway the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, and which brings the device plugin too; AKS installs no driver.
+    The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, with the device plugin; AKS installs no driver.
 
     One of `aks`, `gpu-operator`.
     """
@@ -1065,33 +1065,33 @@ class AksGpuNodesArgsDict(TypedDict):
     """
     labels: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]]]]
     """
-    Besides Slipway's own.
+    Labels in addition to Slipway's.
     """
     max_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The pool never has more.
+    Maximum number of nodes.
     """
     min_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The pool never has fewer; with 0 nothing is paid while no job needs one.
+    Minimum number of nodes; 0 costs nothing while no job needs a node.
     """
     os_disk: NotRequired[pulumi.Input[Optional['AksOsDiskArgsDict']]]
     """
-    Of each node.
+    Disk of each node.
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of each node.
+    Size of each node.
 
     It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
     """
     spot: NotRequired[pulumi.Input[Optional['AksSpotArgsDict']]]
     """
-    Nodes that Azure may take back; without it, they stay as long as a job needs them.
+    Spot nodes, which Azure may evict; by default the nodes are regular ones.
     """
     taints: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['AksTaintArgsDict']]]]]
     """
-    That keep other pods off.
+    Taints that repel other pods.
     """
     zones: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
@@ -1112,19 +1112,19 @@ class AksGpuNodesArgs:
                  taints: pulumi.Input[Optional[Sequence[pulumi.Input['AksTaintArgs']]]] = None,
                  zones: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[_builtins.str] driver: Who installs NVIDIA's driver. `aks`: AKS, and Slipway the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, and which brings the device plugin too; AKS installs no driver.
+        :param pulumi.Input[_builtins.str] driver: The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, with the device plugin; AKS installs no driver.
                
                One of `aks`, `gpu-operator`.
         :param pulumi.Input[_builtins.int] gpus_per_node: `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
-        :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: Besides Slipway's own.
-        :param pulumi.Input[_builtins.int] max_nodes: The pool never has more.
-        :param pulumi.Input[_builtins.int] min_nodes: The pool never has fewer; with 0 nothing is paid while no job needs one.
-        :param pulumi.Input['AksOsDiskArgs'] os_disk: Of each node.
-        :param pulumi.Input[_builtins.str] size: Of each node.
+        :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: Labels in addition to Slipway's.
+        :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes.
+        :param pulumi.Input[_builtins.int] min_nodes: Minimum number of nodes; 0 costs nothing while no job needs a node.
+        :param pulumi.Input['AksOsDiskArgs'] os_disk: Disk of each node.
+        :param pulumi.Input[_builtins.str] size: Size of each node.
                
                It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
-        :param pulumi.Input['AksSpotArgs'] spot: Nodes that Azure may take back; without it, they stay as long as a job needs them.
-        :param pulumi.Input[Sequence[pulumi.Input['AksTaintArgs']]] taints: That keep other pods off.
+        :param pulumi.Input['AksSpotArgs'] spot: Spot nodes, which Azure may evict; by default the nodes are regular ones.
+        :param pulumi.Input[Sequence[pulumi.Input['AksTaintArgs']]] taints: Taints that repel other pods.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] zones: Zones of the region that the nodes are spread over.
         """
         if driver is not None:
@@ -1152,7 +1152,7 @@ class AksGpuNodesArgs:
     @pulumi.getter
     def driver(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Who installs NVIDIA's driver. `aks`: AKS, and Slipway the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, and which brings the device plugin too; AKS installs no driver.
+        The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, with the device plugin; AKS installs no driver.
 
         One of `aks`, `gpu-operator`.
         """
@@ -1178,7 +1178,7 @@ class AksGpuNodesArgs:
     @pulumi.getter
     def labels(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]]]:
         """
-        Besides Slipway's own.
+        Labels in addition to Slipway's.
         """
         return pulumi.get(self, "labels")
 
@@ -1190,7 +1190,7 @@ class AksGpuNodesArgs:
     @pulumi.getter(name="maxNodes")
     def max_nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The pool never has more.
+        Maximum number of nodes.
         """
         return pulumi.get(self, "max_nodes")
 
@@ -1202,7 +1202,7 @@ class AksGpuNodesArgs:
     @pulumi.getter(name="minNodes")
     def min_nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The pool never has fewer; with 0 nothing is paid while no job needs one.
+        Minimum number of nodes; 0 costs nothing while no job needs a node.
         """
         return pulumi.get(self, "min_nodes")
 
@@ -1214,7 +1214,7 @@ class AksGpuNodesArgs:
     @pulumi.getter(name="osDisk")
     def os_disk(self) -> pulumi.Input[Optional['AksOsDiskArgs']]:
         """
-        Of each node.
+        Disk of each node.
         """
         return pulumi.get(self, "os_disk")
 
@@ -1226,7 +1226,7 @@ class AksGpuNodesArgs:
     @pulumi.getter
     def size(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of each node.
+        Size of each node.
 
         It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
         """
@@ -1240,7 +1240,7 @@ class AksGpuNodesArgs:
     @pulumi.getter
     def spot(self) -> pulumi.Input[Optional['AksSpotArgs']]:
         """
-        Nodes that Azure may take back; without it, they stay as long as a job needs them.
+        Spot nodes, which Azure may evict; by default the nodes are regular ones.
         """
         return pulumi.get(self, "spot")
 
@@ -1252,7 +1252,7 @@ class AksGpuNodesArgs:
     @pulumi.getter
     def taints(self) -> pulumi.Input[Optional[Sequence[pulumi.Input['AksTaintArgs']]]]:
         """
-        That keep other pods off.
+        Taints that repel other pods.
         """
         return pulumi.get(self, "taints")
 
@@ -1276,25 +1276,25 @@ class AksGpuNodesArgs:
 class AksImagesArgsDict(TypedDict):
     mlflow: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The tracking server's, where the stack installs it.
+    The tracking server's image, if the stack installs it.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     postgres: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of its PostgreSQL; likewise.
+    The image of the tracking server's PostgreSQL, likewise.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     tcp_wait: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of the container that waits for a job's master; likewise.
+    The image of the container that waits for a job's master, likewise.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     trainer: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What jobs run unless they bring their own.
+    The image of jobs without an image.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
@@ -1306,7 +1306,7 @@ class AksImagesArgsDict(TypedDict):
     """
     training_operator: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The operator's, where the stack installs it.
+    The training operator's image, if the stack installs it.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
@@ -1321,22 +1321,22 @@ class AksImagesArgs:
                  trainer_cuda: pulumi.Input[Optional[_builtins.str]] = None,
                  training_operator: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] mlflow: The tracking server's, where the stack installs it.
+        :param pulumi.Input[_builtins.str] mlflow: The tracking server's image, if the stack installs it.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] postgres: Of its PostgreSQL; likewise.
+        :param pulumi.Input[_builtins.str] postgres: The image of the tracking server's PostgreSQL, likewise.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] tcp_wait: Of the container that waits for a job's master; likewise.
+        :param pulumi.Input[_builtins.str] tcp_wait: The image of the container that waits for a job's master, likewise.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] trainer: What jobs run unless they bring their own.
+        :param pulumi.Input[_builtins.str] trainer: The image of jobs without an image.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         :param pulumi.Input[_builtins.str] trainer_cuda: The same for jobs with GPUs.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] training_operator: The operator's, where the stack installs it.
+        :param pulumi.Input[_builtins.str] training_operator: The training operator's image, if the stack installs it.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1357,7 +1357,7 @@ class AksImagesArgs:
     @pulumi.getter
     def mlflow(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The tracking server's, where the stack installs it.
+        The tracking server's image, if the stack installs it.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1371,7 +1371,7 @@ class AksImagesArgs:
     @pulumi.getter
     def postgres(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of its PostgreSQL; likewise.
+        The image of the tracking server's PostgreSQL, likewise.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1385,7 +1385,7 @@ class AksImagesArgs:
     @pulumi.getter(name="tcpWait")
     def tcp_wait(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of the container that waits for a job's master; likewise.
+        The image of the container that waits for a job's master, likewise.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1399,7 +1399,7 @@ class AksImagesArgs:
     @pulumi.getter
     def trainer(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What jobs run unless they bring their own.
+        The image of jobs without an image.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1427,7 +1427,7 @@ class AksImagesArgs:
     @pulumi.getter(name="trainingOperator")
     def training_operator(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The operator's, where the stack installs it.
+        The training operator's image, if the stack installs it.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1441,11 +1441,11 @@ class AksImagesArgs:
 class AksLogsArgsDict(TypedDict):
     daily_gib: NotRequired[pulumi.Input[Optional[_builtins.float]]]
     """
-    The most that is taken in a day; -1 for no limit.
+    Maximum GiB to ingest in a day; -1 for no limit.
     """
     retention_days: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    How long they are kept; 30 days cost nothing besides what comes in.
+    Days to keep the logs; 30 days cost nothing in addition to the ingestion.
     """
 
 @pulumi.input_type
@@ -1454,8 +1454,8 @@ class AksLogsArgs:
                  daily_gib: pulumi.Input[Optional[_builtins.float]] = None,
                  retention_days: pulumi.Input[Optional[_builtins.int]] = None):
         """
-        :param pulumi.Input[_builtins.float] daily_gib: The most that is taken in a day; -1 for no limit.
-        :param pulumi.Input[_builtins.int] retention_days: How long they are kept; 30 days cost nothing besides what comes in.
+        :param pulumi.Input[_builtins.float] daily_gib: Maximum GiB to ingest in a day; -1 for no limit.
+        :param pulumi.Input[_builtins.int] retention_days: Days to keep the logs; 30 days cost nothing in addition to the ingestion.
         """
         if daily_gib is not None:
             pulumi.set(__self__, "daily_gib", daily_gib)
@@ -1466,7 +1466,7 @@ class AksLogsArgs:
     @pulumi.getter(name="dailyGib")
     def daily_gib(self) -> pulumi.Input[Optional[_builtins.float]]:
         """
-        The most that is taken in a day; -1 for no limit.
+        Maximum GiB to ingest in a day; -1 for no limit.
         """
         return pulumi.get(self, "daily_gib")
 
@@ -1478,7 +1478,7 @@ class AksLogsArgs:
     @pulumi.getter(name="retentionDays")
     def retention_days(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        How long they are kept; 30 days cost nothing besides what comes in.
+        Days to keep the logs; 30 days cost nothing in addition to the ingestion.
         """
         return pulumi.get(self, "retention_days")
 
@@ -1490,31 +1490,31 @@ class AksLogsArgs:
 class AksNetworkArgsDict(TypedDict):
     addresses: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of the virtual network.
+    Addresses of the virtual network.
 
     It takes addresses in CIDR notation, such as 192.0.2.0/24.
     """
     nodes: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of its subnet for nodes.
+    Addresses of its subnet for nodes.
 
     It takes addresses in CIDR notation, such as 192.0.2.0/24.
     """
     pods: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of pods, which are no addresses of the network.
+    Addresses of pods, outside of the network.
 
     It takes addresses in CIDR notation, such as 192.0.2.0/24.
     """
     services: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of Services.
+    Addresses of Services.
 
     It takes addresses in CIDR notation, such as 192.0.2.0/24.
     """
     subnet: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The ID of an existing subnet, instead of a network of the stack's own.
+    The ID of an existing subnet, instead of the stack's network.
 
     It takes a subnet's ID: /subscriptions/…/providers/Microsoft.Network/virtualNetworks/…/subnets/….
     """
@@ -1528,19 +1528,19 @@ class AksNetworkArgs:
                  services: pulumi.Input[Optional[_builtins.str]] = None,
                  subnet: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] addresses: Of the virtual network.
+        :param pulumi.Input[_builtins.str] addresses: Addresses of the virtual network.
                
                It takes addresses in CIDR notation, such as 192.0.2.0/24.
-        :param pulumi.Input[_builtins.str] nodes: Of its subnet for nodes.
+        :param pulumi.Input[_builtins.str] nodes: Addresses of its subnet for nodes.
                
                It takes addresses in CIDR notation, such as 192.0.2.0/24.
-        :param pulumi.Input[_builtins.str] pods: Of pods, which are no addresses of the network.
+        :param pulumi.Input[_builtins.str] pods: Addresses of pods, outside of the network.
                
                It takes addresses in CIDR notation, such as 192.0.2.0/24.
-        :param pulumi.Input[_builtins.str] services: Of Services.
+        :param pulumi.Input[_builtins.str] services: Addresses of Services.
                
                It takes addresses in CIDR notation, such as 192.0.2.0/24.
-        :param pulumi.Input[_builtins.str] subnet: The ID of an existing subnet, instead of a network of the stack's own.
+        :param pulumi.Input[_builtins.str] subnet: The ID of an existing subnet, instead of the stack's network.
                
                It takes a subnet's ID: /subscriptions/…/providers/Microsoft.Network/virtualNetworks/…/subnets/….
         """
@@ -1559,7 +1559,7 @@ class AksNetworkArgs:
     @pulumi.getter
     def addresses(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of the virtual network.
+        Addresses of the virtual network.
 
         It takes addresses in CIDR notation, such as 192.0.2.0/24.
         """
@@ -1573,7 +1573,7 @@ class AksNetworkArgs:
     @pulumi.getter
     def nodes(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of its subnet for nodes.
+        Addresses of its subnet for nodes.
 
         It takes addresses in CIDR notation, such as 192.0.2.0/24.
         """
@@ -1587,7 +1587,7 @@ class AksNetworkArgs:
     @pulumi.getter
     def pods(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of pods, which are no addresses of the network.
+        Addresses of pods, outside of the network.
 
         It takes addresses in CIDR notation, such as 192.0.2.0/24.
         """
@@ -1601,7 +1601,7 @@ class AksNetworkArgs:
     @pulumi.getter
     def services(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of Services.
+        Addresses of Services.
 
         It takes addresses in CIDR notation, such as 192.0.2.0/24.
         """
@@ -1615,7 +1615,7 @@ class AksNetworkArgs:
     @pulumi.getter
     def subnet(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The ID of an existing subnet, instead of a network of the stack's own.
+        The ID of an existing subnet, instead of the stack's network.
 
         It takes a subnet's ID: /subscriptions/…/providers/Microsoft.Network/virtualNetworks/…/subnets/….
         """
@@ -1629,11 +1629,11 @@ class AksNetworkArgs:
 class AksOsDiskArgsDict(TypedDict):
     gib: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Its size; the CUDA image alone takes 10.
+    Size in GiB; the CUDA image alone takes 10.
     """
     type: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Ephemeral is on the machine itself: faster, at no price, and no larger than its cache or temporary disk. Managed is beside it, and paid for.
+    Ephemeral is on the machine itself: faster, free, and no larger than its cache or temporary disk. Managed is a separate disk, which is paid for.
 
     One of `Managed`, `Ephemeral`.
     """
@@ -1644,8 +1644,8 @@ class AksOsDiskArgs:
                  gib: pulumi.Input[Optional[_builtins.int]] = None,
                  type: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.int] gib: Its size; the CUDA image alone takes 10.
-        :param pulumi.Input[_builtins.str] type: Ephemeral is on the machine itself: faster, at no price, and no larger than its cache or temporary disk. Managed is beside it, and paid for.
+        :param pulumi.Input[_builtins.int] gib: Size in GiB; the CUDA image alone takes 10.
+        :param pulumi.Input[_builtins.str] type: Ephemeral is on the machine itself: faster, free, and no larger than its cache or temporary disk. Managed is a separate disk, which is paid for.
                
                One of `Managed`, `Ephemeral`.
         """
@@ -1658,7 +1658,7 @@ class AksOsDiskArgs:
     @pulumi.getter
     def gib(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Its size; the CUDA image alone takes 10.
+        Size in GiB; the CUDA image alone takes 10.
         """
         return pulumi.get(self, "gib")
 
@@ -1670,7 +1670,7 @@ class AksOsDiskArgs:
     @pulumi.getter
     def type(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Ephemeral is on the machine itself: faster, at no price, and no larger than its cache or temporary disk. Managed is beside it, and paid for.
+        Ephemeral is on the machine itself: faster, free, and no larger than its cache or temporary disk. Managed is a separate disk, which is paid for.
 
         One of `Managed`, `Ephemeral`.
         """
@@ -1684,13 +1684,13 @@ class AksOsDiskArgs:
 class AksRegistryArgsDict(TypedDict):
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Unique in all of Azure; derived from subscription and resource group unless set.
+    Unique in all of Azure; by default derived from subscription and resource group.
 
     It takes 5 to 50 letters and digits.
     """
     sku: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What it has room for, and costs.
+    Service tier, which limits the storage and sets the price.
 
     One of `Basic`, `Standard`, `Premium`.
     """
@@ -1701,10 +1701,10 @@ class AksRegistryArgs:
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  sku: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] name: Unique in all of Azure; derived from subscription and resource group unless set.
+        :param pulumi.Input[_builtins.str] name: Unique in all of Azure; by default derived from subscription and resource group.
                
                It takes 5 to 50 letters and digits.
-        :param pulumi.Input[_builtins.str] sku: What it has room for, and costs.
+        :param pulumi.Input[_builtins.str] sku: Service tier, which limits the storage and sets the price.
                
                One of `Basic`, `Standard`, `Premium`.
         """
@@ -1717,7 +1717,7 @@ class AksRegistryArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Unique in all of Azure; derived from subscription and resource group unless set.
+        Unique in all of Azure; by default derived from subscription and resource group.
 
         It takes 5 to 50 letters and digits.
         """
@@ -1731,7 +1731,7 @@ class AksRegistryArgs:
     @pulumi.getter
     def sku(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What it has room for, and costs.
+        Service tier, which limits the storage and sets the price.
 
         One of `Basic`, `Standard`, `Premium`.
         """
@@ -1745,17 +1745,17 @@ class AksRegistryArgs:
 class AksSpotArgsDict(TypedDict):
     eviction_policy: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What becomes of a node that is taken back. One that is deallocated goes on counting against the quota, and its disk is paid for.
+    Whether an evicted node is deleted or deallocated. A deallocated node still counts against the quota, and its disk is paid for.
 
     One of `Delete`, `Deallocate`.
     """
     fallback: NotRequired[pulumi.Input[Optional['AksFallbackArgsDict']]]
     """
-    Regular nodes for jobs when no spot node can be had; without it, they wait.
+    Regular nodes for jobs if no spot node is available; without it, they wait.
     """
     max_price: NotRequired[pulumi.Input[Optional[_builtins.float]]]
     """
-    US dollars per hour and node above which it is taken back; -1 for never because of its price.
+    Price in US dollars per hour and node above which a node is evicted; -1 for no eviction because of the price.
 
     It takes -1, or a number above 0 with at most 5 decimals.
     """
@@ -1767,11 +1767,11 @@ class AksSpotArgs:
                  fallback: pulumi.Input[Optional['AksFallbackArgs']] = None,
                  max_price: pulumi.Input[Optional[_builtins.float]] = None):
         """
-        :param pulumi.Input[_builtins.str] eviction_policy: What becomes of a node that is taken back. One that is deallocated goes on counting against the quota, and its disk is paid for.
+        :param pulumi.Input[_builtins.str] eviction_policy: Whether an evicted node is deleted or deallocated. A deallocated node still counts against the quota, and its disk is paid for.
                
                One of `Delete`, `Deallocate`.
-        :param pulumi.Input['AksFallbackArgs'] fallback: Regular nodes for jobs when no spot node can be had; without it, they wait.
-        :param pulumi.Input[_builtins.float] max_price: US dollars per hour and node above which it is taken back; -1 for never because of its price.
+        :param pulumi.Input['AksFallbackArgs'] fallback: Regular nodes for jobs if no spot node is available; without it, they wait.
+        :param pulumi.Input[_builtins.float] max_price: Price in US dollars per hour and node above which a node is evicted; -1 for no eviction because of the price.
                
                It takes -1, or a number above 0 with at most 5 decimals.
         """
@@ -1786,7 +1786,7 @@ class AksSpotArgs:
     @pulumi.getter(name="evictionPolicy")
     def eviction_policy(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What becomes of a node that is taken back. One that is deallocated goes on counting against the quota, and its disk is paid for.
+        Whether an evicted node is deleted or deallocated. A deallocated node still counts against the quota, and its disk is paid for.
 
         One of `Delete`, `Deallocate`.
         """
@@ -1800,7 +1800,7 @@ class AksSpotArgs:
     @pulumi.getter
     def fallback(self) -> pulumi.Input[Optional['AksFallbackArgs']]:
         """
-        Regular nodes for jobs when no spot node can be had; without it, they wait.
+        Regular nodes for jobs if no spot node is available; without it, they wait.
         """
         return pulumi.get(self, "fallback")
 
@@ -1812,7 +1812,7 @@ class AksSpotArgs:
     @pulumi.getter(name="maxPrice")
     def max_price(self) -> pulumi.Input[Optional[_builtins.float]]:
         """
-        US dollars per hour and node above which it is taken back; -1 for never because of its price.
+        Price in US dollars per hour and node above which a node is evicted; -1 for no eviction because of the price.
 
         It takes -1, or a number above 0 with at most 5 decimals.
         """
@@ -1826,19 +1826,19 @@ class AksSpotArgs:
 class AksStorageArgsDict(TypedDict):
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Unique in all of Azure; derived from subscription and resource group unless set.
+    Unique in all of Azure; by default derived from subscription and resource group.
 
     It takes 3 to 24 of a-z and 0-9.
     """
     redundancy: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Where copies are kept.
+    The places of the data's copies.
 
     One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
     """
     retention_days: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    For how long what was deleted can be restored.
+    Days for which deleted data can be restored.
     """
 
 @pulumi.input_type
@@ -1848,13 +1848,13 @@ class AksStorageArgs:
                  redundancy: pulumi.Input[Optional[_builtins.str]] = None,
                  retention_days: pulumi.Input[Optional[_builtins.int]] = None):
         """
-        :param pulumi.Input[_builtins.str] name: Unique in all of Azure; derived from subscription and resource group unless set.
+        :param pulumi.Input[_builtins.str] name: Unique in all of Azure; by default derived from subscription and resource group.
                
                It takes 3 to 24 of a-z and 0-9.
-        :param pulumi.Input[_builtins.str] redundancy: Where copies are kept.
+        :param pulumi.Input[_builtins.str] redundancy: The places of the data's copies.
                
                One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
-        :param pulumi.Input[_builtins.int] retention_days: For how long what was deleted can be restored.
+        :param pulumi.Input[_builtins.int] retention_days: Days for which deleted data can be restored.
         """
         if name is not None:
             pulumi.set(__self__, "name", name)
@@ -1867,7 +1867,7 @@ class AksStorageArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Unique in all of Azure; derived from subscription and resource group unless set.
+        Unique in all of Azure; by default derived from subscription and resource group.
 
         It takes 3 to 24 of a-z and 0-9.
         """
@@ -1881,7 +1881,7 @@ class AksStorageArgs:
     @pulumi.getter
     def redundancy(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Where copies are kept.
+        The places of the data's copies.
 
         One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
         """
@@ -1895,7 +1895,7 @@ class AksStorageArgs:
     @pulumi.getter(name="retentionDays")
     def retention_days(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        For how long what was deleted can be restored.
+        Days for which deleted data can be restored.
         """
         return pulumi.get(self, "retention_days")
 
@@ -1907,19 +1907,19 @@ class AksStorageArgs:
 class AksSystemPoolArgsDict(TypedDict):
     max_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The pool never has more.
+    Maximum number of nodes.
     """
     min_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The pool never has fewer; AKS needs one at least.
+    Minimum number of nodes; AKS requires at least one.
     """
     os_disk: NotRequired[pulumi.Input[Optional['AksOsDiskArgsDict']]]
     """
-    Of each node.
+    Disk of each node.
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of each node.
+    Size of each node.
 
     It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
     """
@@ -1937,10 +1937,10 @@ class AksSystemPoolArgs:
                  size: pulumi.Input[Optional[_builtins.str]] = None,
                  zones: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[_builtins.int] max_nodes: The pool never has more.
-        :param pulumi.Input[_builtins.int] min_nodes: The pool never has fewer; AKS needs one at least.
-        :param pulumi.Input['AksOsDiskArgs'] os_disk: Of each node.
-        :param pulumi.Input[_builtins.str] size: Of each node.
+        :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes.
+        :param pulumi.Input[_builtins.int] min_nodes: Minimum number of nodes; AKS requires at least one.
+        :param pulumi.Input['AksOsDiskArgs'] os_disk: Disk of each node.
+        :param pulumi.Input[_builtins.str] size: Size of each node.
                
                It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] zones: Zones of the region that the nodes are spread over.
@@ -1960,7 +1960,7 @@ class AksSystemPoolArgs:
     @pulumi.getter(name="maxNodes")
     def max_nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The pool never has more.
+        Maximum number of nodes.
         """
         return pulumi.get(self, "max_nodes")
 
@@ -1972,7 +1972,7 @@ class AksSystemPoolArgs:
     @pulumi.getter(name="minNodes")
     def min_nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The pool never has fewer; AKS needs one at least.
+        Minimum number of nodes; AKS requires at least one.
         """
         return pulumi.get(self, "min_nodes")
 
@@ -1984,7 +1984,7 @@ class AksSystemPoolArgs:
     @pulumi.getter(name="osDisk")
     def os_disk(self) -> pulumi.Input[Optional['AksOsDiskArgs']]:
         """
-        Of each node.
+        Disk of each node.
         """
         return pulumi.get(self, "os_disk")
 
@@ -1996,7 +1996,7 @@ class AksSystemPoolArgs:
     @pulumi.getter
     def size(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of each node.
+        Size of each node.
 
         It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
         """
@@ -2026,7 +2026,7 @@ class AksTaintArgsDict(TypedDict):
     """
     effect: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What becomes of pods that do not tolerate it.
+    The effect on pods that do not tolerate it.
 
     One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
     """
@@ -2045,7 +2045,7 @@ class AksTaintArgs:
                  value: pulumi.Input[Optional[Union[_builtins.str, _builtins.int, _builtins.bool]]] = None):
         """
         :param pulumi.Input[_builtins.str] key: The taint's key.
-        :param pulumi.Input[_builtins.str] effect: What becomes of pods that do not tolerate it.
+        :param pulumi.Input[_builtins.str] effect: The effect on pods that do not tolerate it.
                
                One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
         :param pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]] value: The taint's value.
@@ -2074,7 +2074,7 @@ class AksTaintArgs:
     @pulumi.getter
     def effect(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What becomes of pods that do not tolerate it.
+        The effect on pods that do not tolerate it.
 
         One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
         """
@@ -2102,7 +2102,7 @@ class AksTaintArgs:
 class AzureStackClusterArgsDict(TypedDict):
     custom_location: pulumi.Input[_builtins.str]
     """
-    Stands for the Azure Local instance, and was made with it.
+    The custom location of the Azure Local instance, created with it.
 
     It takes the ID that `az customlocation show --query id` prints: /subscriptions/…/providers/Microsoft.ExtendedLocation/customLocations/….
     """
@@ -2112,33 +2112,33 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     location: pulumi.Input[_builtins.str]
     """
-    The Azure Local instance's region in Azure; with a control plane of its own, what that calls it.
+    The Azure Local instance's region in Azure; with its own control plane, the region's name there.
 
     It takes a region as `az account list-locations` names it, such as westeurope.
     """
     logical_network: pulumi.Input[Union[_builtins.str, 'AzureStackLogicalNetworkArgsDict']]
     """
-    The network of the cluster's machines: the ID of an existing one, or the properties of one to make.
+    The network of the cluster's machines: the ID of an existing one, or the properties of a new one.
     """
     registry: pulumi.Input['AzureStackRegistryArgsDict']
     """
-    The private registry that all images come from.
+    The private registry of all images.
     """
     ssh_key: pulumi.Input[_builtins.str]
     """
-    Of whoever may log in on the machines.
+    Public key for logins on the machines.
 
     It takes the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA….
     """
     subscription: pulumi.Input[_builtins.str]
     """
-    That the Azure Local instance belongs to.
+    The subscription of the Azure Local instance.
 
     It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
     """
     admin_kubeconfig: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Use the cluster's own administrator, who is not in Entra.
+    Use the cluster's local administrator, who is not in Entra.
     """
     control_plane: NotRequired[pulumi.Input[Optional['AzureStackControlPlaneArgsDict']]]
     """
@@ -2146,57 +2146,57 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     disconnected: NotRequired[pulumi.Input[Optional['AzureStackDisconnectedArgsDict']]]
     """
-    Without the internet, under a control plane of its own.
+    Operation without the internet, with a separate control plane.
     """
     entra: NotRequired[pulumi.Input[Optional['AzureStackEntraArgsDict']]]
     """
-    Who gets in.
+    Access by Microsoft Entra ID.
     """
     gpu: NotRequired[pulumi.Input[Optional['AzureStackLocalGpuNodesArgsDict']]]
     """
-    Nodes with GPUs; none unless set.
+    Nodes with GPUs; by default none.
     """
     images: NotRequired[pulumi.Input[Optional['AzureStackImagesArgsDict']]]
     """
-    Prebuilt images that the nodes may pull.
+    Prebuilt images that the nodes can pull.
     """
     kubernetes_version: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The newest that the instance has unless set.
+    Version of Kubernetes; by default the instance's newest.
 
     It takes a version such as 1.31.5.
     """
     login: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    How kubelogin logs in wherever the kubeconfig is used.
+    The login method of kubelogin wherever the kubeconfig is used.
 
     One of `azurecli`, `workloadidentity`, `spn`, `msi`.
     """
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of the cluster; everything else is named after it.
+    The cluster's name, from which other names are derived.
 
     It takes at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -.
     """
     pods: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The addresses of pods, which are none of the network.
+    The addresses of pods, outside of the network.
 
     It takes an IPv4 network in CIDR notation, such as 10.20.0.0/24.
     """
     production: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether what holds data is protected from deletion.
+    Whether resources with data are protected from deletion.
     """
     resource_group: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    An existing one; unless set, `slipway-<name>` is made.
+    An existing group; by default `slipway-<name>` is created.
 
     It takes 2 to 74 letters, digits, and -_(). with no . first or last.
     """
     ssh_from: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    Addresses that they may do so from; anything that reaches them unless set.
+    Addresses that may log in; by default all that reach the machines.
     """
     system: NotRequired[pulumi.Input[Optional['AzureStackSystemPoolArgsDict']]]
     """
@@ -2204,13 +2204,13 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     tags: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    On everything that may have some, besides Slipway's own.
+    Tags of all resources that can have any, in addition to Slipway's.
 
     It takes at most 48 tags.
     """
     tenant: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of Entra, that the subscription belongs to; another login is refused. That of the login unless set.
+    The subscription's Entra tenant; a login of another one is refused. By default the login's.
 
     It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
     """
@@ -2242,49 +2242,49 @@ class AzureStackClusterArgs:
                  tags: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
                  tenant: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] custom_location: Stands for the Azure Local instance, and was made with it.
+        :param pulumi.Input[_builtins.str] custom_location: The custom location of the Azure Local instance, created with it.
                
                It takes the ID that `az customlocation show --query id` prints: /subscriptions/…/providers/Microsoft.ExtendedLocation/customLocations/….
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
-        :param pulumi.Input[_builtins.str] location: The Azure Local instance's region in Azure; with a control plane of its own, what that calls it.
+        :param pulumi.Input[_builtins.str] location: The Azure Local instance's region in Azure; with its own control plane, the region's name there.
                
                It takes a region as `az account list-locations` names it, such as westeurope.
-        :param pulumi.Input[Union[_builtins.str, 'AzureStackLogicalNetworkArgs']] logical_network: The network of the cluster's machines: the ID of an existing one, or the properties of one to make.
-        :param pulumi.Input['AzureStackRegistryArgs'] registry: The private registry that all images come from.
-        :param pulumi.Input[_builtins.str] ssh_key: Of whoever may log in on the machines.
+        :param pulumi.Input[Union[_builtins.str, 'AzureStackLogicalNetworkArgs']] logical_network: The network of the cluster's machines: the ID of an existing one, or the properties of a new one.
+        :param pulumi.Input['AzureStackRegistryArgs'] registry: The private registry of all images.
+        :param pulumi.Input[_builtins.str] ssh_key: Public key for logins on the machines.
                
                It takes the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA….
-        :param pulumi.Input[_builtins.str] subscription: That the Azure Local instance belongs to.
+        :param pulumi.Input[_builtins.str] subscription: The subscription of the Azure Local instance.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
-        :param pulumi.Input[_builtins.bool] admin_kubeconfig: Use the cluster's own administrator, who is not in Entra.
+        :param pulumi.Input[_builtins.bool] admin_kubeconfig: Use the cluster's local administrator, who is not in Entra.
         :param pulumi.Input['AzureStackControlPlaneArgs'] control_plane: The machines of the API server.
-        :param pulumi.Input['AzureStackDisconnectedArgs'] disconnected: Without the internet, under a control plane of its own.
-        :param pulumi.Input['AzureStackEntraArgs'] entra: Who gets in.
-        :param pulumi.Input['AzureStackLocalGpuNodesArgs'] gpu: Nodes with GPUs; none unless set.
-        :param pulumi.Input['AzureStackImagesArgs'] images: Prebuilt images that the nodes may pull.
-        :param pulumi.Input[_builtins.str] kubernetes_version: The newest that the instance has unless set.
+        :param pulumi.Input['AzureStackDisconnectedArgs'] disconnected: Operation without the internet, with a separate control plane.
+        :param pulumi.Input['AzureStackEntraArgs'] entra: Access by Microsoft Entra ID.
+        :param pulumi.Input['AzureStackLocalGpuNodesArgs'] gpu: Nodes with GPUs; by default none.
+        :param pulumi.Input['AzureStackImagesArgs'] images: Prebuilt images that the nodes can pull.
+        :param pulumi.Input[_builtins.str] kubernetes_version: Version of Kubernetes; by default the instance's newest.
                
                It takes a version such as 1.31.5.
-        :param pulumi.Input[_builtins.str] login: How kubelogin logs in wherever the kubeconfig is used.
+        :param pulumi.Input[_builtins.str] login: The login method of kubelogin wherever the kubeconfig is used.
                
                One of `azurecli`, `workloadidentity`, `spn`, `msi`.
-        :param pulumi.Input[_builtins.str] name: Of the cluster; everything else is named after it.
+        :param pulumi.Input[_builtins.str] name: The cluster's name, from which other names are derived.
                
                It takes at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -.
-        :param pulumi.Input[_builtins.str] pods: The addresses of pods, which are none of the network.
+        :param pulumi.Input[_builtins.str] pods: The addresses of pods, outside of the network.
                
                It takes an IPv4 network in CIDR notation, such as 10.20.0.0/24.
-        :param pulumi.Input[_builtins.bool] production: Whether what holds data is protected from deletion.
-        :param pulumi.Input[_builtins.str] resource_group: An existing one; unless set, `slipway-<name>` is made.
+        :param pulumi.Input[_builtins.bool] production: Whether resources with data are protected from deletion.
+        :param pulumi.Input[_builtins.str] resource_group: An existing group; by default `slipway-<name>` is created.
                
                It takes 2 to 74 letters, digits, and -_(). with no . first or last.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] ssh_from: Addresses that they may do so from; anything that reaches them unless set.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] ssh_from: Addresses that may log in; by default all that reach the machines.
         :param pulumi.Input['AzureStackSystemPoolArgs'] system: The nodes of the cluster's own pods, and of jobs without GPUs.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] tags: On everything that may have some, besides Slipway's own.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] tags: Tags of all resources that can have any, in addition to Slipway's.
                
                It takes at most 48 tags.
-        :param pulumi.Input[_builtins.str] tenant: Of Entra, that the subscription belongs to; another login is refused. That of the login unless set.
+        :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant; a login of another one is refused. By default the login's.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -2332,7 +2332,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="customLocation")
     def custom_location(self) -> pulumi.Input[_builtins.str]:
         """
-        Stands for the Azure Local instance, and was made with it.
+        The custom location of the Azure Local instance, created with it.
 
         It takes the ID that `az customlocation show --query id` prints: /subscriptions/…/providers/Microsoft.ExtendedLocation/customLocations/….
         """
@@ -2358,7 +2358,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def location(self) -> pulumi.Input[_builtins.str]:
         """
-        The Azure Local instance's region in Azure; with a control plane of its own, what that calls it.
+        The Azure Local instance's region in Azure; with its own control plane, the region's name there.
 
         It takes a region as `az account list-locations` names it, such as westeurope.
         """
@@ -2372,7 +2372,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="logicalNetwork")
     def logical_network(self) -> pulumi.Input[Union[_builtins.str, 'AzureStackLogicalNetworkArgs']]:
         """
-        The network of the cluster's machines: the ID of an existing one, or the properties of one to make.
+        The network of the cluster's machines: the ID of an existing one, or the properties of a new one.
         """
         return pulumi.get(self, "logical_network")
 
@@ -2384,7 +2384,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def registry(self) -> pulumi.Input['AzureStackRegistryArgs']:
         """
-        The private registry that all images come from.
+        The private registry of all images.
         """
         return pulumi.get(self, "registry")
 
@@ -2396,7 +2396,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="sshKey")
     def ssh_key(self) -> pulumi.Input[_builtins.str]:
         """
-        Of whoever may log in on the machines.
+        Public key for logins on the machines.
 
         It takes the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA….
         """
@@ -2410,7 +2410,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def subscription(self) -> pulumi.Input[_builtins.str]:
         """
-        That the Azure Local instance belongs to.
+        The subscription of the Azure Local instance.
 
         It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -2424,7 +2424,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="adminKubeconfig")
     def admin_kubeconfig(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Use the cluster's own administrator, who is not in Entra.
+        Use the cluster's local administrator, who is not in Entra.
         """
         return pulumi.get(self, "admin_kubeconfig")
 
@@ -2448,7 +2448,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def disconnected(self) -> pulumi.Input[Optional['AzureStackDisconnectedArgs']]:
         """
-        Without the internet, under a control plane of its own.
+        Operation without the internet, with a separate control plane.
         """
         return pulumi.get(self, "disconnected")
 
@@ -2460,7 +2460,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def entra(self) -> pulumi.Input[Optional['AzureStackEntraArgs']]:
         """
-        Who gets in.
+        Access by Microsoft Entra ID.
         """
         return pulumi.get(self, "entra")
 
@@ -2472,7 +2472,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def gpu(self) -> pulumi.Input[Optional['AzureStackLocalGpuNodesArgs']]:
         """
-        Nodes with GPUs; none unless set.
+        Nodes with GPUs; by default none.
         """
         return pulumi.get(self, "gpu")
 
@@ -2484,7 +2484,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def images(self) -> pulumi.Input[Optional['AzureStackImagesArgs']]:
         """
-        Prebuilt images that the nodes may pull.
+        Prebuilt images that the nodes can pull.
         """
         return pulumi.get(self, "images")
 
@@ -2496,7 +2496,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="kubernetesVersion")
     def kubernetes_version(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The newest that the instance has unless set.
+        Version of Kubernetes; by default the instance's newest.
 
         It takes a version such as 1.31.5.
         """
@@ -2510,7 +2510,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def login(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        How kubelogin logs in wherever the kubeconfig is used.
+        The login method of kubelogin wherever the kubeconfig is used.
 
         One of `azurecli`, `workloadidentity`, `spn`, `msi`.
         """
@@ -2524,7 +2524,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of the cluster; everything else is named after it.
+        The cluster's name, from which other names are derived.
 
         It takes at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -.
         """
@@ -2538,7 +2538,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def pods(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The addresses of pods, which are none of the network.
+        The addresses of pods, outside of the network.
 
         It takes an IPv4 network in CIDR notation, such as 10.20.0.0/24.
         """
@@ -2552,7 +2552,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def production(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether what holds data is protected from deletion.
+        Whether resources with data are protected from deletion.
         """
         return pulumi.get(self, "production")
 
@@ -2564,7 +2564,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="resourceGroup")
     def resource_group(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        An existing one; unless set, `slipway-<name>` is made.
+        An existing group; by default `slipway-<name>` is created.
 
         It takes 2 to 74 letters, digits, and -_(). with no . first or last.
         """
@@ -2578,7 +2578,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="sshFrom")
     def ssh_from(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Addresses that they may do so from; anything that reaches them unless set.
+        Addresses that may log in; by default all that reach the machines.
         """
         return pulumi.get(self, "ssh_from")
 
@@ -2602,7 +2602,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def tags(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        On everything that may have some, besides Slipway's own.
+        Tags of all resources that can have any, in addition to Slipway's.
 
         It takes at most 48 tags.
         """
@@ -2616,7 +2616,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def tenant(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of Entra, that the subscription belongs to; another login is refused. That of the login unless set.
+        The subscription's Entra tenant; a login of another one is refused. By default the login's.
 
         It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -2630,19 +2630,19 @@ class AzureStackClusterArgs:
 class AzureStackControlPlaneArgsDict(TypedDict):
     address: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of the API server, for good; of the logical network, and outside of its pool. Chosen by AKS unless set.
+    Permanent address of the API server, in the logical network and outside of its pool. By default AKS chooses one.
 
     It takes an IPv4 address, such as 10.20.0.10.
     """
     nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    How many; with 3 or 5 one may be lost.
+    Number of machines; with 3 or 5 one may fail.
 
     One of `1`, `3`, `5`.
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of each.
+    Size of each machine.
 
     It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
     """
@@ -2654,13 +2654,13 @@ class AzureStackControlPlaneArgs:
                  nodes: pulumi.Input[Optional[_builtins.int]] = None,
                  size: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] address: Of the API server, for good; of the logical network, and outside of its pool. Chosen by AKS unless set.
+        :param pulumi.Input[_builtins.str] address: Permanent address of the API server, in the logical network and outside of its pool. By default AKS chooses one.
                
                It takes an IPv4 address, such as 10.20.0.10.
-        :param pulumi.Input[_builtins.int] nodes: How many; with 3 or 5 one may be lost.
+        :param pulumi.Input[_builtins.int] nodes: Number of machines; with 3 or 5 one may fail.
                
                One of `1`, `3`, `5`.
-        :param pulumi.Input[_builtins.str] size: Of each.
+        :param pulumi.Input[_builtins.str] size: Size of each machine.
                
                It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
         """
@@ -2675,7 +2675,7 @@ class AzureStackControlPlaneArgs:
     @pulumi.getter
     def address(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of the API server, for good; of the logical network, and outside of its pool. Chosen by AKS unless set.
+        Permanent address of the API server, in the logical network and outside of its pool. By default AKS chooses one.
 
         It takes an IPv4 address, such as 10.20.0.10.
         """
@@ -2689,7 +2689,7 @@ class AzureStackControlPlaneArgs:
     @pulumi.getter
     def nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        How many; with 3 or 5 one may be lost.
+        Number of machines; with 3 or 5 one may fail.
 
         One of `1`, `3`, `5`.
         """
@@ -2703,7 +2703,7 @@ class AzureStackControlPlaneArgs:
     @pulumi.getter
     def size(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of each.
+        Size of each machine.
 
         It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
         """
@@ -2751,15 +2751,15 @@ class AzureStackDisconnectedArgs:
 class AzureStackEntraArgsDict(TypedDict):
     admin_groups: pulumi.Input[Sequence[pulumi.Input[_builtins.str]]]
     """
-    Groups whose members may do anything, by object ID.
+    Object IDs of the groups whose members are administrators.
     """
     azure_rbac: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Let Azure's role assignments decide too; it can't be changed later.
+    Also use Azure's role assignments; it can't be changed later.
     """
     tenant: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The subscription's own unless set.
+    Entra tenant; by default the subscription's.
 
     It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
     """
@@ -2771,9 +2771,9 @@ class AzureStackEntraArgs:
                  azure_rbac: pulumi.Input[Optional[_builtins.bool]] = None,
                  tenant: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] admin_groups: Groups whose members may do anything, by object ID.
-        :param pulumi.Input[_builtins.bool] azure_rbac: Let Azure's role assignments decide too; it can't be changed later.
-        :param pulumi.Input[_builtins.str] tenant: The subscription's own unless set.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] admin_groups: Object IDs of the groups whose members are administrators.
+        :param pulumi.Input[_builtins.bool] azure_rbac: Also use Azure's role assignments; it can't be changed later.
+        :param pulumi.Input[_builtins.str] tenant: Entra tenant; by default the subscription's.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -2787,7 +2787,7 @@ class AzureStackEntraArgs:
     @pulumi.getter(name="adminGroups")
     def admin_groups(self) -> pulumi.Input[Sequence[pulumi.Input[_builtins.str]]]:
         """
-        Groups whose members may do anything, by object ID.
+        Object IDs of the groups whose members are administrators.
         """
         return pulumi.get(self, "admin_groups")
 
@@ -2799,7 +2799,7 @@ class AzureStackEntraArgs:
     @pulumi.getter(name="azureRbac")
     def azure_rbac(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Let Azure's role assignments decide too; it can't be changed later.
+        Also use Azure's role assignments; it can't be changed later.
         """
         return pulumi.get(self, "azure_rbac")
 
@@ -2811,7 +2811,7 @@ class AzureStackEntraArgs:
     @pulumi.getter
     def tenant(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The subscription's own unless set.
+        Entra tenant; by default the subscription's.
 
         It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -2825,25 +2825,25 @@ class AzureStackEntraArgs:
 class AzureStackImagesArgsDict(TypedDict):
     mlflow: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The tracking server's, where the stack installs it.
+    The tracking server's image, if the stack installs it.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     postgres: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of its PostgreSQL; likewise.
+    The image of the tracking server's PostgreSQL, likewise.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     tcp_wait: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of the container that waits for a job's master; likewise.
+    The image of the container that waits for a job's master, likewise.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     trainer: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What jobs run unless they bring their own.
+    The image of jobs without an image.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
@@ -2855,7 +2855,7 @@ class AzureStackImagesArgsDict(TypedDict):
     """
     training_operator: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The operator's, where the stack installs it.
+    The training operator's image, if the stack installs it.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
@@ -2870,22 +2870,22 @@ class AzureStackImagesArgs:
                  trainer_cuda: pulumi.Input[Optional[_builtins.str]] = None,
                  training_operator: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] mlflow: The tracking server's, where the stack installs it.
+        :param pulumi.Input[_builtins.str] mlflow: The tracking server's image, if the stack installs it.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] postgres: Of its PostgreSQL; likewise.
+        :param pulumi.Input[_builtins.str] postgres: The image of the tracking server's PostgreSQL, likewise.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] tcp_wait: Of the container that waits for a job's master; likewise.
+        :param pulumi.Input[_builtins.str] tcp_wait: The image of the container that waits for a job's master, likewise.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] trainer: What jobs run unless they bring their own.
+        :param pulumi.Input[_builtins.str] trainer: The image of jobs without an image.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         :param pulumi.Input[_builtins.str] trainer_cuda: The same for jobs with GPUs.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] training_operator: The operator's, where the stack installs it.
+        :param pulumi.Input[_builtins.str] training_operator: The training operator's image, if the stack installs it.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2906,7 +2906,7 @@ class AzureStackImagesArgs:
     @pulumi.getter
     def mlflow(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The tracking server's, where the stack installs it.
+        The tracking server's image, if the stack installs it.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2920,7 +2920,7 @@ class AzureStackImagesArgs:
     @pulumi.getter
     def postgres(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of its PostgreSQL; likewise.
+        The image of the tracking server's PostgreSQL, likewise.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2934,7 +2934,7 @@ class AzureStackImagesArgs:
     @pulumi.getter(name="tcpWait")
     def tcp_wait(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of the container that waits for a job's master; likewise.
+        The image of the container that waits for a job's master, likewise.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2948,7 +2948,7 @@ class AzureStackImagesArgs:
     @pulumi.getter
     def trainer(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What jobs run unless they bring their own.
+        The image of jobs without an image.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2976,7 +2976,7 @@ class AzureStackImagesArgs:
     @pulumi.getter(name="trainingOperator")
     def training_operator(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The operator's, where the stack installs it.
+        The training operator's image, if the stack installs it.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2990,7 +2990,7 @@ class AzureStackImagesArgs:
 class AzureStackLocalGpuNodesArgsDict(TypedDict):
     size: pulumi.Input[_builtins.str]
     """
-    Of each node.
+    Size of each node.
 
     It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
     """
@@ -3000,23 +3000,23 @@ class AzureStackLocalGpuNodesArgsDict(TypedDict):
     """
     labels: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]]]]
     """
-    Besides Slipway's own.
+    Labels in addition to Slipway's.
     """
     max_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The pool never has more; with more than `min_nodes` it grows and shrinks.
+    Maximum number of nodes; if above `min_nodes`, the pool is autoscaled.
 
     It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
     """
     min_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The pool never has fewer; one at least, for there are no empty pools here.
+    Minimum number of nodes; at least one, as empty pools are not possible here.
 
     It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
     """
     taints: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['AzureStackTaintArgsDict']]]]]
     """
-    That keep other pods off.
+    Taints that repel other pods.
     """
 
 @pulumi.input_type
@@ -3029,18 +3029,18 @@ class AzureStackLocalGpuNodesArgs:
                  min_nodes: pulumi.Input[Optional[_builtins.int]] = None,
                  taints: pulumi.Input[Optional[Sequence[pulumi.Input['AzureStackTaintArgs']]]] = None):
         """
-        :param pulumi.Input[_builtins.str] size: Of each node.
+        :param pulumi.Input[_builtins.str] size: Size of each node.
                
                It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
         :param pulumi.Input[_builtins.int] gpus_per_node: `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
-        :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: Besides Slipway's own.
-        :param pulumi.Input[_builtins.int] max_nodes: The pool never has more; with more than `min_nodes` it grows and shrinks.
+        :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: Labels in addition to Slipway's.
+        :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes; if above `min_nodes`, the pool is autoscaled.
                
                It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
-        :param pulumi.Input[_builtins.int] min_nodes: The pool never has fewer; one at least, for there are no empty pools here.
+        :param pulumi.Input[_builtins.int] min_nodes: Minimum number of nodes; at least one, as empty pools are not possible here.
                
                It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
-        :param pulumi.Input[Sequence[pulumi.Input['AzureStackTaintArgs']]] taints: That keep other pods off.
+        :param pulumi.Input[Sequence[pulumi.Input['AzureStackTaintArgs']]] taints: Taints that repel other pods.
         """
         pulumi.set(__self__, "size", size)
         if gpus_per_node is not None:
@@ -3058,7 +3058,7 @@ class AzureStackLocalGpuNodesArgs:
     @pulumi.getter
     def size(self) -> pulumi.Input[_builtins.str]:
         """
-        Of each node.
+        Size of each node.
 
         It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
         """
@@ -3084,7 +3084,7 @@ class AzureStackLocalGpuNodesArgs:
     @pulumi.getter
     def labels(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]]]:
         """
-        Besides Slipway's own.
+        Labels in addition to Slipway's.
         """
         return pulumi.get(self, "labels")
 
@@ -3096,7 +3096,7 @@ class AzureStackLocalGpuNodesArgs:
     @pulumi.getter(name="maxNodes")
     def max_nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The pool never has more; with more than `min_nodes` it grows and shrinks.
+        Maximum number of nodes; if above `min_nodes`, the pool is autoscaled.
 
         It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
         """
@@ -3110,7 +3110,7 @@ class AzureStackLocalGpuNodesArgs:
     @pulumi.getter(name="minNodes")
     def min_nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The pool never has fewer; one at least, for there are no empty pools here.
+        Minimum number of nodes; at least one, as empty pools are not possible here.
 
         It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
         """
@@ -3124,7 +3124,7 @@ class AzureStackLocalGpuNodesArgs:
     @pulumi.getter
     def taints(self) -> pulumi.Input[Optional[Sequence[pulumi.Input['AzureStackTaintArgs']]]]:
         """
-        That keep other pods off.
+        Taints that repel other pods.
         """
         return pulumi.get(self, "taints")
 
@@ -3136,41 +3136,41 @@ class AzureStackLocalGpuNodesArgs:
 class AzureStackLogicalNetworkArgsDict(TypedDict):
     dns_servers: pulumi.Input[Sequence[pulumi.Input[_builtins.str]]]
     """
-    They must resolve the name of the Azure Local instance.
+    DNS servers, which must resolve the name of the Azure Local instance.
     """
     gateway: pulumi.Input[_builtins.str]
     """
-    One of them.
+    The gateway's address in the network.
 
     It takes an IPv4 address, such as 10.20.0.10.
     """
     pool_end: pulumi.Input[_builtins.str]
     """
-    The last.
+    The last address for machines.
 
     It takes an IPv4 address, such as 10.20.0.10.
     """
     pool_start: pulumi.Input[_builtins.str]
     """
-    The first address that machines may have.
+    The first address for machines.
 
     It takes an IPv4 address, such as 10.20.0.10.
     """
     prefix: pulumi.Input[_builtins.str]
     """
-    Its addresses.
+    The network's addresses.
 
     It takes an IPv4 network in CIDR notation, such as 10.20.0.0/24.
     """
     vm_switch: pulumi.Input[_builtins.str]
     """
-    The virtual switch of the hosts that it is on: `Get-VMSwitch`.
+    The hosts' virtual switch: `Get-VMSwitch`.
 
     It takes a virtual switch's name.
     """
     vlan: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Its number; 0 for none.
+    The VLAN's number; 0 for none.
     """
 
 @pulumi.input_type
@@ -3184,23 +3184,23 @@ class AzureStackLogicalNetworkArgs:
                  vm_switch: pulumi.Input[_builtins.str],
                  vlan: pulumi.Input[Optional[_builtins.int]] = None):
         """
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] dns_servers: They must resolve the name of the Azure Local instance.
-        :param pulumi.Input[_builtins.str] gateway: One of them.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] dns_servers: DNS servers, which must resolve the name of the Azure Local instance.
+        :param pulumi.Input[_builtins.str] gateway: The gateway's address in the network.
                
                It takes an IPv4 address, such as 10.20.0.10.
-        :param pulumi.Input[_builtins.str] pool_end: The last.
+        :param pulumi.Input[_builtins.str] pool_end: The last address for machines.
                
                It takes an IPv4 address, such as 10.20.0.10.
-        :param pulumi.Input[_builtins.str] pool_start: The first address that machines may have.
+        :param pulumi.Input[_builtins.str] pool_start: The first address for machines.
                
                It takes an IPv4 address, such as 10.20.0.10.
-        :param pulumi.Input[_builtins.str] prefix: Its addresses.
+        :param pulumi.Input[_builtins.str] prefix: The network's addresses.
                
                It takes an IPv4 network in CIDR notation, such as 10.20.0.0/24.
-        :param pulumi.Input[_builtins.str] vm_switch: The virtual switch of the hosts that it is on: `Get-VMSwitch`.
+        :param pulumi.Input[_builtins.str] vm_switch: The hosts' virtual switch: `Get-VMSwitch`.
                
                It takes a virtual switch's name.
-        :param pulumi.Input[_builtins.int] vlan: Its number; 0 for none.
+        :param pulumi.Input[_builtins.int] vlan: The VLAN's number; 0 for none.
         """
         pulumi.set(__self__, "dns_servers", dns_servers)
         pulumi.set(__self__, "gateway", gateway)
@@ -3215,7 +3215,7 @@ class AzureStackLogicalNetworkArgs:
     @pulumi.getter(name="dnsServers")
     def dns_servers(self) -> pulumi.Input[Sequence[pulumi.Input[_builtins.str]]]:
         """
-        They must resolve the name of the Azure Local instance.
+        DNS servers, which must resolve the name of the Azure Local instance.
         """
         return pulumi.get(self, "dns_servers")
 
@@ -3227,7 +3227,7 @@ class AzureStackLogicalNetworkArgs:
     @pulumi.getter
     def gateway(self) -> pulumi.Input[_builtins.str]:
         """
-        One of them.
+        The gateway's address in the network.
 
         It takes an IPv4 address, such as 10.20.0.10.
         """
@@ -3241,7 +3241,7 @@ class AzureStackLogicalNetworkArgs:
     @pulumi.getter(name="poolEnd")
     def pool_end(self) -> pulumi.Input[_builtins.str]:
         """
-        The last.
+        The last address for machines.
 
         It takes an IPv4 address, such as 10.20.0.10.
         """
@@ -3255,7 +3255,7 @@ class AzureStackLogicalNetworkArgs:
     @pulumi.getter(name="poolStart")
     def pool_start(self) -> pulumi.Input[_builtins.str]:
         """
-        The first address that machines may have.
+        The first address for machines.
 
         It takes an IPv4 address, such as 10.20.0.10.
         """
@@ -3269,7 +3269,7 @@ class AzureStackLogicalNetworkArgs:
     @pulumi.getter
     def prefix(self) -> pulumi.Input[_builtins.str]:
         """
-        Its addresses.
+        The network's addresses.
 
         It takes an IPv4 network in CIDR notation, such as 10.20.0.0/24.
         """
@@ -3283,7 +3283,7 @@ class AzureStackLogicalNetworkArgs:
     @pulumi.getter(name="vmSwitch")
     def vm_switch(self) -> pulumi.Input[_builtins.str]:
         """
-        The virtual switch of the hosts that it is on: `Get-VMSwitch`.
+        The hosts' virtual switch: `Get-VMSwitch`.
 
         It takes a virtual switch's name.
         """
@@ -3297,7 +3297,7 @@ class AzureStackLogicalNetworkArgs:
     @pulumi.getter
     def vlan(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Its number; 0 for none.
+        The VLAN's number; 0 for none.
         """
         return pulumi.get(self, "vlan")
 
@@ -3309,19 +3309,19 @@ class AzureStackLogicalNetworkArgs:
 class AzureStackRegistryArgsDict(TypedDict):
     server: pulumi.Input[_builtins.str]
     """
-    Its address, and a path in it.
+    The registry's address, and a path in it.
 
     It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
     """
     credentials: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    A docker config.json, of which that server's entry alone is taken: to push, and as a Secret for the nodes to pull. By default, a push looks where docker and podman keep theirs, and the nodes get no Secret.
+    A docker config.json, of which only this server's entry is used: to push, and as a Secret for the nodes to pull. By default a push uses the login of docker or podman, and the nodes get no Secret.
 
     It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
     """
     mirrors: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    Where images of public registries are: the public reference, and the private one.
+    Copies of public images: the public reference, and the private one.
     """
 
 @pulumi.input_type
@@ -3331,13 +3331,13 @@ class AzureStackRegistryArgs:
                  credentials: pulumi.Input[Optional[_builtins.str]] = None,
                  mirrors: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[_builtins.str] server: Its address, and a path in it.
+        :param pulumi.Input[_builtins.str] server: The registry's address, and a path in it.
                
                It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
-        :param pulumi.Input[_builtins.str] credentials: A docker config.json, of which that server's entry alone is taken: to push, and as a Secret for the nodes to pull. By default, a push looks where docker and podman keep theirs, and the nodes get no Secret.
+        :param pulumi.Input[_builtins.str] credentials: A docker config.json, of which only this server's entry is used: to push, and as a Secret for the nodes to pull. By default a push uses the login of docker or podman, and the nodes get no Secret.
                
                It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] mirrors: Where images of public registries are: the public reference, and the private one.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] mirrors: Copies of public images: the public reference, and the private one.
         """
         pulumi.set(__self__, "server", server)
         if credentials is not None:
@@ -3349,7 +3349,7 @@ class AzureStackRegistryArgs:
     @pulumi.getter
     def server(self) -> pulumi.Input[_builtins.str]:
         """
-        Its address, and a path in it.
+        The registry's address, and a path in it.
 
         It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
         """
@@ -3363,7 +3363,7 @@ class AzureStackRegistryArgs:
     @pulumi.getter
     def credentials(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        A docker config.json, of which that server's entry alone is taken: to push, and as a Secret for the nodes to pull. By default, a push looks where docker and podman keep theirs, and the nodes get no Secret.
+        A docker config.json, of which only this server's entry is used: to push, and as a Secret for the nodes to pull. By default a push uses the login of docker or podman, and the nodes get no Secret.
 
         It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
         """
@@ -3377,7 +3377,7 @@ class AzureStackRegistryArgs:
     @pulumi.getter
     def mirrors(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Where images of public registries are: the public reference, and the private one.
+        Copies of public images: the public reference, and the private one.
         """
         return pulumi.get(self, "mirrors")
 
@@ -3389,13 +3389,13 @@ class AzureStackRegistryArgs:
 class AzureStackSystemPoolArgsDict(TypedDict):
     nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    How many.
+    Number of nodes.
 
     It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of each node.
+    Size of each node.
 
     It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
     """
@@ -3406,10 +3406,10 @@ class AzureStackSystemPoolArgs:
                  nodes: pulumi.Input[Optional[_builtins.int]] = None,
                  size: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.int] nodes: How many.
+        :param pulumi.Input[_builtins.int] nodes: Number of nodes.
                
                It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
-        :param pulumi.Input[_builtins.str] size: Of each node.
+        :param pulumi.Input[_builtins.str] size: Size of each node.
                
                It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
         """
@@ -3422,7 +3422,7 @@ class AzureStackSystemPoolArgs:
     @pulumi.getter
     def nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        How many.
+        Number of nodes.
 
         It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
         """
@@ -3436,7 +3436,7 @@ class AzureStackSystemPoolArgs:
     @pulumi.getter
     def size(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of each node.
+        Size of each node.
 
         It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
         """
@@ -3454,7 +3454,7 @@ class AzureStackTaintArgsDict(TypedDict):
     """
     effect: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What becomes of pods that do not tolerate it.
+    The effect on pods that do not tolerate it.
 
     One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
     """
@@ -3473,7 +3473,7 @@ class AzureStackTaintArgs:
                  value: pulumi.Input[Optional[Union[_builtins.str, _builtins.int, _builtins.bool]]] = None):
         """
         :param pulumi.Input[_builtins.str] key: The taint's key.
-        :param pulumi.Input[_builtins.str] effect: What becomes of pods that do not tolerate it.
+        :param pulumi.Input[_builtins.str] effect: The effect on pods that do not tolerate it.
                
                One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
         :param pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]] value: The taint's value.
@@ -3502,7 +3502,7 @@ class AzureStackTaintArgs:
     @pulumi.getter
     def effect(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What becomes of pods that do not tolerate it.
+        The effect on pods that do not tolerate it.
 
         One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
         """
@@ -3534,11 +3534,11 @@ class EmbeddedClusterArgsDict(TypedDict):
     """
     internet: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether jobs reach the internet, though no other network of the machine's.
+    Whether jobs reach the internet, though no other network of the machine.
     """
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Tells several clusters of one user apart; the stack's name by default.
+    The cluster's name, which is unique per user; by default the stack's.
 
     It takes a DNS label: at most 63 of a-z, 0-9 and -, and no - first or last.
     """
@@ -3551,8 +3551,8 @@ class EmbeddedClusterArgs:
                  name: pulumi.Input[Optional[_builtins.str]] = None):
         """
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
-        :param pulumi.Input[_builtins.bool] internet: Whether jobs reach the internet, though no other network of the machine's.
-        :param pulumi.Input[_builtins.str] name: Tells several clusters of one user apart; the stack's name by default.
+        :param pulumi.Input[_builtins.bool] internet: Whether jobs reach the internet, though no other network of the machine.
+        :param pulumi.Input[_builtins.str] name: The cluster's name, which is unique per user; by default the stack's.
                
                It takes a DNS label: at most 63 of a-z, 0-9 and -, and no - first or last.
         """
@@ -3578,7 +3578,7 @@ class EmbeddedClusterArgs:
     @pulumi.getter
     def internet(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether jobs reach the internet, though no other network of the machine's.
+        Whether jobs reach the internet, though no other network of the machine.
         """
         return pulumi.get(self, "internet")
 
@@ -3590,7 +3590,7 @@ class EmbeddedClusterArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Tells several clusters of one user apart; the stack's name by default.
+        The cluster's name, which is unique per user; by default the stack's.
 
         It takes a DNS label: at most 63 of a-z, 0-9 and -, and no - first or last.
         """
@@ -6088,11 +6088,11 @@ class KindClusterArgsDict(TypedDict):
     """
     adopt: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Use a cluster of that name that is there already. It is never deleted.
+    Use an existing cluster of that name. It is never deleted.
     """
     control_planes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Nodes that run Kubernetes itself.
+    Nodes with the control plane.
 
     It takes 1, 3, 5, 7 or 9: more than half of them have to agree, so one more than those bears no more failures (https://etcd.io/docs/v3.6/faq/).
 
@@ -6100,13 +6100,13 @@ class KindClusterArgsDict(TypedDict):
     """
     image: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of the nodes, which is to say Kubernetes' version; what belongs to kind's own version by default.
+    Image of the nodes, which determines the version of Kubernetes; by default that of kind's version.
 
     It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
     """
     mounts: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['KindMountArgsDict']]]]]
     """
-    Directories of this machine that every node has.
+    Directories of this machine that are mounted in all nodes.
     """
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -6116,15 +6116,15 @@ class KindClusterArgsDict(TypedDict):
     """
     ports: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['KindPortMappingArgsDict']]]]]
     """
-    Of this machine, that lead to ports of the first node.
+    Ports of this machine that are mapped to ports of the first node.
     """
     reserved: NotRequired[pulumi.Input[Optional['KindReservedArgsDict']]]
     """
-    What each node keeps free of pods.
+    Resources of each node that pods can't use.
     """
     workers: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Further nodes, on which jobs run; without any they run on the others.
+    Further nodes, on which jobs run; without any, jobs run on the others.
     """
 
 @pulumi.input_type
@@ -6141,22 +6141,22 @@ class KindClusterArgs:
                  workers: pulumi.Input[Optional[_builtins.int]] = None):
         """
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
-        :param pulumi.Input[_builtins.bool] adopt: Use a cluster of that name that is there already. It is never deleted.
-        :param pulumi.Input[_builtins.int] control_planes: Nodes that run Kubernetes itself.
+        :param pulumi.Input[_builtins.bool] adopt: Use an existing cluster of that name. It is never deleted.
+        :param pulumi.Input[_builtins.int] control_planes: Nodes with the control plane.
                
                It takes 1, 3, 5, 7 or 9: more than half of them have to agree, so one more than those bears no more failures (https://etcd.io/docs/v3.6/faq/).
                
                One of `1`, `3`, `5`, `7`, `9`.
-        :param pulumi.Input[_builtins.str] image: Of the nodes, which is to say Kubernetes' version; what belongs to kind's own version by default.
+        :param pulumi.Input[_builtins.str] image: Image of the nodes, which determines the version of Kubernetes; by default that of kind's version.
                
                It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
-        :param pulumi.Input[Sequence[pulumi.Input['KindMountArgs']]] mounts: Directories of this machine that every node has.
+        :param pulumi.Input[Sequence[pulumi.Input['KindMountArgs']]] mounts: Directories of this machine that are mounted in all nodes.
         :param pulumi.Input[_builtins.str] name: kind's name of the cluster; by default the stack's name, and slipway-kind for the stack `kind`.
                
                It takes at most 50 of a-z, 0-9 and -, and no - first or last.
-        :param pulumi.Input[Sequence[pulumi.Input['KindPortMappingArgs']]] ports: Of this machine, that lead to ports of the first node.
-        :param pulumi.Input['KindReservedArgs'] reserved: What each node keeps free of pods.
-        :param pulumi.Input[_builtins.int] workers: Further nodes, on which jobs run; without any they run on the others.
+        :param pulumi.Input[Sequence[pulumi.Input['KindPortMappingArgs']]] ports: Ports of this machine that are mapped to ports of the first node.
+        :param pulumi.Input['KindReservedArgs'] reserved: Resources of each node that pods can't use.
+        :param pulumi.Input[_builtins.int] workers: Further nodes, on which jobs run; without any, jobs run on the others.
         """
         pulumi.set(__self__, "kind", 'kind')
         if adopt is not None:
@@ -6192,7 +6192,7 @@ class KindClusterArgs:
     @pulumi.getter
     def adopt(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Use a cluster of that name that is there already. It is never deleted.
+        Use an existing cluster of that name. It is never deleted.
         """
         return pulumi.get(self, "adopt")
 
@@ -6204,7 +6204,7 @@ class KindClusterArgs:
     @pulumi.getter(name="controlPlanes")
     def control_planes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Nodes that run Kubernetes itself.
+        Nodes with the control plane.
 
         It takes 1, 3, 5, 7 or 9: more than half of them have to agree, so one more than those bears no more failures (https://etcd.io/docs/v3.6/faq/).
 
@@ -6220,7 +6220,7 @@ class KindClusterArgs:
     @pulumi.getter
     def image(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of the nodes, which is to say Kubernetes' version; what belongs to kind's own version by default.
+        Image of the nodes, which determines the version of Kubernetes; by default that of kind's version.
 
         It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
         """
@@ -6234,7 +6234,7 @@ class KindClusterArgs:
     @pulumi.getter
     def mounts(self) -> pulumi.Input[Optional[Sequence[pulumi.Input['KindMountArgs']]]]:
         """
-        Directories of this machine that every node has.
+        Directories of this machine that are mounted in all nodes.
         """
         return pulumi.get(self, "mounts")
 
@@ -6260,7 +6260,7 @@ class KindClusterArgs:
     @pulumi.getter
     def ports(self) -> pulumi.Input[Optional[Sequence[pulumi.Input['KindPortMappingArgs']]]]:
         """
-        Of this machine, that lead to ports of the first node.
+        Ports of this machine that are mapped to ports of the first node.
         """
         return pulumi.get(self, "ports")
 
@@ -6272,7 +6272,7 @@ class KindClusterArgs:
     @pulumi.getter
     def reserved(self) -> pulumi.Input[Optional['KindReservedArgs']]:
         """
-        What each node keeps free of pods.
+        Resources of each node that pods can't use.
         """
         return pulumi.get(self, "reserved")
 
@@ -6284,7 +6284,7 @@ class KindClusterArgs:
     @pulumi.getter
     def workers(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Further nodes, on which jobs run; without any they run on the others.
+        Further nodes, on which jobs run; without any, jobs run on the others.
         """
         return pulumi.get(self, "workers")
 
@@ -6296,19 +6296,19 @@ class KindClusterArgs:
 class KindMountArgsDict(TypedDict):
     host: pulumi.Input[_builtins.str]
     """
-    On this machine.
+    Path on this machine.
 
     It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
     """
     node: pulumi.Input[_builtins.str]
     """
-    On the nodes.
+    Path on the nodes.
 
     It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
     """
     read_only: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether they may not write to it.
+    Whether the nodes can't write to it.
     """
 
 @pulumi.input_type
@@ -6318,13 +6318,13 @@ class KindMountArgs:
                  node: pulumi.Input[_builtins.str],
                  read_only: pulumi.Input[Optional[_builtins.bool]] = None):
         """
-        :param pulumi.Input[_builtins.str] host: On this machine.
+        :param pulumi.Input[_builtins.str] host: Path on this machine.
                
                It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
-        :param pulumi.Input[_builtins.str] node: On the nodes.
+        :param pulumi.Input[_builtins.str] node: Path on the nodes.
                
                It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
-        :param pulumi.Input[_builtins.bool] read_only: Whether they may not write to it.
+        :param pulumi.Input[_builtins.bool] read_only: Whether the nodes can't write to it.
         """
         pulumi.set(__self__, "host", host)
         pulumi.set(__self__, "node", node)
@@ -6335,7 +6335,7 @@ class KindMountArgs:
     @pulumi.getter
     def host(self) -> pulumi.Input[_builtins.str]:
         """
-        On this machine.
+        Path on this machine.
 
         It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
         """
@@ -6349,7 +6349,7 @@ class KindMountArgs:
     @pulumi.getter
     def node(self) -> pulumi.Input[_builtins.str]:
         """
-        On the nodes.
+        Path on the nodes.
 
         It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
         """
@@ -6363,7 +6363,7 @@ class KindMountArgs:
     @pulumi.getter(name="readOnly")
     def read_only(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether they may not write to it.
+        Whether the nodes can't write to it.
         """
         return pulumi.get(self, "read_only")
 
@@ -6375,21 +6375,21 @@ class KindMountArgs:
 class KindPortMappingArgsDict(TypedDict):
     host: pulumi.Input[_builtins.int]
     """
-    On this machine.
+    Port on this machine.
     """
     node: pulumi.Input[_builtins.int]
     """
-    On the node.
+    Port on the node.
     """
     address: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of this machine; only this machine reaches it unless it is another one.
+    Address of this machine; by default only this machine reaches it.
 
     It takes an IPv4 address of this machine, such as 127.0.0.1.
     """
     protocol: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What is spoken.
+    Transport protocol.
 
     One of `TCP`, `UDP`.
     """
@@ -6402,12 +6402,12 @@ class KindPortMappingArgs:
                  address: pulumi.Input[Optional[_builtins.str]] = None,
                  protocol: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.int] host: On this machine.
-        :param pulumi.Input[_builtins.int] node: On the node.
-        :param pulumi.Input[_builtins.str] address: Of this machine; only this machine reaches it unless it is another one.
+        :param pulumi.Input[_builtins.int] host: Port on this machine.
+        :param pulumi.Input[_builtins.int] node: Port on the node.
+        :param pulumi.Input[_builtins.str] address: Address of this machine; by default only this machine reaches it.
                
                It takes an IPv4 address of this machine, such as 127.0.0.1.
-        :param pulumi.Input[_builtins.str] protocol: What is spoken.
+        :param pulumi.Input[_builtins.str] protocol: Transport protocol.
                
                One of `TCP`, `UDP`.
         """
@@ -6422,7 +6422,7 @@ class KindPortMappingArgs:
     @pulumi.getter
     def host(self) -> pulumi.Input[_builtins.int]:
         """
-        On this machine.
+        Port on this machine.
         """
         return pulumi.get(self, "host")
 
@@ -6434,7 +6434,7 @@ class KindPortMappingArgs:
     @pulumi.getter
     def node(self) -> pulumi.Input[_builtins.int]:
         """
-        On the node.
+        Port on the node.
         """
         return pulumi.get(self, "node")
 
@@ -6446,7 +6446,7 @@ class KindPortMappingArgs:
     @pulumi.getter
     def address(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of this machine; only this machine reaches it unless it is another one.
+        Address of this machine; by default only this machine reaches it.
 
         It takes an IPv4 address of this machine, such as 127.0.0.1.
         """
@@ -6460,7 +6460,7 @@ class KindPortMappingArgs:
     @pulumi.getter
     def protocol(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What is spoken.
+        Transport protocol.
 
         One of `TCP`, `UDP`.
         """
@@ -6474,13 +6474,13 @@ class KindPortMappingArgs:
 class KindReservedArgsDict(TypedDict):
     cpu: NotRequired[pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]]]
     """
-    Cores.
+    Number of cores.
 
     It takes cores above 0, such as 2, 0.5 or 500m.
     """
     memory: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    With its unit.
+    Amount of memory with its unit.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
@@ -6491,10 +6491,10 @@ class KindReservedArgs:
                  cpu: pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]] = None,
                  memory: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Cores.
+        :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Number of cores.
                
                It takes cores above 0, such as 2, 0.5 or 500m.
-        :param pulumi.Input[_builtins.str] memory: With its unit.
+        :param pulumi.Input[_builtins.str] memory: Amount of memory with its unit.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -6507,7 +6507,7 @@ class KindReservedArgs:
     @pulumi.getter
     def cpu(self) -> pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]]:
         """
-        Cores.
+        Number of cores.
 
         It takes cores above 0, such as 2, 0.5 or 500m.
         """
@@ -6521,7 +6521,7 @@ class KindReservedArgs:
     @pulumi.getter
     def memory(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        With its unit.
+        Amount of memory with its unit.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -6539,49 +6539,49 @@ class KubeconfigClusterArgsDict(TypedDict):
     """
     context: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Which of its contexts; the current one by default.
+    Context of the kubeconfig; by default the current one.
 
     It takes a context's name, as `kubectl config get-contexts` has it.
     """
     disconnected: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether nodes reach that registry and no other.
+    Whether nodes only reach that registry.
     """
     gpus: NotRequired[pulumi.Input[Optional['KubeconfigGpusArgsDict']]]
     """
-    The nodes with GPUs; none by default.
+    The nodes with GPUs; by default none.
     """
     images: NotRequired[pulumi.Input[Optional['KubeconfigImagesArgsDict']]]
     """
-    Those that are there already.
+    Prebuilt images.
     """
     kubeconfig: NotRequired[Any]
     """
-    Its content instead, as text or a map, in a program that has just made the cluster. A secret.
+    Content of a kubeconfig instead, as text or a map, in a program that has just created the cluster. A secret.
 
     It takes the content of a kubeconfig, as text or a map.
     """
     namespace: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    One that is there, to run jobs in; `slipway-jobs` is made by default.
+    Existing namespace for jobs; by default `slipway-jobs` is created.
 
     It takes the name of a namespace that is there: at most 63 of a-z, 0-9 and -, and no - first or last.
     """
     operator: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Whether the training operator is installed, has to be there already, or is installed only when there is none.
+    Whether the training operator is installed, has to exist, or is installed only if there is none.
 
     One of `auto`, `install`, `existing`.
     """
     path: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of the kubeconfig; $KUBECONFIG, or else ~/.kube/config, by default.
+    Path of the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
 
     It takes the path of a kubeconfig, absolute or with ~/, such as ~/.kube/team-a.
     """
     registry: NotRequired[pulumi.Input[Optional['KubeconfigRegistryArgsDict']]]
     """
-    Where images are pushed to and nodes fetch them from.
+    Registry that images are pushed to and pulled from.
     """
 
 @pulumi.input_type
@@ -6599,25 +6599,25 @@ class KubeconfigClusterArgs:
                  registry: pulumi.Input[Optional['KubeconfigRegistryArgs']] = None):
         """
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
-        :param pulumi.Input[_builtins.str] context: Which of its contexts; the current one by default.
+        :param pulumi.Input[_builtins.str] context: Context of the kubeconfig; by default the current one.
                
                It takes a context's name, as `kubectl config get-contexts` has it.
-        :param pulumi.Input[_builtins.bool] disconnected: Whether nodes reach that registry and no other.
-        :param pulumi.Input['KubeconfigGpusArgs'] gpus: The nodes with GPUs; none by default.
-        :param pulumi.Input['KubeconfigImagesArgs'] images: Those that are there already.
-        :param Any kubeconfig: Its content instead, as text or a map, in a program that has just made the cluster. A secret.
+        :param pulumi.Input[_builtins.bool] disconnected: Whether nodes only reach that registry.
+        :param pulumi.Input['KubeconfigGpusArgs'] gpus: The nodes with GPUs; by default none.
+        :param pulumi.Input['KubeconfigImagesArgs'] images: Prebuilt images.
+        :param Any kubeconfig: Content of a kubeconfig instead, as text or a map, in a program that has just created the cluster. A secret.
                
                It takes the content of a kubeconfig, as text or a map.
-        :param pulumi.Input[_builtins.str] namespace: One that is there, to run jobs in; `slipway-jobs` is made by default.
+        :param pulumi.Input[_builtins.str] namespace: Existing namespace for jobs; by default `slipway-jobs` is created.
                
                It takes the name of a namespace that is there: at most 63 of a-z, 0-9 and -, and no - first or last.
-        :param pulumi.Input[_builtins.str] operator: Whether the training operator is installed, has to be there already, or is installed only when there is none.
+        :param pulumi.Input[_builtins.str] operator: Whether the training operator is installed, has to exist, or is installed only if there is none.
                
                One of `auto`, `install`, `existing`.
-        :param pulumi.Input[_builtins.str] path: Of the kubeconfig; $KUBECONFIG, or else ~/.kube/config, by default.
+        :param pulumi.Input[_builtins.str] path: Path of the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
                
                It takes the path of a kubeconfig, absolute or with ~/, such as ~/.kube/team-a.
-        :param pulumi.Input['KubeconfigRegistryArgs'] registry: Where images are pushed to and nodes fetch them from.
+        :param pulumi.Input['KubeconfigRegistryArgs'] registry: Registry that images are pushed to and pulled from.
         """
         pulumi.set(__self__, "kind", 'kubeconfig')
         if context is not None:
@@ -6655,7 +6655,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def context(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Which of its contexts; the current one by default.
+        Context of the kubeconfig; by default the current one.
 
         It takes a context's name, as `kubectl config get-contexts` has it.
         """
@@ -6669,7 +6669,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def disconnected(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether nodes reach that registry and no other.
+        Whether nodes only reach that registry.
         """
         return pulumi.get(self, "disconnected")
 
@@ -6681,7 +6681,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def gpus(self) -> pulumi.Input[Optional['KubeconfigGpusArgs']]:
         """
-        The nodes with GPUs; none by default.
+        The nodes with GPUs; by default none.
         """
         return pulumi.get(self, "gpus")
 
@@ -6693,7 +6693,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def images(self) -> pulumi.Input[Optional['KubeconfigImagesArgs']]:
         """
-        Those that are there already.
+        Prebuilt images.
         """
         return pulumi.get(self, "images")
 
@@ -6705,7 +6705,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def kubeconfig(self) -> Optional[Any]:
         """
-        Its content instead, as text or a map, in a program that has just made the cluster. A secret.
+        Content of a kubeconfig instead, as text or a map, in a program that has just created the cluster. A secret.
 
         It takes the content of a kubeconfig, as text or a map.
         """
@@ -6719,7 +6719,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def namespace(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        One that is there, to run jobs in; `slipway-jobs` is made by default.
+        Existing namespace for jobs; by default `slipway-jobs` is created.
 
         It takes the name of a namespace that is there: at most 63 of a-z, 0-9 and -, and no - first or last.
         """
@@ -6733,7 +6733,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def operator(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Whether the training operator is installed, has to be there already, or is installed only when there is none.
+        Whether the training operator is installed, has to exist, or is installed only if there is none.
 
         One of `auto`, `install`, `existing`.
         """
@@ -6747,7 +6747,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def path(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of the kubeconfig; $KUBECONFIG, or else ~/.kube/config, by default.
+        Path of the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
 
         It takes the path of a kubeconfig, absolute or with ~/, such as ~/.kube/team-a.
         """
@@ -6761,7 +6761,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def registry(self) -> pulumi.Input[Optional['KubeconfigRegistryArgs']]:
         """
-        Where images are pushed to and nodes fetch them from.
+        Registry that images are pushed to and pulled from.
         """
         return pulumi.get(self, "registry")
 
@@ -6773,7 +6773,7 @@ class KubeconfigClusterArgs:
 class KubeconfigGpusArgsDict(TypedDict):
     per_node: pulumi.Input[_builtins.int]
     """
-    `nvidia.com/gpu` that each of them offers.
+    `nvidia.com/gpu` that each of these nodes offers.
     """
     device_plugin: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
@@ -6781,25 +6781,25 @@ class KubeconfigGpusArgsDict(TypedDict):
     """
     interface: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of the pods' network, which NCCL and Gloo use.
+    Network interface of pods, which NCCL and Gloo use.
 
     It takes an interface's name, such as eth0.
     """
     labels: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]]]]
     """
-    That these nodes have and no others.
+    Labels that these nodes have and no others.
     """
     max_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    How many there may come to be; unknown by default.
+    Maximum number of nodes; by default unknown.
     """
     nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    How many there are at least; with 0 the first job has to have one made.
+    Minimum number of nodes; with 0 the first job's request creates one.
     """
     taints: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['KubeconfigTaintArgsDict']]]]]
     """
-    That they have.
+    Taints of these nodes.
     """
 
 @pulumi.input_type
@@ -6813,15 +6813,15 @@ class KubeconfigGpusArgs:
                  nodes: pulumi.Input[Optional[_builtins.int]] = None,
                  taints: pulumi.Input[Optional[Sequence[pulumi.Input['KubeconfigTaintArgs']]]] = None):
         """
-        :param pulumi.Input[_builtins.int] per_node: `nvidia.com/gpu` that each of them offers.
+        :param pulumi.Input[_builtins.int] per_node: `nvidia.com/gpu` that each of these nodes offers.
         :param pulumi.Input[_builtins.bool] device_plugin: Whether Slipway installs NVIDIA's device plugin; most clusters have it.
-        :param pulumi.Input[_builtins.str] interface: Of the pods' network, which NCCL and Gloo use.
+        :param pulumi.Input[_builtins.str] interface: Network interface of pods, which NCCL and Gloo use.
                
                It takes an interface's name, such as eth0.
-        :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: That these nodes have and no others.
-        :param pulumi.Input[_builtins.int] max_nodes: How many there may come to be; unknown by default.
-        :param pulumi.Input[_builtins.int] nodes: How many there are at least; with 0 the first job has to have one made.
-        :param pulumi.Input[Sequence[pulumi.Input['KubeconfigTaintArgs']]] taints: That they have.
+        :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: Labels that these nodes have and no others.
+        :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes; by default unknown.
+        :param pulumi.Input[_builtins.int] nodes: Minimum number of nodes; with 0 the first job's request creates one.
+        :param pulumi.Input[Sequence[pulumi.Input['KubeconfigTaintArgs']]] taints: Taints of these nodes.
         """
         pulumi.set(__self__, "per_node", per_node)
         if device_plugin is not None:
@@ -6841,7 +6841,7 @@ class KubeconfigGpusArgs:
     @pulumi.getter(name="perNode")
     def per_node(self) -> pulumi.Input[_builtins.int]:
         """
-        `nvidia.com/gpu` that each of them offers.
+        `nvidia.com/gpu` that each of these nodes offers.
         """
         return pulumi.get(self, "per_node")
 
@@ -6865,7 +6865,7 @@ class KubeconfigGpusArgs:
     @pulumi.getter
     def interface(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of the pods' network, which NCCL and Gloo use.
+        Network interface of pods, which NCCL and Gloo use.
 
         It takes an interface's name, such as eth0.
         """
@@ -6879,7 +6879,7 @@ class KubeconfigGpusArgs:
     @pulumi.getter
     def labels(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]]]:
         """
-        That these nodes have and no others.
+        Labels that these nodes have and no others.
         """
         return pulumi.get(self, "labels")
 
@@ -6891,7 +6891,7 @@ class KubeconfigGpusArgs:
     @pulumi.getter(name="maxNodes")
     def max_nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        How many there may come to be; unknown by default.
+        Maximum number of nodes; by default unknown.
         """
         return pulumi.get(self, "max_nodes")
 
@@ -6903,7 +6903,7 @@ class KubeconfigGpusArgs:
     @pulumi.getter
     def nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        How many there are at least; with 0 the first job has to have one made.
+        Minimum number of nodes; with 0 the first job's request creates one.
         """
         return pulumi.get(self, "nodes")
 
@@ -6915,7 +6915,7 @@ class KubeconfigGpusArgs:
     @pulumi.getter
     def taints(self) -> pulumi.Input[Optional[Sequence[pulumi.Input['KubeconfigTaintArgs']]]]:
         """
-        That they have.
+        Taints of these nodes.
         """
         return pulumi.get(self, "taints")
 
@@ -6927,25 +6927,25 @@ class KubeconfigGpusArgs:
 class KubeconfigImagesArgsDict(TypedDict):
     mlflow: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The tracking server's, where the stack installs it.
+    The tracking server's image, if the stack installs it.
 
     It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
     """
     postgres: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of its PostgreSQL; likewise.
+    The image of the tracking server's PostgreSQL, likewise.
 
     It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
     """
     tcp_wait: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of the container that waits for a job's master; likewise.
+    The image of the container that waits for a job's master, likewise.
 
     It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
     """
     trainer: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What jobs run unless they bring their own.
+    The image of jobs without an image.
 
     It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
     """
@@ -6957,7 +6957,7 @@ class KubeconfigImagesArgsDict(TypedDict):
     """
     training_operator: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The operator's, where the stack installs it.
+    The training operator's image, if the stack installs it.
 
     It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
     """
@@ -6972,22 +6972,22 @@ class KubeconfigImagesArgs:
                  trainer_cuda: pulumi.Input[Optional[_builtins.str]] = None,
                  training_operator: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] mlflow: The tracking server's, where the stack installs it.
+        :param pulumi.Input[_builtins.str] mlflow: The tracking server's image, if the stack installs it.
                
                It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
-        :param pulumi.Input[_builtins.str] postgres: Of its PostgreSQL; likewise.
+        :param pulumi.Input[_builtins.str] postgres: The image of the tracking server's PostgreSQL, likewise.
                
                It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
-        :param pulumi.Input[_builtins.str] tcp_wait: Of the container that waits for a job's master; likewise.
+        :param pulumi.Input[_builtins.str] tcp_wait: The image of the container that waits for a job's master, likewise.
                
                It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
-        :param pulumi.Input[_builtins.str] trainer: What jobs run unless they bring their own.
+        :param pulumi.Input[_builtins.str] trainer: The image of jobs without an image.
                
                It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
         :param pulumi.Input[_builtins.str] trainer_cuda: The same for jobs with GPUs.
                
                It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
-        :param pulumi.Input[_builtins.str] training_operator: The operator's, where the stack installs it.
+        :param pulumi.Input[_builtins.str] training_operator: The training operator's image, if the stack installs it.
                
                It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
         """
@@ -7008,7 +7008,7 @@ class KubeconfigImagesArgs:
     @pulumi.getter
     def mlflow(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The tracking server's, where the stack installs it.
+        The tracking server's image, if the stack installs it.
 
         It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
         """
@@ -7022,7 +7022,7 @@ class KubeconfigImagesArgs:
     @pulumi.getter
     def postgres(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of its PostgreSQL; likewise.
+        The image of the tracking server's PostgreSQL, likewise.
 
         It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
         """
@@ -7036,7 +7036,7 @@ class KubeconfigImagesArgs:
     @pulumi.getter(name="tcpWait")
     def tcp_wait(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of the container that waits for a job's master; likewise.
+        The image of the container that waits for a job's master, likewise.
 
         It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
         """
@@ -7050,7 +7050,7 @@ class KubeconfigImagesArgs:
     @pulumi.getter
     def trainer(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What jobs run unless they bring their own.
+        The image of jobs without an image.
 
         It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
         """
@@ -7078,7 +7078,7 @@ class KubeconfigImagesArgs:
     @pulumi.getter(name="trainingOperator")
     def training_operator(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The operator's, where the stack installs it.
+        The training operator's image, if the stack installs it.
 
         It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
         """
@@ -7092,19 +7092,19 @@ class KubeconfigImagesArgs:
 class KubeconfigRegistryArgsDict(TypedDict):
     server: pulumi.Input[_builtins.str]
     """
-    Its address, and a path in it.
+    The registry's address, and a path in it.
 
     It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
     """
     credentials: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    A docker config.json, of which that server's entry alone is taken: to push, and as a Secret for the nodes to pull. By default, a push looks where docker and podman keep theirs, and the nodes get no Secret.
+    A docker config.json, of which only this server's entry is used: to push, and as a Secret for the nodes to pull. By default a push uses the login of docker or podman, and the nodes get no Secret.
 
     It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
     """
     mirrors: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    Where images of public registries are: the public reference, and the private one.
+    Copies of public images: the public reference, and the private one.
     """
 
 @pulumi.input_type
@@ -7114,13 +7114,13 @@ class KubeconfigRegistryArgs:
                  credentials: pulumi.Input[Optional[_builtins.str]] = None,
                  mirrors: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[_builtins.str] server: Its address, and a path in it.
+        :param pulumi.Input[_builtins.str] server: The registry's address, and a path in it.
                
                It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
-        :param pulumi.Input[_builtins.str] credentials: A docker config.json, of which that server's entry alone is taken: to push, and as a Secret for the nodes to pull. By default, a push looks where docker and podman keep theirs, and the nodes get no Secret.
+        :param pulumi.Input[_builtins.str] credentials: A docker config.json, of which only this server's entry is used: to push, and as a Secret for the nodes to pull. By default a push uses the login of docker or podman, and the nodes get no Secret.
                
                It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] mirrors: Where images of public registries are: the public reference, and the private one.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] mirrors: Copies of public images: the public reference, and the private one.
         """
         pulumi.set(__self__, "server", server)
         if credentials is not None:
@@ -7132,7 +7132,7 @@ class KubeconfigRegistryArgs:
     @pulumi.getter
     def server(self) -> pulumi.Input[_builtins.str]:
         """
-        Its address, and a path in it.
+        The registry's address, and a path in it.
 
         It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
         """
@@ -7146,7 +7146,7 @@ class KubeconfigRegistryArgs:
     @pulumi.getter
     def credentials(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        A docker config.json, of which that server's entry alone is taken: to push, and as a Secret for the nodes to pull. By default, a push looks where docker and podman keep theirs, and the nodes get no Secret.
+        A docker config.json, of which only this server's entry is used: to push, and as a Secret for the nodes to pull. By default a push uses the login of docker or podman, and the nodes get no Secret.
 
         It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
         """
@@ -7160,7 +7160,7 @@ class KubeconfigRegistryArgs:
     @pulumi.getter
     def mirrors(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Where images of public registries are: the public reference, and the private one.
+        Copies of public images: the public reference, and the private one.
         """
         return pulumi.get(self, "mirrors")
 
@@ -7176,7 +7176,7 @@ class KubeconfigTaintArgsDict(TypedDict):
     """
     effect: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What becomes of pods that do not tolerate it.
+    The effect on pods that do not tolerate it.
 
     One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
     """
@@ -7195,7 +7195,7 @@ class KubeconfigTaintArgs:
                  value: pulumi.Input[Optional[Union[_builtins.str, _builtins.int, _builtins.bool]]] = None):
         """
         :param pulumi.Input[_builtins.str] key: The taint's key.
-        :param pulumi.Input[_builtins.str] effect: What becomes of pods that do not tolerate it.
+        :param pulumi.Input[_builtins.str] effect: The effect on pods that do not tolerate it.
                
                One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
         :param pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]] value: The taint's value.
@@ -7224,7 +7224,7 @@ class KubeconfigTaintArgs:
     @pulumi.getter
     def effect(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What becomes of pods that do not tolerate it.
+        The effect on pods that do not tolerate it.
 
         One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
         """
@@ -7256,7 +7256,7 @@ class MinikubeClusterArgsDict(TypedDict):
     """
     adopt: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Use a profile of that name that is there already. It is never deleted.
+    Use an existing profile of that name. It is never deleted.
     """
     cpus: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
@@ -7264,13 +7264,13 @@ class MinikubeClusterArgsDict(TypedDict):
     """
     disk_size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of each node, where it is a virtual machine.
+    Disk size of each node, if it is a virtual machine.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
     driver: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What the nodes are in; minikube chooses by default.
+    Driver that runs the nodes; by default minikube chooses one.
 
     It takes one of docker, podman, kvm2, qemu2, virtualbox, vfkit, hyperkit, hyperv (https://minikube.sigs.k8s.io/docs/drivers/).
 
@@ -7278,37 +7278,37 @@ class MinikubeClusterArgsDict(TypedDict):
     """
     force: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Go on although minikube warns, such as of running docker's driver as root.
+    Continue despite minikube's warnings, such as about docker's driver as root.
     """
     kubernetes_version: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    minikube's own unless set.
+    Version of Kubernetes; by default minikube's.
 
     It takes a full version, such as v1.34.3.
     """
     memory: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of each node.
+    Memory of each node.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
     mount: NotRequired[pulumi.Input[Optional['MinikubeMountArgsDict']]]
     """
-    A directory of this machine that the nodes have; minikube knows one.
+    A directory of this machine that is mounted in the nodes; minikube supports one.
     """
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The profile's; by default the stack's name, and slipway-minikube for the stack `minikube`.
+    The profile's name; by default the stack's, and slipway-minikube for the stack `minikube`.
 
     It takes at most 50 of a-z, 0-9 and -, and no - first or last.
     """
     nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    How many there are.
+    Number of nodes.
     """
     ports: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['MinikubePortMappingArgsDict']]]]]
     """
-    Of this machine, that lead to ports of the nodes.
+    Ports of this machine that are mapped to ports of the nodes.
     """
 
 @pulumi.input_type
@@ -7328,29 +7328,29 @@ class MinikubeClusterArgs:
                  ports: pulumi.Input[Optional[Sequence[pulumi.Input['MinikubePortMappingArgs']]]] = None):
         """
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
-        :param pulumi.Input[_builtins.bool] adopt: Use a profile of that name that is there already. It is never deleted.
+        :param pulumi.Input[_builtins.bool] adopt: Use an existing profile of that name. It is never deleted.
         :param pulumi.Input[_builtins.int] cpus: Cores of each node.
-        :param pulumi.Input[_builtins.str] disk_size: Of each node, where it is a virtual machine.
+        :param pulumi.Input[_builtins.str] disk_size: Disk size of each node, if it is a virtual machine.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
-        :param pulumi.Input[_builtins.str] driver: What the nodes are in; minikube chooses by default.
+        :param pulumi.Input[_builtins.str] driver: Driver that runs the nodes; by default minikube chooses one.
                
                It takes one of docker, podman, kvm2, qemu2, virtualbox, vfkit, hyperkit, hyperv (https://minikube.sigs.k8s.io/docs/drivers/).
                
                One of `docker`, `podman`, `kvm2`, `qemu2`, `virtualbox`, `vfkit`, `hyperkit`, `hyperv`.
-        :param pulumi.Input[_builtins.bool] force: Go on although minikube warns, such as of running docker's driver as root.
-        :param pulumi.Input[_builtins.str] kubernetes_version: minikube's own unless set.
+        :param pulumi.Input[_builtins.bool] force: Continue despite minikube's warnings, such as about docker's driver as root.
+        :param pulumi.Input[_builtins.str] kubernetes_version: Version of Kubernetes; by default minikube's.
                
                It takes a full version, such as v1.34.3.
-        :param pulumi.Input[_builtins.str] memory: Of each node.
+        :param pulumi.Input[_builtins.str] memory: Memory of each node.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
-        :param pulumi.Input['MinikubeMountArgs'] mount: A directory of this machine that the nodes have; minikube knows one.
-        :param pulumi.Input[_builtins.str] name: The profile's; by default the stack's name, and slipway-minikube for the stack `minikube`.
+        :param pulumi.Input['MinikubeMountArgs'] mount: A directory of this machine that is mounted in the nodes; minikube supports one.
+        :param pulumi.Input[_builtins.str] name: The profile's name; by default the stack's, and slipway-minikube for the stack `minikube`.
                
                It takes at most 50 of a-z, 0-9 and -, and no - first or last.
-        :param pulumi.Input[_builtins.int] nodes: How many there are.
-        :param pulumi.Input[Sequence[pulumi.Input['MinikubePortMappingArgs']]] ports: Of this machine, that lead to ports of the nodes.
+        :param pulumi.Input[_builtins.int] nodes: Number of nodes.
+        :param pulumi.Input[Sequence[pulumi.Input['MinikubePortMappingArgs']]] ports: Ports of this machine that are mapped to ports of the nodes.
         """
         pulumi.set(__self__, "kind", 'minikube')
         if adopt is not None:
@@ -7392,7 +7392,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def adopt(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Use a profile of that name that is there already. It is never deleted.
+        Use an existing profile of that name. It is never deleted.
         """
         return pulumi.get(self, "adopt")
 
@@ -7416,7 +7416,7 @@ class MinikubeClusterArgs:
     @pulumi.getter(name="diskSize")
     def disk_size(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of each node, where it is a virtual machine.
+        Disk size of each node, if it is a virtual machine.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -7430,7 +7430,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def driver(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What the nodes are in; minikube chooses by default.
+        Driver that runs the nodes; by default minikube chooses one.
 
         It takes one of docker, podman, kvm2, qemu2, virtualbox, vfkit, hyperkit, hyperv (https://minikube.sigs.k8s.io/docs/drivers/).
 
@@ -7446,7 +7446,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def force(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Go on although minikube warns, such as of running docker's driver as root.
+        Continue despite minikube's warnings, such as about docker's driver as root.
         """
         return pulumi.get(self, "force")
 
@@ -7458,7 +7458,7 @@ class MinikubeClusterArgs:
     @pulumi.getter(name="kubernetesVersion")
     def kubernetes_version(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        minikube's own unless set.
+        Version of Kubernetes; by default minikube's.
 
         It takes a full version, such as v1.34.3.
         """
@@ -7472,7 +7472,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def memory(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of each node.
+        Memory of each node.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -7486,7 +7486,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def mount(self) -> pulumi.Input[Optional['MinikubeMountArgs']]:
         """
-        A directory of this machine that the nodes have; minikube knows one.
+        A directory of this machine that is mounted in the nodes; minikube supports one.
         """
         return pulumi.get(self, "mount")
 
@@ -7498,7 +7498,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The profile's; by default the stack's name, and slipway-minikube for the stack `minikube`.
+        The profile's name; by default the stack's, and slipway-minikube for the stack `minikube`.
 
         It takes at most 50 of a-z, 0-9 and -, and no - first or last.
         """
@@ -7512,7 +7512,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        How many there are.
+        Number of nodes.
         """
         return pulumi.get(self, "nodes")
 
@@ -7524,7 +7524,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def ports(self) -> pulumi.Input[Optional[Sequence[pulumi.Input['MinikubePortMappingArgs']]]]:
         """
-        Of this machine, that lead to ports of the nodes.
+        Ports of this machine that are mapped to ports of the nodes.
         """
         return pulumi.get(self, "ports")
 
@@ -7536,19 +7536,19 @@ class MinikubeClusterArgs:
 class MinikubeMountArgsDict(TypedDict):
     host: pulumi.Input[_builtins.str]
     """
-    On this machine.
+    Path on this machine.
 
     It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
     """
     node: pulumi.Input[_builtins.str]
     """
-    On the nodes.
+    Path on the nodes.
 
     It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
     """
     read_only: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether they may not write to it.
+    Whether the nodes can't write to it.
     """
 
 @pulumi.input_type
@@ -7558,13 +7558,13 @@ class MinikubeMountArgs:
                  node: pulumi.Input[_builtins.str],
                  read_only: pulumi.Input[Optional[_builtins.bool]] = None):
         """
-        :param pulumi.Input[_builtins.str] host: On this machine.
+        :param pulumi.Input[_builtins.str] host: Path on this machine.
                
                It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
-        :param pulumi.Input[_builtins.str] node: On the nodes.
+        :param pulumi.Input[_builtins.str] node: Path on the nodes.
                
                It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
-        :param pulumi.Input[_builtins.bool] read_only: Whether they may not write to it.
+        :param pulumi.Input[_builtins.bool] read_only: Whether the nodes can't write to it.
         """
         pulumi.set(__self__, "host", host)
         pulumi.set(__self__, "node", node)
@@ -7575,7 +7575,7 @@ class MinikubeMountArgs:
     @pulumi.getter
     def host(self) -> pulumi.Input[_builtins.str]:
         """
-        On this machine.
+        Path on this machine.
 
         It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
         """
@@ -7589,7 +7589,7 @@ class MinikubeMountArgs:
     @pulumi.getter
     def node(self) -> pulumi.Input[_builtins.str]:
         """
-        On the nodes.
+        Path on the nodes.
 
         It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
         """
@@ -7603,7 +7603,7 @@ class MinikubeMountArgs:
     @pulumi.getter(name="readOnly")
     def read_only(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether they may not write to it.
+        Whether the nodes can't write to it.
         """
         return pulumi.get(self, "read_only")
 
@@ -7615,21 +7615,21 @@ class MinikubeMountArgs:
 class MinikubePortMappingArgsDict(TypedDict):
     host: pulumi.Input[_builtins.int]
     """
-    On this machine.
+    Port on this machine.
     """
     node: pulumi.Input[_builtins.int]
     """
-    On the node.
+    Port on the node.
     """
     address: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of this machine; only this machine reaches it unless it is another one.
+    Address of this machine; by default only this machine reaches it.
 
     It takes an IPv4 address of this machine, such as 127.0.0.1.
     """
     protocol: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What is spoken.
+    Transport protocol.
 
     One of `TCP`, `UDP`.
     """
@@ -7642,12 +7642,12 @@ class MinikubePortMappingArgs:
                  address: pulumi.Input[Optional[_builtins.str]] = None,
                  protocol: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.int] host: On this machine.
-        :param pulumi.Input[_builtins.int] node: On the node.
-        :param pulumi.Input[_builtins.str] address: Of this machine; only this machine reaches it unless it is another one.
+        :param pulumi.Input[_builtins.int] host: Port on this machine.
+        :param pulumi.Input[_builtins.int] node: Port on the node.
+        :param pulumi.Input[_builtins.str] address: Address of this machine; by default only this machine reaches it.
                
                It takes an IPv4 address of this machine, such as 127.0.0.1.
-        :param pulumi.Input[_builtins.str] protocol: What is spoken.
+        :param pulumi.Input[_builtins.str] protocol: Transport protocol.
                
                One of `TCP`, `UDP`.
         """
@@ -7662,7 +7662,7 @@ class MinikubePortMappingArgs:
     @pulumi.getter
     def host(self) -> pulumi.Input[_builtins.int]:
         """
-        On this machine.
+        Port on this machine.
         """
         return pulumi.get(self, "host")
 
@@ -7674,7 +7674,7 @@ class MinikubePortMappingArgs:
     @pulumi.getter
     def node(self) -> pulumi.Input[_builtins.int]:
         """
-        On the node.
+        Port on the node.
         """
         return pulumi.get(self, "node")
 
@@ -7686,7 +7686,7 @@ class MinikubePortMappingArgs:
     @pulumi.getter
     def address(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of this machine; only this machine reaches it unless it is another one.
+        Address of this machine; by default only this machine reaches it.
 
         It takes an IPv4 address of this machine, such as 127.0.0.1.
         """
@@ -7700,7 +7700,7 @@ class MinikubePortMappingArgs:
     @pulumi.getter
     def protocol(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What is spoken.
+        Transport protocol.
 
         One of `TCP`, `UDP`.
         """
@@ -7828,23 +7828,23 @@ class OutputsArgsDict(TypedDict):
     """
     access_mode: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Whether pods on several nodes can use it at the same time, which few classes offer.
+    ReadWriteMany if pods on several nodes can use the volume at the same time, which few classes support.
 
     One of `ReadWriteOnce`, `ReadWriteMany`.
     """
     keep: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether they keep them.
+    Whether these files are kept.
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of the volume, which the claim `slipway-kept` gets; it may grow.
+    Size of the volume, which the claim `slipway-kept` requests; it can be increased.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
     storage_class: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of the volume: the cluster's default one unless said. With one that is named, the volume is used also where a stack would keep files in its cloud's store.
+    StorageClass of the volume; the cluster's default if not set. If set, the volume is used even in clusters whose cloud has a store.
 
     It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
     """
@@ -7859,14 +7859,14 @@ class OutputsArgs:
         """
         Where jobs without `outputs` keep their files.
 
-        :param pulumi.Input[_builtins.str] access_mode: Whether pods on several nodes can use it at the same time, which few classes offer.
+        :param pulumi.Input[_builtins.str] access_mode: ReadWriteMany if pods on several nodes can use the volume at the same time, which few classes support.
                
                One of `ReadWriteOnce`, `ReadWriteMany`.
-        :param pulumi.Input[_builtins.bool] keep: Whether they keep them.
-        :param pulumi.Input[_builtins.str] size: Of the volume, which the claim `slipway-kept` gets; it may grow.
+        :param pulumi.Input[_builtins.bool] keep: Whether these files are kept.
+        :param pulumi.Input[_builtins.str] size: Size of the volume, which the claim `slipway-kept` requests; it can be increased.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
-        :param pulumi.Input[_builtins.str] storage_class: Of the volume: the cluster's default one unless said. With one that is named, the volume is used also where a stack would keep files in its cloud's store.
+        :param pulumi.Input[_builtins.str] storage_class: StorageClass of the volume; the cluster's default if not set. If set, the volume is used even in clusters whose cloud has a store.
                
                It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
         """
@@ -7883,7 +7883,7 @@ class OutputsArgs:
     @pulumi.getter(name="accessMode")
     def access_mode(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Whether pods on several nodes can use it at the same time, which few classes offer.
+        ReadWriteMany if pods on several nodes can use the volume at the same time, which few classes support.
 
         One of `ReadWriteOnce`, `ReadWriteMany`.
         """
@@ -7897,7 +7897,7 @@ class OutputsArgs:
     @pulumi.getter
     def keep(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether they keep them.
+        Whether these files are kept.
         """
         return pulumi.get(self, "keep")
 
@@ -7909,7 +7909,7 @@ class OutputsArgs:
     @pulumi.getter
     def size(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of the volume, which the claim `slipway-kept` gets; it may grow.
+        Size of the volume, which the claim `slipway-kept` requests; it can be increased.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -7923,7 +7923,7 @@ class OutputsArgs:
     @pulumi.getter(name="storageClass")
     def storage_class(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of the volume: the cluster's default one unless said. With one that is named, the volume is used also where a stack would keep files in its cloud's store.
+        StorageClass of the volume; the cluster's default if not set. If set, the volume is used even in clusters whose cloud has a store.
 
         It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
         """
@@ -7940,25 +7940,25 @@ class TrackingArgsDict(TypedDict):
     """
     kind: pulumi.Input[_builtins.str]
     """
-    MLflow, Weights & Biases, or files for TensorBoard among those that a job keeps.
+    MLflow, Weights & Biases, or TensorBoard files among those that a job keeps.
 
     One of `mlflow`, `wandb`, `tensorboard`.
     """
     database: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What the installed server keeps runs in: a file on its volume, or PostgreSQL beside it, for many runs at the same time.
+    Database of the installed server: SQLite on its volume, or a separate PostgreSQL for many concurrent runs.
 
     One of `sqlite`, `postgresql`.
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of its volume, and of PostgreSQL's; it may grow.
+    Size of the server's volume, and of PostgreSQL's; it can be increased.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
     url: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Of an existing server: of MLflow, then none is installed, or of Weights & Biases, which is that of wandb.ai unless set.
+    An existing server: MLflow, of which none is then installed, or Weights & Biases, whose default is wandb.ai.
 
     It takes a server's address, such as https://mlflow.example.org; a password or token goes into the `env` of jobs (docs/tracking.md).
     """
@@ -7973,16 +7973,16 @@ class TrackingArgs:
         """
         Where runs are tracked; nowhere without it.
 
-        :param pulumi.Input[_builtins.str] kind: MLflow, Weights & Biases, or files for TensorBoard among those that a job keeps.
+        :param pulumi.Input[_builtins.str] kind: MLflow, Weights & Biases, or TensorBoard files among those that a job keeps.
                
                One of `mlflow`, `wandb`, `tensorboard`.
-        :param pulumi.Input[_builtins.str] database: What the installed server keeps runs in: a file on its volume, or PostgreSQL beside it, for many runs at the same time.
+        :param pulumi.Input[_builtins.str] database: Database of the installed server: SQLite on its volume, or a separate PostgreSQL for many concurrent runs.
                
                One of `sqlite`, `postgresql`.
-        :param pulumi.Input[_builtins.str] size: Of its volume, and of PostgreSQL's; it may grow.
+        :param pulumi.Input[_builtins.str] size: Size of the server's volume, and of PostgreSQL's; it can be increased.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
-        :param pulumi.Input[_builtins.str] url: Of an existing server: of MLflow, then none is installed, or of Weights & Biases, which is that of wandb.ai unless set.
+        :param pulumi.Input[_builtins.str] url: An existing server: MLflow, of which none is then installed, or Weights & Biases, whose default is wandb.ai.
                
                It takes a server's address, such as https://mlflow.example.org; a password or token goes into the `env` of jobs (docs/tracking.md).
         """
@@ -7998,7 +7998,7 @@ class TrackingArgs:
     @pulumi.getter
     def kind(self) -> pulumi.Input[_builtins.str]:
         """
-        MLflow, Weights & Biases, or files for TensorBoard among those that a job keeps.
+        MLflow, Weights & Biases, or TensorBoard files among those that a job keeps.
 
         One of `mlflow`, `wandb`, `tensorboard`.
         """
@@ -8012,7 +8012,7 @@ class TrackingArgs:
     @pulumi.getter
     def database(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What the installed server keeps runs in: a file on its volume, or PostgreSQL beside it, for many runs at the same time.
+        Database of the installed server: SQLite on its volume, or a separate PostgreSQL for many concurrent runs.
 
         One of `sqlite`, `postgresql`.
         """
@@ -8026,7 +8026,7 @@ class TrackingArgs:
     @pulumi.getter
     def size(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of its volume, and of PostgreSQL's; it may grow.
+        Size of the server's volume, and of PostgreSQL's; it can be increased.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -8040,7 +8040,7 @@ class TrackingArgs:
     @pulumi.getter
     def url(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Of an existing server: of MLflow, then none is installed, or of Weights & Biases, which is that of wandb.ai unless set.
+        An existing server: MLflow, of which none is then installed, or Weights & Biases, whose default is wandb.ai.
 
         It takes a server's address, such as https://mlflow.example.org; a password or token goes into the `env` of jobs (docs/tracking.md).
         """

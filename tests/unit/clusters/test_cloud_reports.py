@@ -25,7 +25,7 @@ def test_a_node_that_is_being_made_is_told_with_its_group() -> None:
     )
     assert found is not None
     assert found.coming
-    assert str(found) == "a node is being made ([{aks-gpu-vmss 0->1 (max: 4)}])"
+    assert str(found) == "a node is being created ([{aks-gpu-vmss 0->1 (max: 4)}])"
 
 
 def test_what_was_said_last_counts() -> None:
@@ -38,7 +38,7 @@ def test_what_was_said_last_counts() -> None:
     found = cloud_reports.growth([refused, made, event("FailedScheduling", "0/1 nodes")])
     assert found is not None
     assert not found.coming
-    assert str(found) == "no node is made for it: 1 in backoff after failed scale-up"
+    assert str(found) == "no node is created for it: 1 in backoff after failed scale-up"
 
 
 def test_without_an_autoscaler_nothing_is_said() -> None:

@@ -98,7 +98,7 @@ class TestPullSecret:
         self, content: dict[str, Any], tmp_path: Path
     ) -> None:
         file = self._file(tmp_path, **content)
-        with pytest.raises(pulumi.RunError, match=r"holds no login of example\.org.*docker --con"):
+        with pytest.raises(pulumi.RunError, match=r"holds no login for example\.org.*docker --con"):
             Registry(server="example.org", credentials=file).pull_secret()
 
     def test_a_file_that_is_not_there_is_named(self) -> None:

@@ -38,7 +38,7 @@ def test_a_note_that_was_cut_to_another_stacks_name_is_explained_with_the_comman
     state: Path,
 ) -> None:
     directory = torn(state / "clusters" / "dev", b"slipway/d")
-    with pytest.raises(RuntimeError, match=f"no stack is called slipway/d: rm {directory}/owner$"):
+    with pytest.raises(RuntimeError, match=f"there is no stack slipway/d: rm {directory}/owner$"):
         owner.require(directory, "slipway/dev")
 
 

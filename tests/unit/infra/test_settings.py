@@ -105,7 +105,7 @@ def test_a_stack_with_no_settings_is_told_to_take_those_of_the_repository() -> N
 
 def test_settings_without_a_cluster_are_not_to_be_overwritten_by_the_repositorys() -> None:
     (text,) = problems({"slipway:jobs": json.dumps({"mnist-gloo": {}})}).values()
-    assert text == "is missing; stacks/dev.yaml has one, to be copied from there"
+    assert text == "is missing; copy it from stacks/dev.yaml"
 
 
 def test_a_stack_of_ones_own_with_no_settings_is_told_which_kinds_there_are() -> None:
@@ -293,7 +293,7 @@ def test_a_secret_that_no_job_names_is_left_alone() -> None:
             {"hfToken": "hidden"},
             ["unencrypted", "--stack dev --secret slipway:hfToken`"],
         ),
-        ("jobs", {}, ["Slipway's own"]),
+        ("jobs", {}, ["one of Slipway's keys"]),
     ],
 )
 def test_what_is_no_secret_of_the_configuration_is_told_with_the_command(
@@ -355,7 +355,7 @@ def test_a_webhooks_secrets_in_plain_text_are_refused_and_not_repeated() -> None
             {"url": {"config": "hook"}, "key": {"config": "jobs"}},
             {
                 "slipway:notify.url.config": "is in the configuration unencrypted",
-                "slipway:notify.key.config": "is a key of Slipway's own",
+                "slipway:notify.key.config": "is one of Slipway's keys",
             },
         ),
     ],

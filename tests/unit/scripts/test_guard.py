@@ -93,4 +93,4 @@ def test_pulumi_by_hand_names_set_up_where_there_is_no_cli(
     (tmp_path / "tools" / "pulumi").unlink()
     finished = by_hand(environment, tmp_path)
     assert finished.returncode == 1
-    assert "has gone since set-up. Run `make setup`." in finished.stderr
+    assert "no longer exists. Run `make setup`." in finished.stderr

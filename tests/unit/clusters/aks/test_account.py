@@ -55,7 +55,7 @@ def test_another_tenant_than_the_subscriptions_is_refused(found: Any) -> None:
     assert found(unchanged, tenant=recorded_az.ME.upper()) == {}
     other = "11111111-2222-3333-4444-555555555555"
     assert found(unchanged, tenant=other) == {
-        "tenant": f"{other} is not that of the subscription, {recorded_az.ME}; put in that one, or "
+        "tenant": f"{other} is not that of the subscription, {recorded_az.ME}; set that one, or "
         "another subscription"
     }
 
@@ -95,7 +95,7 @@ def limit(name: str, value: int) -> Change:
             ),
             {},
             "gpu.size",
-            "can't be had in westeurope: NotAvailableForSubscription",
+            "is not available in westeurope: NotAvailableForSubscription",
         ),
         (
             lambda answers: answers["vm list-skus"].pop(SYSTEM),
@@ -138,7 +138,7 @@ def limit(name: str, value: int) -> Change:
             unchanged,
             {"gpu": {"spot": {"fallback": {"size": "Standard_NC8as_T4_v3"}}}},
             "gpu.spot.fallback.size",
-            "Standard_NC8as_T4_v3 can't be had in westeurope: no such size is offered",
+            "Standard_NC8as_T4_v3 is not available in westeurope: no such size is offered",
         ),
     ],
     ids=[
@@ -189,7 +189,7 @@ def test_a_preview_alone_does_without_an_administrator_where_nobody_is_logged_in
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     nameless = settings("azure", {**own(template("azure", root)), "admins": {}})
-    with pytest.raises(pulumi.RunError, match="the administrator by default: `az` is not install"):
+    with pytest.raises(pulumi.RunError, match="your account can't be read: `az` is not install"):
         administrators(nameless)
     monkeypatch.setattr("pulumi.runtime.is_dry_run", lambda: True)
     assert administrators(nameless) == {}

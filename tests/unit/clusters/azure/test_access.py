@@ -46,7 +46,7 @@ def test_a_right_that_has_not_arrived_yet_is_waited_for(api: FakeApi) -> None:
     api.answers["POST", REVIEW] = lambda review: answer(review, allowed=next(answers))
     row = Row()
     assert AccessHandler().create(inputs(api.kubeconfig), row) == ("azure", {})
-    missing = "it answers, but this account may not make namespaces in it yet"
+    missing = "it answers, but this account may not create namespaces in it yet"
     assert row.said == [f"waiting for the cluster azure: {missing}"]
     asked = api.asked[-1][2]["spec"]["resourceAttributes"]
     assert asked == {"verb": "create", "resource": "namespaces"}
@@ -108,7 +108,7 @@ def test_ctrl_c_ends_the_wait(api: FakeApi) -> None:
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
-        ("fixed", "the cluster is deleted and made anew: pods 10.244.0.0/16 → 10.9.0.0/16. "),
+        ("fixed", "the cluster will be replaced: pods 10.244.0.0/16 → 10.9.0.0/16. "),
         ("left", "not changed in a cluster that exists: pods 10.244.0.0/16 → 10.9.0.0/16. Do so"),
     ],
 )

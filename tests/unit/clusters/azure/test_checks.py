@@ -71,7 +71,7 @@ def test_every_placeholder_of_a_stack_is_told_with_what_to_put_there(
 ) -> None:
     found = [*placeholders(settings(stack, template(stack, root)), stack)]
     assert [each.key for each in found] == [f"slipway:cluster.{key}" for key in keys]
-    assert all("is a placeholder; put in " in each.text for each in found)
+    assert all("is a placeholder; replace it with " in each.text for each in found)
     assert found[0].text.endswith("what `az account show --query id` prints")
 
 
@@ -133,7 +133,7 @@ def test_an_update_refuses_who_is_not_logged_in_to_the_subscription(
     recorded_az.install(bare, {})
     install("kubelogin", bare)
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
-    with pytest.raises(pulumi.RunError, match=r"subscription: does not let .* run `az login`"):
+    with pytest.raises(pulumi.RunError, match=r"subscription: can.t be used .* run `az login`"):
         before_update(settings(stack, own(template(stack, root))), stack)
 
 
@@ -224,9 +224,9 @@ def test_nothing_is_claimed_of_azure_when_it_cannot_be_asked(
     called = az("echo please run az login >&2; exit 1")
     wanted = of(stack, root, **changes)
     ((text, found),) = remains(wanted, "slipway/it").items()
-    assert text.startswith(f"{kind} known to be left (Azure was not asked: `")
+    assert text.startswith(f"{kind} known to remain (not checked on Azure: `")
     assert "please run az login" in text
     assert found == []
     monkeypatch.setenv("PATH", str(called.parent / "empty"))
     (text,) = remains(wanted, "slipway/it")
-    assert text == f"{kind} known to be left (Azure was not asked: `az` is not installed)"
+    assert text == f"{kind} known to remain (not checked on Azure: `az` is not installed)"

@@ -242,7 +242,7 @@ def test_what_is_said_of_gpus_is_what_jobs_have_to_know() -> None:
             "gpus.maxNodes",
             "1 is less than `gpus.nodes`, 2",
         ),
-        ({"images": IMAGES, "disconnected": True}, "disconnected", "goes with a `registry`"),
+        ({"images": IMAGES, "disconnected": True}, "disconnected", "needs a `registry`"),
         ({"images": IMAGES, "path": "config"}, "path", "absolute or with ~/"),
         ({"images": IMAGES, "namespace": "Team A"}, "namespace", "a namespace that is there"),
         ({"images": IMAGES, "operator": "none"}, "operator", "auto, install, existing"),

@@ -126,7 +126,7 @@ def test_an_image_that_tells_no_version_counts_by_its_webhook() -> None:
         None, "kubeflow", "training-operator", judges=True
     )
     said = refusal(replace(SERVING, deployed=(unnamed,), judged=False))
-    assert "whose name tells no version, and has no webhook" in said
+    assert "whose name has no version, and has no webhook" in said
 
 
 def test_one_that_may_not_be_seen_is_used_when_its_webhook_judges() -> None:

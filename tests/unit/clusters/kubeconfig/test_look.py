@@ -138,7 +138,8 @@ def test_no_webhook_is_seen(api: FakeApi) -> None:
 
 def test_credentials_that_are_not_known_there_are_told(api: FakeApi) -> None:
     api.says("GET", GROUPS, {"kind": "Status", "message": "Unauthorized"}, status=401)
-    with pytest.raises(Unusable, match=r"https://a\.example lets this account do nothing.*anew"):
+    text = r"https://a\.example lets this account do nothing.*log in again"
+    with pytest.raises(Unusable, match=text):
         seen(api)
 
 
@@ -160,7 +161,7 @@ def test_a_login_command_that_fails_is_told_in_its_own_words(api: FakeApi) -> No
     program = {"apiVersion": version, "command": "sh", "args": failing, "interactiveMode": "Never"}
     document = yaml.safe_load(api.kubeconfig)
     document["users"][0]["user"] = {"exec": program}
-    told = r"`sh`, which failed; log in anew: .*run az login first"
+    told = r"`sh`, which failed; log in again: .*run az login first"
     with pytest.raises(Unusable, match=told):
         look(choice(yaml.safe_dump(document)), "team-a")
     assert api.asked == [], "nobody was asked as nobody"

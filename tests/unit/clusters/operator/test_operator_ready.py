@@ -91,7 +91,7 @@ def test_it_is_ready_when_the_webhook_tells_a_good_job_from_a_bad_one(api: FakeA
 
 def test_it_is_not_ready_while_the_api_server_does_not_ask_the_webhook(api: FakeApi) -> None:
     api.answers["POST", JOBS] = lambda job: (201, job)
-    assert reason(api) == "the API server does not ask the operator's webhook yet"
+    assert reason(api) == "the API server does not call the operator's webhook yet"
 
 
 def test_a_webhook_that_does_not_answer_is_told_in_the_api_servers_words(api: FakeApi) -> None:

@@ -107,5 +107,5 @@ def test_it_holds_no_secret() -> None:
         "slipway:cluster": json.dumps({"kind": "embedded"}),
         "slipway:tracking": json.dumps({"kind": "mlflow"}),
     }
-    with pytest.raises(SettingsError, match="a key of its own"):
+    with pytest.raises(SettingsError, match="give it another key"):
         parse(config, "dev", ["slipway:tracking"])

@@ -90,7 +90,7 @@ def test_a_start_that_is_overdue_tells_what_the_autoscaler_said(tracked: RunStat
     tracked.setbacks = ["aks-gpu-vmss: QUOTA_EXCEEDED"]
     end = end_of(tracked, 61, DECLARED)
     assert end is not None
-    assert "no node is made for it: 1 max node group size reached" in end.reason
+    assert "no node is created for it: 1 max node group size reached" in end.reason
     assert "aks-gpu-vmss: QUOTA_EXCEEDED" in end.reason
 
 
@@ -137,7 +137,7 @@ def test_who_may_not_look_into_the_autoscalers_namespace_still_sees_the_rest(
     refused = {"kind": "Status", "message": "configmaps is forbidden"}
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", refused, status=403)
     told = looked(api, tracked)
-    assert any("no node is made for it" in line for line in told)
+    assert any("no node is created for it" in line for line in told)
     assert end_of(tracked, 1, DECLARED) is None
 
 

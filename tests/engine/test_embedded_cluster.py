@@ -293,7 +293,8 @@ def test_the_internet_is_opened_and_closed_in_place(
     cluster.layout.internet = True
     request.addfinalizer(cluster.heal)
     request.addfinalizer(partial(setattr, cluster.layout, "internet", False))
-    assert any(each.startswith("network:") for each in cluster.problems())
+    problems = cluster.problems()
+    assert any(each.startswith("network:") for each in problems), problems
     cluster.heal()
     assert cluster.problems() == []
     assert cluster.processes().keys() - before.keys() == {"internet", "gateway"}

@@ -107,9 +107,7 @@ def require_job(stack: str, job: str, known: Collection[str], more: str = "") ->
     if job in known:
         return
     if job in jobs_of(stack):
-        raise CommandError(
-            f"Job {job} was not trained yet; run `make up STACK={stack}`.{more}"
-        )
+        raise CommandError(f"Job {job} was not trained yet; run `make up STACK={stack}`.{more}")
     listed = f"Jobs of {stack}: {', '.join(sorted(known))}." if known else f"{stack} has no jobs."
     what = f"There is no job {job!r}.{meant(job, known)}" if job else "Name the job: JOB=NAME."
     raise CommandError(f"{what} {listed}{more}")

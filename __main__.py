@@ -1,4 +1,4 @@
-"""The Pulumi program; `infra/program.py` tells the whole story."""
+"""The Pulumi program's entry point; `infra/program.py` declares the resources."""
 
 import signal
 
@@ -7,7 +7,7 @@ import pulumi
 from core.declare import end
 from infra.program import main
 
-# Once a resource has failed the engine interrupts the program: Python would print where it was.
+# The engine interrupts the program once a resource has failed; Python would print a traceback.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 try:
     main()

@@ -1,1 +1,1 @@
-"""Commands: set-up, what the Makefile calls, and the offline stand-in."""
+"""Commands: set-up, the Makefile's targets, and azure-native's stub for offline use."""

@@ -1,16 +1,16 @@
-"""`scripts/azure-acceptance`: the cheapest stack on Azure, once, and what Azure answered.
+"""`scripts/azure-acceptance`: run the cheapest stack on Azure once and report the answers.
 
-Up, refresh, up, smoke and down, with no GPU and one node, in a copy of this checkout with a state
-of its own (scripts/ci_smoke.py). It takes from your settings who you are and where, and nothing
-else. The second `up` must change nothing. The stack is always destroyed: also after a failure, at
-the cost cap, on Ctrl-C, SIGTERM and SIGHUP.
+It runs up, refresh, up, smoke and down, with one node and no GPU, in a copy of this checkout with
+a separate state (scripts/ci_smoke.py). Of your settings it uses only the node size, the prices and
+those that azure_acceptance.yaml lists. The second `up` must change nothing. The stack is always
+destroyed, including after a failure, at the cost cap, and on Ctrl-C, SIGTERM and SIGHUP.
 
 The report is JSON: steps, jobs, cost, and each of Pulumi's requests to Azure with its answer. It
-has no passwords, tokens, keys or kubeconfigs in it, but IDs and addresses of yours; it is sent
-nowhere.
+contains your IDs and addresses, but no passwords, tokens, keys or kubeconfigs. It is not sent
+anywhere.
 
-0: all passed. 1: a step failed. 2: wrong usage; nothing was made. 124: the cap or a step's limit
-was reached. 125: a job failed. 128 and the signal's number: stopped.
+0: all passed. 1: a step failed. 2: wrong usage; nothing was created. 124: the cap or a step's
+limit was reached. 125: a job failed. 128 plus the signal's number: stopped by a signal.
 """
 
 import json
@@ -37,12 +37,12 @@ from scripts.scratch import Scratch
 
 STACK = "azure-acceptance"
 AGAIN = "up again"
-DOWN_SECONDS = 30 * 60.0  # how long taking it down may take, which the cap has to pay for as well
+DOWN_SECONDS = 30 * 60.0  # limit of `down`, which the cap has to cover, too
 
 
 @dataclass(frozen=True)
 class Cap:
-    """The most that a run may cost, and what its nodes alone cost by the hour."""
+    """The cost limit of a run, and the hourly cost of its nodes alone."""
 
     most: float
     hourly: float
@@ -50,31 +50,31 @@ class Cap:
 
     @property
     def seconds(self) -> float:
-        """How long everything before `down` may take."""
+        """Limit for all steps before `down`."""
         return self.most / self.hourly * 3600 - DOWN_SECONDS
 
 
 def stack_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cheapest stack's settings, made of a user's own; raise unless for `aks`."""
+    """Return the cheapest stack's settings, from a user's own; raise unless the kind is `aks`."""
     cluster = config.get("slipway:cluster") or {}
     if cluster.get("kind") != "aks":
         raise CommandError(
-            "its slipway:cluster is not of the kind aks; name the file of such a stack"
+            "its slipway:cluster is not of the kind aks; name the file of an aks stack"
         )
     document = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
-    found: dict[str, Any] = document["config"]
-    cheapest = found["slipway:cluster"]
+    cheapest_config: dict[str, Any] = document["config"]
+    cheapest = cheapest_config["slipway:cluster"]
     cheapest |= {key: cluster[key] for key in document["kept"] if key in cluster}
     system = cluster.get("system") or {}
-    cheapest["system"] |= {key: each for key, each in system.items() if key == "size"}
+    cheapest["system"] |= {key: value for key, value in system.items() if key == "size"}
     if (own := config.get(prices.KEY)) is not None:
-        # The copy has no files that git ignores.
-        found[prices.KEY] = str((CHECKOUT / Path(own).expanduser()).resolve())
-    return found
+        # An absolute path, since files that git ignores are not in the copy.
+        cheapest_config[prices.KEY] = str((CHECKOUT / Path(own).expanduser()).resolve())
+    return cheapest_config
 
 
 def cap_of(config: Mapping[str, Any], most: float) -> Cap:
-    """Return the cap of a stack; raise without a price, or if it is too low to take it down."""
+    """Return a stack's cap; raise if a price is missing or the cap can't pay for `down`."""
     parsed = settings.parse({key: json.dumps(value) for key, value in config.items()}, STACK)
     pools = CLUSTERS[parsed.cluster.kind].pools(parsed.cluster.options)
     table = prices.used(parsed.prices)
@@ -82,20 +82,20 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     if hourly is None:
         sizes = ", ".join(f"{each.size} in {each.region}" for each in pools)
         raise CommandError(
-            f"there is no price for {sizes}, so no cost cap can be kept; use another location, or "
+            f"there is no price for {sizes}, so the cost has no limit; use another location, or "
             "write a price table (docs/costs.md) and name it in slipway:prices"
         )
     cap = Cap(most, float(hourly), table.currency)
     if not 0 < cap.seconds < math.inf:
         raise CommandError(
-            f"--max-cost {most:g} is no limit, or less than taking the stack down may cost: "
-            f"{DOWN_SECONDS / 60:g} minutes at {table.currency} {hourly:.3f} an hour; change it"
+            f"--max-cost {most:g} is not a limit, or less than `down` may cost: "
+            f"{DOWN_SECONDS / 60:g} minutes at {table.currency} {hourly:.3f} an hour; raise it"
         )
     return cap
 
 
 def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke.Summary, str]:
-    """Run the stack in a copy of the checkout; return how it went, and the report as JSON."""
+    """Run the stack in a copy of the checkout; return the summary, and the report as JSON."""
     file = scratch.checkout / "stacks" / f"{STACK}.yaml"
     file.write_text(yaml.safe_dump({"config": dict(config)}))
     up, smoke, down = (ci_smoke.Command.of_make(name, STACK) for name in ("up", "smoke", "down"))
@@ -123,7 +123,7 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke
             step = replace(step, outcome=f"changed {names}", status=ci_smoke.FAILED)
         return step
 
-    with TemporaryDirectory(dir=scratch.directory) as records:  # no file stays, they hold secrets
+    with TemporaryDirectory(dir=scratch.directory) as records:  # deleted, they hold secrets
         summary = ci_smoke.run_steps(scratch, STACK, cap.seconds, [*map(recorded, commands)], judge)
         calls = [each for command in commands for each in requests_of(command.name)]
     spent = cap.hourly * sum(step.seconds for step in summary.steps) / 3600
@@ -134,7 +134,7 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke
 
 _OWN = CHECKOUT / "Pulumi.azure.yaml"
 _SETTINGS = "a stack of the kind aks with your own values; by default Pulumi.azure.yaml"
-_MOST = "what its nodes may cost, in the price table's currency; by default 5"
+_MOST = "cost limit for its nodes, in the price table's currency; by default 5"
 
 
 @click.command(help=__doc__)
@@ -148,7 +148,7 @@ def main(own: Path, max_cost: float, report: Path) -> None:
         cap = cap_of(config, max_cost)
     except FileNotFoundError:
         raise click.UsageError(
-            f"there is no {own}; `make preview STACK=azure` makes one, and marks what to fill in"
+            f"there is no {own}; `make preview STACK=azure` creates one and marks what to fill in"
         ) from None
     except (CommandError, settings.SettingsError, yaml.YAMLError) as error:
         raise click.UsageError(f"{own}: {error}") from None

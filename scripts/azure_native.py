@@ -32,20 +32,20 @@ class NeedsPlugin(Exception):
         super().__init__(
             f"{action} needs azure-native's plugin, and this is Slipway's stub of it, which serves "
             f"previews only. `make setup` downloads the plugin {sdk_version()} where its release "
-            "can be reached, and takes one that was put into its place (docs/offline.md); log in "
-            "with `az login`, and run the command again"
+            "can be reached, and uses one that you have put there (docs/offline.md); log in with "
+            "`az login`, and run the command again"
         )
 
 
 class PreviewStub(protocol.Provider):
-    """Serves checks, diffs and previews of every resource type, and refuses everything else."""
+    """Serve checks, diffs and previews of every resource type, and refuse everything else."""
 
     notice = (
-        "Azure is not asked: azure-native's plugin is not installed, and Slipway's stub of it "
-        "shows what the stack declares. Only Azure knows quotas, permissions and which names are "
-        "taken. `up` needs the plugin itself: docs/offline.md"
+        "Azure is not contacted: azure-native's plugin is not installed, and Slipway's stub of it "
+        "shows what the stack declares. Quotas, permissions and names that are taken are not "
+        "checked. `up` needs the plugin itself: docs/offline.md"
     )
-    """What this is; shown once in each command."""
+    """Warning that is shown once in each command."""
 
     def __init__(self, engine: engine_pb2_grpc.EngineStub) -> None:
         self._engine = engine
@@ -59,17 +59,17 @@ class PreviewStub(protocol.Provider):
 
     async def check(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
         if self._has_refused:
-            # Whatever depends on what was refused lacks its outputs, and the program would break.
+            # The dependents of a refused resource lack its outputs, and would break the program.
             self._refuse("creating", request)
         EngineContext(self._engine, "", printed=self._shown).warn(self.notice)
         inputs = request.new_inputs
         if token(request) == "azure-native:resources:Resource" and self._location is not None:
-            # The plugin adds it as well; a difference would show as a replacement.
+            # The plugin adds it, too; without it the preview would show a replacement.
             inputs = {"location": self._location, **inputs}
         return protocol.CheckResponse(inputs=inputs)
 
     async def diff(self, request: protocol.DiffRequest) -> protocol.DiffResponse:
-        """Compare inputs: `Servicer` hands over those of last time as the state."""
+        """Compare inputs: `Servicer` passes the previous inputs as the state."""
         states = (request.old_state, request.new_inputs)
         old, new = (_without_nulls(plain_map(each)) for each in states)
         return response(
@@ -83,12 +83,12 @@ class PreviewStub(protocol.Provider):
     async def create(self, request: protocol.CreateRequest) -> protocol.CreateResponse:
         if not request.preview:
             self._refuse("creating", request)
-        return protocol.CreateResponse("", wrap_map(_known(request.properties)))
+        return protocol.CreateResponse("", wrap_map(_outputs_in_preview(request.properties)))
 
     async def update(self, request: protocol.UpdateRequest) -> protocol.UpdateResponse:
         if not request.preview:
             self._refuse("updating", request)
-        outputs = {**plain_map(request.olds), **_known(request.news)}
+        outputs = {**plain_map(request.olds), **_outputs_in_preview(request.news)}
         return protocol.UpdateResponse(wrap_map(outputs))
 
     async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:
@@ -106,7 +106,7 @@ class PreviewStub(protocol.Provider):
 
 
 class Servicer(ProviderServicer):
-    """Hands a provider the inputs of last time, which the SDK's own servicer leaves out."""
+    """Pass a provider the previous inputs, which the SDK's servicer leaves out."""
 
     async def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
         request.olds.CopyFrom(request.old_inputs)
@@ -114,7 +114,7 @@ class Servicer(ProviderServicer):
 
     async def Update(self, request: Any, context: Any) -> Any:  # noqa: N802
         if request.preview:
-            # The output of an input that changes is not known yet.
+            # The output for an input that changes is not known yet.
             old, new = dict(request.old_inputs.fields), dict(request.news.fields)
             for key in old.keys() | new.keys():
                 if old.get(key) != new.get(key):
@@ -123,33 +123,33 @@ class Servicer(ProviderServicer):
 
 
 def run(provider: type[PreviewStub], suffix: str) -> None:
-    """Serve a provider until the engine ends; `suffix` marks its version as another's."""
+    """Serve a provider until the engine ends; `suffix` marks its version as not the plugin's."""
     use_extra("azure")
     serve(provider, f"{sdk_version()}+{suffix}", Servicer)
 
 
 def sdk_version() -> str:
-    """Return the version of the installed SDK, which is the plugin's as well."""
+    """Return the version of the installed SDK, which is also the plugin's."""
     return version_of_package("pulumi-azure-native")
 
 
 def token(request: Any) -> str:
-    """Return a resource's type; in a URN it follows those of its parents: `parent$child`."""
+    """Return a resource's type, without its parents' types, as in a URN: `parent$child`."""
     return str(request.type).rpartition("$")[2]
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return a value without what is null in it, which to a plugin is the same as missing."""
+    """Return a value without its null fields, which a plugin treats as missing."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def _known(inputs: Mapping[str, PropertyValue]) -> dict[str, Any]:
+def _outputs_in_preview(inputs: Mapping[str, PropertyValue]) -> dict[str, Any]:
     """Return the outputs that a preview can know: not maps and lists, which Azure completes."""
-    known = plain_map(inputs).items()
+    items = plain_map(inputs).items()
     return {
-        key: each for key, each in known if each is UNKNOWN or isinstance(each, str | int | float)
+        key: each for key, each in items if each is UNKNOWN or isinstance(each, str | int | float)
     }
 
 

@@ -1,6 +1,6 @@
-"""Pulumi's requests to azure-native's plugin and its answers, without the secrets in them. Pure.
+"""Read Pulumi's requests to azure-native's plugin and its answers, without their secrets. Pure.
 
-PULUMI_DEBUG_GRPC has the engine write each call's begin and end into a file, as JSON a line:
+With PULUMI_DEBUG_GRPC the engine writes each call's begin and end into a file of JSON lines:
 https://github.com/pulumi/pulumi/blob/v3.274.1/sdk/go/pulumi-internal/rpcdebug/interceptors.go
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from slipway.events import json_map
 
-HIDDEN = "[secret]"  # what stands in a report in place of a secret
+HIDDEN = "[secret]"  # replaces each secret in a report
 CHANGES = frozenset({"Create", "Update", "Delete"})  # methods that change something in Azure
 _METHOD = re.compile("/pulumirpc.ResourceProvider/(Create|Read|Update|Delete|Invoke)")
 # https://github.com/pulumi/pulumi/blob/v3.274.1/sdk/go/common/resource/sig/sig.go
@@ -20,7 +20,7 @@ _KEYS = re.compile(
     "|connectionstring",
     re.IGNORECASE,
 )
-"""Properties whose text is a secret, whether or not the plugin marks it as one."""
+"""Properties whose text is a secret even if the plugin does not mark it as one."""
 _PATTERNS = re.compile(
     # A JSON Web Token, a key in PEM, a kubeconfig, and one in base64.
     r"eyJ[\w-]+\.[\w-]+\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----.*|apiVersion: v1\n.*"
@@ -35,21 +35,21 @@ def requests(lines: Iterable[str], step: str) -> Iterator[dict[str, Any]]:
     Each has `step`, `method`, `type` (a resource's, or the function), `name` (of the resource, in
     the program), the `request`, the `answer`, `errors` and `seconds`.
     """
-    # Half a line may be at the end.
+    # The last line may be incomplete.
     ended = [each for each in map(json_map, lines) if each.get("progress") == "response_completed"]
-    # A plugin may repeat in an error, or in another answer, what it marked as a secret once.
+    # A plugin may repeat a marked secret, unmarked, in an error or another answer.
     secrets = sorted({text for each in ended for text in _secrets(each)}, key=len, reverse=True)
     for entry in ended:
-        called, asked = _METHOD.fullmatch(str(entry.get("method"))), entry.get("request") or {}
+        match, request = _METHOD.fullmatch(str(entry.get("method"))), entry.get("request") or {}
         # In a URN a resource's type follows those of its parents. A function has a token instead.
-        *_, types, name = str(asked.get("urn", f"::{asked.get('tok')}::")).split("::", 3)
+        *_, types, name = str(request.get("urn", f"::{request.get('tok')}::")).split("::", 3)
         kind = types.rpartition("$")[2]
-        if called is None or asked.get("preview") or not kind.startswith("azure-native:"):
+        if match is None or request.get("preview") or not kind.startswith("azure-native:"):
             continue
-        texts = {"request": asked, "answer": entry.get("response"), "errors": entry.get("errors")}
+        texts = {"request": request, "answer": entry.get("response"), "errors": entry.get("errors")}
         yield {
             "step": step,
-            "method": called[1],
+            "method": match[1],
             "type": kind,
             "name": name,
             **_clean(texts, secrets),
@@ -58,7 +58,7 @@ def requests(lines: Iterable[str], step: str) -> Iterator[dict[str, Any]]:
 
 
 def _secrets(value: Any, *, inside: bool = False) -> Iterator[str]:
-    """Yield the texts in everything that is a secret."""
+    """Yield the texts of all secrets in a value."""
     if isinstance(value, Mapping):
         marked = inside or value.get(_SIGNATURE) == _OF_HIDDENS
         for key, inner in value.items():
@@ -67,7 +67,7 @@ def _secrets(value: Any, *, inside: bool = False) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _secrets(inner, inside=inside)
-    # A shorter one, such as `true`, may stand elsewhere, too.
+    # A shorter text, such as `true`, may also occur where it is not a secret.
     elif inside and isinstance(value, str) and len(value) >= 6:
         yield value
 
@@ -77,7 +77,7 @@ def _clean(value: Any, secrets: Iterable[str]) -> Any:
     if isinstance(value, Mapping):
         if value.get(_SIGNATURE) == _OF_HIDDENS:
             return HIDDEN
-        # What is no text only says whether there is to be a key at all.
+        # A boolean or number only says whether there is a key.
         return {
             key: HIDDEN
             if _KEYS.search(key) and isinstance(inner, str | list | Mapping)

@@ -1,10 +1,10 @@
-"""`scripts/ci-smoke STACK`: up, smoke and down on a fresh state, with an exit status for pipelines.
+"""`scripts/ci-smoke STACK`: run up, smoke and down on a fresh state, for pipelines.
 
-The stack is made in a copy of this checkout with a state of its own, so it never meets the one
-that the user has. It is always destroyed: also after a failure, Ctrl-C, SIGTERM and SIGHUP.
+The stack is created in a copy of this checkout with a separate state, so it never affects your own
+stacks. It is always destroyed, including after a failure, Ctrl-C, SIGTERM and SIGHUP.
 
-0: all passed. 1: a check failed, or the stack could not be made or removed. 2: wrong usage.
-124: a time limit passed. 125: a job failed or missed a gate. 128 and the signal's number: stopped.
+0: all passed. 1: a check failed, or the stack could not be created or removed. 2: wrong usage.
+124: a time limit passed. 125: a job failed or missed a gate. 128 plus the signal's number: stopped.
 """
 
 import json
@@ -39,7 +39,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class Step:
-    """One step's end; a run exits with `status` because of it, which is 0 if the step passed."""
+    """Result of a step; `status` is the exit status that it gives the run, 0 if it passed."""
 
     name: str
     outcome: str
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Command:
-    """A step: a line for bash, the seconds that it may take, and whether jobs' results decide."""
+    """A step: a line for bash, its limit in seconds, and whether jobs' results judge it."""
 
     name: str
     line: str
@@ -73,12 +73,12 @@ class Summary:
 
     @property
     def status(self) -> int:
-        """What to exit with: the first failure's."""
+        """Exit status of the run: that of the first failed step."""
         return next((step.status for step in self.steps if step.status), 0)
 
     @property
     def document(self) -> dict[str, Any]:
-        """What is written as JSON."""
+        """The content of the JSON file."""
         steps = [
             {"name": step.name, "outcome": step.outcome, "seconds": round(step.seconds, 1)}
             for step in self.steps
@@ -86,7 +86,7 @@ class Summary:
         return {"stack": self.stack, "status": self.status, "steps": steps, "jobs": self.jobs}
 
     def junit(self) -> ET.ElementTree:
-        """Return it in JUnit's XML: a suite of the steps, then that of the smoke checks."""
+        """Return the summary as JUnit's XML: a suite of the steps, then the smoke checks'."""
         suites = ET.Element("testsuites")
         failures = sum(step.status != 0 for step in self.steps)
         counts = {"tests": str(len(self.steps)), "failures": str(failures)}
@@ -100,7 +100,7 @@ class Summary:
         return ET.ElementTree(suites)
 
     def table(self) -> Table:
-        """Return it for a terminal."""
+        """Return the summary as a table for a terminal."""
         table = Table("step", "outcome", "seconds", title=f"stack {self.stack}")
         for step in self.steps:
             table.add_row(step.name, step.outcome, f"{step.seconds:.1f}")
@@ -116,9 +116,9 @@ def run_steps(
     commands: Sequence[Command] = (),
     judge: Callable[[Step], Step] = lambda step: step,
 ) -> Summary:
-    """Run commands, by default up, smoke and down, until one fails; the last, `down`, always.
+    """Run commands, by default up, smoke and down, until one fails; always run the last, `down`.
 
-    Those before it have `timeout` seconds together. `judge` returns how a step ended.
+    `timeout` limits the commands before it, in seconds. `judge` returns a step's final result.
     """
     steps: list[Step] = []
     jobs: dict[str, Any] = {}
@@ -145,7 +145,7 @@ def run_steps(
         steps.append(judge(_run_step(scratch, down, math.inf)))
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    with suppress(OSError, ET.ParseError):  # pytest wrote it, but maybe not to its end
+    with suppress(OSError, ET.ParseError):  # pytest may not have completed it
         return Summary(stack, steps, jobs, ET.parse(checks).getroot())  # noqa: S314
     return Summary(stack, steps, jobs)
 
@@ -161,7 +161,7 @@ def _run_step(scratch: Scratch, command: Command, limit: float) -> Step:
 
 
 def _with_jobs(scratch: Scratch, stack: str, step: Step) -> tuple[Step, dict[str, Any]]:
-    """Return the step with the jobs that made it fail, and each job's last result, if any."""
+    """Return the step, with the jobs that failed it, and each job's last result, if any."""
     jobs: dict[str, Any] = {}
     command = f"make -s results STACK={shlex.quote(stack)} FORMAT=json"
     with suppress(TimeoutError, ValueError, KeyError):
@@ -174,7 +174,7 @@ def _with_jobs(scratch: Scratch, stack: str, step: Step) -> tuple[Step, dict[str
 
 
 def input_file(text: str) -> Path:
-    """Return the path of an option, which begins at the caller's directory."""
+    """Return the path of an option, relative to the caller's directory."""
     return Path(os.environ.get("CI_SMOKE_CALLED_FROM", "."), text)
 
 
@@ -182,20 +182,20 @@ def output_file(text: str) -> Path:
     """Return the path of an option whose directory has to exist."""
     file = input_file(text)
     if not file.parent.is_dir():
-        raise click.BadParameter(f"there is no directory {file.parent}; make it first")
+        raise click.BadParameter(f"there is no directory {file.parent}; create it first")
     return file
 
 
 def duration(text: str) -> float:
-    """Return the seconds that a time such as 20m has."""
-    found = re.fullmatch(r"(\d+)([smh]?)", text)
-    if found is None:
-        raise click.BadParameter(f"{text!r} is no time such as 90s, 20m or 1h")
-    return int(found[1]) * {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}[found[2]]
+    """Return a time such as 20m in seconds."""
+    match = re.fullmatch(r"(\d+)([smh]?)", text)
+    if match is None:
+        raise click.BadParameter(f"{text!r} is not a time such as 90s, 20m or 1h")
+    return int(match[1]) * {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}[match[2]]
 
 
 def _stop(number: int, _frame: object) -> None:
-    for each in _SIGNALS:  # another one must not keep `down` from running
+    for each in _SIGNALS:  # another signal must not stop `down`
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt(signal.Signals(number).name)
 

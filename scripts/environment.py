@@ -1,4 +1,4 @@
-"""The environment that `make env` prints; set-up makes Pulumi's home, backend and passphrase."""
+"""The environment that `make env` prints, and Pulumi's home, backend and passphrase."""
 
 import os
 import secrets
@@ -22,7 +22,7 @@ CLUSTER_ADDRESSES = (
     ".svc",
     ".cluster.local",
 )
-"""What never goes through a proxy."""
+"""Addresses that bypass a proxy."""
 
 UNSET = (
     "PULUMI_CONFIG_PASSPHRASE",
@@ -31,32 +31,32 @@ UNSET = (
     "PYTHONPATH",
     "PYTHONSAFEPATH",
 )
-"""Variables that must not be set: even empty, the first overrides the passphrase's file; the second
-has each start compile the program again; the others lead to another Python's modules."""
+"""Variables that must not be set: the first, even if empty, overrides the passphrase's file; the
+second makes each start compile the program again; the others select another Python's modules."""
 
 _OTHER_BACKENDS = ("PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_")
-"""Beginnings of variables that move or compress a stack's state: it would look destroyed."""
+"""Prefixes of variables that move or compress a stack's state, which then looks destroyed."""
 
 
 def pulumi_home() -> Path:
-    """Pulumi's own directory, so that the user's ~/.pulumi (logins, plugins) is never touched."""
+    """Return Pulumi's directory; the user's ~/.pulumi (logins, plugins) is never touched."""
     return cache_dir() / "pulumi-home"
 
 
 def backend() -> Path:
-    """The directory that holds the state of every stack."""
+    """Return the directory that holds the state of every stack."""
     return state_dir() / "pulumi"
 
 
 def passphrase_file() -> Path:
-    """The passphrase that encrypts the stacks' secrets."""
+    """Return the file with the passphrase that encrypts the stacks' secrets."""
     return state_dir() / "passphrase"
 
 
 def prepare() -> None:
-    """Create what is missing, readable by no other user; raise where a passphrase has gone."""
-    # Pulumi logs every command at its highest level: up to 500 MB, not all encrypted. It has no
-    # setting against that, but goes on without the directory (docs/architecture.md).
+    """Create missing directories and passphrase, private to the user; raise if one was lost."""
+    # Pulumi logs every command at its highest level: up to 500 MB, partly unencrypted. No setting
+    # turns that off, but Pulumi continues without the directory (docs/architecture.md).
     logs = pulumi_home() / "logs"
     if logs.is_dir():
         shutil.rmtree(logs)
@@ -72,19 +72,19 @@ def prepare() -> None:
     if stacks:
         names = ", ".join(stack.stem for stack in stacks)
         raise CommandError(
-            f"{file} has gone, and the secrets of these stacks are encrypted with it: {names}. "
-            f"Put it back, or give them up: end their clusters and delete {backend()}."
+            f"{file} is missing, and the secrets of these stacks are encrypted with it: {names}. "
+            f"Restore it, or abandon the stacks: remove their clusters and delete {backend()}."
         )
     files.write(file, secrets.token_urlsafe(32) + "\n", mode=0o600)
 
 
-def exports(given: Mapping[str, str]) -> dict[str, str]:
-    """The variables to set on top of a given environment. Applying them twice changes nothing."""
-    own = (given.get("no_proxy") or given.get("NO_PROXY") or "").split(",")
+def exports(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables to set on top of an environment; setting them twice changes nothing."""
+    own = (inherited.get("no_proxy") or inherited.get("NO_PROXY") or "").split(",")
     direct = ",".join(dict.fromkeys([*filter(None, own), *CLUSTER_ADDRESSES]))
-    # The CLI's guard, the environment and the built tools first.
+    # The CLI's guard, the environment and the built tools come first.
     ours = [str(CHECKOUT / "scripts/bin"), str(environment_dir() / "bin"), str(cache_dir() / "bin")]
-    others = [each for each in os.get_exec_path(given) if each not in ours]
+    others = [each for each in os.get_exec_path(inherited) if each not in ours]
     folder = str(project_dir().resolve())
     return {
         **({} if folder == str(CHECKOUT) else {"SLIPWAY_PROJECT": folder}),
@@ -92,32 +92,32 @@ def exports(given: Mapping[str, str]) -> dict[str, str]:
         "PATH": os.pathsep.join([*ours, *others]),
         "PULUMI_BACKEND_URL": f"file://{quote(str(backend()))}",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase_file()),
-        # A job that fails stops neither the other jobs nor the outputs with their results.
+        # A failed job stops neither the other jobs nor the outputs with their results.
         "PULUMI_CONTINUE_ON_ERROR": "true",
-        # The engine would install what is missing without its publisher's checksum.
+        # The engine would install missing plugins without their publisher's checksum.
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_HOME": str(pulumi_home()),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
-        # Files are UTF-8, whatever the locale.
+        # Files are UTF-8 in every locale.
         "PYTHONUTF8": "1",
-        # What goes to clusters bypasses a proxy.
+        # Traffic to clusters bypasses a proxy.
         "no_proxy": direct,
         "NO_PROXY": direct,
     }
 
 
-def applied(given: Mapping[str, str]) -> dict[str, str]:
-    """The complete environment for a child process."""
-    unset, everything = _unset(given), {**given, **exports(given)}
+def applied(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the complete environment for a child process."""
+    unset, everything = _unset(inherited), {**inherited, **exports(inherited)}
     return {name: value for name, value in everything.items() if name not in unset}
 
 
-def shell(given: Mapping[str, str]) -> str:
-    """The same as lines for a POSIX shell to evaluate."""
-    lines = [f"unset {name}" for name in _unset(given)]
-    lines += [f"export {name}={shlex.quote(value)}" for name, value in exports(given).items()]
+def shell(inherited: Mapping[str, str]) -> str:
+    """Return the same changes as lines for a POSIX shell to evaluate."""
+    lines = [f"unset {name}" for name in _unset(inherited)]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in exports(inherited).items()]
     return "\n".join(lines)
 
 
-def _unset(given: Mapping[str, str]) -> list[str]:
-    return [*UNSET, *sorted(name for name in given if name.startswith(_OTHER_BACKENDS))]
+def _unset(inherited: Mapping[str, str]) -> list[str]:
+    return [*UNSET, *sorted(name for name in inherited if name.startswith(_OTHER_BACKENDS))]

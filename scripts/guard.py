@@ -1,7 +1,7 @@
-"""Keeps other users of the machine from the ports that Pulumi's CLI and its plugins listen on.
+"""Deny other users of the machine access to the ports of Pulumi's CLI and its plugins.
 
-Root's CLI and all that it starts are in a control group of their own, and guard.nft refuses what
-anybody else sends to its sockets. The rules are there first, so no port is open without them.
+Root's CLI and all that it starts run in a separate control group, and guard.nft refuses other
+users' connections to its sockets. The rules are loaded first, so no port is open without them.
 """
 
 import errno
@@ -18,21 +18,21 @@ from string import Template
 from core.process import CommandFailed, run
 
 _NAME = "slipway-cli-"
-"""What groups and tables are called, with the process id of their CLI after it."""
+"""Prefix of control groups' and tables' names, before the process id of their CLI."""
 _UNGUARDED = """\
 slipway: other users of this machine can use Pulumi while it runs: {}
-docs/security.md, "On a machine that others use", has what is needed.
+docs/security.md, "On a machine that others use", lists the requirements.
 """
 
 
 def command(program: Path) -> list[str]:
-    """Return how to start the CLI, from the checkout: the process becomes `program`."""
+    """Return the command that starts the CLI in the checkout: the process becomes `program`."""
     return [sys.executable, "-m", "scripts.guard", str(program)]
 
 
 def start(arguments: list[str]) -> None:
-    """Become a program whose ports no other user can connect to."""
-    # Python ignores it, and so would the program; Ctrl-C ends this as it would end the program.
+    """Become a program to whose ports no other user can connect."""
+    # Python ignores SIGPIPE, which the program would inherit; Ctrl-C ends this process at once.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -43,11 +43,11 @@ def start(arguments: list[str]) -> None:
             _prove()
         except (OSError, ValueError, CommandFailed) as error:
             print(_UNGUARDED.format(error), end="", file=sys.stderr, flush=True)
-    os.execv(arguments[0], arguments)  # noqa: S606  # a shell would be one more process
+    os.execv(arguments[0], arguments)  # noqa: S606  # without a shell's extra process
 
 
 def sweep() -> None:
-    """Remove groups and tables of CLIs that have ended; they stay while a process of one runs."""
+    """Remove groups and tables of CLIs that have ended, except those with running processes."""
     if not _is_roots():
         return
     left = set()
@@ -60,7 +60,7 @@ def sweep() -> None:
                     left.add(name)
         tables = re.findall(rf"{_NAME}\d+", _nft("list", "tables", "inet"))
         for name in filter(_has_ended, set(tables) - left):
-            # Another command may have removed it meanwhile.
+            # Declared first, since another command may have removed it meanwhile.
             _nft("-f", "-", text=f"table inet {name}\ndelete table inet {name}\n")
 
 
@@ -70,12 +70,12 @@ def _has_ended(name: str) -> bool:
 
 
 def _enter() -> None:
-    """Join a new group, below the one that this process is in (cgroups(7)), with its rules."""
+    """Join a new group below this process's group (cgroups(7)) and load its rules."""
     name, tree = f"{_NAME}{os.getpid()}", _tree()
     here = re.search(r"^0::/(.*)$", Path("/proc/self/cgroup").read_text(), re.MULTILINE)
     group = tree / (here[1] if here else "") / name
     group.mkdir(exist_ok=True)
-    # Wherever version 2 is mounted, this is what nft's paths begin at.
+    # nft's paths are relative to this directory, wherever version 2 is mounted.
     path, level = group.relative_to("/sys/fs/cgroup"), len(group.relative_to(tree).parts)
     rules = Template(Path(__file__).with_name("guard.nft").read_text())
     try:
@@ -87,8 +87,8 @@ def _enter() -> None:
 
 
 def _prove() -> None:
-    """Raise unless another user is refused."""
-    # The kernel takes the user who made a socket for its sender.
+    """Raise unless another user's connection is refused."""
+    # For the kernel, the sender is the user who created the socket.
     os.seteuid(65534)
     try:
         stranger = socket.socket()
@@ -112,11 +112,11 @@ def _nft(*arguments: str, text: str = "") -> str:
 
 
 def _tree() -> Path:
-    """Where version 2 of control groups is mounted, alone or beside version 1."""
-    mounts = os.fsdecode(Path("/proc/self/mounts").read_bytes())  # names may be no UTF-8
-    if (found := re.search(r"^\S+ (\S+) cgroup2 ", mounts, re.MULTILINE)) is None:
-        raise OSError("no control groups of version 2 are mounted")
-    return Path(found[1])
+    """Return the mount point of control groups version 2, alone or beside version 1."""
+    mounts = os.fsdecode(Path("/proc/self/mounts").read_bytes())  # names may not be UTF-8
+    if (match := re.search(r"^\S+ (\S+) cgroup2 ", mounts, re.MULTILINE)) is None:
+        raise OSError("control groups version 2 are not mounted")
+    return Path(match[1])
 
 
 if __name__ == "__main__":

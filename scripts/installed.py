@@ -1,7 +1,7 @@
-"""The command as a package has it, where this repository's folders lie in `slipway_command/tree`.
+"""The command of the installed package, with this repository's folders in `slipway_command/tree`.
 
-That is on the path of the command's own processes alone. Help, completion and what is wrong with a
-command's options are there at once; the first command makes the Python environment.
+Only the command's own processes have that folder on their path. Help, completion and errors in
+options need nothing else; the first command creates the Python environment.
 """
 
 import os
@@ -18,28 +18,28 @@ slipway(prog_name="slipway")
 
 
 def main() -> None:
-    """Run a command on the folder that it is called in; in a checkout it is the checkout's own."""
+    """Run a command on the current folder; in a checkout, run the checkout's code."""
     tree = folder = Path.cwd()
     if not (tree / "scripts/cli/calls.py").is_file():
         tree = Path(__file__).resolve().parent.parent
         os.environ["SLIPWAY_PROJECT"] = str(folder)
     sys.path.insert(0, str(tree))
-    from scripts.cli.__main__ import slipway  # noqa: PLC0415 - only now it can be found
+    from scripts.cli.__main__ import slipway  # noqa: PLC0415 - needs the path above
 
     slipway(prog_name="slipway", obj=lambda: _enter(tree))
 
 
 def _enter(tree: Path) -> NoReturn:
-    """Begin again in the environment that has what the commands need."""
+    """Restart in the environment that has the commands' dependencies."""
     from scripts.environment import UNSET  # noqa: PLC0415 - see above
     from scripts.setup import bootstrap  # noqa: PLC0415
 
     python = str(bootstrap.ready() / "bin" / "python")
-    # A program that runs here gets its user's own environment.
+    # A program that runs here keeps the user's environment.
     unset = () if sys.argv[1:2] in (["run"], ["local"]) else UNSET
     variables = {name: value for name, value in os.environ.items() if name not in unset}
-    # -P: a folder `jobs` of the user's, beside the stack's file, is none of ours; -E: nor is theirs
-    # on PYTHONPATH.
+    # -P ignores the user's own folder `jobs` beside the stack's file, -E one on PYTHONPATH: neither
+    # is ours.
     command = [python, "-E", "-P", "-X", "utf8", "-c", _START, str(tree), *sys.argv[1:]]
     sys.stdout.flush()
     os.execve(python, command, {**variables, "PYTHONUTF8": "1"})  # noqa: S606

@@ -1,6 +1,6 @@
 """A copy of this checkout, whose commands can't affect the user's own stacks.
 
-Configuration, state, passphrase and clusters are its own; only the cache (tools, images) is shared.
+It has separate configuration, state, passphrase and clusters, and shares the cache (tools, images).
 """
 
 import os
@@ -15,13 +15,13 @@ from typing import Self
 
 from core.paths import CHECKOUT
 
-# The user's shell may select a stack of their own, and `make` passes its own flags on.
+# The user's shell may select one of their stacks, and `make` passes its flags on.
 _OF_THE_CALLER = ("PULUMI_", "MAKE", "MFLAGS", "PYTEST_", "SLIPWAY_", "KUBECONFIG", "VIRTUAL_ENV")
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A command that has ended; its standard output and standard error are kept apart."""
+    """A command that has ended, with its standard output and standard error."""
 
     command: str
     code: int
@@ -45,16 +45,16 @@ class Scratch:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.checkout, self.state_home = directory / "checkout", directory / "state"
-        # Of the last command.
+        # The last command's.
         self.output, self.errors = directory / "output", directory / "errors"
 
     @classmethod
     def copy_of(cls, source: Path) -> Self:
-        """Copy what git tracks in `source` and what it doesn't ignore, and commit the copy."""
-        # A short path: it becomes part of the names of unix sockets, which end at 107 characters.
+        """Copy the files in `source` that git does not ignore, and commit the copy."""
+        # A short path: unix sockets' names, at most 107 characters, contain it.
         scratch = cls(Path(tempfile.mkdtemp(prefix="slw-")))
         listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        # So that `git status` shows subsequent changes.
+        # A commit lets `git status` show later changes.
         script = """
             git init --quiet && git add --all
             git config user.name scratch && git config user.email scratch@localhost
@@ -65,7 +65,7 @@ class Scratch:
             listed = subprocess.run(listing, cwd=source, check=True, capture_output=True, text=True)
             for name in set(listed.stdout.split("\0")) - {""}:
                 file, target = source / name, scratch.checkout / name
-                # A tracked file that the user has deleted is listed, too.
+                # git also lists tracked files that the user has deleted.
                 if file.is_symlink() or file.is_file():
                     target.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(file, target, follow_symlinks=False)
@@ -76,13 +76,13 @@ class Scratch:
         return scratch
 
     def environment(self) -> dict[str, str]:
-        """Return the caller's environment without what points to the caller's own checkout."""
+        """Return the caller's environment without references to the caller's checkout."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(_OF_THE_CALLER)}
         path = (each for each in os.get_exec_path() if not Path(each).is_relative_to(CHECKOUT))
         return kept | {"PATH": os.pathsep.join(path), "XDG_STATE_HOME": str(self.state_home)}
 
     def start(self, command: str, *, show: bool = False) -> subprocess.Popen[bytes]:
-        """Start `command` in bash in the copy, in a session of its own; `show` what it prints."""
+        """Start `command` in bash in the copy, in a new session; `show` passes its output on."""
         with self.output.open("wb") as output, self.errors.open("wb") as errors:
             return subprocess.Popen(
                 ["bash", "-c", command],
@@ -95,14 +95,14 @@ class Scratch:
             )
 
     def run(self, command: str, limit_seconds: float, *, show: bool = False) -> Finished:
-        """Run `command` to its end, whatever its status; `TimeoutError` ends it after its limit."""
+        """Run `command` to its end, with any status; at its limit end it with `TimeoutError`."""
         began = time.monotonic()
         process = self.start(command, show=show)
         try:
             code = process.wait(limit_seconds)
         except subprocess.TimeoutExpired:
             raise TimeoutError(
-                f"`{command}` ran longer than {limit_seconds:.0f} s and was ended; what it said:\n"
+                f"`{command}` ran longer than {limit_seconds:.0f} s and was ended; its output:\n"
                 f"{_text(self.output)}{_text(self.errors)}"
             ) from None
         finally:
@@ -116,7 +116,7 @@ class Scratch:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End `process` and its children if it still runs: as Ctrl-C does, then by force."""
+    """End `process` and its children if it still runs: with SIGINT, after 30 s with SIGKILL."""
     if process.poll() is not None:
         return
     os.killpg(process.pid, signal.SIGINT)

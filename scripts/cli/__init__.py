@@ -1,1 +1,1 @@
-"""What the Makefile calls for a stack: up, preview, down, rerun, logs, results and others."""
+"""The command line of a stack: up, preview, down, rerun, logs, results and others."""

@@ -1,6 +1,6 @@
 """The command `slipway`; the Makefile calls it as python -m scripts.cli up --stack=dev.
 
-It needs nothing but click: help and a shell's completion come before any environment is made.
+It imports only click, so help and shell completion work before any environment is created.
 """
 
 from collections.abc import Callable
@@ -18,12 +18,12 @@ from core.paths import project_dir
 def slipway() -> None:
     """Train PyTorch jobs on Kubernetes, as the stack's file in this folder declares them.
 
-    In an empty folder begin with `slipway init`, then `slipway up`; `slipway down` removes all.
+    In an empty folder run `slipway init`, then `slipway up`; `slipway down` removes everything.
     """
 
 
 def _perform(command: str, function: str, **arguments: Any) -> None:
-    """Run a command, in an installed package after going on in the environment that it needs."""
+    """Run a command; an installed package first restarts in the environment that it needs."""
     enter: Callable[[], None] | None = click.get_current_context().find_root().obj
     if enter is not None:
         enter()
@@ -31,7 +31,7 @@ def _perform(command: str, function: str, **arguments: Any) -> None:
 
 
 class _Run(click.Command):
-    """What follows --args is for the program, whatever it looks like."""
+    """A command that passes everything after --args to the program."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         cut = [*args, "--args"].index("--args")
@@ -51,7 +51,7 @@ def _add(
     *params: click.Parameter,
     kind: type[click.Command] = click.Command,
 ) -> None:
-    """Add a command: what it calls below scripts, imported only then, and what it takes."""
+    """Add a command with its parameters; `function` is below scripts and imported when called."""
     call = partial(_perform, name, function)
     slipway.add_command(kind(name, params=[*params], callback=call, help=text))
 
@@ -61,42 +61,42 @@ _stack = partial(click.Option, ["--stack"], default="dev", show_default=True)
 STACK = _stack(shell_complete=_stacks, help="Its settings are in Pulumi.STACK.yaml.")
 JOB, FILE = _argument(["job"]), _argument(["file"])
 CLUSTER = click.Option(["--cluster"], help="Its kind, such as embedded or kubeconfig.")
-SCRIPT = click.Option(["--script"], help="The program: a Python file, or a folder of them.")
-RANKS = click.Option(["--ranks"], type=click.IntRange(min=1), help="How many processes train.")
-BUILD = click.Option(["--build"], is_flag=True, help="In an image of its own, from a Dockerfile.")
+SCRIPT = click.Option(["--script"], help="The program: a Python file, or a folder.")
+RANKS = click.Option(["--ranks"], type=click.IntRange(min=1), help="Number of processes.")
+BUILD = click.Option(["--build"], is_flag=True, help="Build its image from a Dockerfile.")
 KEEP = _text(["--keep"], help="Copy the jobs' files into this directory first.")
-DETACH = click.Option(["--detach"], is_flag=True, help="Leave runs to waiters in the cluster.")
-RANK = click.Option(["--rank"], type=click.IntRange(min=0), help="Of this rank alone.")
-FOLLOW = click.Option(["--follow"], type=click.Choice("01"), default="1", help="While it runs.")
+DETACH = click.Option(["--detach"], is_flag=True, help="Return once the ranks run.")
+RANK = click.Option(["--rank"], type=click.IntRange(min=0), help="Only of this rank.")
+FOLLOW = click.Option(["--follow"], type=click.Choice("01"), default="1", help="Follow its output.")
 FORMAT = click.Option(["--format"], type=click.Choice(["text", "json"]), default="text")
-TO = _text(["--to"], help="Where to; by default outputs/JOB/RUN, and report.html.")
-RUN = click.Option(["--run"], type=click.Choice(["succeeded"]), help="Of the last success.")
+TO = _text(["--to"], help="Target; by default outputs/JOB/RUN or report.html.")
+RUN = click.Option(["--run"], type=click.Choice(["succeeded"]), help="The last run that succeeded.")
 _port = partial(click.Option, ["--port"], type=click.IntRange(1, 2**16 - 1), show_default=True)
 PORT, DEBUG_PORT = _port(default=5000), _port(default=5678)
 WITH = _text(["--with", "other"], help="The id of another run.")
-BRIEF = click.Option(["--brief"], is_flag=True, help="Say nothing if nothing is missing.")
+BRIEF = click.Option(["--brief"], is_flag=True, help="Print nothing if nothing is missing.")
 WORKERS = click.Option(
-    ["--workers"], type=click.IntRange(min=0), help="How many beside rank 0; 1 by default."
+    ["--workers"], type=click.IntRange(min=0), help="Number of workers beside rank 0; by default 1."
 )
 SET = click.Option(["--set", "settings"], multiple=True, help="A job's setting: NAME=YAML.")
-PYTHON = _text(["--python"], help="Which Python runs the ranks; by default python3 on PATH.")
+PYTHON = _text(["--python"], help="Python of the ranks; by default python3 on PATH.")
 JUNIT = _text(["--junit"], help="Write the outcome to this file, too.")
 
 _add("init", "cli.init:init", "Write a stack's file.", CLUSTER, SCRIPT, RANKS, BUILD, STACK)
-_add("up", "cli.commands:up", "Bring the stack up: cluster, operator, image, jobs.", DETACH, STACK)
+_add("up", "cli.commands:up", "Create or update the stack and train its jobs.", DETACH, STACK)
 _add("preview", "cli.commands:preview", "Show what `up` would change.", JOB, STACK)
 _add("down", "cli.down:down", "Destroy the stack and leave nothing behind.", KEEP, STACK)
-_add("rerun", "cli.commands:rerun", "Train a job again, though it has not changed.", JOB, STACK)
-_add("wait", "cli.runs.detached:wait", "Follow a run that was left to its waiter.", JOB, STACK)
+_add("rerun", "cli.commands:rerun", "Train an unchanged job again.", JOB, STACK)
+_add("wait", "cli.runs.detached:wait", "Follow a detached run until it ends.", JOB, STACK)
 _add("logs", "cli.runs.logs:show", "Show what a job prints.", JOB, RANK, FOLLOW, STACK)
-_add("stacks", "cli.runs.inside:stacks", "Show where each rank stands now.", JOB, RANK, STACK)
+_add("stacks", "cli.runs.inside:stacks", "Show the current stack of each rank.", JOB, RANK, STACK)
 _add("shell", "cli.runs.inside:shell", "Open a shell beside a rank's program.", JOB, RANK, STACK)
-_add("debug", "cli.runs.inside:debug", "Lead a debugger to a rank.", JOB, DEBUG_PORT, STACK)
-_add("results", "cli.runs.results:show", "Show how each job ended last.", JOB, FORMAT, STACK)
+_add("debug", "cli.runs.inside:debug", "Connect a debugger to a rank.", JOB, DEBUG_PORT, STACK)
+_add("results", "cli.runs.results:show", "Show the last result of each job.", JOB, FORMAT, STACK)
 _add("fetch", "cli.runs.fetch:fetch", "Copy a job's files to your disk.", JOB, TO, RUN, STACK)
-_add("ui", "cli.ui:show", "Lead to where the runs are tracked.", JOB, PORT, STACK)
+_add("ui", "cli.ui:show", "Show the page of the tracked runs.", JOB, PORT, STACK)
 _add("report", "cli.runs.report:report", "Write a page about the jobs' runs.", JOB, TO, STACK)
-_add("compare", "cli.runs.compare:compare", "Put a run beside others.", JOB, WITH, STACK)
+_add("compare", "cli.runs.compare:compare", "Compare a run with others.", JOB, WITH, STACK)
 _add("import", "cli.from_yaml:show", "Print the entry of a PyTorchJob in a file.", FILE, STACK)
 _add("local", "cli.local:run_job", "Run a job's ranks on this machine.", JOB, PYTHON, STACK)
 _add(
@@ -105,8 +105,8 @@ _add(
     kind=_Run,
 )
 _add("kubeconfig", "cli.kubeconfig:merge", "Merge the cluster into your kubeconfig.", STACK)
-_add("env", "cli.calls:print_environment", "Print exports for working by hand.")
-_add("setup", "setup.provide:provide", "Get every tool that the stack needs.", BRIEF, STACK)
+_add("env", "cli.calls:print_environment", "Print the exports that Pulumi needs.")
+_add("setup", "setup.provide:provide", "Install every tool that the stack needs.", BRIEF, STACK)
 _add("smoke", "cli.calls:smoke", "Check a stack that is up.", JUNIT, STACK)
 
 if __name__ == "__main__":

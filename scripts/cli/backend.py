@@ -1,4 +1,4 @@
-"""Pulumi on one stack: its CLI, and its state and locks from files, as the CLI takes a second."""
+"""Pulumi's CLI for one stack, and its state and locks, read from files since the CLI is slow."""
 
 import json
 import os
@@ -19,20 +19,20 @@ from scripts.cli.terminal import CommandError
 from scripts.environment import backend, passphrase_file
 
 QUIET = "--suppress-progress"
-"""Without a terminal, Pulumi's dots would be a line of their own between any two rows."""
-INTERRUPTED = 128 + signal.SIGINT  # A shell's exit status for a command that Ctrl-C has ended
+"""Without a terminal, Pulumi's dots would be an extra line between any two rows."""
+INTERRUPTED = 128 + signal.SIGINT  # a shell's exit status after Ctrl-C
 
 
 @dataclass(frozen=True)
 class Cli:
-    """The CLI, bound to a stack."""
+    """Pulumi's CLI for one stack."""
 
     stack: str
 
     def run(self, *arguments: str, **variables: str) -> int:
-        """Run a command that talks to the user; return its status, `INTERRUPTED` for Ctrl-C."""
-        # The terminal sends Ctrl-C to pulumi, too, which ends in good order: the first time it
-        # cancels what it is at, the second time it ends immediately.
+        """Run a command on the user's terminal; return its status, `INTERRUPTED` for Ctrl-C."""
+        # The terminal sends Ctrl-C to pulumi, too: the first one cancels its current operations,
+        # the second one ends it immediately.
         pressed: list[int] = []
         process: subprocess.Popen[bytes] | None = None
 
@@ -53,19 +53,19 @@ class Cli:
         return INTERRUPTED if pressed and code != 0 else code
 
     def query(self, *arguments: str, stdin: str = "") -> str:
-        """Runs a short command, which reads `stdin`, and returns what it prints."""
+        """Run a short command with `stdin`, and return its output."""
         try:
             return run(*self._command(arguments), text=stdin, cwd=CHECKOUT, limit=120)
         except CommandFailed as error:
             if "incorrect passphrase" not in str(error):
                 raise
             raise CommandError(
-                f"Pulumi.{self.stack}.yaml, or the stack's state, is encrypted with another "
-                f"passphrase than {passphrase_file()}: the state directory was moved or lost, or "
-                "the file comes from another machine. There are two ways on:\n  let "
-                "XDG_STATE_HOME name the directory that has its slipway/passphrase\n  or go on "
-                "without it: delete the line `encryptionsalt` and what is under `secure` from the "
-                "file, and set those values again with `pulumi config set --secret`"
+                f"Pulumi.{self.stack}.yaml, or the stack's state, is encrypted with a passphrase "
+                f"other than {passphrase_file()}: the state directory was moved or lost, or the "
+                "file comes from another machine. Do one of these:\n  set XDG_STATE_HOME to the "
+                "directory that has its slipway/passphrase\n  or continue without it: delete the "
+                "line `encryptionsalt` and the values under `secure` from the file, and set those "
+                "values again with `pulumi config set --secret`"
             ) from error
         finally:
             guard.sweep()
@@ -76,12 +76,12 @@ class Cli:
 
 
 def exists(stack: str) -> bool:
-    """Whether a stack exists, empty or not."""
+    """Return whether a stack exists, empty or not."""
     return state_file(stack).exists()
 
 
 def exported(stack: str) -> dict[str, Any]:
-    """What `pulumi stack export` prints, with encrypted secrets; empty without a stack."""
+    """Return the output of `pulumi stack export`, with encrypted secrets; empty without a stack."""
     file = state_file(stack)
     try:
         document = json.loads(file.read_bytes())
@@ -90,51 +90,51 @@ def exported(stack: str) -> dict[str, Any]:
     except ValueError as error:
         raise CommandError(
             f"the state of {stack}, {file}, can't be read: {error}\n"
-            f"Pulumi keeps the state before it in {file.name}.bak; copy that over it."
+            f"Pulumi keeps the previous state in {file.name}.bak; copy that over it."
         ) from error
     return {"deployment": (document.get("checkpoint") or {}).get("latest")}
 
 
 def rows(export: Mapping[str, Any], kind: str) -> list[Any]:
-    """The `resources` or `pending_operations` of an exported state, which may lack empty ones."""
+    """Return `resources` or `pending_operations` of an exported state; [] if they are missing."""
     return (export.get("deployment") or {}).get(kind) or []
 
 
 def name_of(resource: Mapping[str, Any]) -> str:
-    """The name of a resource in an exported state."""
+    """Return the name of a resource in an exported state."""
     return str(resource["urn"]).rsplit("::", 1)[-1]
 
 
 def locks(stack: str) -> dict[Path, dict[str, Any]]:
-    """The locks on a stack, by their files; more than one only while processes race for it.
+    """Return the locks on a stack, by file; several only while processes race for it.
 
-    Each has the `pid` of the process that holds it, its `hostname`, and the `timestamp`.
+    Each has its holder's `pid` and `hostname`, and the `timestamp`.
     """
-    found = {}
+    result = {}
     for file in sorted(lock_directory(stack).glob("*.json")):
-        with suppress(FileNotFoundError):  # its holder has released it meanwhile
-            found[file] = json.loads(file.read_text())
-    return found
+        with suppress(FileNotFoundError):  # released meanwhile
+            result[file] = json.loads(file.read_text())
+    return result
 
 
 def state_file(stack: str) -> Path:
-    """Where a stack's state is."""
+    """Return the file of a stack's state."""
     return bookkeeping("stacks", project_name(), f"{stack}.json")
 
 
 def lock_directory(stack: str) -> Path:
-    """Where a stack's locks are; Pulumi takes every file in it for one but `.attrs`."""
+    """Return the directory of a stack's locks: for Pulumi, each of its files except `.attrs`."""
     return bookkeeping("locks", "organization", project_name(), stack)
 
 
 def files(stack: str) -> list[Path]:
-    """Every file that is kept for a stack: its state, locks, history and backups."""
+    """Return all files of a stack: its state, locks, history and backups."""
     state = state_file(stack)
     past = [bookkeeping(part, project_name(), stack) for part in ("backups", "history")]
-    found = [file for kept in (lock_directory(stack), *past) for file in kept.rglob("*")]
-    return sorted([*filter(Path.is_file, found), *state.parent.glob(f"{state.name}*")])
+    others = [file for kept in (lock_directory(stack), *past) for file in kept.rglob("*")]
+    return sorted([*filter(Path.is_file, others), *state.parent.glob(f"{state.name}*")])
 
 
 def bookkeeping(*parts: str) -> Path:
-    """A path in Pulumi's own directory of the backend."""
+    """Return a path in the backend's `.pulumi` directory."""
     return backend().joinpath(".pulumi", *parts)

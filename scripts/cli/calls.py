@@ -1,4 +1,4 @@
-"""What happens around each of the command line's functions: environment, tools, lock, errors."""
+"""Call a command's function with the environment, tools and lock that it needs; show errors."""
 
 import os
 import subprocess
@@ -22,18 +22,18 @@ _CHANGING = frozenset({"up", "preview", "rerun", "down"})
 
 
 def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
-    """Return the exit status of a command: Pulumi's or kubectl's, or 1 after a message."""
+    """Run a command; return the exit status, Pulumi's or kubectl's, or 1 after a message."""
     try:
         target = f"scripts.{function}"
-        # They look for a stack's file themselves, and in the user's own environment.
+        # These find a stack's file themselves, and run in the user's environment.
         if command in {"env", "import", "init", "local", "run", "setup"}:
             return int(resolve_name(target)(**arguments))
         return _on_stack(command, target, arguments)
     except BrokenPipeError:
-        # Whoever read has enough, as `head` has. Python would complain at its end.
+        # The reader closed the pipe, as `head` does; Python would report that when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    # Of these errors the user reads the text alone.
+    # The user sees only the text of these errors.
     except (CommandError, CommandFailed, ToolMissing, subprocess.SubprocessError, OSError) as error:
         text: str | None = str(error)
         if isinstance(error, OSError) and not isinstance(error, TimeoutError):
@@ -48,7 +48,7 @@ def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
 
 def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
     stack = str(arguments["stack"])
-    if command != "down":  # which does without the stack's file
+    if command != "down":  # which works without the stack's file
         resolve_name("scripts.cli.config:check")(stack)
     if command in {"up", "preview", "rerun", "kubeconfig", "smoke"}:
         tools = resolve_name("scripts.setup.provide:provide")
@@ -67,7 +67,7 @@ def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
 
 def print_environment() -> int:
     """Print the environment for a shell to evaluate."""
-    tool("pulumi")  # raises before set-up has run
+    tool("pulumi")  # raises if set-up has not run
     prepare()
     print(shell(os.environ))
     return 0
@@ -76,7 +76,7 @@ def print_environment() -> int:
 def smoke(stack: str, junit: str) -> int:
     """Run the checks of a live stack, in the environment of the tests."""
     tests = resolve_name("scripts.setup.bootstrap:environment_for_tests")(Path(sys.prefix))
-    # An installed package can't be written to.
+    # An installed package is read-only.
     options = ["-p", "no:cacheprovider", "tests/smoke", f"--stack={stack}"]
     options += [f"--junit-xml={Path(junit).absolute()}"] if junit else []
     command = [tests / "bin" / "python", "-B", "-m", "pytest", *options]

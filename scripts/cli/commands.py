@@ -1,4 +1,4 @@
-"""up, preview and rerun: the CLI's commands, with what a user would otherwise do around them."""
+"""up, preview and rerun: the CLI's commands, with preparation and results."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,20 +15,20 @@ from scripts.cli.recovery import recover
 from scripts.cli.terminal import CommandError, echo
 
 _UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs", QUIET)
-"""No preview, which would take as long as an update: the program reports wrong settings before it
+"""Without a preview, which takes as long as an update: the program reports wrong settings before it
 declares anything, and a run replaces a success only if the API server admits it."""
 
 
 def up(stack: str, *, detach: bool = False) -> int:
-    """Makes the stack's file and the stack if they are missing, and updates it."""
+    """Create the stack's file and the stack if they are missing, and update the stack."""
     return _update(prepared(stack), **({NO_WAIT_VARIABLE: "1"} if detach else {}))
 
 
 def preview(stack: str, job: str = "") -> int:
-    """Shows what `up` would do, and in the end again what it costs and what `up` will refuse.
+    """Show what `up` would do, then repeat the costs and what `up` will refuse.
 
-    It makes the stack's file and an empty stack if they are missing. Of `job`, where it is new, it
-    shows the complete PyTorchJob.
+    It creates the stack's file and an empty stack if they are missing. If `job` is new, it shows
+    that job's complete PyTorchJob.
     """
     cli = prepared(stack)
     if job:
@@ -42,13 +42,13 @@ def preview(stack: str, job: str = "") -> int:
 
 
 def rerun(stack: str, job: str) -> int:
-    """Updates the stack, and replaces the run of one job, and so the gate that judges it."""
+    """Update the stack and replace the run of one job, and so the gate that judges it."""
     runs = run_urns(exported(stack))
     if not runs:
         raise without_runs(stack)
     if job not in runs:
         what = f"Stack {stack} has no run of job {job!r}.{meant(job, runs)}"
-        what = what if job else "Say which job to train again: JOB=NAME."
+        what = what if job else "Name the job to train again: JOB=NAME."
         raise CommandError(f"{what} Its runs: {', '.join(sorted(runs))}.")
     cli = prepared(stack)
     echo(f"Training {job} again.")
@@ -56,7 +56,7 @@ def rerun(stack: str, job: str) -> int:
 
 
 def prepared(stack: str) -> Cli:
-    """The CLI on a stack that exists, and is not held by a dead process."""
+    """Return the CLI for a stack, created if missing and released by dead processes."""
     ensure_own(stack)
     cli = Cli(stack)
     recover(cli)
@@ -64,7 +64,7 @@ def prepared(stack: str) -> Cli:
         try:
             cli.query("stack", "init", "--no-select")
         except CommandFailed:
-            if not exists(stack):  # the pulumi of a command that was killed may have made it
+            if not exists(stack):  # a killed command's pulumi may have created it
                 raise
     return cli
 
@@ -73,22 +73,22 @@ def _update(cli: Cli, *options: str, **variables: str) -> int:
     code = cli.run(*_UPDATE, *options, **variables)
     if code == INTERRUPTED:
         echo(
-            "Interrupted. The stack keeps its outputs. Runs that have started go on, unless their "
-            "`onCancel` is delete; the next `make up` waits for them, and `make up WAIT=0` leaves "
-            "them to their cluster. `make results` has each."
+            "Interrupted. The stack keeps its outputs. Runs that have started continue, unless "
+            "their `onCancel` is delete; the next `make up` waits for them, and `make up WAIT=0` "
+            "lets their cluster wait. `make results` lists them."
         )
     else:
-        from scripts.cli.runs import results  # noqa: PLC0415 - of no use to a preview
+        from scripts.cli.runs import results  # noqa: PLC0415 - a preview does not need it
 
         return results.summarize(cli.stack, code)
     return code
 
 
 def run_urns(export: Mapping[str, Any]) -> dict[str, str]:
-    """The runs in an exported state: their URNs by the jobs' names."""
+    """Return the URNs of the runs in an exported state, by job."""
     return {
         name_of(each): each["urn"]
         for each in rows(export, "resources")
-        # One that was replaced and could not be deleted yet is no run to be repeated.
+        # Not a replaced run that is still to be deleted.
         if each["type"] == tokens.PYTORCH_JOB and not each.get("delete")
     }

@@ -1,6 +1,6 @@
 """A stack's two files: the committed stacks/<stack>.yaml, and the user's Pulumi.<stack>.yaml.
 
-Pulumi writes its encryption salt into the latter, so git ignores it; it starts as a copy.
+The latter is a copy, which git ignores since Pulumi writes its encryption salt into it.
 """
 
 import json
@@ -22,33 +22,33 @@ if TYPE_CHECKING:
     from infra.settings import StackSettings
 
 _TOP = {"config", "encryptedkey", "encryptionsalt", "environment", "secretsprovider"}
-"""All that a stack's file has at its top; Pulumi, which writes to it, drops anything else."""
+"""Top-level keys of a stack's file; Pulumi drops others when it writes to the file."""
 
 
 class _AsPulumi(yaml.SafeLoader):
-    """Reads `on` as text."""
+    """A loader that reads `on` as text, as Pulumi does."""
 
     yaml_implicit_resolvers = yaml.SafeLoader.yaml_implicit_resolvers | {"o": [], "O": []}
 
 
 def template(stack: str) -> Path:
-    """Where the stack's committed file is."""
+    """Return the path of the stack's committed file."""
     return project_dir() / "stacks" / f"{stack}.yaml"
 
 
 def own(stack: str) -> Path:
-    """The path of the user's file for the stack."""
+    """Return the path of the user's file for the stack."""
     return project_dir() / f"Pulumi.{stack}.yaml"
 
 
 def check(stack: str) -> None:
-    """Raises `CommandError` unless a file for a stack of this name exists."""
+    """Raise `CommandError` unless a file for a stack of this name exists."""
     templates = [*project_dir().glob("stacks/*.yaml")]
     files = (*templates, *project_dir().glob("Pulumi.*.yaml"))
-    known = sorted({file.stem.removeprefix("Pulumi.") for file in files})
-    if stack in known:
+    names = sorted({file.stem.removeprefix("Pulumi.") for file in files})
+    if stack in names:
         return
-    require_name(stack, f" Stacks: {', '.join(known)}.")
+    require_name(stack, f" Stacks: {', '.join(names)}.")
     if exists(stack):
         refresh = f'eval "$(make -s env)" && pulumi config refresh --stack {stack}'
         raise CommandError(
@@ -58,13 +58,13 @@ def check(stack: str) -> None:
         )
     way = f"copy a file of stacks/ to {own(stack).name}"
     raise CommandError(
-        f"There is no stack {stack!r}.{meant(stack, known)} Stacks: {', '.join(known) or 'none'}. "
-        f"To make a new one, {way if templates else f'slipway init --stack {stack}'}."
+        f"There is no stack {stack!r}.{meant(stack, names)} Stacks: {', '.join(names) or 'none'}. "
+        f"To create one, {way if templates else f'slipway init --stack {stack}'}."
     )
 
 
 def require_name(stack: str, more: str = "") -> None:
-    """Raise `CommandError`, with `more`, unless Pulumi takes a stack of this name."""
+    """Raise `CommandError`, with `more`, unless Pulumi accepts this name of a stack."""
     # https://www.pulumi.com/docs/iac/concepts/stacks/#create-stack
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", stack):
         allowed = "use letters, digits, -, _ and . only."
@@ -72,7 +72,7 @@ def require_name(stack: str, more: str = "") -> None:
 
 
 def job_name(program: Path) -> str:
-    """Return what a program's job is called: nothing that the catalogue has."""
+    """Return the name of a program's job, which is not in the catalogue."""
     from jobs.config import CATALOG  # noqa: PLC0415 - it takes a second
 
     name = re.sub("[^a-z0-9]+", "-", program.stem.lower()).strip("-") or "job"
@@ -80,7 +80,7 @@ def job_name(program: Path) -> str:
 
 
 def ensure_own(stack: str) -> Path:
-    """The user's file, copied from the committed one unless it exists; Pulumi can read it."""
+    """Return the user's file, copied from the committed one if missing; Pulumi can read it."""
     settings_of(stack)
     file = own(stack)
     if not file.exists():
@@ -89,13 +89,13 @@ def ensure_own(stack: str) -> Path:
 
 
 def cluster_of(stack: str) -> Mapping[str, Any]:
-    """The cluster's settings in the stack's file, not validated; empty where they are no map."""
+    """Return the cluster's settings in the stack's file, not validated; {} if they are no map."""
     cluster = settings_of(stack).get("slipway:cluster")
     return cluster if isinstance(cluster, dict) else {}
 
 
 def jobs_of(stack: str) -> list[str]:
-    """The names of the jobs in the stack's file; empty when it can't be read."""
+    """Return the names of the jobs in the stack's file; [] if it can't be read."""
     with suppress(CommandError):
         jobs = settings_of(stack).get("slipway:jobs")
         return [str(name) for name in jobs] if isinstance(jobs, dict) else []
@@ -103,25 +103,23 @@ def jobs_of(stack: str) -> list[str]:
 
 
 def require_job(stack: str, job: str, known: Collection[str], more: str = "") -> None:
-    """Raise with the names of a stack's jobs, and with `more`, unless one of these is `job`."""
+    """Raise, with the names of a stack's jobs and `more`, unless `job` is one of them."""
     if job in known:
         return
     if job in jobs_of(stack):
-        raise CommandError(
-            f"Job {job} was not trained yet; `make up STACK={stack}` does that.{more}"
-        )
+        raise CommandError(f"Job {job} was not trained yet; run `make up STACK={stack}`.{more}")
     listed = f"Jobs of {stack}: {', '.join(sorted(known))}." if known else f"{stack} has no jobs."
-    what = f"There is no job {job!r}.{meant(job, known)}" if job else "Say which job: JOB=NAME."
+    what = f"There is no job {job!r}.{meant(job, known)}" if job else "Name the job: JOB=NAME."
     raise CommandError(f"{what} {listed}{more}")
 
 
 def without_runs(stack: str) -> CommandError:
-    """Return what is raised for a stack none of whose jobs was trained."""
+    """Return the error for a stack without any runs."""
     return CommandError(f"Stack {stack} has no runs yet; `make up STACK={stack}` trains its jobs.")
 
 
 def load_settings(stack: str) -> "StackSettings | None":
-    """Return the stack's settings; None when they are wrong, which `up` and `preview` explain."""
+    """Return the stack's settings; None if they are invalid, which `up` and `preview` explain."""
     from infra.settings import SettingsError  # noqa: PLC0415 - it takes a second
 
     with suppress(CommandError, SettingsError):
@@ -130,11 +128,11 @@ def load_settings(stack: str) -> "StackSettings | None":
 
 
 def valid_settings(stack: str) -> "StackSettings":
-    """Return the stack's settings; raise `SettingsError` with all that is wrong with them."""
+    """Return the stack's settings; raise `SettingsError` with all problems."""
     from infra import settings  # noqa: PLC0415 - it takes a second
 
     config = settings_of(stack)
-    # As Pulumi hands them to the program; what it has encrypted stays so here.
+    # As Pulumi passes them to the program, except that secrets stay encrypted.
     others = {key: each for key, each in config.items() if not isinstance(each, str)}
     texts = {key: json.dumps(each, default=str) for key, each in others.items()}
     secrets = [key for key, each in others.items() if isinstance(each, dict) and "secure" in each]
@@ -142,18 +140,18 @@ def valid_settings(stack: str) -> "StackSettings":
 
 
 def settings_of(stack: str) -> Mapping[str, Any]:
-    """The settings under `config` in the user's file, or in the committed one without it."""
+    """Return the settings under `config` in the user's file, otherwise in the committed one."""
     check(stack)
     file = own(stack) if own(stack).exists() else template(stack)
     try:
-        with file.open("rb") as stream:  # so that an error names the file
-            document = yaml.load(stream, _AsPulumi)  # noqa: S506 - it is a safe one
+        with file.open("rb") as stream:  # an error names the stream's file
+            document = yaml.load(stream, _AsPulumi)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError as error:
         raise _unreadable(file, " ".join(str(error).split())) from error
     if not isinstance(document, dict | None):
         raise _unreadable(file, "it takes a map, with the settings under `config:`")
     if others := ", ".join(map(quote, {**(document or {})}.keys() - _TOP)):
-        raise _unreadable(file, f"{others} at its top is not allowed; settings are under `config:`")
+        raise _unreadable(file, f"{others} is not allowed at the top; settings go under `config:`")
     settings = (document or {}).get("config")
     if not isinstance(settings, dict | None):
         raise _unreadable(file, f"{quote(settings)} under `config:` is not allowed; it takes a map")

@@ -1,4 +1,4 @@
-"""`make down`: destroys a stack, removes what else is left of it, and proves that nothing is."""
+"""`make down`: destroy a stack, remove its remains, and prove that nothing is left."""
 
 import json
 import shutil
@@ -27,18 +27,18 @@ from scripts.cli.runs import fetch, kept
 from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError, echo
 
-_WAIT_SECONDS = 10.0  # the kernel takes a moment to end a killed process and to close its files
+_WAIT_SECONDS = 10.0  # until the kernel has ended killed processes and closed their files
 _POLL_SECONDS = 0.2
 
 
 def down(stack: str, keep: str = "") -> int:
-    """Destroys the stack and what an interrupted `up` left, and proves that nothing of it is left.
+    """Destroy the stack and the remains of an interrupted `up`, and prove that nothing is left.
 
-    The jobs' files are copied into the directory `keep` before, where one is named. The user's
+    It first copies the jobs' files into the directory `keep`, if given. The user's
     Pulumi.<stack>.yaml stays, and need not exist. Nothing to destroy is a success.
     """
     with temporary_config(stack):
-        cluster_of(stack)  # raises for an unreadable file, before anything is done
+        cluster_of(stack)  # first, raise if the file can't be read
         code = 0
         if backend.exists(stack):
             _keep_files(stack, keep)
@@ -50,7 +50,7 @@ def down(stack: str, keep: str = "") -> int:
             )
         else:
             echo(f"Stack {stack} does not exist: nothing to destroy.")
-        code = code or _remove_cluster(stack, "what an interrupted run left behind in")
+        code = code or _remove_cluster(stack, "the remains of an interrupted run in")
         if code != 0:
             return code
         for file in backend.files(stack):
@@ -60,44 +60,44 @@ def down(stack: str, keep: str = "") -> int:
 
 
 def _keep_files(stack: str, keep: str) -> None:
-    """Say what goes with the stack, after a copy of the jobs' files where one is wanted."""
+    """Copy the jobs' files into `keep`, if given, and print what is removed with the stack."""
     jobs, what = kept.lost_with(stack, read_state(stack), backend.exported(stack))
     for job in jobs if keep else ():
-        # Raises `CommandError` where not all of them could be had: then nothing is destroyed.
+        # Raises `CommandError` unless all files were copied, so that nothing is destroyed.
         fetch.fetch(stack, job, str(Path(keep, job)))
     if what:
         copy = f" make down KEEP=DIRECTORY STACK={stack} copies files first." if jobs else ""
-        echo(f"With the stack goes: {what}.{'' if keep else copy}")
+        echo(f"Removed with the stack: {what}.{'' if keep else copy}")
 
 
 def _destroy(cli: backend.Cli) -> int:
     recover(cli)
     code = _destroy_resources(cli)
     if code not in {0, backend.INTERRUPTED}:
-        recover(cli)  # raises `CommandError` when another process has begun to use the stack
+        recover(cli)  # raises `CommandError` if another process now uses the stack
         resources = backend.rows(backend.exported(cli.stack), "resources")
         is_protected = any(each.get("protect") for each in resources)
         if not is_protected and _cluster_directory(cli.stack) is not None:
-            own = "the cluster is the stack's own, so it goes with all in it."
-            echo(f"Not all could be deleted; {own}")
+            own = "the cluster belongs to the stack, so it is removed with all in it."
+            echo(f"Not all resources could be deleted; {own}")
             code = _remove_cluster(cli.stack, "the cluster in") or _destroy_resources(cli)
     return code or cli.run("stack", "rm", "--yes", "--preserve-config", "--remove-backups")
 
 
 def _destroy_resources(cli: backend.Cli) -> int:
-    # What runs in a cluster that is gone can't be deleted, and is gone as well. While an existing
-    # cluster is unreachable, the state must keep what still runs in it.
+    # The resources of a removed cluster can't be deleted, and don't exist. While an existing
+    # cluster is unreachable, the state must keep those that may still run in it.
     is_own = _own_cluster(cli.stack) is not None
     variables = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"} if is_own else {}
     return cli.run("destroy", "--yes", "--skip-preview", backend.QUIET, **variables)
 
 
 def _remove_cluster(stack: str, what: str) -> int:
-    """Removes the stack's own cluster if it exists, whether or not the state contains it."""
+    """Remove the stack's own cluster if it exists, whether or not the state contains it."""
     own, directory = _own_cluster(stack), _cluster_directory(stack)
     if own is not None and directory is not None:
-        # All that a cluster has on this machine is named after its directory.
-        what = what if directory.exists() else "what is left of the cluster of the deleted"
+        # All resources of a cluster on this machine are named after its directory.
+        what = what if directory.exists() else "the remains of the cluster of the deleted"
         echo(f"Removing {what} {directory}.")
         why = raised(partial(own.remove, directory), RuntimeError, OSError, ToolMissing)
         if why is not None:
@@ -107,18 +107,18 @@ def _remove_cluster(stack: str, what: str) -> int:
 
 
 def _own_cluster(stack: str) -> OwnCluster | None:
-    """How the stack's kind of cluster finds and removes its own; None for an existing cluster."""
+    """Return how to find and remove the stack's own cluster; None for an existing cluster."""
     kind = CLUSTERS.get(str(cluster_of(stack).get("kind")))
     return None if kind is None else kind.own
 
 
 def _cluster_directory(stack: str) -> Path | None:
-    """The directory of the stack's own cluster; None without one."""
+    """Return the directory of the stack's own cluster; None without one."""
     own, section = _own_cluster(stack), cluster_of(stack)
     if own is None:
         return None
     name = str(section.get("name", default_name(str(section["kind"]), section, stack)))
-    # No cluster was ever made with another name: it could lead out of the directory of clusters.
+    # Other names were never allowed: they could lead out of the directory of clusters.
     if not owner.NAME.fullmatch(name):
         return None
     directory = own.directory(name)
@@ -126,7 +126,7 @@ def _cluster_directory(stack: str) -> Path | None:
         runs_here = CLUSTERS[str(section["kind"])].runs_on_host
         return directory if runs_here and any(_of_cluster(stack, section).values()) else None
     made_by = owner.stack_of(directory)
-    # One that is called after the stack is no other stack's, though its note was deleted with more.
+    # A cluster with the stack's name belongs to no other stack, even if its note was deleted.
     is_deleted = not (directory / owner.NOTE).exists() and "name" not in section
     is_unnoted = made_by is None and (backend.exists(stack) or is_deleted)
     if made_by == called(project_name(), stack) or is_unnoted:
@@ -141,8 +141,8 @@ def _cluster_directory(stack: str) -> Path | None:
 def temporary_config(stack: str) -> Iterator[None]:
     """Provide the stack's file; one that did not exist before is removed afterwards.
 
-    It has the settings of the last update, or the committed ones where the first was killed; it
-    raises `CommandError` where neither are known.
+    It has the settings of the last update, or the committed ones if the first update was killed.
+    It raises `CommandError` if neither exist.
     """
     file = own(stack)
     if file.exists() or not backend.exists(stack):
@@ -159,8 +159,8 @@ def temporary_config(stack: str) -> Iterator[None]:
         else:
             raise CommandError(
                 f"{file.name} is missing, and can't be restored: {why}\nCopy one of "
-                f"{template(stack).parent.name}/ to it, write into it which cluster the stack "
-                "had, and run the command again."
+                f"{template(stack).parent.name}/ to it, set the cluster that the stack had, and "
+                "run the command again."
             )
         yield
     finally:
@@ -168,16 +168,16 @@ def temporary_config(stack: str) -> Iterator[None]:
 
 
 def prove(stack: str, cluster: Mapping[str, Any]) -> bool:
-    """Print that nothing of a stack is left, or what is and how to remove it; return which."""
+    """Return whether nothing of a stack is left; print that, or the remains and their removal."""
     deadline = time.monotonic() + _WAIT_SECONDS
-    while any((found := _remains(stack, cluster)).values()) and time.monotonic() < deadline:
+    while any((remains := _remains(stack, cluster)).values()) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
-    left = [thing for things in found.values() for thing in things]
+    left = [thing for things in remains.values() for thing in things]
     if left:
         listed = "".join(f"\n  {thing}" for thing in left)
         echo(f"Left of {stack}, each with the command that removes it:{listed}")
         return False
-    echo(f"Nothing of {stack} is left: {', '.join(f'0 {kind}' for kind in found)}.")
+    echo(f"Nothing of {stack} is left: {', '.join(f'0 {kind}' for kind in remains)}.")
     return True
 
 
@@ -185,15 +185,15 @@ def _of_cluster(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
     try:
         parsed = settings.parse({"slipway:cluster": json.dumps(cluster)}, stack).cluster
     except settings.SettingsError:
-        return {}  # `pulumi up` refuses such settings, so they never made a cluster.
+        return {}  # `pulumi up` refuses these settings, so no cluster has them
     remains = CLUSTERS[parsed.kind].remains(parsed.options, called(project_name(), stack))
     return {kind: list(things) for kind, things in remains.items()}
 
 
 def _remains(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
-    found = defaultdict(list, _of_cluster(stack, cluster))
+    remains = defaultdict(list, _of_cluster(stack, cluster))
     hosts = orphans(project.directory())
-    found["processes"] += [f"process {pid}, without its pulumi: kill {pid}" for pid in hosts]
+    remains["processes"] += [f"process {pid}, without its pulumi: kill {pid}" for pid in hosts]
     kept = [*backend.files(stack), *filter(Path.exists, [archive.of_stack(stack)])]
-    found["files"] += [f"{path}: rm -r {path}" for path in kept]
-    return found
+    remains["files"] += [f"{path}: rm -r {path}" for path in kept]
+    return remains

@@ -1,4 +1,4 @@
-"""`make import`: prints entries of `slipway:jobs` for the jobs in a file of Kubernetes' YAML."""
+"""`make import`: print entries of `slipway:jobs` for the jobs in a Kubernetes YAML file."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from scripts.cli.terminal import CommandError, echo
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what another reader of YAML may take for a number or a boolean."""
+    """A dumper that quotes text that other YAML readers take for a number or a boolean."""
 
 
 _LIKE_A_NUMBER = re.compile(r"([-+]?[.\d][\d_.,:eExXoa-fA-F+-]*|[yYnN])$")
@@ -22,7 +22,7 @@ _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _LIKE_A_NUMBER, None)
 
 
 def show(stack: str, file: str) -> int:
-    """Print the entries of a file's jobs, and beside them what of each is not carried."""
+    """Print the entries of a file's jobs, and on stderr what could not be imported."""
     entries: dict[str, Entry] = {}
     for document in documents(file):
         metadata = document.get("metadata")
@@ -30,12 +30,12 @@ def show(stack: str, file: str) -> int:
         try:
             name, entry, notes = imported(document)
         except ValueError as error:
-            echo(f"{document.get('kind')} {called} is left out: {error}")
+            echo(f"{document.get('kind')} {called} was not imported: {error}")
             continue
         if name in {*entries, *jobs_of(stack)}:
             notes.append(f"{name} is the name of another job, too; change one of them")
         entries.setdefault(name, entry)
-        what = "imported, but for:" if notes else "imported"
+        what = "imported, except:" if notes else "imported"
         echo("\n  ".join([f"{document['kind']} {called} is {what}", *notes]))
     if not entries:
         raise CommandError(f"{file} has no job that can be imported.")
@@ -45,18 +45,18 @@ def show(stack: str, file: str) -> int:
 
 
 def documents(file: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects in a file, those of a List one by one; raise `CommandError`."""
+    """Yield the objects in a file, those of a List one by one; raise `CommandError` on errors."""
     try:
         text = Path(file).read_text()
-        # Dates are text, as they are to Kubernetes.
+        # Dates are text, as in Kubernetes.
         parsed = [] if "{{" in text else [*yaml.load_all(text, yaml.CSafeLoader)]
-        found = json.loads(json.dumps(parsed, default=str))
+        contents = json.loads(json.dumps(parsed, default=str))
     except (OSError, yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise CommandError(f"make import FILE={file}: it can't be read: {reason}.") from error
     if "{{" in text:
-        raise CommandError(f"{file} is a template of Helm's; import what `helm template` prints.")
-    for document in found:
+        raise CommandError(f"{file} is a Helm template; import the output of `helm template`.")
+    for document in contents:
         listed = document.get("items") if isinstance(document, dict) else None
         for each in listed if isinstance(listed, list) else [document]:
             if isinstance(each, dict):
@@ -64,6 +64,6 @@ def documents(file: str) -> Iterator[Mapping[str, Any]]:
 
 
 def as_yaml(document: Mapping[str, Any]) -> str:
-    """Return a document as YAML that all readers of YAML read alike."""
+    """Return a document as YAML that all YAML readers read alike."""
     options: Any = {"sort_keys": False, "allow_unicode": True, "width": 1000}
     return str(yaml.dump(document, Dumper=_Dumper, default_flow_style=None, **options))

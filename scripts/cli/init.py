@@ -1,4 +1,4 @@
-"""`slipway init`: writes a stack's file, and what it names where that is missing."""
+"""`slipway init`: write a stack's file, and the missing files that it names."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -22,18 +22,18 @@ _STARTER = CHECKOUT / "examples" / "start"
 def init(
     stack: str, cluster: str | None, script: str | None, ranks: int | None, *, build: bool
 ) -> int:
-    """Write a stack's file by three answers, asked for on a terminal alone; exits with 0.
+    """Write a stack's file from three answers, which it prompts for on a terminal; return 0.
 
-    A program that is missing is written, too, with `build` beside a Dockerfile. Nothing that is
-    there is changed; it raises `CommandError` where the stack has a file, or still exists.
+    It also writes the program if that is missing, and with `build` a Dockerfile. It never changes
+    existing files, and raises `CommandError` if the stack has a file or still exists.
     """
     require_name(stack)
     file = own(stack)
     if file.exists():
-        another = "Edit it, or begin another stack: slipway init --stack NAME"
-        raise CommandError(f"{file.name} is there, and was not changed. {another}")
+        another = "Edit it, or create another stack: slipway init --stack NAME"
+        raise CommandError(f"{file.name} exists, and was not changed. {another}")
     if exists(stack):
-        check(stack)  # raises, with how to get the file back
+        check(stack)  # raises, with how to restore the file
     kind = str(_answer("Cluster", cluster, "embedded", click.Choice([*CLUSTERS])))
     script = str(_answer("Script", script, "train/train.py" if build else "train.py", click.STRING))
     processes: int = _answer("Ranks", ranks, 2, click.IntRange(min=1))
@@ -50,7 +50,7 @@ def init(
     echo(f"Wrote {', '.join([*written, file.name])}.")
     try:
         valid_settings(stack)
-    except SettingsError as error:  # such as what only the user knows of an existing cluster
+    except SettingsError as error:  # such as an existing cluster's address
         echo(str(error))
     else:
         echo("Next: slipway up" + ("" if stack == "dev" else f" --stack {stack}"))
@@ -64,19 +64,19 @@ def _problems(kind: str, program: Path, *, build: bool) -> Iterator[str]:
     if program.suffix != ".py" and (build or not (project_dir() / program).is_dir()):
         takes = "a Python file (.py)"
     elif build and program.parent == Path():
-        takes = "a file in a folder, such as train/train.py, with --build: all in it is the image's"
+        takes = "a file in a folder, such as train/train.py, with --build: the image has the folder"
     if takes is not None:
         yield f"--script: {quote(str(program))} is not allowed; it takes {takes}"
 
 
-def _answer(question: str, given: object, default: object, kind: Any) -> Any:
-    if given is not None or not sys.stdin.isatty():
-        return default if given is None else given
+def _answer(question: str, answer: object, default: object, kind: Any) -> Any:
+    if answer is not None or not sys.stdin.isatty():
+        return default if answer is None else answer
     return click.prompt(question, default=default, type=kind, err=True)
 
 
 def _start(files: Mapping[Path, str]) -> list[str]:
-    """Write what is missing of these, each after the name that it has here; return their paths."""
+    """Write the missing files, each from its template's name in `files`; return their paths."""
     missing = [path for path in files if not (project_dir() / path).exists()]
     for path in missing:
         place, program = project_dir() / path, next(iter(files)).name

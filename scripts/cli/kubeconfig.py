@@ -1,4 +1,4 @@
-"""`make kubeconfig`, the only one that touches the user's kubeconfig: merges a cluster into it."""
+"""`make kubeconfig`: merge a cluster into the user's kubeconfig, as no other command does."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ from scripts.cli.terminal import CommandError
 
 
 def merge(stack: str) -> int:
-    """Add the context `slipway-<stack>`, or bring it up to date, and print how to undo it."""
+    """Add or update the context `slipway-<stack>`, and print how to undo it."""
     kubeconfig = read_state(stack, secrets=True).kubeconfig
     if kubeconfig is None:
         raise CommandError(f"Stack {stack} has no cluster yet; `make up STACK={stack}` creates it.")
@@ -24,8 +24,8 @@ def merge(stack: str) -> int:
     with tempfile.TemporaryDirectory(prefix="slipway-kubeconfig-") as directory:
         added = Path(directory, "config")
         files.write(added, named(kubeconfig, name), mode=0o600)
-        # Of two entries by one name kubectl takes the first. Not --flatten: files that the user's
-        # own entries name stay outside of the kubeconfig.
+        # kubectl uses the first of two entries with one name. Without --flatten, since files that
+        # the user's entries name stay outside of the kubeconfig.
         command = (str(toolchain.path("kubectl")), "config", "view", "--raw")
         try:
             merged = process.run(*command, variables={"KUBECONFIG": f"{added}{os.pathsep}{file}"})
@@ -34,10 +34,10 @@ def merge(stack: str) -> int:
     document = yaml.safe_load(merged)
     current = str(document.get("current-context"))
     if current not in {each["name"] for each in document["contexts"]}:
-        # Without one, kubectl tries localhost:8080, where nothing listens.
+        # Without a current context, kubectl tries localhost:8080, where nothing listens.
         current = document["current-context"] = name
         merged = yaml.safe_dump(document, sort_keys=False)
-    place = file.resolve()  # a link stays a link
+    place = file.resolve()  # keeps a link
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     files.write(place, merged, mode=0o600)
     print(explanation(name, file, current))
@@ -45,13 +45,13 @@ def merge(stack: str) -> int:
 
 
 def own() -> Path:
-    """Return the file that kubectl reads first: of $KUBECONFIG, else ~/.kube/config."""
+    """Return the file that kubectl reads first, from $KUBECONFIG or ~/.kube/config."""
     listed = [each for each in os.environ.get("KUBECONFIG", "").split(os.pathsep) if each]
     return Path(listed[0]) if listed else Path.home() / ".kube" / "config"
 
 
 def named(kubeconfig: str, name: str) -> str:
-    """Return a stack's kubeconfig with all of its parts called `name`, and none the current one."""
+    """Return a stack's kubeconfig, with `name` for all its parts and without a current context."""
     document = yaml.safe_load(kubeconfig)
     (context,), (cluster,), (user,) = (document[each] for each in ("contexts", "clusters", "users"))
     for part in (context, cluster, user):
@@ -63,7 +63,7 @@ def named(kubeconfig: str, name: str) -> str:
 
 @contextmanager
 def kubectl(kubeconfig: str) -> Iterator[Sequence[str]]:
-    """Yield how kubectl is called for a cluster; its files go at the end of the block."""
+    """Yield the kubectl command of a cluster; its files are deleted at the end of the block."""
     with tempfile.TemporaryDirectory(prefix="slipway-kubectl-") as directory:
         file = Path(directory, "config")
         files.write(file, kubeconfig, mode=0o600)
@@ -73,7 +73,7 @@ def kubectl(kubeconfig: str) -> Iterator[Sequence[str]]:
 
 
 def explanation(name: str, file: Path, current: str) -> str:
-    """Return what has been done, and how to undo it; `current` is the file's current context."""
+    """Return the message with the result and how to undo it; `current` is the current context."""
     kubectl = f"kubectl --kubeconfig {file} config"
     steps = [f"delete-{part} {name}" for part in ("context", "cluster", "user")]
     kept = (

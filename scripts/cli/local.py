@@ -1,7 +1,7 @@
-"""`make local JOB=…` and `run SCRIPT`: the ranks of a job as processes of this machine.
+"""`make local JOB=…` and `run SCRIPT`: run a job's ranks as processes of this machine.
 
-<state>/local/<folder>/runs/<job>/<run id>/   of the last runs: result.json, logs, files
-<state>/local/<folder>/kept/                  checkpoints, from which the next run goes on
+<state>/local/<folder>/runs/<job>/<run id>/   the last runs: result.json, logs, files
+<state>/local/<folder>/kept/                  checkpoints, from which the next run continues
 """
 
 import json
@@ -38,15 +38,15 @@ from scripts.cli.terminal import CommandError, echo
 _KEY, _KEPT = "slipway:jobs", 5
 _ABOUT = "import sys; print(sys.executable, *sys.version_info[:2], sep='\\n')"
 _DIFFERS = (
-    "Without a cluster there are no limits of CPU and memory, no isolation, no restarts; packages, "
-    "variables, files and network are yours (docs/local.md)."
+    "Without a cluster there are no limits of CPU and memory, no isolation and no restarts; "
+    "packages, variables, files and network are this machine's (docs/local.md)."
 )
 
 
 def run_job(stack: str, job: str, python: str = "") -> int:
-    """Run a job of a stack's file; return 0 if it succeeded and missed no limit."""
-    found = settings_of(stack).get(_KEY)
-    jobs = found if isinstance(found, dict) else {}
+    """Run a job of a stack's file; return 0 if it succeeded and met its limits."""
+    section = settings_of(stack).get(_KEY)
+    jobs = section if isinstance(section, dict) else {}
     if job not in jobs:
         require_job(stack, job, jobs)
     return _run(job, jobs, python)
@@ -59,7 +59,7 @@ def run_script(
     python: str = "",
     workers: int | None = None,
 ) -> int:
-    """Run a script with its `args`, and with `settings` of a job such as timeout=10m; see above."""
+    """Run a script with its `args` and a job's `settings`, such as timeout=10m; see `run_job`."""
     declared: dict[str, Any] = {}
     for each in settings:
         try:
@@ -69,17 +69,17 @@ def run_script(
             what = "NAME=VALUE with a value in YAML, such as 'require={loss: {max: 0.5}}'"
             why = f": {' '.join(str(error).split())}" if isinstance(error, yaml.YAMLError) else ""
             raise CommandError(f"--set {each} is not allowed{why}; it takes {what}.") from error
-    given = {"args": [*args] or None, "workers": workers, "script": str(Path(script).absolute())}
-    declared |= {name: value for name, value in given.items() if value is not None}
+    options = {"args": [*args] or None, "workers": workers, "script": str(Path(script).absolute())}
+    declared |= {name: value for name, value in options.items() if value is not None}
     name = job_name(Path(script).absolute())
     return _run(name, {name: declared}, python)
 
 
 def _run(name: str, jobs: Mapping[str, Any], python: str) -> int:
     place = f"{_KEY}.{name}"
-    found = config.read(jobs, _KEY, Surroundings())
-    wrong = [each for each in found.problems if f"{each.key}.".startswith(f"{place}.")]
-    own = [each for each in found.jobs if each.name == name]
+    loaded = config.read(jobs, _KEY, Surroundings())
+    wrong = [each for each in loaded.problems if f"{each.key}.".startswith(f"{place}.")]
+    own = [each for each in loaded.jobs if each.name == name]
     if wrong := [*wrong, *(each for job in own for each in problems(job, place))]:
         raise CommandError("\n  ".join(["Nothing was run:", *map(str, wrong)]))
     folder = state_dir() / "local" / project_name()
@@ -90,14 +90,14 @@ def _run(name: str, jobs: Mapping[str, Any], python: str) -> int:
         if signal.getsignal(number) is signal.SIG_DFL:  # not with nohup
             signal.signal(number, signal.default_int_handler)
     try:
-        return _train(own[0], found.scripts[name], path, archive.run(run_id), folder / "kept")
+        return _train(own[0], loaded.scripts[name], path, archive.run(run_id), folder / "kept")
     except KeyboardInterrupt:
         echo("Interrupted; all ranks have ended.")
         return INTERRUPTED
 
 
 def _train(job: TrainingJob, script: Script, python: str, kept: Run, checkpoints: Path) -> int:
-    """Train to the end, keep the result, and judge it."""
+    """Train to the end, write the result and judge it."""
     for folder in (kept.directory, checkpoints):
         private_directory(folder)
     topology = Topology(job.workers + 1, job.processes_per_node)
@@ -116,19 +116,19 @@ def _train(job: TrainingJob, script: Script, python: str, kept: Run, checkpoints
         RuntimeError,
     )
     echo(f"job {job.name}: {result}" if text is None else text)
-    echo(f"Its result.json, logs and files: {kept.directory}")
+    echo(f"result.json, logs and files: {kept.directory}")
     return 0 if text is None else 1
 
 
-def _python(given: str) -> str:
-    """Return the path of the Python to run in: a given one, or the user's own on PATH."""
-    # `make env` puts Slipway's own first.
+def _python(name: str) -> str:
+    """Return the path of the ranks' Python: `name`, or the user's python3 on PATH."""
+    # `make env` puts Slipway's first.
     own = [each for each in os.get_exec_path() if each != str(environment_dir() / "bin")]
     os.environ["PATH"] = os.pathsep.join(own)
-    found = shutil.which(given or "python3")
-    if found is None:
-        raise CommandError(f"There is no {given or 'python3'} on PATH; name one with --python.")
-    path, *version = answer(found, "-c", _ABOUT).splitlines()
+    program = shutil.which(name or "python3")
+    if program is None:
+        raise CommandError(f"There is no {name or 'python3'} on PATH; name one with --python.")
+    path, *version = answer(program, "-c", _ABOUT).splitlines()
     if tuple(map(int, version)) < (3, 10):
         raise CommandError(f"{path} is Python {'.'.join(version)}; 3.10 or newer is needed.")
     return path

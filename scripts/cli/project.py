@@ -1,7 +1,7 @@
-"""Pulumi's project of a folder that has stacks' files and no program: its program is this one.
+"""Provide Pulumi's project of a folder that has stacks' files but no program.
 
-The CLI needs a Pulumi.yaml. A checkout has one; for any other folder it is made in the cache, leads
-to the stacks' files by `stackConfigDir`, and to the program and the plugins by their own paths.
+The CLI needs a Pulumi.yaml. A checkout has one; for another folder it is created in the cache, with
+the stacks' files as `stackConfigDir`, and the paths of this checkout's program and plugins.
 """
 
 import json
@@ -22,7 +22,7 @@ runpy.run_path({0!r} + "/__main__.py", run_name="__main__")
 
 
 def directory() -> Path:
-    """Return the directory with the Pulumi.yaml: the checkout's, or one that is made here."""
+    """Return the directory with the Pulumi.yaml: the checkout's, or one that it creates."""
     if project_dir().resolve() == CHECKOUT:
         return CHECKOUT
     place = cache_dir() / "projects" / project_name()
@@ -39,12 +39,12 @@ def directory() -> Path:
 
 
 def _project(place: Path) -> dict[str, Any]:
-    import yaml  # noqa: PLC0415 - a checkout does without
+    import yaml  # noqa: PLC0415 - a checkout does not need it
 
     document: dict[str, Any] = yaml.safe_load((CHECKOUT / "Pulumi.yaml").read_text())
     document["name"] = project_name()
     document["runtime"]["options"]["virtualenv"] = str(environment_dir())
-    # The CLI joins it to the directory of its file, even if it is absolute.
+    # The CLI joins it to the file's directory, even if it is absolute.
     document["stackConfigDir"] = os.path.relpath(project_dir().resolve(), place.resolve())
     for plugin in document["plugins"]["providers"]:
         plugin["path"] = str(CHECKOUT / plugin["path"])
@@ -52,7 +52,7 @@ def _project(place: Path) -> dict[str, Any]:
 
 
 def arguments(folder: Path | None = None) -> list[str]:
-    """Return what the CLI finds its project by; if it is called in a `folder`, only in its own."""
+    """Return the CLI's options for its project; if called in a `folder`, none unless its own."""
     place = directory()
     is_others = folder is not None and folder.resolve() != project_dir().resolve()
     return [] if is_others or place == CHECKOUT else ["--cwd", str(place)]

@@ -1,7 +1,7 @@
-"""Clears what an interrupted Pulumi left behind, so that the next command just works.
+"""Clean up after an interrupted Pulumi, so that the next command works.
 
-A killed CLI's lock is broken only when its process is surely gone. The operations that it had begun
-are dropped from the state by exporting and importing it: each resource adopts what it had created.
+A killed CLI's lock is broken only when its process has surely ended. Exporting and importing the
+state drops its pending operations: each resource adopts the objects that it had created.
 """
 
 import json
@@ -27,20 +27,20 @@ from scripts.cli.config import own
 from scripts.cli.terminal import CommandError, echo
 
 _WRITING_SECONDS = 2.0
-"""Writing one of these files takes less: what is half-written after this was abandoned."""
+"""Limit of writing one of these files; one that is half-written after this was abandoned."""
 _DAY = 24 * 3600.0
 _LANGUAGE_HOST = "pulumi-language-python"
 _WAYS = (
-    "Wait for its end, or press Ctrl-C where it runs: training goes on in the cluster, and the "
-    "next `make up` waits for it, beside a job that you have added to the stack's file. In a stack "
-    "of its own, a job starts without either."
+    "Wait for its end, or press Ctrl-C where it runs: training continues in the cluster, and the "
+    "next `make up` waits for it, beside a job that you have added to the stack's file. In another "
+    "stack, a job starts without either."
 )
 
 
 def alone(stack: str, *, waits: bool = False) -> ExitStack:
-    """Keep other commands of these away from a stack, until what this returns is closed.
+    """Lock a stack against other changing commands, until the result is closed.
 
-    With `waits` it is taken when another one has ended, which may be in a day; else that is raised.
+    With `waits` it waits up to a day for another command; otherwise it raises `CommandError`.
     """
     name, held = quote(of_project(stack), safe=""), ExitStack()
     file = state_dir() / "locks" / f"{name}.lock"
@@ -49,7 +49,7 @@ def alone(stack: str, *, waits: bool = False) -> ExitStack:
     def see(holder: str) -> None:
         holders.append(holder)
         if waits:
-            echo(f"Stack {stack} is in use by {holder}: this goes on when that has ended. {_WAYS}")
+            echo(f"Stack {stack} is in use by {holder}: waiting for its end. {_WAYS}")
 
     files.private_directory(file.parent)
     try:
@@ -60,18 +60,18 @@ def alone(stack: str, *, waits: bool = False) -> ExitStack:
 
 
 def recover(cli: backend.Cli) -> None:
-    """Makes a stack ready for the next command; one that does not exist yet is."""
+    """Prepare a stack, which need not exist yet, for the next command."""
     repair_files(cli.stack)
-    found = backend.locks(cli.stack)
-    for lock in found.values():
+    locks = backend.locks(cli.stack)
+    for lock in locks.values():
         require_stale(lock, cli.stack)
-    if found:
+    if locks:
         echo(f"Removed the lock on stack {cli.stack}, left by a pulumi process that was killed.")
-    for file in found:
-        # `pulumi cancel` would also remove one that another command has taken meanwhile.
+    for file in locks:
+        # `pulumi cancel` would also remove another command's new lock.
         file.unlink(missing_ok=True)
         file.with_name(f"{file.name}.attrs").unlink(missing_ok=True)
-    end_orphans(project.directory())  # a preview that was killed leaves no lock
+    end_orphans(project.directory())  # a killed preview leaves no lock
     pending = backend.rows(backend.exported(cli.stack), "pending_operations")
     if pending:
         begun = (f"{each['type']} {backend.name_of(each['resource'])}" for each in pending)
@@ -81,28 +81,28 @@ def recover(cli: backend.Cli) -> None:
 
 
 def _require_passphrase(cli: backend.Cli) -> None:
-    """Raise `CommandError` where the user's file is encrypted with another passphrase."""
+    """Raise `CommandError` if the user's file is encrypted with another passphrase."""
     deployment = backend.exported(cli.stack).get("deployment") or {}
     salts = re.compile(r"^encryptionsalt: *(\S+)", re.MULTILINE)
-    found = salts.search(own(cli.stack).read_text()) if own(cli.stack).exists() else None
-    if found and deployment and found[1] not in json.dumps(deployment.get("secrets_providers")):
-        # Another salt may be right, so one value is encrypted by it, for a copy of the file.
+    salt = salts.search(own(cli.stack).read_text()) if own(cli.stack).exists() else None
+    if salt and deployment and salt[1] not in json.dumps(deployment.get("secrets_providers")):
+        # A different salt may be valid, so it encrypts a value in a copy of the file.
         with TemporaryDirectory() as directory:
             copy = shutil.copy(own(cli.stack), directory)
             cli.query("config", "set", "--secret", "--config-file", copy, "probe", "x")
 
 
 def require_stale(lock: Mapping[str, Any], stack: str) -> None:
-    """Raises `CommandError` unless the lock's holder ran on this machine and is gone."""
+    """Raise `CommandError` unless the lock's holder ran on this machine and has ended."""
     pid, host, since = (lock[key] for key in ("pid", "hostname", "timestamp"))
     if host != socket.gethostname():
         raise CommandError(
             f"Stack {stack} is locked by process {pid} on {host} since {since}. "
             f"If that has ended: pulumi cancel --stack {stack}"
         )
-    # After a reboot the number may be another program's.
+    # After a reboot the pid may be another program's.
     if "pulumi" in (_program(pid) or _process(pid).get("Name", "")):
-        # Its first word: more may have a secret in it, as `pulumi config set` has.
+        # Only its first word, since `pulumi config set` has a secret as another.
         word = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")[1:2]
         raise CommandError(
             f"Stack {stack} is in use by process {pid} ({' '.join(['pulumi', *word])}) since "
@@ -111,22 +111,22 @@ def require_stale(lock: Mapping[str, Any], stack: str) -> None:
 
 
 def repair_files(stack: str) -> list[Path]:
-    """Remove a stack's half-written files, and return which those were.
+    """Remove or restore a stack's half-written files, and return them.
 
     Pulumi writes a file X as `X.TIME.tmp`, then `X.attrs`, and renames the first
-    (gocloud.dev/blob/fileblob): a killed one may leave a `.tmp`, which it takes for a lock, or an
-    empty `X.attrs`; a loss of power also an empty lock or state, of which there is an `X.bak`.
+    (gocloud.dev/blob/fileblob): a killed one may leave a `.tmp`, which it treats as a lock, or an
+    empty `X.attrs`; a power failure also an empty lock or state, of which there is an `X.bak`.
     """
-    if found := _half_written(stack):
-        # One that is still being written must be complete then; new and open ones stay.
+    if before := _half_written(stack):
+        # A file that is still being written is complete by then; new and open files stay.
         time.sleep(_WRITING_SECONDS)
-    after, held = _half_written(stack) if found else [], _open_files() if found else set()
-    repaired = [file for file in after if file in found and file.resolve() not in held]
+    after, held = _half_written(stack) if before else [], _open_files() if before else set()
+    repaired = [file for file in after if file in before and file.resolve() not in held]
     for file in repaired:
         file.unlink(missing_ok=True)
     state = backend.state_file(stack)
     backup = state.with_name(f"{state.name}.bak")
-    if not _is_whole(state) and backup.exists() and _is_whole(backup):
+    if not _is_complete(state) and backup.exists() and _is_complete(backup):
         shutil.copyfile(backup, state)
         repaired.append(state)
     return repaired
@@ -136,38 +136,38 @@ def _half_written(stack: str) -> list[Path]:
     state = backend.state_file(stack)
     kept = [*backend.lock_directory(stack).glob("*"), backend.bookkeeping("meta.yaml.attrs")]
     kept += [*state.parent.glob(f"{state.name}.*tmp"), *state.parent.glob(f"{state.name}*.attrs")]
-    return [file for file in kept if file.suffix == ".tmp" or not _is_whole(file)]
+    return [file for file in kept if file.suffix == ".tmp" or not _is_complete(file)]
 
 
 def _open_files() -> set[Path]:
-    """The files that processes have open; without /proc (macOS) none is known."""
-    found = set()
+    """Return the files that processes have open; none without /proc (macOS)."""
+    paths = set()
     for process in Path("/proc").glob("[0-9]*/fd"):
         with suppress(OSError):  # it has ended, or is another user's
             for each in process.iterdir():
                 with suppress(OSError):
-                    found.add(each.readlink())
-    return found
+                    paths.add(each.readlink())
+    return paths
 
 
-def _is_whole(file: Path) -> bool:
-    """Whether it is a complete document, or has gone meanwhile."""
+def _is_complete(file: Path) -> bool:
+    """Return whether a file is a complete document, or was deleted meanwhile."""
     with suppress(FileNotFoundError):
         return raised(partial(json.loads, file.read_bytes()), ValueError) is None
     return True
 
 
 def end_orphans(checkout: Path) -> list[int]:
-    """Ends the language hosts of `checkout` without an engine: they look only every 5 minutes."""
-    found = orphans(checkout)
-    for pid in found:
-        with suppress(ProcessLookupError):  # it has ended by itself
+    """End the language hosts of `checkout` without an engine, which they check every 5 minutes."""
+    pids = orphans(checkout)
+    for pid in pids:
+        with suppress(ProcessLookupError):  # it has ended
             os.kill(pid, signal.SIGTERM)
-    return found
+    return pids
 
 
 def orphans(checkout: Path) -> list[int]:
-    """The language hosts of `checkout` whose engine is gone, by number; without /proc none."""
+    """Return the pids of the language hosts of `checkout` without an engine; [] without /proc."""
     hosts = {
         int(place.name): _process(place.name).get("PPid", "0")
         for place in Path("/proc").glob("[0-9]*")
@@ -177,19 +177,19 @@ def orphans(checkout: Path) -> list[int]:
 
 
 def _program(pid: int | str) -> str:
-    """The name of a process' file; empty of one that has ended, or is another user's."""
+    """Return the name of a process' file; "" if it has ended or is another user's."""
     try:
-        # `Name` is cut, and for a moment after its start still that of what has started it.
+        # Not `Name`, which is truncated, and just after the start still the parent's.
         return Path(f"/proc/{pid}/exe").readlink().name.removesuffix(" (deleted)")
     except OSError:
         return ""
 
 
 def _process(pid: int | str) -> Mapping[str, str]:
-    """What the kernel tells of a process: `Name`, `PPid`; nothing of one that has ended."""
+    """Return a process' fields in /proc, such as `Name` and `PPid`; {} if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
         return {}
-    found = dict(line.split(":\t", 1) for line in lines)
-    return {} if found["State"].startswith("Z") else found
+    fields = dict(line.split(":\t", 1) for line in lines)
+    return {} if fields["State"].startswith("Z") else fields

@@ -1,4 +1,4 @@
-"""A stack's jobs, as its state has them."""
+"""The jobs in a stack's state."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,18 +17,18 @@ _NAMESPACE = f"{tokens.JOB_NAMESPACE}$kubernetes:core/v1:Namespace::"
 
 @dataclass(frozen=True)
 class JobState:
-    """One job."""
+    """A job in a stack's state."""
 
     name: str
-    inputs: Mapping[str, Any]  # of its run, as it was declared last
-    result: RunResult | None = None  # of its last run that has ended; None without one
+    inputs: Mapping[str, Any]  # of its run, as last declared
+    result: RunResult | None = None  # of the last run that has ended, if any
     operation: str | None = None
-    """What an update that is on, or was interrupted, does with the run: `creating`, `replacing`."""
-    gate: Mapping[str, Any] | None = None  # its inputs, where a result passed; None when none did
+    """The pending operation of a running or interrupted update: `creating`, `replacing`."""
+    gate: Mapping[str, Any] | None = None  # its inputs, if a result has passed
 
     @property
     def namespace(self) -> str:
-        """Where its PyTorchJob is."""
+        """Namespace of its PyTorchJob."""
         return str(self.inputs["namespace"])
 
     @property
@@ -38,39 +38,39 @@ class JobState:
 
     @property
     def kept(self) -> str | None:
-        """The URL at which the stack keeps its files; None where it has `outputs` of its own."""
+        """URL of its files that the stack keeps; None if the job sets `outputs`."""
         folder = (self.declared.get("was") or [self.name])[0]
         return outputs_url(self.inputs.get("place"), folder, self.declared.get("outputs"))
 
     @property
     def passed(self) -> bool:
-        """Whether the gate has let this result pass."""
+        """True if this result has passed the gate."""
         return self.gate is not None and _result(self.gate.get("result")) == self.result
 
 
 @dataclass(frozen=True)
 class StackState:
-    """A stack's state, as far as it is about jobs."""
+    """The part of a stack's state that concerns jobs."""
 
-    kubeconfig: str | None = None  # its content; None without a cluster, or where it is encrypted
-    namespace: str | None = None  # of its jobs; None before one exists
+    kubeconfig: str | None = None  # content; None without a cluster, or if it is encrypted
+    namespace: str | None = None  # of its jobs; None before it exists
     jobs: Mapping[str, JobState] = field(default_factory=dict)
-    skipped: Mapping[str, str] = field(default_factory=dict)  # what the cluster can't run, and why
-    trainer: str | None = None  # what a pod calls its image; None where it was not brought in
+    skipped: Mapping[str, str] = field(default_factory=dict)  # jobs the cluster can't run, and why
+    trainer: str | None = None  # the image's reference for pods, if it was provided
 
     @classmethod
     def from_export(cls, export: Mapping[str, Any]) -> "StackState":
-        """Return what `pulumi stack export` printed."""
+        """Return the state that `pulumi stack export` printed."""
         resources, pending = rows(export, "resources"), rows(export, "pending_operations")
-        found = {each.name: each for each in _jobs(resources, pending)}
+        jobs = {each.name: each for each in _jobs(resources, pending)}
         stacks = [_outputs(each) for each in resources if each["type"] == "pulumi:pulumi:Stack"]
-        # The cluster's own: the stack's outputs appear only when `up` has ended.
+        # From the cluster, since the stack's outputs appear only when `up` has ended.
         kubeconfigs = (_plain(_outputs(each).get("kubeconfig")) for each in resources)
         namespaces = [name_of(each) for each in resources if _NAMESPACE in each["urn"]]
-        # An existing namespace is no resource of the stack.
+        # An existing namespace is not a resource of the stack.
         ready = [each["inputs"] for each in resources if each["type"] == tokens.OPERATOR_READY]
         namespaces += [each["jobNamespace"] for each in ready]
-        namespaces += [job.namespace for job in found.values()]
+        namespaces += [job.namespace for job in jobs.values()]
         trainers = {
             name_of(each): _outputs(each).get("reference")
             for each in resources
@@ -79,18 +79,18 @@ class StackState:
         return cls(
             next((each for each in kubeconfigs if isinstance(each, str)), None),
             namespaces[0] if namespaces else None,
-            found,
+            jobs,
             skipped=(stacks[0].get("skipped") or {}) if stacks else {},
-            # The smallest of those that the stack has.
+            # The shortest name is the smallest image's.
             trainer=trainers[min(trainers, key=len)] if trainers else None,
         )
 
 
 def read_state(stack: str, *, secrets: bool = False, logs_of: str | None = None) -> StackState:
-    """Return the stack's state, empty without a stack; only with `secrets` it has a kubeconfig.
+    """Return the stack's state, empty without a stack, and with `secrets` the kubeconfig.
 
-    Runs that were left to waiters have the ends that those have seen by now. With `logs_of` a job,
-    or empty for all, what is kept of such runs is fetched where another machine has seen their end.
+    Detached runs have the results that their waiters have written by now. With `logs_of`, a job or
+    "" for all, it also fetches these runs' records if another machine has seen their end.
     """
     state = StackState.from_export(exported(stack))
     due = [
@@ -116,7 +116,7 @@ def _lacks(stack: str, job: str, result: RunResult) -> bool:
 def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
     begun, runs, gates = {}, {}, {}
     for each in resources:
-        # A replaced resource awaits deletion, or is deleted and kept until its replacement exists.
+        # A replaced resource is to be deleted, or stays until its replacement exists.
         if each.get("delete"):
             continue
         if each["type"] == tokens.PYTORCH_JOB and each.get("pendingReplacement"):
@@ -146,7 +146,7 @@ def _outputs(resource: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with its secrets as they are; one that is encrypted stays as it is stored."""
+    """Return a value with its plaintext secrets unwrapped; encrypted ones stay as stored."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if not isinstance(value, dict):

@@ -1,25 +1,25 @@
-"""How a command talks to the user: lines, tables, and errors whose text alone is shown."""
+"""Output of commands: lines, tables, and errors that show only their text."""
 
 import sys
 from typing import TYPE_CHECKING
 
 from core.wording import as_typed
 
-if TYPE_CHECKING:  # It is of no use to most commands.
+if TYPE_CHECKING:  # Most commands don't need it.
     from rich.console import Console
 
 
 class CommandError(Exception):
-    """What can go wrong without a fault in this program: its text alone is shown."""
+    """An error that is not a bug in this program; the user sees only its text."""
 
 
 def echo(line: str) -> None:
-    """Print a line between those of Pulumi."""
+    """Print a line to stderr, among Pulumi's."""
     print(as_typed(line), file=sys.stderr, flush=True)
 
 
 def console() -> "Console":
-    """Return what prints tables as they are, whatever is in their cells."""
+    """Return a console that prints the text of cells literally."""
     from rich.console import Console  # noqa: PLC0415 - see above
 
     width = None if Console().is_terminal else 10_000  # a table is as wide as its content

@@ -1,4 +1,4 @@
-"""`make ui`: where a stack's runs are tracked, and the way to a tracking server in its cluster."""
+"""`make ui`: print where a stack's runs are tracked; connect to a server in its cluster."""
 
 import signal
 import socket
@@ -19,7 +19,7 @@ _PAUSE_SECONDS = 0.5
 
 
 def show(stack: str, job: str, port: int) -> int:
-    """Print where runs are tracked, and forward `port` to a server in the cluster; exits with 0."""
+    """Print where runs are tracked, and forward `port` to a server in the cluster; return 0."""
     settings = _settings(stack)
     state = read_state(stack, secrets=settings.is_installed)
     if job:
@@ -39,26 +39,26 @@ def show(stack: str, job: str, port: int) -> int:
 
 
 def announcement(stack: str, job: str, page: str, port: int) -> str:
-    """Return where the server in the cluster is; of a job where its last run is, if known."""
+    """Return the address of the server in the cluster, or of the last run of a job, if known."""
     server = f"http://localhost:{port}"
     if not page:
         runs = f"MLflow with the runs of {stack}: {server} (Ctrl-C ends it)"
         if not job:
             return runs
         return (
-            f"{runs}\nThe last result of {job} names no page: its run is still on, or it ended "
+            f"{runs}\nThe last result of {job} has no page: its run is not over, or it ended "
             f"before runs were tracked. Its runs are in the experiment {stack}/{job}."
         )
     return f"The last run of {job}: {server}/#/{page.partition('/#/')[2]} (Ctrl-C ends it)"
 
 
 def elsewhere(settings: Tracking, stack: str, job: str, page: str) -> str:
-    """Return where runs are tracked that no server in the cluster has."""
+    """Return where runs are tracked without a server in the cluster."""
     if settings.kind == "tensorboard":
         directory = job or "DIRECTORY"
         fetch = f"make fetch JOB={job or 'NAME'} TO={directory} STACK={stack}"
         return (
-            "Runs leave files for TensorBoard among those that the stack keeps:\n"
+            "Runs write files for TensorBoard, which the stack keeps:\n"
             f"  {fetch}\n  tensorboard --logdir {directory}"
         )
     if page:
@@ -68,13 +68,13 @@ def elsewhere(settings: Tracking, stack: str, job: str, page: str) -> str:
 
 
 def _settings(stack: str) -> Tracking:
-    """Return where the stack's file has runs tracked; raise where it says nothing, or wrongly."""
+    """Return the stack's tracking settings; raise if they are missing or wrong."""
     written, file = settings_of(stack).get(KEY), own(stack).name
     if written is None:
         raise CommandError(
-            f"Runs of {stack} are tracked nowhere. To have MLflow in its cluster, add this line to "
-            f"`config` in {file}, and run `make up STACK={stack}`; nothing is trained again for "
-            f"it:\n  {KEY}: {{kind: mlflow}}\nOther ways: docs/tracking.md"
+            f"Runs of {stack} are not tracked. To install MLflow in its cluster, add this line to "
+            f"`config` in {file}, and run `make up STACK={stack}`; no job is trained again:\n"
+            f"  {KEY}: {{kind: mlflow}}\nAlternatives: docs/tracking.md"
         )
     settings = validate(Tracking, written if isinstance(written, dict) else {}, KEY)
     if isinstance(settings, list):
@@ -91,7 +91,7 @@ def _require_free(port: int, command: str) -> None:
         except OSError as error:
             raise CommandError(
                 f"Port {port} of this machine can't be used ({error.strerror}): another program, "
-                f"such as the same command, may have it. Take another one: `{command} "
+                f"such as the same command, may use it. Use another one: `{command} "
                 f"PORT={port + 1}`."
             ) from error
 
@@ -103,24 +103,24 @@ def forward(line: Sequence[str], to: str, ports: tuple[int, int], text: str, aga
     line = [*line, "port-forward", "--address=127.0.0.1", to, "{}:{}".format(*ports)]
     try:
         while (reason := _forwarded(line, text)) is None:
-            time.sleep(_PAUSE_SECONDS)  # the connection broke, as when the server is restarted
+            time.sleep(_PAUSE_SECONDS)  # the connection broke, as at a restart of the server
             text = ""
-    except KeyboardInterrupt:  # to stop looking is no failure
+    except KeyboardInterrupt:  # not a failure
         return
     finally:
         signal.signal(signal.SIGTERM, before)
     raise CommandError(
-        f"{to} can't be reached, or no longer: {reason}\nOnce it runs (`make up` brings it back), "
-        f"run the same command again: {again}"
+        f"{to} can't be reached: {reason}\nOnce it runs (`make up` restores it), run the same "
+        f"command again: {again}"
     )
 
 
 def _forwarded(line: Sequence[str], text: str) -> str | None:
-    """Run kubectl to its end; return None if it was ready before, otherwise its error message."""
+    """Run kubectl to its end; return None if it had been ready, otherwise its error message."""
     is_ready = False
-    with TemporaryFile("w+") as complaints:
+    with TemporaryFile("w+") as errors:
         with subprocess.Popen(
-            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints, text=True
+            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True
         ) as process:
             try:
                 assert process.stdout is not None  # noqa: S101 - a pipe
@@ -131,6 +131,6 @@ def _forwarded(line: Sequence[str], text: str) -> str | None:
                         is_ready = True
             finally:
                 process.terminate()
-                process.wait()  # Ctrl-C would leave it
-        complaints.seek(0)
-        return None if is_ready else complaints.read().strip() or "kubectl gives no reason"
+                process.wait()  # also after Ctrl-C
+        errors.seek(0)
+        return None if is_ready else errors.read().strip() or "kubectl gives no reason"

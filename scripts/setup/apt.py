@@ -1,4 +1,4 @@
-"""Debian packages: installed as root after printing which, or unpacked; no service is started."""
+"""Install Debian packages as root, after printing their names, or unpack them."""
 
 import os
 import shutil
@@ -15,28 +15,28 @@ from scripts.setup.steps import StepFailed, Steps
 from scripts.setup.tools import Tool
 
 POLICY = Path("/usr/sbin/policy-rc.d")
-"""Maintainer scripts ask this program before they start a service; 101 means no."""
+"""Maintainer scripts run this program before they start a service; 101 forbids it."""
 _OURS = "#!/bin/sh\n# Made by Slipway's set-up for the time of an installation.\n"
 _APT = ("apt-get", "--option", "DPkg::Lock::Timeout=120", "--quiet")
 
 
 def provide(tools: Sequence[Tool], steps: Steps) -> Results:
-    """Unpack the packages of tools, or install them, all by one command."""
+    """Unpack the packages of tools, or install all of them with one command."""
     results = {tool.name: _unpack(tool, steps) for tool in tools if tool.unpacked}
     packages = sorted({tool.package for tool in tools if tool.package is not None})
     obstacle = install(packages, steps) if packages else None
     for tool in tools:
         if tool.package is not None:
-            found = find(tool, {}, "Debian package")
-            if isinstance(found, Problem) and obstacle is not None:
+            result = find(tool, {}, "Debian package")
+            if isinstance(result, Problem) and obstacle is not None:
                 remedy = f"As root: apt-get install {' '.join(packages)}"
-                found = Problem(tool.name, f"{found.why}; {obstacle}", remedy)
-            results[tool.name] = found
+                result = Problem(tool.name, f"{result.why}; {obstacle}", remedy)
+            results[tool.name] = result
     return results
 
 
 def install(packages: Sequence[str], steps: Steps) -> str | None:
-    """Install packages by the machine's own apt; return why they can't be installed, or None."""
+    """Install packages with the machine's apt; return why they can't be installed, or None."""
     if shutil.which("apt-get") is None:
         return "this system has no apt-get"
     if os.geteuid() != 0:
@@ -59,8 +59,8 @@ def install(packages: Sequence[str], steps: Steps) -> str | None:
 
 @contextmanager
 def services_stay_down(policy: Path) -> Iterator[None]:
-    """Let no package start a service meanwhile; an administrator's own policy stays in force."""
-    # One that a killed set-up left behind forbids nothing any more, and is removed as well.
+    """Keep packages from starting services meanwhile; an administrator's policy stays in force."""
+    # A policy that a killed set-up left behind has no effect, and is removed, too.
     ours = not policy.exists() or policy.read_text().startswith(_OURS)
     if ours:
         policy.write_text(f"{_OURS}[ ! -d /proc/{os.getpid()} ] || exit 101\n")
@@ -73,7 +73,7 @@ def services_stay_down(policy: Path) -> Iterator[None]:
 
 
 def _unpack(tool: Tool, steps: Steps) -> Entry | Problem:
-    """Unpack the packages of a tool into a directory of its own in the cache."""
+    """Unpack the packages of a tool into a separate directory in the cache."""
     names, directory = ", ".join(tool.unpacked), cache_dir() / tool.name
     steps.console.print(f"Debian packages that will be unpacked, not installed: {names}")
     shutil.rmtree(directory, ignore_errors=True)

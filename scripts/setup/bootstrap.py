@@ -1,6 +1,6 @@
-"""The Python environments, which all else needs, made with nothing but the system's Python.
+"""Create the Python environments with the system's Python alone; everything else needs them.
 
-Older Pythons have to be able to read this file, so that they can print what they lack.
+Older Pythons must be able to parse this file, to print what they lack.
 """
 
 import importlib.util
@@ -17,16 +17,16 @@ from core.paths import CHECKOUT, cache_dir, extra_dir, venv_dir, venv_dir_for_te
 
 OLDEST = (3, 11)
 AZURE = "azure"  # the extra with azure-native's SDK: only stacks on Azure and the tests need it
-REPORT = "report"  # the extra with what `make report` draws by
+REPORT = "report"  # the extra with the packages that `make report` draws with
 _ESTIMATES = {AZURE: "5 s, 155 MB", REPORT: "5 s, 45 MB"}
 INSTALL_LIMIT = 1200  # seconds; a cold install over a slow line
 _LOCK_LIMIT = 2400  # seconds: more than a complete cold set-up
-# No package runs a program of its own to be installed.
+# No package runs its own code during the installation.
 _LOCKED = ("--require-hashes", "--only-binary=:all:", "--requirement")
 
 
 def problem() -> "str | None":
-    """Return what this Python lacks, with what to do."""
+    """Return what this Python lacks and how to fix it; None if nothing."""
     if sys.version_info < OLDEST:
         return (
             "Python {}.{} or newer is needed, and {} is {}.{}. Name another one: "
@@ -41,8 +41,8 @@ def problem() -> "str | None":
 
 
 def exclusive(file: Path) -> "AbstractContextManager[None]":
-    """Keep other set-ups away, which would build into the same places; see `core.files.locked`."""
-    from core import files  # noqa: PLC0415 - older Pythons can't read it
+    """Lock out other set-ups, which build into the same directories; see `core.files.locked`."""
+    from core import files  # noqa: PLC0415 - older Pythons can't parse it
 
     def announce(holder: str) -> None:
         print(f"Waiting for another set-up to end: {holder} …", file=sys.stderr, flush=True)
@@ -51,7 +51,7 @@ def exclusive(file: Path) -> "AbstractContextManager[None]":
 
 
 def environment() -> Path:
-    """Make the runtime environment unless it is complete, and return its directory."""
+    """Create the runtime environment unless it is complete, and return its directory."""
     return _ensure(venv_dir(), "Python environment", "30 s, 400 MB", install)
 
 
@@ -59,18 +59,18 @@ def install(venv: Path) -> None:
     """Fill the runtime environment from its lock file."""
     _run(sys.executable, "-m", "venv", venv)
     _pip(venv, "install", "--no-compile", *_LOCKED, CHECKOUT / "requirements.lock")
-    # Instead of pip, which compiles on one core. A module that can't be compiled is no failure.
+    # pip compiles on one core only. A module that can't be compiled is not a failure.
     compiling = ("-m", "compileall", "-qq", "-j0", str(site_packages(venv)))
     subprocess.run([venv / "bin" / "python", *compiling], check=False, timeout=INSTALL_LIMIT)
 
 
 def environment_for_tests(venv: Path) -> Path:
-    """Make the environment of the checks and tests, which sees the runtime's packages, too."""
+    """Create the environment of the checks and tests, which includes the runtime's packages."""
     borrowed = (site_packages(venv), add_extra(AZURE, venv), add_extra(REPORT, venv))
 
     def fill(place: Path) -> None:
         _run(sys.executable, "-m", "venv", "--without-pip", place)
-        # What they need in turn is in one of the two lock files; a unit test looks.
+        # Their dependencies are in one of the two lock files, as a unit test checks.
         lock = CHECKOUT / "requirements-test.lock"
         _pip(venv, "--python", place, "install", "--no-deps", *_LOCKED, lock)
         lines = "".join(f"{directory}\n" for directory in borrowed)
@@ -82,11 +82,11 @@ def environment_for_tests(venv: Path) -> Path:
 def add_extra(extra: str, venv: Path) -> Path:
     """Install an extra of pyproject.toml unless it is installed, and return its directory.
 
-    Not into `venv`, since Pulumi starts the plugin of every package there.
+    It is separate from `venv`, since Pulumi starts the plugin of every package there.
     """
 
     def fill(place: Path) -> None:
-        # What it needs in turn is in the environment's own lock file. Hardly any is ever imported.
+        # Its dependencies are in the environment's lock file. Few modules are ever imported.
         options = ("--no-deps", "--no-compile", "--target", place)
         _pip(venv, "install", *options, *_LOCKED, CHECKOUT / f"requirements-{extra}.lock")
 
@@ -94,7 +94,7 @@ def add_extra(extra: str, venv: Path) -> Path:
 
 
 def _ensure(place: Path, title: str, estimate: str, fill: "Callable[[Path], None]") -> Path:
-    """Have `fill` make a directory unless it is complete, and return it."""
+    """Create a directory with `fill` unless it is complete, and return it."""
     complete = place / ".complete"
     if complete.exists():
         return place
@@ -102,7 +102,7 @@ def _ensure(place: Path, title: str, estimate: str, fill: "Callable[[Path], None
         if not complete.exists():
             print(f"{title} {place} (about {estimate})", file=sys.stderr, flush=True)
             started = time.monotonic()
-            # What a killed run left incomplete goes first.
+            # A killed run may have left it incomplete.
             shutil.rmtree(place, ignore_errors=True)
             fill(place)
             complete.touch()
@@ -111,7 +111,7 @@ def _ensure(place: Path, title: str, estimate: str, fill: "Callable[[Path], None
 
 
 def site_packages(venv: Path) -> Path:
-    """Return where an environment of this Python has its packages."""
+    """Return the directory of an environment's packages."""
     return Path(sysconfig.get_path("purelib", "venv", {"base": str(venv)}))
 
 
@@ -120,24 +120,24 @@ def _pip(venv: Path, *arguments: "str | Path") -> None:
 
 
 def _run(*command: "str | Path") -> None:
-    # Output to stderr: `make env` may be what started this, and its stdout is evaluated.
+    # Output to stderr, since the shell evaluates the stdout of `make env`.
     subprocess.run(command, check=True, stdout=sys.stderr, timeout=INSTALL_LIMIT)
 
 
 def link(venv: Path, name: str = ".venv") -> None:
-    """Point the checkout's link of that name at the environment."""
+    """Link the environment from the checkout by that name."""
     place = CHECKOUT / name
     if place.is_symlink() and place.readlink() == venv:
         return
     if place.exists() and not place.is_symlink():
-        sys.exit(f"{place} is a directory and not Slipway's link. Move it away, then try again.")
+        sys.exit(f"{place} is not Slipway's link. Move it away, then try again.")
     place.unlink(missing_ok=True)
     place.symlink_to(venv)
 
 
 def ready(*, tests: bool = False) -> Path:
-    """Return the runtime environment, or the tests', or exit with why it could not be made."""
-    # A complete environment shows that nothing was missing.
+    """Return the runtime environment, or the tests'; exit with the reason if that fails."""
+    # Python lacked nothing if the environment is complete.
     missing = None if (venv_dir() / ".complete").exists() else problem()
     if missing is not None:
         sys.exit(missing)
@@ -145,13 +145,13 @@ def ready(*, tests: bool = False) -> Path:
         venv = environment()
         return environment_for_tests(venv) if tests else venv
     except (subprocess.SubprocessError, OSError) as error:
-        sys.exit(f"The Python environment could not be made: {error}")
+        sys.exit(f"The Python environment could not be created: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
 
 
 def main() -> None:
-    """Make the environment, with `--tests` also that of the tests, and the links to them."""
+    """Create and link the environment, with `--tests` also that of the tests."""
     link(ready())
     if "--tests" in sys.argv:
         link(ready(tests=True), ".venv-test")

@@ -1,4 +1,4 @@
-"""Builds tools from their pinned Go modules."""
+"""Build tools from their pinned Go modules."""
 
 import json
 import os
@@ -16,8 +16,8 @@ from scripts.setup.record import Entry, Problem, Results
 from scripts.setup.steps import StepFailed, Steps
 from scripts.setup.tools import GoModule, Tool
 
-# What only a debugger reads the linker strips, so that the compiler need not write it. Inlining
-# takes a quarter of the compiler's time and is worth it in the standard library alone.
+# The linker strips debug information, so the compiler need not write it. Inlining takes a quarter
+# of the compiler's time, and only the standard library gains from it.
 BUILD = (
     *("build", "-trimpath", "-buildvcs=false"),
     *("-gcflags=all=-dwarf=false -l", "-gcflags=std=-dwarf=false"),
@@ -25,7 +25,7 @@ BUILD = (
 
 
 def download(module: GoModule, steps: Steps) -> None:
-    """Fetch what a module's tools are built from. What fails here, the build reports."""
+    """Download a module's dependencies. Failures here are reported by the build."""
     go = _go()
     if go is None or module.requires is None:
         return
@@ -42,12 +42,12 @@ def download(module: GoModule, steps: Steps) -> None:
 
 
 def at_once() -> int:
-    """Return how many builds run at a time: linking one uses one core, and a second needs room."""
+    """Return the number of parallel builds: linking uses one core and much memory."""
     return 2 if _roomy() and (os.cpu_count() or 1) > 1 else 1
 
 
 def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
-    """Build, or copy, those tools of a module. They all come, or none."""
+    """Build or copy tools of a module: all of them, or none."""
     go = _go()
     why = _unfit(go, module)
     if go is None or why is not None:
@@ -58,30 +58,30 @@ def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
         built = _compile(go, module, [name for name in names if name in module.packages], steps)
         copied = {name: _copy(go, module, name) for name in names if name in module.copies}
     except (StepFailed, OSError, CommandFailed) as error:
-        remedy = "See that log; `make setup` goes on from there."
+        remedy = "See that log, then run `make setup` again: it continues from there."
         return {tool.name: Problem(tool.name, str(error), remedy) for tool in tools}
-    made = {}
+    entries = {}
     for tool in tools:
         origin = f"{'built ' if tool.name in built else ''}from its Go module"
         path = {**built, **copied}[tool.name]
-        made[tool.name] = Entry.from_file(path, module.version, origin, tool.stamp)
-    return made
+        entries[tool.name] = Entry.from_file(path, module.version, origin, tool.stamp)
+    return entries
 
 
 def _variables() -> dict[str, str]:
     ours = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
-    # The compiler is a Go program: each of its processes collects garbage only from 2 GiB on.
+    # The compiler is a Go program: its processes collect garbage only above 2 GiB.
     return {**ours, **({"GOGC": "off", "GOMEMLIMIT": "2GiB"} if _roomy() else {})}
 
 
 @cache
 def _roomy() -> bool:
-    """Return whether this machine has memory to spare for builds."""
+    """Return whether this machine has enough memory for parallel builds."""
     try:
         free = re.search(r"MemAvailable: *(\d+)", Path("/proc/meminfo").read_text())
     except OSError:
         return False
-    # From so much on two builds run in parallel, with less garbage collection.
+    # From 12 GiB on two builds run in parallel, with less garbage collection.
     return free is not None and int(free[1]) * 1024 >= 12 * 2**30
 
 
@@ -94,43 +94,43 @@ def _unfit(go: str | None, module: GoModule) -> str | None:
     needed = f"it is built with Go {module.go_version} or newer"
     if go is None:
         return f"{needed}, and there is no `go` on PATH"
-    version = _ask(go, "env", "GOVERSION")
-    # From 1.21 on, Go fetches the toolchain that a go.mod requires, or says that it may not.
+    version = _run(go, "env", "GOVERSION")
+    # From 1.21 on, Go downloads the toolchain that a go.mod requires, or fails with the reason.
     return None if numbers(version) >= (1, 21) else f"{needed}, and {go} is {version}"
 
 
 def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> dict[str, Path]:
-    """Build into a directory of its own, then move: a running program can't be written over."""
+    """Build into a separate directory, then move: running programs can't be overwritten."""
     if not names:
         return {}
     bin_dir = cache_dir() / "bin"
     bin_dir.mkdir(parents=True, exist_ok=True)
-    fresh = cache_dir() / "build" / module.name
-    shutil.rmtree(fresh, ignore_errors=True)
+    directory = cache_dir() / "build" / module.name
+    shutil.rmtree(directory, ignore_errors=True)
     packages = [module.packages[name] for name in names]
     steps.run(
         f"Building {', '.join(names)} {module.version}",
-        (go, *BUILD, "-ldflags", module.ldflags, "-o", f"{fresh}/", *packages),
+        (go, *BUILD, "-ldflags", module.ldflags, "-o", f"{directory}/", *packages),
         log=f"build-{module.name}",
         estimate=module.estimate,
-        limit=3600.0,  # the longest takes five minutes on two cores that are its own
+        limit=3600.0,  # the longest takes five minutes on two idle cores
         cwd=module.directory,
         variables=_variables(),
     )
-    made = {}
+    programs = {}
     for name, package in zip(names, packages, strict=True):
-        # Go names a program after the last part of its package's path that is no major version.
+        # Go names a program after the last part of its package's path, major versions aside.
         path = Path(re.sub(r"/v\d+$", "", package))
-        built = fresh / (module.name if package == "." else path.name)
-        made[name] = built.replace(bin_dir / name)
-    shutil.rmtree(fresh)
-    return made
+        built = directory / (module.name if package == "." else path.name)
+        programs[name] = built.replace(bin_dir / name)
+    shutil.rmtree(directory)
+    return programs
 
 
 def _copy(go: str, module: GoModule, name: str) -> Path:
     """Copy a file or directory out of Go's module cache, which is read-only and shared."""
     command = ("mod", "download", "-json", module.requires or "")
-    source = Path(json.loads(_ask(go, *command, cwd=module.directory))["Dir"], module.copies[name])
+    source = Path(json.loads(_run(go, *command, cwd=module.directory))["Dir"], module.copies[name])
     if source.is_file():
         target = cache_dir() / "bin" / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -146,5 +146,5 @@ def _copy(go: str, module: GoModule, name: str) -> Path:
     return target
 
 
-def _ask(go: str, *arguments: str, cwd: Path | None = None) -> str:
+def _run(go: str, *arguments: str, cwd: Path | None = None) -> str:
     return run(go, *arguments, variables=_variables(), cwd=cwd, limit=300).strip()

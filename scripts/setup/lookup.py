@@ -1,4 +1,4 @@
-"""Finds tools that are on this machine already, and their versions. Changes nothing."""
+"""Find tools that are already on this machine, and their versions, without changing anything."""
 
 import os
 import re
@@ -11,17 +11,17 @@ from core.paths import CHECKOUT, cache_dir
 from scripts.setup.record import Entries, Entry, Problem
 from scripts.setup.tools import Tool
 
-# A user's PATH often lacks these, which hold daemons and network tools.
+# A user's PATH often lacks these directories of daemons and network tools.
 _SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _SECONDS = 20
 
 
-def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | Problem:
-    """Look for a tool, among those `found` before it where it has to lie beside another."""
+def find(tool: Tool, entries: Entries, origin: str = "on PATH") -> Entry | Problem:
+    """Find a tool; `entries` are the earlier tools, for one that must lie beside another."""
     if tool.directories:
         return _find_directory(tool)
     if tool.beside is not None:
-        return _find_beside(tool, found.get(tool.beside))
+        return _find_beside(tool, entries.get(tool.beside))
     if tool.accepts is None:
         by_hand = cache_dir() / "bin" / tool.name
         if tool.module is None and by_hand.is_file():
@@ -38,7 +38,7 @@ def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | Problem
 
 
 def fitting(tool: Tool, path: Path, version: str | None, origin: str) -> Entry | Problem:
-    """Return a tool's entry if that version of it will do."""
+    """Return a tool's entry if its version is accepted, otherwise the problem."""
     if version is None or tool.accepts is None or version not in tool.accepts:
         why = f"{path} is version {version or 'unknown'}, needed is {tool.accepts}"
         return Problem(tool.name, why, tool.hint)
@@ -46,7 +46,7 @@ def fitting(tool: Tool, path: Path, version: str | None, origin: str) -> Entry |
 
 
 def version_of(program: Path, *arguments: str) -> str | None:
-    """Return the version that a program prints, even if it then exits with 1; None without one."""
+    """Return the version that a program prints, whatever its exit status; None without one."""
     try:
         finished = subprocess.run(
             [program, *arguments],
@@ -63,14 +63,14 @@ def version_of(program: Path, *arguments: str) -> str | None:
 
 
 def _programs(name: str) -> Iterator[Path]:
-    """Yield every program of that name but set-up's own: a newer one may be behind an old one."""
-    seen, ours = set(), (cache_dir(), CHECKOUT)
+    """Yield all programs of a name except set-up's: a newer one may follow an old one on PATH."""
+    paths, ours = set(), (cache_dir(), CHECKOUT)
     for directory in filter(None, (*os.get_exec_path(), *_SYSTEM)):
         program = shutil.which(name, path=directory)
         if program is None or any(map(Path(directory).is_relative_to, ours)):
             continue
-        if (real := os.path.realpath(program)) not in seen:
-            seen.add(real)
+        if (real := os.path.realpath(program)) not in paths:
+            paths.add(real)
             yield Path(program)
 
 
@@ -79,7 +79,7 @@ def _find_directory(tool: Tool) -> Entry | Problem:
         if all(os.access(directory / program, os.X_OK) for program in tool.holds):
             version = version_of(directory / tool.holds[0])
             if tool.package is not None and directory.is_relative_to("/usr"):
-                # Debian's CNI plugins print none, so it is read from their package.
+                # Debian's CNI plugins don't print their version, but the package has it.
                 query = ("--showformat=${Version}", "--show", tool.package)
                 version = version_of(Path("/usr/bin/dpkg-query"), *query)
             return fitting(tool, directory, version, "on this machine")
@@ -88,7 +88,7 @@ def _find_directory(tool: Tool) -> Entry | Problem:
 
 
 def _find_beside(tool: Tool, leader: Entry | None) -> Entry | Problem:
-    """A part of another tool's distribution is taken only from beside that tool."""
+    """Find a part of another tool's distribution, which must lie beside that tool."""
     if leader is None or leader.origin != "on PATH":
         return Problem(tool.name, f"no {tool.beside} on PATH that it could belong to", tool.hint)
     program = Path(os.path.realpath(leader.path)).parent / tool.name

@@ -1,4 +1,4 @@
-"""`make setup`, inside the Python environment: the tools and the state."""
+"""`make setup` inside the Python environment: provide the tools and the state."""
 
 import os
 import sys
@@ -16,10 +16,10 @@ from scripts.setup.tools import tools_of
 
 
 def provide(stack: str, *, brief: bool = False, preview: bool = False) -> int:
-    """Get a stack's tools; return 0 when all are ready, otherwise print what is missing.
+    """Provide a stack's tools; return 0 if all are ready, otherwise print what is missing.
 
-    With `brief` nothing is printed when nothing was missing; `preview` leaves out what only `up`
-    takes on this machine. It raises `CommandError`, or `OSError` and `SubprocessError` of set-up.
+    With `brief` it prints nothing if nothing was missing; `preview` leaves out the tools that only
+    `up` needs. It raises `CommandError`, or set-up's `OSError` and `SubprocessError`.
     """
     source = os.environ.get("SOURCE") or "release"
     if source not in {"release", "build"}:
@@ -33,7 +33,7 @@ def provide(stack: str, *, brief: bool = False, preview: bool = False) -> int:
     try:
         return set_up(kind, brief=brief, build=source == "build")
     except KeyboardInterrupt:
-        echo("Stopped. What is done is kept: `make setup` goes on from there.")
+        echo("Stopped. Run `make setup` again to continue from here.")
         raise
 
 
@@ -47,7 +47,7 @@ def set_up(kind: Kind | None, *, brief: bool, build: bool) -> int:
         prepare()
         if brief and len(record.unchanged(record.load(), tools, build=build)) == len(tools):
             return 0
-        # Loaded only now: it takes longer than all of the above.
+        # Imported late, since it takes longer than all of the above.
         from scripts.setup.resolve import resolve_and_report  # noqa: PLC0415
 
         return resolve_and_report(kind, brief=brief, build=build)

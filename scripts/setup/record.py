@@ -1,6 +1,6 @@
-"""toolchain.json, from the side that writes it.
+"""Write toolchain.json, the record of the tools.
 
-While a tool's size, time of change and requirements are those recorded, it is taken unseen: fast.
+A tool whose size, modification time and requirements match the record is not checked again.
 """
 
 import json
@@ -13,20 +13,20 @@ from typing import Any
 from core import files, toolchain
 from scripts.setup.tools import Tool
 
-RELEASE = "release of "  # what the origin of a project's own release begins with
+RELEASE = "release of "  # prefix of the origin of a project's own release
 _WRITING = threading.RLock()
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A tool that was found or made."""
+    """A tool that is ready."""
 
     path: str  # absolute; of a program or a directory
     version: str
     origin: str
     stamp: str  # the repository's requirements for it
     size: int  # bytes, of the file or directory itself
-    modified: int  # its time of change, in nanoseconds since 1970
+    modified: int  # modification time, in nanoseconds since 1970
 
     @classmethod
     def from_file(cls, path: Path, version: str, origin: str, stamp: str) -> "Entry":
@@ -35,7 +35,7 @@ class Entry:
         return cls(str(path), version, origin, stamp, stat.st_size, stat.st_mtime_ns)
 
     def holds(self, stamp: str) -> bool:
-        """Return whether the file is still the one that was recorded, and still what is needed."""
+        """Return whether the file is unchanged and still meets the requirements."""
         try:
             return self == Entry.from_file(Path(self.path), self.version, self.origin, stamp)
         except OSError:
@@ -47,7 +47,7 @@ Entries = dict[str, Entry]
 
 @dataclass(frozen=True)
 class Problem:
-    """A tool that can't be provided: why, and what the user can do about it."""
+    """A tool that can't be provided, with the reason and the remedy."""
 
     tool: str
     why: str
@@ -61,7 +61,7 @@ Results = Mapping[str, Entry | Problem]  # what a source of tools returns, by th
 
 
 def load() -> Entries:
-    """Return what was recorded; nothing without a record, or for one that another version wrote."""
+    """Return the recorded tools; none without a record, or if another version wrote it."""
     try:
         return {name: Entry(**entry) for name, entry in _document()["tools"].items()}
     except (KeyError, TypeError, AttributeError):
@@ -74,18 +74,18 @@ def save(entries: Entries) -> None:
 
 
 def checksums() -> dict[str, str]:
-    """Return the checksums of the releases that were used, by address: they never change."""
+    """Return the checksums of the releases that were used, by address; they never change."""
     return dict(_document().get("checksums", {}))
 
 
 def trust(address: str, checksum: str) -> None:
-    """Add the checksum of a release that has been used."""
+    """Record the checksum of a release that has been used."""
     with _WRITING:
         _write("checksums", {**checksums(), address: checksum})
 
 
 def unchanged(entries: Entries, tools: tuple[Tool, ...], *, build: bool = False) -> Entries:
-    """Return those of the tools that need not be resolved again; with `build` no releases."""
+    """Return the tools that need not be resolved again; with `build` no releases."""
     return {
         tool.name: entry
         for tool in tools
@@ -97,14 +97,14 @@ def unchanged(entries: Entries, tools: tuple[Tool, ...], *, build: bool = False)
 
 def _document() -> dict[str, Any]:
     try:
-        found = json.loads(toolchain.record().read_text())
+        document = json.loads(toolchain.record().read_text())
     except (FileNotFoundError, json.JSONDecodeError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _write(part: str, content: Mapping[str, Any]) -> None:
-    """Replace a part of the record in one step, so that no process reads half of it."""
+    """Replace a part of the record atomically, so that no process reads half of it."""
     place = toolchain.record()
     with _WRITING:
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Programs as their projects release them, proved by the checksum that the publisher serves."""
+"""Download projects' releases and verify them by the publisher's checksums."""
 
 import hashlib
 import platform
@@ -29,11 +29,11 @@ _CHECKSUM = re.compile(r"(?P<checksum>[0-9a-f]{64})(?:\s+\*?(?P<file>\S+))?")
 
 
 class Refused(Exception):
-    """A release is not used; the text has why."""
+    """A release is not used; the text is the reason."""
 
 
 class File(NamedTuple):
-    """A file of a release; `member` is where in it a tool is, or None where it is the tool."""
+    """A file of a release; `member` is a tool's path in it, or None if the file is the tool."""
 
     address: str
     checksums: str
@@ -46,7 +46,7 @@ class File(NamedTuple):
 
 
 def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
-    """Fetch what can be fetched, side by side; what can't is printed with the reason."""
+    """Download tools in parallel; print the reason for each that can't be downloaded."""
     pool = ThreadPoolExecutor(max_workers=8)
     files = files_of(tools)
     fetched = {file: pool.submit(_fetch, file, held, steps) for file, held in files.items()}
@@ -65,38 +65,38 @@ def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
 
 
 def files_of(tools: Sequence[Tool]) -> dict[File, list[Tool]]:
-    """Return the files that tools are in, for this machine, and which of the tools."""
-    found: dict[File, list[Tool]] = {}
+    """Return this machine's files of releases, each with the tools in it."""
+    result: dict[File, list[Tool]] = {}
     for tool in tools:
         module = tool.released_with or tool.module
         release = None if module is None else module.release
         if module is not None and release is not None and platform.machine() in MACHINES:
             addresses = release.addresses(module.version, tool.name)
-            found.setdefault(File(*addresses, module.version, release.member), []).append(tool)
-    return found
+            result.setdefault(File(*addresses, module.version, release.member), []).append(tool)
+    return result
 
 
 def published(address: str, checksums: str) -> str:
-    """Return the SHA-256 that the publisher serves for a file, by the addresses of both.
+    """Return the SHA-256 that the publisher serves for a file, from the addresses of both.
 
-    It raises `Refused` where the site serves none in 5 s, or another one than at the first use.
+    It raises `Refused` if the site serves none within 5 s, or if it differs from the first use.
     """
     with _answer(checksums, _ANSWER_SECONDS) as answer:
         text = answer.text
     name = address.rpartition("/")[2]
     lines = (_CHECKSUM.fullmatch(line.strip()) for line in text.splitlines())
-    found = next((each for each in lines if each and each["file"] in {None, name}), None)
-    if found is None:
+    match = next((each for each in lines if each and each["file"] in {None, name}), None)
+    if match is None:
         raise Refused(f"{checksums} has no SHA-256 checksum of {name}")
-    now = found["checksum"]
+    now = match["checksum"]
     if (before := record.checksums().get(address, now)) != now:
-        was = f"the checksum of {address} was {before} when it was first used"
+        was = f"the checksum of {address} was {before} at its first use"
         raise Refused(f"{was}, and is {now} now")
     return now
 
 
 def save(address: str, checksum: str, file: Path, steps: Steps) -> None:
-    """Write what an address serves to a file; raise `Refused` unless it has that SHA-256."""
+    """Download an address to a file; raise `Refused` unless it has that SHA-256."""
     digest, started = hashlib.sha256(), time.monotonic()
     with _answer(address, _SILENCE_SECONDS) as answer, file.open("wb") as opened:
         for chunk in answer.iter_content(1 << 20):
@@ -104,12 +104,12 @@ def save(address: str, checksum: str, file: Path, steps: Steps) -> None:
             opened.write(chunk)
             if steps.ended.is_set() or time.monotonic() - started > _LIMIT:
                 raise Refused(f"{address} was not complete within {_LIMIT:.0f} s")
-    if (found := digest.hexdigest()) != checksum:
-        raise Refused(f"{address} has the checksum {found}, and its publisher's is {checksum}")
+    if (actual := digest.hexdigest()) != checksum:
+        raise Refused(f"{address} has the checksum {actual}, and its publisher's is {checksum}")
 
 
 def _fetch(file: File, tools: Sequence[Tool], steps: Steps) -> Entries:
-    """Download a file, and put the tools in it into their place once it has been checked."""
+    """Download and verify a file, then install the tools in it."""
     checksum = published(file.address, file.checksums)
     names, bin_dir = ", ".join(tool.name for tool in tools), cache_dir() / "bin"
     bin_dir.mkdir(parents=True, exist_ok=True)
@@ -119,16 +119,16 @@ def _fetch(file: File, tools: Sequence[Tool], steps: Steps) -> Entries:
     ):
         packed = Path(fresh, "file")
         save(file.address, checksum, packed, steps)
-        made, origin = {}, f"{record.RELEASE}{file.host}"
+        entries, origin = {}, f"{record.RELEASE}{file.host}"
         for tool in tools:
             path = packed if file.member is None else Path(fresh, tool.name)
             if file.member is not None:
                 _unpack(packed, file.member.format(tool=tool.name), path)
             path.chmod(0o755)
             path = path.replace(bin_dir / tool.name)
-            made[tool.name] = Entry.from_file(path, file.version, origin, tool.stamp)
+            entries[tool.name] = Entry.from_file(path, file.version, origin, tool.stamp)
     record.trust(file.address, checksum)
-    return made
+    return entries
 
 
 def _unpack(file: Path, member: str, target: Path) -> None:
@@ -136,7 +136,7 @@ def _unpack(file: Path, member: str, target: Path) -> None:
         with tarfile.open(file) as archive, target.open("wb") as opened:
             content = archive.extractfile(member)
             if content is None:
-                raise Refused(f"{member} is no file in the archive")
+                raise Refused(f"{member} is not a file in the archive")
             shutil.copyfileobj(content, opened)
     except (KeyError, tarfile.TarError, OSError) as error:
         raise Refused(f"{member} can't be unpacked: {error}") from error
@@ -144,7 +144,7 @@ def _unpack(file: Path, member: str, target: Path) -> None:
 
 @contextmanager
 def _answer(address: str, seconds: float) -> Iterator[requests.Response]:
-    """Yield a site's answer, whose body is still to be read."""
+    """Yield a site's answer with its body unread."""
     try:
         with requests.get(address, stream=True, timeout=seconds) as answer:
             answer.raise_for_status()

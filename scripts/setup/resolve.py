@@ -1,4 +1,4 @@
-"""Resolves every tool by the first source that has it: PATH, a package, a release, a build."""
+"""Resolve each tool by the first source that has it: PATH, a package, a release, a build."""
 
 import os
 import sys
@@ -23,8 +23,8 @@ from scripts.setup.steps import Steps
 from scripts.setup.tools import GoModule, Tool, tools_of
 
 _LEGEND = (
-    "Looked for in this order: on PATH and new enough, Debian package, the project's own release, "
-    "with the\nchecksum that its publisher serves, build from the Go module that go.sum pins. "
+    "Sources in this order: PATH, if new enough; Debian package; the project's own release, "
+    "verified by its\npublisher's checksum; build from the Go module that go.sum pins. "
     "SOURCE=build leaves releases out."
 )
 _ELSEWHERE = (
@@ -37,7 +37,7 @@ _ELSEWHERE = (
 def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
     """Resolve the tools, print the table or the problems, and return set-up's exit status.
 
-    `kind` is None where none is known. With `brief` a table that is the same as before is left out.
+    `kind` is None if it is unknown. With `brief` an unchanged table is not printed.
     """
     console = Console(stderr=not sys.stdout.isatty(), soft_wrap=True)
     if kind is not None and kind.runs_on_host and sys.platform != "linux":
@@ -63,7 +63,7 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
 
 
 def table(entries: Entries) -> Table:
-    """Return tool, version, until when Kubernetes' own are supported, and where it came from."""
+    """Return a table of tools: version, end of support of Kubernetes' own, and origin."""
     columns = [Column(name, no_wrap=True) for name in ("tool", "version", "supported until")]
     columns.append(Column("where it came from"))
     result = Table(*columns, title="Tools", caption=_LEGEND, caption_justify="left")
@@ -85,38 +85,38 @@ def changed(before: Entries, after: Entries) -> bool:
 def resolve(
     tools: tuple[Tool, ...], console: Console, *, build: bool = False
 ) -> tuple[Entries, list[Problem]]:
-    """Find, install, download or, with `build`, only build the tools; record each as soon as it is.
+    """Find, install, download or build the tools (with `build` no releases), and record each.
 
-    Returns the available tools, and problems of others; of what only `up` needs these are printed.
+    Returns the ready tools and the others' problems; those of tools only for `up` are printed.
     """
     with Steps(console) as steps:
         resolver = _Resolver(tools, steps, build=build)
         for tool in resolver.missing():
-            resolver.note({tool.name: find(tool, resolver.found)})
+            resolver.note({tool.name: find(tool, resolver.ready)})
         resolver.get(build=build)
     for tool in resolver.missing():
         if tool.only_for_up:
             console.print(Text(f"`up` will need {resolver.problems.pop(tool.name)}"))
-    return resolver.found, list(resolver.problems.values())
+    return resolver.ready, list(resolver.problems.values())
 
 
 class _Resolver:
-    """What has been found so far, and for each tool that hasn't, the last reason."""
+    """The tools that are ready so far, and the last problem of each of the others."""
 
     def __init__(self, tools: tuple[Tool, ...], steps: Steps, *, build: bool) -> None:
         self.tools = tools
         self.steps = steps
         self.recorded = record.load()
-        self.found = record.unchanged(self.recorded, tools, build=build)
+        self.ready = record.unchanged(self.recorded, tools, build=build)
         self.problems: dict[str, Problem] = {}
         self._changing = threading.Lock()
 
     def missing(self) -> list[Tool]:
-        """Return the tools that have not been found yet."""
-        return [tool for tool in self.tools if tool.name not in self.found]
+        """Return the tools that are not ready yet."""
+        return [tool for tool in self.tools if tool.name not in self.ready]
 
     def get(self, *, build: bool) -> None:
-        """Get what is missing. No tool has both a Debian package and a Go module."""
+        """Provide the missing tools. No tool has both a Debian package and a Go module."""
         packaged = [tool for tool in self.missing() if tool.package is not None or tool.unpacked]
         fetching, compiling = ThreadPoolExecutor(2), ThreadPoolExecutor(golang.at_once())
         try:
@@ -135,17 +135,17 @@ class _Resolver:
                 lane.shutdown(wait=False, cancel_futures=True)
 
     def _build(self, module: GoModule, tools: Sequence[Tool], fetched: "Future[None]") -> None:
-        """Build once the module is downloaded. A build that fails doesn't keep the others."""
+        """Build once the module is downloaded. A failed build does not stop the others."""
         fetched.result()
         self.note(golang.build(module, tools, self.steps))
 
     def note(self, results: Results) -> None:
-        """Record the tools that were found, and keep why others were not."""
+        """Record the tools that are ready, and keep the problems of the others."""
         with self._changing:
             for name, result in results.items():
                 if isinstance(result, Problem):
                     self.problems[name] = result
                 else:
-                    self.found[name] = result
+                    self.ready[name] = result
                     self.problems.pop(name, None)
-            record.save({**self.recorded, **self.found})
+            record.save({**self.recorded, **self.ready})

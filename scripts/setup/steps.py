@@ -1,4 +1,4 @@
-"""Long commands, several at a time: what each will take is printed first, then the time it took."""
+"""Run long commands, also in parallel, and print each one's estimate, then its duration."""
 
 import os
 import threading
@@ -15,16 +15,16 @@ from core.paths import cache_dir
 from core.process import run_logged, tail
 from jobs.observe.progress import duration
 
-_HEARTBEAT = 60.0  # seconds between two signs of life without a terminal to redraw
+_HEARTBEAT = 60.0  # seconds between progress lines without a terminal
 _PAUSE = 0.2
 
 
 class StepFailed(Exception):
-    """A command failed. The text has the end of its output and names the full log."""
+    """A command failed; the text has the end of its output and names the full log."""
 
 
 class Steps:
-    """Runs steps, from any thread, and shows them. Leaving it with an exception ends them all."""
+    """Run steps from any thread and show them; leaving it with an exception ends them all."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -43,7 +43,7 @@ class Steps:
         if kind is not None:
             self.ended.set()
 
-    def run(  # noqa: PLR0913  # what a process takes, and how it is shown
+    def run(  # noqa: PLR0913  # a process's parameters, and its display
         self,
         title: str,
         command: Sequence[str | Path],
@@ -54,10 +54,10 @@ class Steps:
         cwd: Path | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """Run a command to its end, for `limit` seconds at most; its output goes to `log`.log.
+        """Run a command for at most `limit` seconds, with its output in `log`.log.
 
-        The user reads `title` and `estimate`, the time and disk space that it takes. It raises
-        `StepFailed` if it could not be started, exited non-zero, ran past its limit, or was ended.
+        It prints `title` and `estimate`, the time and disk space that the command takes. It raises
+        `StepFailed` if the command does not start, exits non-zero, exceeds its limit or is ended.
         """
         file = cache_dir() / "logs" / f"{log}.log"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ class Steps:
         def tick(seconds: float) -> None:
             nonlocal shown
             if self.ended.is_set():
-                raise StepFailed(f"{title}: stopped, since set-up ends")
+                raise StepFailed(f"{title}: stopped, because set-up ended")
             if seconds - shown >= _HEARTBEAT and not self.console.is_terminal:
                 shown = seconds
                 self.console.print(f"  {duration(seconds)} so far: {title}")
@@ -86,7 +86,7 @@ class Steps:
 
     @contextmanager
     def shown(self, title: str, estimate: str) -> Iterator[float]:
-        """Show what happens inside as a step, and yield when it began."""
+        """Show the context as a step, and yield the time of its start."""
         self.console.print(f"{title} [dim](about {estimate})[/dim]")
         row = self._rows.add_task(title, total=None)
         started = time.monotonic()

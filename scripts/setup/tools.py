@@ -1,4 +1,4 @@
-"""The tools: versions that will do, Go modules, releases; tools.yaml has the table of them."""
+"""The tools' accepted versions, Go modules and releases, from tools.yaml."""
 
 import hashlib
 import platform
@@ -17,14 +17,14 @@ from core.paths import CHECKOUT
 from core.toolchain import numbers
 
 WRAPPERS = CHECKOUT / "scripts" / "toolchain"
-"""One Go module per directory, which pins what it builds by go.mod and go.sum."""
+"""Directory of Go modules, whose go.mod and go.sum pin what they build."""
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-"""What Go calls processors, by what Python calls them."""
+"""Go's names of processors, by Python's names."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """Versions from `minimum` on, up to but without `below`."""
+    """Versions from `minimum` on, excluding `below`."""
 
     minimum: str
     below: str | None = None
@@ -40,17 +40,17 @@ class Range:
 
 @dataclass(frozen=True)
 class Release:
-    """What a project releases, of the same version as its Go module."""
+    """A project's release, with the same version as its Go module."""
 
     address: str
-    """Of a file, with `{version}` such as v1.34.4, `{number}` without the v, `{system}`,
+    """A file's, with `{version}` such as v1.34.4, `{number}` without the v, `{system}`,
     `{machine}` such as amd64 or `{cpu}` such as x64, and `{tool}`."""
     checksums: str = "{address}.sha256"
-    """Of the publisher's file with SHA-256 checksums, likewise, and with `{address}`."""
-    member: str | None = None  # where in that file a `{tool}` is; None where the file is the tool
+    """Address of the publisher's SHA-256 checksums, with the same fields and `{address}`."""
+    member: str | None = None  # a `{tool}`'s path in that file; None if the file is the tool
 
     def addresses(self, version: str, tool: str) -> tuple[str, str]:
-        """Return where the file is for this machine, and its publisher's checksums."""
+        """Return the addresses of this machine's file and of its publisher's checksums."""
         machine = MACHINES.get(platform.machine(), platform.machine())
         values = {"version": version, "number": version.removeprefix("v"), "tool": tool}
         values |= {"system": sys.platform, "machine": machine}
@@ -61,19 +61,19 @@ class Release:
 
 @dataclass(frozen=True, eq=False)
 class GoModule:
-    """A directory of `WRAPPERS` and what comes out of it."""
+    """A directory of `WRAPPERS` and the tools that it builds."""
 
     name: str
-    packages: Mapping[str, str]  # what to build, by the tool's name; `.` is the wrapper itself
-    estimate: str  # what a first build takes on two cores, downloads included
-    requires: str | None = None  # the module whose version the tools have; None for our own sources
+    packages: Mapping[str, str]  # packages to build, by the tool's name; `.` is the wrapper
+    estimate: str  # duration of a first build on two cores, with downloads
+    requires: str | None = None  # module with the tools' version; None for our sources
     stamp: Mapping[str, str] = field(default_factory=dict)
     """Variables that the linker sets, with `{version}`, `{number}`, `{major}` and `{minor}`."""
     copies: Mapping[str, str] = field(default_factory=dict)
-    """Files and directories of `requires` that are tools as they are, by the tool's name."""
+    """Files and directories of `requires` that are tools without a build, by tool."""
     release: Release | None = None
     tag: str | None = None
-    """The version, where go.mod pins an untagged commit or there is nothing to build."""
+    """The version, if go.mod pins an untagged commit or there is nothing to build."""
 
     @property
     def directory(self) -> Path:
@@ -81,7 +81,7 @@ class GoModule:
 
     @cached_property
     def digest(self) -> str:
-        """Changes with anything that the built program depends on."""
+        """A digest that changes with anything that the built program depends on."""
         parts = (self.packages, self.stamp, self.copies, *([self.tag] if self.tag else []))
         digest = hashlib.sha256(repr(parts).encode())
         for file in sorted(self.directory.glob("*")):
@@ -90,7 +90,7 @@ class GoModule:
 
     @cached_property
     def version(self) -> str:
-        """What go.mod pins; for our own sources their digest, so that a change is a new version."""
+        """The version that go.mod pins; for our own sources their digest."""
         if self.tag is not None:
             return self.tag
         if self.requires is None:
@@ -120,26 +120,26 @@ class GoModule:
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool and where it may come from."""
+    """One tool and its possible sources."""
 
     name: str  # as in `core.toolchain`, and the program's name unless it is a directory
-    accepts: Range | None = None  # versions that will do; None where it can't print its own
+    accepts: Range | None = None  # accepted versions; None if it can't print its own
     version_command: tuple[str, ...] = ("--version",)
     package: str | None = None  # Debian's
     unpacked: tuple[str, ...] = ()
-    """Debian's packages that are unpacked for it alone; the first has the program in /usr/bin."""
+    """Debian packages to unpack for this tool; the first has its program in /usr/bin."""
     module: GoModule | None = None
-    directories: tuple[Path, ...] = ()  # of a directory of programs: where distributions put it
-    holds: tuple[str, ...] = ()  # of a directory of programs: those that must be in it
-    beside: str | None = None  # the tool beside which it has to lie to be taken from PATH
-    released_with: GoModule | None = None  # whose release it is in, where that is not `module`
+    directories: tuple[Path, ...] = ()  # for a directory of programs: its usual places
+    holds: tuple[str, ...] = ()  # for a directory of programs: those that must be in it
+    beside: str | None = None  # on PATH it must lie beside this tool
+    released_with: GoModule | None = None  # module whose release has it, if not `module`
     only_for_up: bool = False
-    """A preview works without it: set-up continues, and `up` refuses before it creates anything."""
-    hint: str = ""  # what to do when it can't be provided, where that isn't plain from the rest
+    """Only `up` needs it: set-up continues, and `up` fails before it creates anything."""
+    hint: str = ""  # remedy if it can't be provided, unless obvious
 
     @property
     def stamp(self) -> str:
-        """Changes with what this repository asks of the tool: then it is resolved again."""
+        """The repository's requirements of the tool; it is resolved again when they change."""
         source = self.module or self.released_with
         return f"{self.accepts} {'' if source is None else source.digest}".strip()
 
@@ -150,25 +150,25 @@ def _module(name: str, fields: Mapping[str, Any]) -> GoModule:
 
 
 def _tool(fields: Mapping[str, Any]) -> Tool:
-    """Return a tool, whose fields name modules and have lists for tuples."""
-    found: dict[str, Any] = {
+    """Return a tool from its fields, with modules by name and lists for tuples."""
+    values: dict[str, Any] = {
         key: tuple(each) if isinstance(each, list) else each for key, each in fields.items()
     }
-    found |= {key: MODULES[found[key]] for key in ("module", "released_with") if key in found}
-    if "accepts" in found:
-        found["accepts"] = Range(**found["accepts"])
-    found["directories"] = tuple(map(Path, found.get("directories", ())))
-    return Tool(**found)
+    values |= {key: MODULES[values[key]] for key in ("module", "released_with") if key in values}
+    if "accepts" in values:
+        values["accepts"] = Range(**values["accepts"])
+    values["directories"] = tuple(map(Path, values.get("directories", ())))
+    return Tool(**values)
 
 
 # The C loader: the file is read in every `up`.
 _TABLE = yaml.load(Path(__file__).with_suffix(".yaml").read_text("utf-8"), yaml.CSafeLoader)
 MODULES = {name: _module(name, fields) for name, fields in _TABLE["modules"].items()}
-EVERYWHERE = tuple(map(_tool, _TABLE["everywhere"]))  # what a stack needs whatever its cluster
+EVERYWHERE = tuple(map(_tool, _TABLE["everywhere"]))  # tools of all stacks
 _OF_KINDS = {tool.name: tool for tool in map(_tool, _TABLE["of_kinds"])}
 
 
 def tools_of(kind: Kind | None) -> tuple[Tool, ...]:
-    """Return the tools for a kind of cluster; those of every kind where it is not known."""
+    """Return the tools for a kind of cluster; for None only those of every kind."""
     named = () if kind is None else dict.fromkeys((*kind.tools, *kind.more_tools()))
     return (*EVERYWHERE, *(_OF_KINDS[name] for name in named))

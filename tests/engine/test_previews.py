@@ -9,7 +9,7 @@ from tests.engine.stack import LiveStack
 
 _NO_ENGINE = "DOCKER_HOST=unix:///nowhere KIND_EXPERIMENTAL_PROVIDER=docker"
 _COST = "what the stack requests, and what that costs by the hour:"
-_STUB = "Azure is not asked: azure-native's plugin is not installed"
+_STUB = "Azure is not contacted: azure-native's plugin is not installed"
 
 
 @pytest.mark.parametrize(

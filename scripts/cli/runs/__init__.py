@@ -1,1 +1,1 @@
-"""What is known of a stack's runs: their results, logs, files, a report and a comparison."""
+"""Commands about a stack's runs: results, logs, files, reports and comparisons."""

@@ -1,8 +1,8 @@
-"""Charts of a run, each with its lines or bars for report.js and the table of its numbers. Pure.
+"""Charts of a run: lines or bars for report.js, and the table of their numbers. Pure.
 
-report.js draws them with plotly (https://plotly.com/javascript/reference/), which reads markup in
-its texts, so whatever a user named is escaped. Okabe and Ito's colors can be told apart by the
-color-blind: https://jfly.uni-koeln.de/color/
+report.js draws them with plotly (https://plotly.com/javascript/reference/), which interprets markup
+in texts, so names that users chose are escaped. The colors, by Okabe and Ito, are distinguishable
+for the color-blind: https://jfly.uni-koeln.de/color/
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _TITLES = read(Path(__file__).with_name("figures.yaml"))["titles"]
 
 @dataclass(frozen=True)
 class Chart:
-    """What report.js draws, and its numbers."""
+    """A chart that report.js draws, with the table of its numbers."""
 
     title: str
     kind: Literal["line", "spread", "bar", "event"]  # report.js has a style for each
@@ -31,25 +31,25 @@ class Chart:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     choices: Sequence[str] = ()
-    """The ranks of which one may be drawn besides, in the order of the last traces."""
+    """Ranks that can be drawn in addition, one at a time, in the order of the last traces."""
     notes: Sequence[str] = ()
 
 
 def charts(series: Series) -> Iterator[Chart]:
-    """Yield the charts of a run, those that every demo has first."""
+    """Yield the charts of a run, first those of all demos."""
     names = [*_TITLES, *sorted(series.curves.keys() - _TITLES.keys())]
-    known = [series.curves[name] for name in names if name in series.curves]
+    curves = [series.curves[name] for name in names if name in series.curves]
     notes = ["The beginning of very long logs was not read."] if series.is_cut else []
-    if (more := len(known) - _MOST_CHARTS) > 0:
+    if (more := len(curves) - _MOST_CHARTS) > 0:
         notes.append(f"{more} more figures have no chart.")
-    for curve in known[:_MOST_CHARTS]:
+    for curve in curves[:_MOST_CHARTS]:
         yield _curve(curve, notes)
     if any(epoch.get("seconds_in") for epoch in series.epochs):
         yield _phases(series.epochs)
 
 
 def timeline(entries: Sequence[Mapping[str, str]]) -> Chart:
-    """Return when what happened to a run."""
+    """Return the timeline of a run's events."""
     data = []
     for kind in dict.fromkeys(each["kind"] for each in entries):
         mine = [each for each in entries if each["kind"] == kind and each["time"]]
@@ -67,9 +67,9 @@ def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
     lines = {name: curve.by_rank[rank] for rank, name in ranks.items()}
     data = [_line(name, points, places) for name, points in lines.items()]
     if not all(isfinite(value) for points in lines.values() for value in points.values()):
-        notes = [*notes, "Some values are no finite numbers (NaN): the lines have gaps there."]
+        notes = [*notes, "Some values are not finite (NaN): the lines have gaps there."]
     axes, choices = (curve.axis, escape(curve.name)), [*lines]
-    # Of more ranks their spread is drawn, and one of them by choice.
+    # For more ranks the chart has their spread, and one of them by choice.
     if len(lines) <= 8:
         rows = _rows(places, lines)
         return Chart(title, "line", axes, data, [curve.axis, *lines], rows, notes=notes)
@@ -78,7 +78,7 @@ def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
         name: dict(zip(places, each, strict=True))
         for name, each in zip(_SPREAD, values, strict=True)
     }
-    # The area is between a trace and the one before it.
+    # plotly fills the area between a trace and the previous one.
     drawn = [_line(name, spread[name], places) for name in (*_SPREAD[::-2], _SPREAD[1])]
     columns, rows = [curve.axis, *spread], _rows(places, spread)
     return Chart(title, "spread", axes, [*drawn, *data], columns, rows, choices, notes)

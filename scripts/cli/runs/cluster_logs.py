@@ -1,4 +1,4 @@
-"""The logs of a job that are read from its cluster: found, fetched, and followed."""
+"""Find, fetch and follow the logs of a job in its cluster."""
 
 import time
 from collections.abc import Collection
@@ -26,12 +26,12 @@ from scripts.cli.terminal import CommandError
 
 _FETCH_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
-"""How long to retry a cluster that does not answer, where an archive may exist."""
+"""Limit of retries of a cluster that does not answer, since an archive may exist."""
 _POLL_SECONDS = 1.0
 
 
 def show(target: Target, api: JobApi, printer: Printer, stack: str, *, follow: bool) -> None:
-    """Print the logs of a job that is in its cluster, and with `follow` go on while it runs."""
+    """Print the logs of a job in its cluster; with `follow` continue while it runs."""
     try:
         _show(target, api, printer, archive.of_job(stack, target.name), follow=follow)
     except REQUEST_ERRORS as error:
@@ -41,7 +41,7 @@ def show(target: Target, api: JobApi, printer: Printer, stack: str, *, follow: b
 
 
 def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follow: bool) -> None:
-    """Print what is kept and what the pods have, and with `follow` again and again what is new."""
+    """Print the archived logs and those of the pods; with `follow` poll for new lines."""
     mine = kept.run(target.run_id or "run")
     runs, cursors = target.runs, dict[str, Cursor]()
     newest: str | None = None
@@ -53,28 +53,28 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
         return replace(cursors.get(container.id, Cursor()))
 
     while True:
-        # In this order: what is read of a run that is over is the rest of it.
-        job, known = api.get(), containers(api.pods(), target.topology, target.run_id)
-        current = [each for each in known if each.replica in target.names]
+        # In this order, so that what is read after the run's end is complete.
+        job, replicas = api.get(), containers(api.pods(), target.topology, target.run_id)
+        current = [each for each in replicas if each.replica in target.names]
         if job is None or pytorchjob.has_ended(job) or run_of(job) != target.run_id:
             ended_at = time.monotonic() if ended_at is None else ended_at
         running = [printer.names[each.replica] for each in current if not each.ended]
-        # Pods may go on after the run's end: `up` stops them within 30 s.
+        # Pods may run on after the run's end: `up` stops them within 30 s.
         is_late = ended_at is not None and time.monotonic() - ended_at > 45.0
         is_last = not follow or (ended_at is not None and (not running or is_late))
         if not current and not is_last and newest is None:
             printer.note(f"no rank of {target.name} has started yet")
-        # Only its owner's, and on the disk: a log may be larger than the memory.
+        # Private to the user, and on disk: a log may be larger than the memory.
         with TemporaryDirectory(prefix="slipway-logs-") as spool:
             fetched = Run(Path(spool) / mine.id)
             with Recording(fetched, target.topology, printer.note, start=behind) as recording:
                 follower = Follower(api, recording, starts_in)
                 if not follower.finish(current, _FETCH_SECONDS):
                     why = f": {follower.last_error}" if follower.last_error else ""
-                    printer.note(f"not all could be read within {_FETCH_SECONDS:g} s{why}")
-            # What is older than the newest line of the round before has been read of every rank.
+                    printer.note(f"not all logs were read within {_FETCH_SECONDS:g} s{why}")
+            # Lines up to the newest line of the previous round have been read from every rank.
             until = None if is_last or len(target.names) == 1 else newest
-            # What a pod has printed last before it was deleted is kept where `up` waits for it.
+            # If `up` waits here, it archives the last lines of a deleted pod.
             rest = [mine] if is_last and newest is not None else []
             print_runs(printer, [*runs, *rest, fetched], cursors, until)
             stamps = [log.cursor().stamp or "" for log in fetched.logs()]
@@ -90,7 +90,7 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
 def find(
     stack: str, state: StackState, job: str, rank: int | None, declared_jobs: Collection[str] = ()
 ) -> Target:
-    """Return the logs of a job's rank (in an elastic job, the worker's number), or of all."""
+    """Return the logs of a job's rank (in an elastic job, a worker's number), or of all."""
     kept = archive.of_job(stack, job).runs() if job else []
     declared, api = state.jobs.get(job), None
     namespace = state.namespace if declared is None else declared.namespace
@@ -111,23 +111,23 @@ def find(
         return Target(job, topology, kept, names)
     run_id = run_of(submitted)
     if run_id is not None and run_id not in {run.id for run in kept}:
-        kept = []  # Of an earlier run, which another machine has replaced.
+        kept = []  # of an earlier run, which another machine has replaced
     return Target(job, topology, kept, names, api, run_id)
 
 
 def _nothing(
     stack: str, state: StackState, job: str, trouble: str, declared_jobs: Collection[str]
 ) -> str:
-    """Return why a job has no logs, and what exists instead; raise if there is no such job."""
-    known = {*state.jobs, *archive.jobs(stack), *declared_jobs}
+    """Return why a job has no logs, and the alternatives; raise if the job does not exist."""
+    names = {*state.jobs, *archive.jobs(stack), *declared_jobs}
     no_cluster = f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
-    require_job(stack, job, known, no_cluster if state.kubeconfig is None else "")
+    require_job(stack, job, names, no_cluster if state.kubeconfig is None else "")
     if trouble:
         return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"
     declared = state.jobs.get(job)
     if declared is None or declared.result is None:
         return f"Job {job} has not been submitted yet; `make results STACK={stack}` says more."
     return (
-        f"Job {job} has no PyTorchJob any more, and no logs of it were kept on this machine: they "
-        f"are where `make up` ran. `make results JOB={job} STACK={stack}` shows its result."
+        f"The PyTorchJob of {job} was deleted, and this machine has no logs of it: they are where "
+        f"`make up` ran. `make results JOB={job} STACK={stack}` shows its result."
     )

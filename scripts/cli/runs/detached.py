@@ -1,4 +1,4 @@
-"""Runs that a waiter in their cluster waits for: `make wait JOB=…`, and what it has written."""
+"""Detached runs, which a waiter in the cluster waits for: `make wait JOB=…`, and their results."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -24,23 +24,23 @@ _ANSWER_SECONDS = 5.0
 class _Lines(Silence):
     """A `Context` that prints each message once."""
 
-    _seen: set[str] = field(default_factory=set)
+    _printed: set[str] = field(default_factory=set)
 
     def status(self, message: str) -> None:
-        if message not in self._seen:
-            self._seen.add(message)
+        if message not in self._printed:
+            self._printed.add(message)
             echo(message)
 
     info = warn = status
 
 
 def wait(stack: str, job: str) -> int:
-    """Follow a run until it has ended, and print how; exits with 1 unless it passes its gate."""
+    """Follow a run until it ends, and print its result; return 1 unless it passes its gate."""
     state = read_state(stack, secrets=True)
     require_job(stack, job, state.jobs)
-    found = state.jobs[job]
-    if found.result is None or found.result.state == RUNNING:
-        ledger = _ledger(state, found)
+    job_state = state.jobs[job]
+    if job_state.result is None or job_state.result.state == RUNNING:
+        ledger = _ledger(state, job_state)
         try:
             if ledger is None or ledger.known() is None:
                 raise CommandError(
@@ -56,18 +56,18 @@ def wait(stack: str, job: str) -> int:
 
 
 def caught_up(stack: str, state: StackState, jobs: Iterable[JobState]) -> StackState:
-    """Return a state, with a kubeconfig, as it is with what the waiters of some jobs have written.
+    """Return a state with the results that the waiters of `jobs` have written; it has a kubeconfig.
 
-    What is kept of their runs is fetched; a cluster that does not answer has nothing new.
+    It also fetches the records of their runs, and skips clusters that do not answer.
     """
-    known = dict(state.jobs)
+    jobs_by_name = dict(state.jobs)
     for job in jobs:
         with suppress(*REQUEST_ERRORS, ConfigException):
             ledger = _ledger(state, job)
             result = ledger.catch_up(archive.of_job(stack, job.name)) if ledger else None
             if result is not None and job.result is not None and job.result.state == RUNNING:
-                known[job.name] = replace(job, result=result)
-    return replace(state, jobs=known)
+                jobs_by_name[job.name] = replace(job, result=result)
+    return replace(state, jobs=jobs_by_name)
 
 
 def _ledger(state: StackState, job: JobState) -> Ledger | None:

@@ -1,4 +1,4 @@
-"""`make stacks`, `make shell` and `make debug JOB=…`: a look into the pods of a run."""
+"""`make stacks`, `make shell` and `make debug JOB=…`: look into the pods of a run."""
 
 import json
 import subprocess
@@ -27,29 +27,29 @@ if [ -e {PACKAGES}/slipway_trainer/agent/inside.py ]; then
 fi
 cd "$(readlink /proc/1/cwd)"; exec "$(command -v bash || echo sh)"
 """
-"""For any image with a shell: where there is no launcher, process 1 is the program."""
+"""Script for any image with a shell: without a launcher, process 1 is the program."""
 _AT_ONCE, _DEBUGPY_PORT = 8, 5678
 _NO_LAUNCHER = (
-    "An image without Slipway's launcher can't: start it from the trainer's (docs/own-job.md#build)"
-    ", or put py-spy into it, and run `py-spy dump --pid 1` in a shell beside it."
+    "Its image has no launcher of Slipway's: build it from the trainer's (docs/own-job.md#build), "
+    "or add py-spy to it, and run `py-spy dump --pid 1` in a shell beside it."
 )
 
 
 @dataclass(frozen=True)
 class _Pods:
-    """What is looked at: each replica's name, and its pod if its program runs."""
+    """The selected replicas: each one's name, and its pod if its program runs."""
 
     names: Mapping[int, str]
     running: Mapping[int, str]
     kubectl: Sequence[str]
 
     def line(self, replica: int, *words: str, options: Sequence[str] = ()) -> list[str]:
-        """Return the command that runs another one beside a replica's program."""
+        """Return the kubectl command that runs `words` beside a replica's program."""
         where = (self.running[replica], f"--container={CONTAINER}", "--")
         return [*self.kubectl, "exec", *options, *where, *words]
 
     def stack(self, replica: int) -> tuple[bool, str]:
-        """Return whether a replica shows where it stands, and that, or why not."""
+        """Return whether a replica shows its stack, and the stack or the reason."""
         if replica not in self.running:
             return False, "It does not run."
         words = ("python3", "-m", "slipway_trainer.inside", "stacks")
@@ -60,7 +60,7 @@ class _Pods:
 
 
 def stacks(stack: str, job: str, rank: int | None) -> int:
-    """Print where each rank of a job stands, or one; return 1 if one does not show it."""
+    """Print the current stack of each rank of a job, or of one; return 1 if one is missing."""
     with _pods(stack, job, rank) as pods, ThreadPoolExecutor(_AT_ONCE) as pool:
         shown = [*pool.map(pods.stack, pods.names)]
     for (replica, name), (_, text) in zip(pods.names.items(), shown, strict=True):
@@ -81,9 +81,9 @@ def shell(stack: str, job: str, rank: int | None) -> int:
 
 def debug(stack: str, job: str, port: int) -> int:
     """Forward a port to the rank that waits for a debugger, and print how to attach one."""
-    known = read_state(stack).jobs
-    require_job(stack, job, known)
-    declared = known[job].declared
+    jobs = read_state(stack).jobs
+    require_job(stack, job, jobs)
+    declared = jobs[job].declared
     if (rank := declared.get("debug")) is None:
         raise CommandError(f"No rank of {job} waits for a debugger: add `debug: 0` for rank 0.")
     script = (project_dir() / declared.get("script", "")).resolve()
@@ -108,12 +108,12 @@ def debug(stack: str, job: str, port: int) -> int:
 
 @contextmanager
 def _pods(stack: str, job: str, rank: int | None) -> Iterator[_Pods]:
-    """Yield the pods of a job's ranks, or of one, as long as the block lasts."""
+    """Yield the pods of a job's ranks, or of one, while the context lasts."""
     if settings_of(stack).get(KEY) not in (True, "true"):  # Pulumi's CLI writes it as text
         raise CommandError(
-            f"{stack} does not allow to run commands in its jobs' pods, as this does. To allow it, "
-            f"add this line to `config` in {own(stack).name}; nothing is trained again for it:\n"
-            f"  {KEY}: true\nWhat that means: docs/security.md#commands-in-pods"
+            f"{stack} does not allow commands in its jobs' pods, which this one needs. To allow "
+            f"them, add this line to `config` in {own(stack).name}; no job is trained again:\n"
+            f"  {KEY}: true\nIts consequences: docs/security.md#commands-in-pods"
         )
     state = read_state(stack, secrets=True)
     require_job(stack, job, state.jobs)
@@ -130,7 +130,7 @@ def _pods(stack: str, job: str, rank: int | None) -> Iterator[_Pods]:
         running = {each: pods[each] for each in names if each in pods}
         if rank is not None and not running:
             raise CommandError(
-                f"Rank {rank} of {job} does not run, or not yet; `make results JOB={job} "
+                f"Rank {rank} of {job} is not running; `make results JOB={job} "
                 f"STACK={stack}` shows how the job ended."
             )
         yield _Pods(names, running, line)

@@ -1,4 +1,4 @@
-"""Which jobs have files that the stack keeps, also jobs that it no longer has."""
+"""Jobs with files that the stack keeps, including jobs that it no longer has."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,23 +17,23 @@ from scripts.cli.state import JobState, StackState
 
 
 def gone(stack: str, state: StackState) -> dict[str, JobState]:
-    """Return jobs that were renamed or removed, with the last run that this machine remembers."""
-    # Their files are where those of others are, and any image with slipway_trainer reads them.
+    """Return renamed or removed jobs, with the last run that this machine has a record of."""
+    # Their files lie beside the other jobs', and any image with slipway_trainer can read them.
     others = [dict(each.inputs) for each in state.jobs.values()]
     image = state.trainer or next((each["image"] for each in others), "")
     place = next((each["place"] for each in others if "place" in each), VOLUME_URL)
-    found = {}
+    former = {}
     for folder in sorted({file.parent for file in archive.of_stack(stack).glob("*/*.json")}):
         ended = [each for each in History(Archive(folder)).records() if each.result is not None]
         if ended and folder.name not in state.jobs and state.namespace is not None:
             own = TrainingJob(name=folder.name, image="none", command=("none",))
             submission = Submission(job=own, image=image, namespace=state.namespace, place=place)
-            found[folder.name] = JobState(folder.name, submission.inputs(), ended[-1].run_result)
-    return found
+            former[folder.name] = JobState(folder.name, submission.inputs(), ended[-1].run_result)
+    return former
 
 
 def lost_with(stack: str, state: StackState, export: Mapping[str, Any]) -> tuple[list[str], str]:
-    """Return the jobs whose last run's files go with a stack, and in words all that goes."""
+    """Return the jobs whose last run's files are removed with a stack, and a text of all losses."""
     sizes = dict[str, int]()
     for name, job in {**gone(stack, state), **state.jobs}.items():
         files = () if job.result is None else job.result.files.values()

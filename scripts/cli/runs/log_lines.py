@@ -1,4 +1,4 @@
-"""The lines of a job's logs, printed in the order of time, each after whose it is."""
+"""Print the lines of a job's logs in the order of time, each after its rank."""
 
 import heapq
 import os
@@ -27,27 +27,27 @@ _COLORS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_
 
 @dataclass(frozen=True)
 class Target:
-    """A job, and which of its replicas' logs are to be shown."""
+    """A job, and the replicas whose logs are to be shown."""
 
     name: str
     topology: Topology
-    runs: Sequence[Run]  # that are archived, the oldest first
-    names: Mapping[int, str]  # of each replica whose logs these are
-    api: "JobApi | None" = None  # None when its cluster is gone, silent, or not needed
+    runs: Sequence[Run]  # archived ones, the oldest first
+    names: Mapping[int, str]  # by selected replica
+    api: "JobApi | None" = None  # None if the cluster is deleted, silent, or not needed
     run_id: str | None = None  # of the run in its cluster
 
 
 def kept_topology(kept: Sequence[Run]) -> Topology | None:
-    """Return what the latest of some runs consists of; None when that was not written."""
+    """Return the topology of the latest run that has one; None without any."""
     return next((run.topology for run in reversed(kept) if run.topology is not None), None)
 
 
 def names_of(job: str, topology: Topology, rank: int | None) -> dict[int, str]:
-    """Return what the replicas that have a rank, or all, are called; in an elastic job none has."""
+    """Return the names of the replica with a rank, or of all; an elastic job has workers."""
     what, last = "worker" if topology.elastic else "rank", topology.world_size - 1
     if rank is not None and rank > last:
-        known = f"It has only {what} 0" if last == 0 else f"It has {what}s 0 to {last}"
-        raise CommandError(f"Job {job} has no {what} {rank}. {known}.")
+        span = f"It has only {what} 0" if last == 0 else f"It has {what}s 0 to {last}"
+        raise CommandError(f"Job {job} has no {what} {rank}. {span}.")
     replicas = range(topology.replicas) if rank is None else [rank // topology.processes]
     return {
         each: f"{what} {each if topology.elastic else topology.span(each)}" for each in replicas
@@ -56,10 +56,10 @@ def names_of(job: str, topology: Topology, rank: int | None) -> dict[int, str]:
 
 @dataclass
 class Printer:
-    """Prints the lines of replicas to `out`, and notes about them to `err`."""
+    """Print the lines of replicas to `out`, and notes about them to `err`."""
 
-    names: Mapping[int, str]  # what a replica's lines begin with, in color in a terminal
-    raw: bool  # whether to print the lines alone, so that a program can read them
+    names: Mapping[int, str]  # labels of replicas, colored in a terminal
+    raw: bool  # print only the lines, for a program to read
     out: TextIO = field(default_factory=lambda: sys.stdout)
     err: TextIO = field(default_factory=lambda: sys.stderr)
     _containers: dict[int, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Printer:
 
     @cached_property
     def labels(self) -> Mapping[int, str]:
-        """By replica, what its lines begin with."""
+        """The prefix of each replica's lines."""
         width = max((len(name) for name in self.names.values()), default=0)
         colors = Console(file=self.out).color_system is not None and "NO_COLOR" not in os.environ
         system, labels = ColorSystem.STANDARD if colors else None, {}
@@ -78,7 +78,7 @@ class Printer:
         return labels
 
     def print(self, text: str, replica: int, run: str, container: str) -> None:
-        """Print a line, and before it whether its program was started again."""
+        """Print a line, after a note if its program was restarted."""
         if self.run is not None and run != self.run:
             self._containers.clear()
             self.note(f"next attempt: {run}")
@@ -87,13 +87,13 @@ class Printer:
             self.note(f"{self.names[replica]} was restarted")
             self._containers[replica] = container
         if not self.raw:
-            # torch puts the rank before its own lines, too
+            # torch prefixes its lines with the rank, too
             own = f"[{self.names[replica].replace(' ', '')}]:"
             text = f"{self.labels[replica]}{text.removeprefix(f'{own} ').removeprefix(own)}"
         self.out.write(f"{text}\n")
 
     def note(self, text: str) -> None:
-        """Print a note to the reader, in its place among the lines."""
+        """Print a note among the lines."""
         self.out.flush()
         print(f"--- {text}", file=self.err, flush=True)
 
@@ -103,16 +103,16 @@ def print_runs(
 ) -> None:
     """Print the logs of runs in the order of time, each container's once, up to `until`.
 
-    Of a run that is kept and was fetched, what is kept comes first. `cursors` are moved along.
+    Of a run that is both archived and fetched, the archive comes first. It advances `cursors`.
     """
     parts: dict[tuple[str, str], list[Log]] = {}
     for run in runs:
         for log in run.logs():
             if log.replica in printer.names:
                 parts.setdefault((run.id, log.container), []).append(log)
-    # All are open at the same time, and none is read into memory: a job may have a thousand logs.
+    # All logs are open at the same time, not in memory: a job may have a thousand.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError):  # macOS allows less than it says
+    with suppress(ValueError):  # macOS allows less than its limit
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
     def lines(
@@ -122,7 +122,7 @@ def print_runs(
         if logs[0].is_cut and cursor.stamp is None:
             name = printer.names[replica]
             printer.note(f"{name}: the beginning of its log was dropped, since it grew too long")
-        for log in logs:  # what is kept may have grown since the other was fetched
+        for log in logs:  # the archive may have grown since the fetch
             for batch in cursor.fresh([line] for line in log.lines()):
                 yield from ((line, replica, run, container) for line in batch)
 

@@ -1,4 +1,4 @@
-"""`make logs JOB=… RANK=…`: what a job's ranks print and have printed, also when they are gone."""
+"""`make logs JOB=… RANK=…`: the output of a job's ranks, even if their pods are deleted."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -12,7 +12,7 @@ from scripts.cli.state import StackState, read_state
 
 def show(stack: str, job: str, rank: int | None, follow: str) -> int:
     """Print the logs of a job's rank, or of all; with `follow` 1 until the run has ended."""
-    with suppress(KeyboardInterrupt):  # To stop looking is no failure.
+    with suppress(KeyboardInterrupt):  # not a failure
         target = archived(stack, read_state(stack, logs_of=job), job, rank)
         if target is None:
             with ThreadPoolExecutor() as pool:
@@ -33,7 +33,7 @@ def show(stack: str, job: str, rank: int | None, follow: str) -> int:
 
 
 def archived(stack: str, state: StackState, job: str, rank: int | None) -> Target | None:
-    """Return a job's logs where its run has ended and is kept; None where a cluster is needed."""
+    """Return a job's archived logs if its run has ended; None if its cluster is needed."""
     declared = state.jobs.get(job)
     if declared is None or declared.operation is not None or declared.result is None:
         return None

@@ -1,6 +1,6 @@
-"""A short-lived pod that reads what a run left where the run's own pods would: made, read, removed.
+"""Create, read and remove a short-lived pod that has access to the files of a job's runs.
 
-It has the job's volumes, environment and account, but no GPU, and ends itself after an hour.
+It has the job's volumes, environment and account, but no GPU, and ends after an hour.
 """
 
 import secrets
@@ -31,19 +31,19 @@ _ANSWER_SECONDS = (5.0, 20.0)
 
 
 class FetchError(Exception):
-    """Why the files can't be read in the cluster."""
+    """The files can't be read in the cluster; the text is the reason."""
 
 
 def manifest(job: JobState, image: str) -> dict[str, Any]:
-    """Return the pod that reads the files of a job; its image has slipway_trainer in it."""
+    """Return the pod that reads the files of a job; its image contains slipway_trainer."""
     try:
-        # Rank 0's, which has the volume with the files.
+        # The template of rank 0, which has the volume with the files.
         submission = Submission.from_inputs(job.inputs)
         template = next(iter(templates(submitted(submission)).values()))
     except RuntimeError as error:
-        raise FetchError(f"the job is no longer allowed as it was declared: {error}") from error
+        raise FetchError(f"the job's declaration is no longer valid: {error}") from error
     pod = dict(template["spec"])
-    # Not its node selector: a node with GPUs would be made for it where there is none.
+    # Without its node selector, which could make the autoscaler add a node with GPUs.
     for name in ("initContainers", "nodeSelector", "priorityClassName"):
         pod.pop(name, None)
     (container,) = (each for each in pod["containers"] if each["name"] == CONTAINER)
@@ -58,7 +58,7 @@ def manifest(job: JobState, image: str) -> dict[str, Any]:
     own["metadata"] |= {
         "name": f"fetch-{job.name}-{secrets.token_hex(3)}",
         "namespace": job.namespace,
-        # With them a cloud gives it the job's identity.
+        # A cloud assigns the job's identity by these.
         "labels": {**template["metadata"]["labels"], LABEL: job.name},
         "annotations": template["metadata"]["annotations"],
     }
@@ -70,30 +70,30 @@ def manifest(job: JobState, image: str) -> dict[str, Any]:
 
 @contextmanager
 def running(api: ApiClient, pod: Mapping[str, Any]) -> Iterator[None]:
-    """Make a pod, wait until it runs, and remove it in the end, whatever happens."""
+    """Create a pod, wait until it runs, and always remove it at the end."""
     metadata = pod["metadata"]
     pods = f"/api/v1/namespaces/{metadata['namespace']}/pods"
     own = Request("GET", f"{pods}/{metadata['name']}")
     try:
         kube.ask(api, Request("POST", pods, body=pod), limit=_ANSWER_SECONDS)
     except REQUEST_ERRORS as error:
-        raise FetchError(f"no pod could be made to read them: {kube.api_message(error)}") from error
+        raise FetchError(f"no pod was created to read them: {kube.api_message(error)}") from error
     try:
         until(lambda: _require_running(api, own), 180, "the pod", Silence(), every=0.3)
         yield
     except TimeoutError as error:
         raise FetchError(f"the pod that reads them does not start: {error}") from error
     finally:
-        gone = Request("DELETE", own.path, {"gracePeriodSeconds": "0"})
-        with suppress(*REQUEST_ERRORS):  # it ends itself in an hour
-            kube.ask(api, gone, limit=_ANSWER_SECONDS)
+        deletion = Request("DELETE", own.path, {"gracePeriodSeconds": "0"})
+        with suppress(*REQUEST_ERRORS):  # it ends after an hour
+            kube.ask(api, deletion, limit=_ANSWER_SECONDS)
 
 
 def _require_running(api: ApiClient, request: Request) -> None:
     try:
         pod = kube.ask(api, request, limit=_ANSWER_SECONDS)
     except ApiException as error:
-        raise FetchError(f"the pod that reads them is gone: {kube.api_message(error)}") from error
+        raise FetchError(f"the pod that reads them is lost: {kube.api_message(error)}") from error
     status = pod.get("status") or {}
     if status.get("phase") == "Failed":
         raise FetchError(f"the pod that reads them failed: {status.get('message', '')}")
@@ -103,11 +103,11 @@ def _require_running(api: ApiClient, request: Request) -> None:
 
 
 def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str], to: IO[bytes]) -> None:
-    """Write what a command prints in a pod into a file; of one that fails, raise its last words."""
+    """Write a command's output in a pod to a file; raise its last line of errors if it fails."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     with kubectl(kubeconfig) as program:
         line = [*program, "exec", "--namespace", namespace, name, "--", *command]
-        ended = subprocess.run(
+        finished = subprocess.run(
             line,
             stdin=subprocess.DEVNULL,
             stdout=to,
@@ -115,8 +115,8 @@ def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str], to: 
             timeout=7200,
             check=False,
         )
-    if ended.returncode != 0:
-        lines = ended.stderr.decode(errors="replace").strip().splitlines()
-        # In the end kubectl says that the command has failed.
+    if finished.returncode != 0:
+        lines = finished.stderr.decode(errors="replace").strip().splitlines()
+        # kubectl's last line only reports the exit code.
         own = [line for line in lines if not line.startswith("command terminated with exit code")]
         raise FetchError(f"they can't be read: {''.join((own or lines)[-1:])}")

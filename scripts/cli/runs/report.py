@@ -1,4 +1,4 @@
-"""`make report JOB=… TO=…`: a page about each job's latest run, in one file, without any server."""
+"""`make report JOB=… TO=…`: write one page about each job's latest run; it needs no server."""
 
 import importlib.util
 import json
@@ -32,17 +32,17 @@ from scripts.cli.terminal import CommandError, echo
 from scripts.setup import bootstrap
 
 _SHOWN_ELSEWHERE = frozenset({"state", "reason", "run_id", "artifacts", "failure", "attempts"})
-Section = Mapping[str, Any]  # what the template shows of a job, by the names in it
+Section = Mapping[str, Any]  # a job's values in the template, by name
 
 
 def report(stack: str, job: str, to: str) -> int:
-    """Write the report on a stack's jobs, or on one of them; exits with 0."""
+    """Write the report on a stack's jobs, or on one of them; return 0."""
     sections = read(stack, job)
     bootstrap.add_extra(bootstrap.REPORT, Path(sys.prefix))
     use_extra(bootstrap.REPORT)
     file = Path(to or "report.html")
     try:
-        # It has what the jobs printed, which may hold secrets.
+        # Private, since the jobs' output may contain secrets.
         write(file, page(stack, sections), mode=0o600)
     except OSError as error:
         reason = error.strerror or error
@@ -52,7 +52,7 @@ def report(stack: str, job: str, to: str) -> int:
 
 
 def read(stack: str, job: str = "") -> list[Section]:
-    """Return what is known of the stack's jobs that have a run, or of one of them."""
+    """Return the sections of the stack's jobs that have a run, or of one of them."""
     state = read_state(stack, logs_of=job)
     if not state.jobs:
         raise without_runs(stack)
@@ -60,19 +60,19 @@ def read(stack: str, job: str = "") -> list[Section]:
         require_job(stack, job, state.jobs)
     settings = load_settings(stack)
     declared = () if settings is None else settings.jobs
-    found = outcomes(state, declared, is_busy=bool(locks(stack)))
+    results = outcomes(state, declared, is_busy=bool(locks(stack)))
     return [
-        section(stack, with_limits(each, declared), found[name])
+        section(stack, with_limits(each, declared), results[name])
         for name, each in state.jobs.items()
         if job in {"", name}
     ]
 
 
 def page(stack: str, sections: Sequence[Section]) -> str:
-    """Return the page; the extra `report` has to be installed."""
+    """Return the page; it needs the extra `report`."""
     import jinja2  # noqa: PLC0415 - of the extra
 
-    # Not imported: its modules that build figures take a second.
+    # Not imported, since its modules that build figures take a second.
     spec = importlib.util.find_spec("plotly")
     library = Path(str(spec and spec.origin)).parent / "package_data" / "plotly.min.js"
     environment = jinja2.Environment(
@@ -89,38 +89,38 @@ def page(stack: str, sections: Sequence[Section]) -> str:
         typed=as_typed,
         sections=sections,
         made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        # Nothing in it may end the element that it stands in.
+        # Its text must not end the script element.
         plotly=library.read_text(encoding="utf-8").replace("</script", r"<\/script"),
     )
 
 
 def _as_json(value: Any, **options: Any) -> str:
-    """Return JSON that browsers read, too: NaN is null, which plotly draws as a gap."""
+    """Return JSON that browsers can read: NaN becomes null, which plotly draws as a gap."""
     strict = json.loads(json.dumps(value), parse_constant=lambda _: None)
     return json.dumps(strict, **options)
 
 
 def section(stack: str, state: JobState, outcome: Outcome) -> Section:
-    """Return what the template shows of a job whose run has been declared."""
+    """Return the template's values for a job whose run has been declared."""
     kept = archive.of_job(stack, state.name)
     records, runs = remembered(stack, state), kept.runs()
-    # Of the latest run of which anything is known; ids have the time.
+    # The latest run with any record; ids sort by time.
     ids = [*(each.run_id for each in records[-1:]), *(each.id for each in runs[-1:])]
     run_id = max([*ids, (outcome.result and outcome.result.run_id) or ""])
     record = next((each for each in records if each.run_id == run_id), None)
     if outcome.result is not None and outcome.result.run_id not in {None, run_id}:
-        # The state still has the run before.
+        # The state still has the previous run.
         last = None if record is None else record.run_result
-        reached = "going on, or interrupted" if last is None else last.state
+        reached = "running or interrupted" if last is None else last.state
         outcome = replace(outcome, state=reached, result=last, gate="", missed=())
     result = outcome.result
     latest = kept.run(run_id)
     topology = latest.topology or Topology.of_declared(state.declared)
-    known = [] if record is None else record.epochs
-    found = report_data.of_logs(latest, known)
-    if not found.curves:
-        found = report_data.of_record(known, (result and result.epoch_metrics) or {})
-    happened = [entry for run in runs for entry in entries(run.timeline)]
+    epochs = [] if record is None else record.epochs
+    series = report_data.of_logs(latest, epochs)
+    if not series.curves:
+        series = report_data.of_record(epochs, (result and result.epoch_metrics) or {})
+    events = [entry for run in runs for entry in entries(run.timeline)]
     settings = state.declared if record is None else record.provenance.get("settings")
     return {
         "job": state.name,
@@ -130,8 +130,8 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
         if result is None or result.succeeded
         else explain(state.name, result),
         "figures": {} if result is None else dict(_figures(result)),
-        "charts": [*charts.charts(found)],
-        "timeline": charts.timeline(happened) if happened else None,
+        "charts": [*charts.charts(series)],
+        "timeline": charts.timeline(events) if events else None,
         "comparison": of_job(stack, state),
         "history": records[::-1],
         "ranks": range(topology.world_size),
@@ -143,7 +143,7 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
 
 
 def declared_yaml(job: str, settings: Mapping[str, Any], gate: Mapping[str, Any] | None) -> str:
-    """Return a job's declaration, as a stack's file has it, with the limits of its gate."""
+    """Return a job's declaration in a stack's file, with the limits of its gate."""
     judged = {key: value for key in LIMITS if (value := (gate or {}).get(key)) is not None}
     declared = {key: value for key, value in settings.items() if key in KEYS} | judged
     return as_yaml({"config": {"slipway:jobs": {job: declared}}})
@@ -156,7 +156,7 @@ def command(stack: str, job: str, record: Record | None) -> str:
     if revision is None:
         return again
     commit, dirty, _ = str(revision).partition("-dirty")
-    note = "  # and the changes that were not committed" if dirty else ""
+    note = "  # and the changes without a commit" if dirty else ""
     return f"git checkout {commit}{note}\n{again}"
 
 

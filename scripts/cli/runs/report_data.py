@@ -1,4 +1,4 @@
-"""What a run's ranks reported, from their logs or what is left: curves, and the newest lines."""
+"""Data that a run's ranks reported, from logs or records: curves, and the newest lines."""
 
 import re
 from collections import deque
@@ -15,19 +15,19 @@ from jobs.records.archive import Log, Run
 from jobs.records.events import Event, event_in, events_of, figure, numbers
 from jobs.records.history import epochs
 
-ALL = -1  # in place of a rank: what is the same on all of them, or was found by all together
-_MOST_BYTES, _LEAST_BYTES = 2**28, 2**20  # of the ends of all logs, and of one at least
+ALL = -1  # in place of a rank: for values that are common to all ranks
+_MOST_BYTES, _LEAST_BYTES = 2**28, 2**20  # tail sizes: of all logs together, and at least of one
 _MOST_POINTS = 20_000
 _FEWEST, _MOST = 25, 400
 _RATE = "samples_per_second"
 _MOST_LINES, _FEWEST_LINES, _OF_ONE = 20_000, 20, 1000
-"""Lines of all ranks together, and at least and at most of one log."""
+"""Numbers of lines: of all ranks together, and at least and at most of one log."""
 _LONGEST = 2000
 
 
 @dataclass
 class Curve:
-    """One figure's values, by rank and then by where on the x axis, whose label is `axis`."""
+    """One figure's values, by rank, then by position on the x axis, whose label is `axis`."""
 
     name: str
     axis: str = "epoch"
@@ -35,7 +35,7 @@ class Curve:
 
     @property
     def places(self) -> list[float]:
-        """Where on the x axis ranks have points, thinned out evenly; first and last stay."""
+        """Positions of points on the x axis, thinned out evenly except the first and last."""
         every = sorted({x for points in self.by_rank.values() for x in points})
         most = min(_MOST, max(_FEWEST, _MOST_POINTS // max(1, len(self.by_rank))))
         if len(every) <= most:
@@ -43,56 +43,56 @@ class Curve:
         return [every[round(each * (len(every) - 1) / (most - 1))] for each in range(most)]
 
     def spread(self, x: float) -> tuple[float, float, float]:
-        """Return the least, the middle and the greatest number of all ranks at a place."""
+        """Return the minimum, median and maximum of all ranks at a position."""
         values = [points[x] for points in self.by_rank.values() if isfinite(points.get(x, nan))]
         return (min(values), median(values), max(values)) if values else (nan, nan, nan)
 
 
 @dataclass
 class Series:
-    """All that a run reported."""
+    """Everything that a run reported."""
 
     curves: dict[str, Curve] = field(default_factory=dict)  # by the name of the figure
     epochs: Sequence[Mapping[str, Any]] = ()  # see `jobs.records.history.epochs`
-    is_cut: bool = False  # whether the beginning of a log was left out, since it is very long
+    is_cut: bool = False  # whether the beginning of a very long log was skipped
 
     def add(self, name: str, rank: int, x: float, value: object, axis: str = "epoch") -> None:
-        """Add a point to a figure's curve if the value is a number, in place of an earlier one."""
+        """Add a point to a figure's curve, or replace it, if the value is a number."""
         if (y := figure(value)) is not None:
             self.curves.setdefault(name, Curve(name, axis)).by_rank.setdefault(rank, {})[x] = y
 
 
-def of_logs(run: Run, known: Sequence[Mapping[str, Any]] = ()) -> Series:
-    """Return what the ranks of a run have reported so far; `known` are its epochs, if they are."""
-    found, logs = Series(epochs=known or epochs(run)), run.logs()
+def of_logs(run: Run, recorded: Sequence[Mapping[str, Any]] = ()) -> Series:
+    """Return the reports of a run's ranks so far; `recorded` are its recorded epochs, if any."""
+    series, logs = Series(epochs=recorded or epochs(run)), run.logs()
     tail = max(_LEAST_BYTES, _MOST_BYTES // max(1, len(logs)))
     readers: dict[tuple[int, int], _Rank] = {}
     for log in logs:
         with suppress(OSError):
-            found.is_cut |= log.is_cut or log.path.stat().st_size > tail
+            series.is_cut |= log.is_cut or log.path.stat().st_size > tail
         for event in events_of(log, ("step", "validation", "epoch", "metrics"), tail):
             rank = event.get("rank")
             if isinstance(rank, int):
-                reader = readers.setdefault((log.replica, rank), _Rank(rank, found))
-                reader.see(event)
-    return found
+                reader = readers.setdefault((log.replica, rank), _Rank(rank, series))
+                reader.add_event(event)
+    return series
 
 
-def of_record(known: Sequence[Mapping[str, Any]], histories: Mapping[str, Any]) -> Series:
-    """Return what is remembered of a run whose logs have gone: its epochs alone."""
-    found = Series(epochs=known)
-    for epoch in known:
+def of_record(recorded: Sequence[Mapping[str, Any]], histories: Mapping[str, Any]) -> Series:
+    """Return the recorded epochs of a run whose logs were deleted."""
+    series = Series(epochs=recorded)
+    for epoch in recorded:
         for name in ("loss", "accuracy", _RATE):
-            found.add(name, ALL, epoch["epoch"], epoch.get(name))
+            series.add(name, ALL, epoch["epoch"], epoch.get(name))
     for name, values in histories.items():
         for number, value in enumerate(values, 1):
-            found.add(name, ALL, number, value)
-    return found
+            series.add(name, ALL, number, value)
+    return series
 
 
 @dataclass
 class _Rank:
-    """Takes in the events of one rank, in their order."""
+    """Add the events of one rank, in their order, to a series."""
 
     rank: int
     series: Series
@@ -100,14 +100,14 @@ class _Rank:
     _before: Event | None = None  # the step before
     _reports: int = 0
 
-    def see(self, event: Event) -> None:
+    def add_event(self, event: Event) -> None:
         kind, epoch = event["event"], event.get("epoch")
         if kind == "metrics":
-            self._see_metrics(event)
+            self._add_metrics(event)
         elif not isinstance(epoch, int):
             return
         elif kind == "step":
-            self._see_step(event, epoch)
+            self._add_step(event, epoch)
         elif kind == "epoch":
             self._before = None
             if self._steps is None:
@@ -118,7 +118,7 @@ class _Rank:
             for name in ("accuracy", "top5_accuracy", "test_loss"):
                 self.series.add(name, ALL, x, event.get(name))
 
-    def _see_step(self, event: Event, epoch: int) -> None:
+    def _add_step(self, event: Event, epoch: int) -> None:
         steps, step = event.get("steps"), figure(event.get("step"))
         if isinstance(steps, int) and steps > 0 and step is not None:
             self._steps, axis, x = steps, "epoch", epoch - 1 + (step + 1) / steps
@@ -133,17 +133,17 @@ class _Rank:
             if seconds is not None and seconds > 0 and samples > 0:
                 self.series.add(_RATE, self.rank, x, samples / seconds, axis)
 
-    def _see_metrics(self, event: Event) -> None:
+    def _add_metrics(self, event: Event) -> None:
         self._reports += 1
         places = {name: figure(event.get(name)) for name in ("step", "epoch")}
-        known = {name: x for name, x in places.items() if x is not None}
-        axis, x = next(iter(known.items()), ("report number", float(self._reports)))
+        x_by_name = {name: x for name, x in places.items() if x is not None}
+        axis, x = next(iter(x_by_name.items()), ("report number", float(self._reports)))
         for name, value in numbers(event.get("metrics")).items():
             self.series.add(name, self.rank, x, value, axis)
 
 
 class Line(NamedTuple):
-    """A line, and whose it may be: several processes share a pod's log."""
+    """A line and its possible ranks: several processes share a pod's log."""
 
     time: str
     ranks: str  # "1", or "2-3"
@@ -151,24 +151,24 @@ class Line(NamedTuple):
 
 
 def most_lines(topology: Topology) -> int:
-    """Return how many lines of one log are shown: the newest."""
+    """Return the number of the newest lines that are shown of one log."""
     return max(_FEWEST_LINES, min(_OF_ONE, _MOST_LINES // topology.replicas))
 
 
 def newest_lines(runs: Sequence[Run], topology: Topology) -> list[Line]:
     """Return the newest lines of the runs' logs, in the order of time."""
     logs = [log for run in runs for log in run.logs()]
-    found = (deque(_lines(log, topology), maxlen=most_lines(topology)) for log in logs)
-    return sorted((line for lines in found for line in lines), key=lambda line: line.time)
+    newest = (deque(_lines(log, topology), maxlen=most_lines(topology)) for log in logs)
+    return sorted((line for lines in newest for line in lines), key=lambda line: line.time)
 
 
 def _lines(log: Log, topology: Topology) -> Iterator[Line]:
     span, first = topology.span(log.replica), topology.first_rank(log.replica)
     own = range(first, first + topology.processes)
     for line in log.lines(4 * 2**20):
-        # It may name its rank itself: as an event, or before it as torch does.
-        found = re.match(r"\[rank(\d{1,9})\]:", line.text)
-        rank = event_in(line.text).get("rank") if found is None else int(found[1])
+        # A line may name its rank: as an event, or in a prefix, as torch writes it.
+        prefix = re.match(r"\[rank(\d{1,9})\]:", line.text)
+        rank = event_in(line.text).get("rank") if prefix is None else int(prefix[1])
         ranks = str(rank) if isinstance(rank, int) and rank in own else span
         text = line.text if len(line.text) <= _LONGEST else f"{line.text[:_LONGEST]}…"
         yield Line(line.stamp, ranks, text)

@@ -60,9 +60,7 @@ def test_a_run_stops_in_time_to_pay_for_taking_the_stack_down() -> None:
 def test_a_cap_that_does_not_pay_for_that_or_is_none_starts_nothing(
     cap: float, config: dict[str, Any]
 ) -> None:
-    with pytest.raises(
-        CommandError, match="is no limit, or less than taking the stack down may cost"
-    ):
+    with pytest.raises(CommandError, match="is not a limit, or less than `down` may cost"):
         cap_of(stack_config(config), cap)
 
 

@@ -68,7 +68,7 @@ def test_it_says_once_that_azure_is_not_asked(stub: PreviewStub, engine: Engine)
     check(stub, POOL)
     check(stub, CLUSTER)
     [message] = engine.messages
-    assert "Azure is not asked" in message
+    assert "Azure is not contacted" in message
     assert "\n" not in message
 
 

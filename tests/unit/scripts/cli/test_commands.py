@@ -110,7 +110,7 @@ def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: 
         ("config: 7", "7 under `config:` is not allowed; it takes a map"),
         (
             "slipway:jobs: {}\nconfig: {}\n",
-            '"slipway:jobs" at its top is not allowed; settings are',
+            '"slipway:jobs" is not allowed at the top; settings go',
         ),
     ],
 )
@@ -385,7 +385,7 @@ def test_a_stack_that_the_pulumi_of_a_killed_command_makes_meanwhile_is_taken(
 
 def test_a_job_of_the_stacks_file_that_was_not_trained_is_no_unknown_job(checkout: Path) -> None:
     (checkout / "Pulumi.dev.yaml").write_text("config: {'slipway:jobs': {mine: {}}}")
-    with pytest.raises(CommandError, match=r"mine was not trained yet; `make up STACK=dev`"):
+    with pytest.raises(CommandError, match=r"mine was not trained yet; run `make up STACK=dev`"):
         config.require_job("dev", "mine", ["other"])
     with pytest.raises(CommandError, match=r"no job 'others'\. Did you mean other\?"):
         config.require_job("dev", "others", ["other"])
@@ -434,7 +434,7 @@ def test_down_removes_what_runs_of_a_cluster_whose_directory_was_deleted(
     monkeypatch.setattr("clusters.embedded.lifecycle.remove", gone.append)
     assert down.down("dev") == 0
     assert gone == [state / "clusters" / "dev"] * removed
-    said = f"Removing what is left of the cluster of the deleted {state}/clusters/dev."
+    said = f"Removing the remains of the cluster of the deleted {state}/clusters/dev."
     assert (said in capsys.readouterr().err) == bool(removed)
 
 

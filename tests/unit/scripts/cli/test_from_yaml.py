@@ -26,7 +26,7 @@ def test_all_jobs_of_a_file_are_printed_as_one_piece_of_yaml(
     printed = capsys.readouterr()
     jobs = yaml.safe_load(printed.out)["config"]["slipway:jobs"]
     assert [*jobs] == ["pytorch-dist-mnist-gloo-demo", "second-version"]
-    assert "Service beside is left out" in printed.err
+    assert "Service beside was not imported" in printed.err
     assert "second-version is the name of another job" in printed.err
     assert "make preview STACK=dev" in printed.err
 

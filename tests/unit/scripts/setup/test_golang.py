@@ -146,7 +146,7 @@ def test_a_file_and_a_directory_are_copied_out_of_gos_cache(
     for path in (*source.rglob("*"), source):
         path.chmod(0o555 if path.is_dir() else 0o444)  # as Go keeps them
     answer = json.dumps({"Dir": str(source)})
-    monkeypatch.setattr(golang, "_ask", lambda *_arguments, **_options: answer)
+    monkeypatch.setattr(golang, "_run", lambda *_arguments, **_options: answer)
     module = GoModule("x", {}, "1 s", copies={"files": "manifests", "script": "script"})
     monkeypatch.setattr(GoModule, "version", "v1.0.0")
     for _ in range(2):  # a second time over what is there

@@ -198,7 +198,7 @@ def test_a_checksum_that_changes_is_refused_ever_after(site: Site) -> None:
     other = hashlib.sha256(b"other").hexdigest()
     site.serves(content=b"other", checksum=other)
     for _ in range(2):
-        assert f"was {CHECKSUM} when it was first used, and is {other} now" in refusal()
+        assert f"was {CHECKSUM} at its first use, and is {other} now" in refusal()
     assert record.checksums().popitem()[1] == CHECKSUM
 
 

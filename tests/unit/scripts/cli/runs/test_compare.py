@@ -159,4 +159,4 @@ def test_a_baseline_is_compared_first(monkeypatch: pytest.MonkeyPatch) -> None:
     found = of_job("dev", job())
     assert found is not None
     assert found.columns == ["figure", LATEST, BASELINE, BEFORE]
-    assert found.notes[0] == "Baseline: mine's, taken on 2 cores; 2026-11-25"
+    assert found.notes[0] == "Baseline: mine's, measured on 2 cores; 2026-11-25"

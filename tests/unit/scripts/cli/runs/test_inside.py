@@ -76,7 +76,7 @@ def test_each_rank_shows_where_it_stands_or_why_it_does_not(
     assert "--- rank 0 (mine-master-0)\nstands in train\n" in shown
     assert "--- rank 1 (mine-worker-0)\nstands in train\n" in shown
     assert re.search(r"--- rank 2 \(mine-worker-1\)\nIt can't show its stack: .*No module", shown)
-    assert "put py-spy into it" in shown
+    assert "add py-spy to it" in shown
     assert "--- rank 3\nIt does not run.\n" in shown
     assert inside.stacks("mine", "mine", 1) == 0
 
@@ -90,7 +90,7 @@ def test_a_shell_opens_in_the_pod_of_its_rank(
     line = calls.read_text()
     assert line.startswith("--namespace=n exec --stdin mine-worker-0 --container=pytorch -- sh -c")
     assert line.rstrip().endswith(" 1")
-    with pytest.raises(CommandError, match=r"Rank 3 of mine does not run.*make results JOB=mine"):
+    with pytest.raises(CommandError, match=r"Rank 3 of mine is not running.*make results JOB=mine"):
         inside.shell("mine", "mine", 3)
     with pytest.raises(CommandError, match=r"Job mine has no rank 4\. It has ranks 0 to 3\."):
         inside.shell("mine", "mine", 4)

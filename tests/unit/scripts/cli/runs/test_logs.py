@@ -225,7 +225,7 @@ def test_a_job_that_is_not_there_is_named_with_what_is_in_state_and_archive(
     assert str(nothing.value) == (
         "There is no job 'mime'. Did you mean mine? Jobs of dev: declared, mine."
     )
-    with pytest.raises(CommandError, match=r"^Say which job: JOB=NAME. Jobs of dev: declared"):
+    with pytest.raises(CommandError, match=r"^Name the job: JOB=NAME. Jobs of dev: declared"):
         find("dev", state(api, declared=object()), "", None)
 
 

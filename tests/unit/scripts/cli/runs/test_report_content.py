@@ -75,7 +75,7 @@ def test_a_run_that_goes_on_has_its_numbers_so_far_and_not_the_result_before_it(
     remembered(LATER, None)
     found = job()
     shown = (found["outcome"].state, found["outcome"].gate, found["run_id"], found["figures"])
-    assert shown == ("going on, or interrupted", "", LATER, {})
+    assert shown == ("running or interrupted", "", LATER, {})
     assert found["charts"][0].title == "Loss of each rank"
     page("dev", [found])
 

@@ -222,7 +222,7 @@ def test_an_update_ends_with_a_row_for_each_job(
     assert [line.split()[:2] for line in shown.out.splitlines()] == [
         ["job", "state"], ["a", "Succeeded"], ["bad", "Failed"],
     ]  # fmt: skip
-    assert shown.err == "All about one job: `make results JOB=… STACK=dev`\n"
+    assert shown.err == "Details of one job: `make results JOB=… STACK=dev`\n"
     # Of a failure that an update has not seen, as its run was left to its waiter.
     assert results.summarize("dev", 0) == 1
     assert f"job bad ended {FAILURE['state']}:" in capsys.readouterr().err
@@ -319,7 +319,7 @@ def test_each_number_that_a_gate_judges_has_a_column() -> None:
 @pytest.mark.parametrize(
     ("timeline", "words"),
     [
-        ([], "its run goes on in the cluster, or has ended there: the next `make up` has its "),
+        ([], "its run continues or has ended in the cluster: the next `make up` has its "),
         ([entry("", "end", archive.INTERRUPTED, "Ctrl-C deleted it")], "Ctrl-C deleted it"),
     ],
 )

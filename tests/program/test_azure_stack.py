@@ -547,4 +547,4 @@ def test_the_device_plugin_is_pulled_from_the_private_registry_with_its_login(
 def test_a_device_plugin_that_was_not_mirrored_is_refused(hub: Declare) -> None:
     with pytest.raises(pulumi.RunError) as refused:
         hub({})
-    assert f"slipway:cluster.registry.mirrors: has not {PLUGIN}" in str(refused.value)
+    assert f"slipway:cluster.registry.mirrors: lacks {PLUGIN}" in str(refused.value)

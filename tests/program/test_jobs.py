@@ -9,6 +9,8 @@ from typing import Any
 import pulumi
 import pytest
 import yaml
+from pulumi.runtime import mocks
+from pulumi.runtime.proto import resource_pb2
 
 from tests.program import declared as mocked
 from tests.program.declared import Declared, Program, _Mocks, declare, secret, templates
@@ -297,15 +299,15 @@ def test_jobs_that_fetch_data_share_one_cache_which_goes_with_the_last_of_them(
 def test_a_job_that_was_not_run_has_no_result(
     declared: Declare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make = _Mocks.new_resource
+    register = mocks.MockMonitor.RegisterResource
 
-    def skipping(mocks: _Mocks, args: Any) -> tuple[str | None, dict[str, Any]]:
-        """Give what the engine gives for what it skipped: neither an ID nor an output."""
-        if (args.typ in {RUN, GATE} and args.name == "b") or (args.typ, args.name) == (GATE, "a"):
-            return None, {}
-        return make(mocks, args)
+    def failing(monitor: mocks.MockMonitor, request: Any) -> Any:
+        """Answer as the engine does for what failed: with neither ID nor outputs."""
+        if (request.type, request.name) in {(RUN, "b"), (GATE, "b"), (GATE, "a")}:
+            return resource_pb2.RegisterResourceResponse(result=resource_pb2.FAIL)
+        return register(monitor, request)
 
-    monkeypatch.setattr(_Mocks, "new_resource", skipping)
+    monkeypatch.setattr(mocks.MockMonitor, "RegisterResource", failing)
     told: list[str] = []
     monkeypatch.setattr("pulumi.log.warn", lambda text, *_, **__: told.append(text))
     tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}

@@ -40,7 +40,7 @@ def test_a_tool_that_is_not_recorded_is_named(record: Path, tmp_path: Path) -> N
 def test_a_tool_that_has_gone_is_named_with_its_place(record: Path, tmp_path: Path) -> None:
     gone = tmp_path / "runc"
     write(record, gone)
-    with pytest.raises(ToolMissing, match=rf"^runc: {gone} has gone .* Run `make setup`\.$"):
+    with pytest.raises(ToolMissing, match=rf"^runc: {gone} no longer exists\. Run `make setup`\.$"):
         toolchain.path("runc")
 
 

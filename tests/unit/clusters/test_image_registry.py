@@ -79,9 +79,7 @@ class TestPullSecret:
         (folder / "config.json").write_text(json.dumps(content))
         return str(folder / "config.json")
 
-    def test_the_pull_secret_has_only_that_registrys_login_and_no_repr(
-        self, tmp_path: Path
-    ) -> None:
+    def test_it_has_only_that_registrys_login_and_no_repr(self, tmp_path: Path) -> None:
         login = {"auth": base64.b64encode(b"me:pw").decode()}
         auths = {"example.org": login, "other.org": {"auth": "b3RoZXI6cHc="}}
         file = self._file(tmp_path, auths=auths)

@@ -90,9 +90,7 @@ def test_a_misspelt_kind_is_reported_beside_the_missing_one() -> None:
         ([], "slipway:cluster", ["[] is not allowed", "a map"]),
     ],
 )
-def test_each_mistake_in_a_cluster_is_one_problem_with_its_key(
-    cluster: Any, key: str, words: list[str]
-) -> None:
+def test_a_mistake_in_a_cluster_is_one_problem(cluster: Any, key: str, words: list[str]) -> None:
     found = problems(configured(cluster))
     assert [*found] == [key]
     for word in words:

@@ -249,8 +249,6 @@ def test_the_setting_gpus_becomes_the_pool_of_jobs() -> None:
         ({"images": IMAGES, "contexts": "a"}, "contexts", 'did you mean "context"?'),
     ],
 )  # fmt: skip
-def test_invalid_settings_are_refused_with_a_reason(
-    said: dict[str, Any], key: str, told: str
-) -> None:
+def test_wrong_settings_are_refused(said: dict[str, Any], key: str, told: str) -> None:
     found = {each.key: each.text for each in settled(**said)}
     assert told in found[f"slipway:cluster.{key}"]

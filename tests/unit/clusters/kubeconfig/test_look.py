@@ -241,9 +241,7 @@ def test_what_is_in_a_namespace_of_its_own_is_left(api: FakeApi, tmp_path: Path)
     assert told.endswith("delete pytorchjob mine")
 
 
-def test_an_unauthorized_check_does_not_report_an_empty_cluster(
-    api: FakeApi, tmp_path: Path
-) -> None:
+def test_an_unauthorized_check_never_reports_it_empty(api: FakeApi, tmp_path: Path) -> None:
     api.says("GET", JOBS, {"kind": "Status", "message": "Unauthorized"}, status=401)
     _, (told,) = remains(api, tmp_path)
     assert "can't be checked (Unauthorized)" in told

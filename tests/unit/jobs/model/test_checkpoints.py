@@ -139,9 +139,7 @@ def test_what_alters_no_setting_of_the_program_goes_on(change: dict[str, Any]) -
         {"env": {"A": "1"}},
     ],
 )
-def test_another_setting_of_the_program_changes_the_checkpoint_directory(
-    change: dict[str, Any],
-) -> None:
+def test_the_checkpoint_directory_depends_on_settings(change: dict[str, Any]) -> None:
     changed = variables(replace(MNIST, **change))
     assert changed["SLIPWAY_CHECKPOINT_DIR"] != variables(MNIST)["SLIPWAY_CHECKPOINT_DIR"]
 

@@ -34,9 +34,7 @@ def test_this_python_lacks_nothing() -> None:
     assert bootstrap.problem() is None
 
 
-def test_an_old_python_is_refused_with_the_required_version(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_old_python_names_the_required_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.version_info", (3, 9, 2))
     problem = str(bootstrap.problem())
     assert problem.startswith("Python 3.11 or newer is needed, and ")

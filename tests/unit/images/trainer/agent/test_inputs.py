@@ -134,9 +134,7 @@ def run(*wanted: Input, log: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_container_fetches_all_inputs_and_prints_a_line_for_each(
-    wanted: Input, tmp_path: Path
-) -> None:
+def test_a_container_fetches_all_inputs_and_logs_each(wanted: Input, tmp_path: Path) -> None:
     second = replace(wanted, name="again", path=str(tmp_path / "work/inputs/again/model.pt"))
     done = run(wanted, second, log=tmp_path / "log")
     assert (done.returncode, done.stderr) == (0, "")

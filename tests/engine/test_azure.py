@@ -221,7 +221,7 @@ def test_another_size_of_its_nodes_is_previewed_as_another_pool(aks: AzureStack)
     assert not any("ManagedCluster" in urn for urn in previewed.urns("replace", "update"))
 
 
-def test_a_preview_says_in_words_that_the_cluster_is_made_anew(aks: AzureStack) -> None:
+def test_a_preview_explains_why_the_cluster_is_replaced(aks: AzureStack) -> None:
     """A preview says in words what makes a cluster on Azure anew."""
     aks.settings["network"] = {"pods": "10.9.0.0/16"}
     aks.configure()

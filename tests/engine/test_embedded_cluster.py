@@ -84,7 +84,7 @@ def _status(cluster: TestCluster, port: int, path: str) -> int:
 @pytest.mark.parametrize(
     ("port", "path"), [(6443, "/readyz"), (6443, "/api"), (10250, "/pods"), (10250, "/healthz")]
 )
-def test_nobody_gets_in_without_a_certificate(cluster: TestCluster, port: int, path: str) -> None:
+def test_anonymous_requests_are_refused(cluster: TestCluster, port: int, path: str) -> None:
     assert _status(cluster, port, path) == 401
 
 

@@ -126,9 +126,7 @@ def test_a_script_runs_in_its_users_own_environment(installed: Installed, folder
     assert "n 7" in ended.stderr
 
 
-def test_what_is_missing_is_told_in_the_words_of_the_command(
-    installed: Installed, folder: Path
-) -> None:
+def test_errors_name_the_installed_command(installed: Installed, folder: Path) -> None:
     missing = installed.run(folder, "up")
     assert missing.returncode == 1
     assert "There is no stack 'dev'. Stacks: none." in missing.stderr

@@ -30,7 +30,7 @@ def test_make_up_trains_mnist_on_every_sample_with_four_ranks(live_stack: LiveSt
     assert took.total_seconds() == pytest.approx(result["duration_seconds"], abs=1)
 
 
-def test_outputs_are_what_the_ranks_said_in_their_own_logs(live_stack: LiveStack) -> None:
+def test_outputs_match_the_logs_of_the_ranks(live_stack: LiveStack) -> None:
     result = live_stack.job("mnist-gloo")
     started, epochs = [], []
     for replica in ["master-0", *(f"worker-{index}" for index in range(RANKS - 1))]:

@@ -93,7 +93,7 @@ def test_where_kubectl_has_no_context_that_works_the_new_one_is_it(
     assert yaml.safe_load(file.read_text())["current-context"] == "slipway-kind"
 
 
-def test_the_file_that_kubectl_was_told_to_read_is_the_persons_own(
+def test_the_first_file_of_kubeconfig_is_the_users(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = file.with_name("other")
@@ -102,7 +102,7 @@ def test_the_file_that_kubectl_was_told_to_read_is_the_persons_own(
     assert str(other) in explanation("slipway-kind", other, "")
 
 
-def test_a_stack_without_a_cluster_is_told_to_bring_it_up(
+def test_merging_without_a_cluster_suggests_make_up(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = file.read_text()

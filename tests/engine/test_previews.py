@@ -36,7 +36,7 @@ def test_a_preview_shows_the_whole_stack_and_makes_nothing(
     assert checkpoint.resources(idle_stack.backend, stack) == []
 
 
-def test_of_a_cluster_that_could_not_be_made_its_own_reason_is_told(idle_stack: LiveStack) -> None:
+def test_a_cluster_that_cannot_be_created_gives_its_own_reason(idle_stack: LiveStack) -> None:
     try:
         failed = idle_stack.attempt(f"{_NO_ENGINE} make up STACK=kind")
         assert failed.code != 0, failed

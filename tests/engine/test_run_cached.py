@@ -91,7 +91,7 @@ def _end_of_life(jobs: Jobs, job: str) -> None:
     jobs.kubectl("patch", "pytorchjob", job, *patch)
 
 
-def test_another_learning_rate_script_or_label_is_told_in_words_by_preview_and_up(
+def test_preview_and_up_name_the_field_that_changed(
     trained: Mapping[str, Any],
     section: Section,
     mark: str,

@@ -30,9 +30,7 @@ def fallen(module_stack: JobStack, mark: str, trainer: str) -> Outcome:
     return module_stack.attempt("up", environment=module_stack.environment(**declared))
 
 
-def test_up_fails_and_tells_the_story_of_each_run_that_did_not_succeed(
-    fallen: Outcome, mark: str
-) -> None:
+def test_up_fails_and_explains_every_failed_run(fallen: Outcome, mark: str) -> None:
     """The end of the failing rank's log is shown, and no traceback of ours.
 
     It includes that of the container before.
@@ -59,7 +57,7 @@ def test_every_run_leaves_its_result_in_the_outputs(module_stack: JobStack, mark
     assert failed["failure"]["log"] == ["rank 1 is about to fail"]
 
 
-def test_the_row_of_a_run_tells_what_it_does(fallen: Outcome, mark: str) -> None:
+def test_the_row_of_a_run_shows_its_progress(fallen: Outcome, mark: str) -> None:
     """A run's row tells state, epoch, loss, accuracy, samples/s and the time left."""
     row = [line for line in fallen.text.splitlines() if f"{mark}-tells" in line]
     assert any(re.search(r"epoch 1/2, loss 1\.0000, accuracy 0\.5000", line) for line in row), row

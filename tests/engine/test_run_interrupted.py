@@ -109,7 +109,7 @@ def test_ctrl_c_stops_waiting_and_leaves_the_job_to_the_next_up(
     assert left.result["state"] == "Succeeded"
 
 
-def test_ctrl_c_deletes_the_job_of_who_wants_it_so_and_the_next_up_trains_anew(
+def test_with_on_cancel_delete_ctrl_c_deletes_the_job_and_up_trains_again(
     pressed: dict[str, Resumed],
 ) -> None:
     """`onCancel: delete` removes the job."""

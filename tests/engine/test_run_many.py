@@ -295,7 +295,7 @@ def test_a_job_starts_when_those_that_it_needs_have_ended_and_others_do_not_wait
     assert first.times(many.name("beside"))[0] < first.times(many.name("before"))[1]
 
 
-def test_jobs_whose_needed_one_failed_are_not_run_and_that_is_told_until_it_is_mended(
+def test_jobs_that_depend_on_a_failed_job_are_listed_as_not_run_until_it_succeeds(
     many: Many, first: Round, second: Round, third: Round
 ) -> None:
     a, b, c, beside = map(many.name, ("fails", "needs-failed", "needs-that", "beside"))
@@ -430,7 +430,7 @@ def test_a_job_that_names_no_place_keeps_its_files_and_they_are_fetched_when_its
     assert "fetch-" not in many.jobs.kubectl("get", "pods", "--output", "name")
 
 
-def test_an_artifact_that_is_not_there_is_told_with_those_that_are_and_none_follows(
+def test_a_missing_artifact_is_named_beside_the_existing_ones_and_blocks_dependents(
     many: Many, first: Round, second: Round
 ) -> None:
     left, shows, needs = map(many.name, ("moved", "show-missing", "needs-missing"))
@@ -446,9 +446,7 @@ def test_an_artifact_that_is_not_there_is_told_with_those_that_are_and_none_foll
     assert second.outputs[needs]["state"] == "Succeeded"
 
 
-def test_an_artifact_that_somebody_wrote_over_ends_the_run_with_the_reason(
-    many: Many, first: Round
-) -> None:
+def test_an_overwritten_artifact_fails_the_run_with_the_reason(many: Many, first: Round) -> None:
     assert f"the artifact net.pt of job {many.name('spoilt')} was changed" in first.said
     assert sha256(b"one").hexdigest() in first.said
     assert first.outputs[many.name("show-spoilt")]["state"] == "CannotStart"

@@ -308,7 +308,7 @@ def test_data_are_fetched_once_for_both_of_its_pods(own: LiveStack) -> None:
     assert any(" 0 bytes fetched" in each for each in fetched), fetched
 
 
-def test_what_a_script_left_is_copied_out_and_told_with_its_hash(own: LiveStack) -> None:
+def test_artifacts_of_a_script_are_copied_and_listed_with_a_hash(own: LiveStack) -> None:
     result = own.job("scripted")
     told = result["artifacts"]["told.json"]
     assert told["url"] == f"file:///results/{result['run_id']}/told.json"
@@ -369,7 +369,7 @@ def test_a_secret_of_the_configuration_is_in_its_kubernetes_secret_alone(own: Li
     assert _found(own, _CANARY, coded) == []
 
 
-def test_a_webhook_is_told_of_each_end_and_its_address_is_nowhere(
+def test_a_webhook_gets_every_end_and_its_address_appears_nowhere(
     own: LiveStack, told: Webhook
 ) -> None:
     ends = {body["job"]: body for body in told.bodies}

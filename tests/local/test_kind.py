@@ -147,7 +147,7 @@ def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here:
     assert list(containers(here)) == ["team-control-plane"]
 
 
-def test_an_adopted_cluster_is_never_made_anew_for_a_setting(here: Machine) -> None:
+def test_a_changed_setting_never_replaces_an_adopted_cluster(here: Machine) -> None:
     state = adopted(here)
     assert changes(state, inputs(adopt=True, workers=3)) == {"config.nodes": (False, False)}
 
@@ -171,7 +171,7 @@ def test_nodes_that_were_stopped_are_started(here: Machine) -> None:
     assert outputs["clusterId"] == "the first"
 
 
-def test_a_cluster_that_is_gone_is_made_anew_and_is_another_one(here: Machine) -> None:
+def test_a_deleted_cluster_is_created_again_with_another_identity(here: Machine) -> None:
     given = inputs()
     state = made(here, given)
     here.run("docker", "rm", "-f", "team-control-plane")
@@ -197,7 +197,7 @@ def test_a_node_that_is_not_ready_is_drift_and_ends_the_wait_with_what_was_seen(
 
 
 @pytest.mark.usefixtures("here")
-def test_a_missing_node_is_told_with_how_many_there_should_be() -> None:
+def test_a_missing_node_times_out_with_the_expected_count() -> None:
     with pytest.raises(TimeoutError, match=r"nodes: 1 of 2 are there"):
         KindHandler().create(inputs(workers=1), Listener())
 
@@ -270,7 +270,7 @@ def test_an_interrupted_creation_is_removed_before_its_cluster_answers(here: Mac
     assert containers(here) == {}
 
 
-def test_a_failure_of_kind_is_told_in_its_own_words(here: Machine) -> None:
+def test_a_failure_of_kind_is_passed_on_and_leaves_no_container(here: Machine) -> None:
     (here.directory / "kubeadm-fails").touch()
     with pytest.raises(RuntimeError, match=r"failed to init node with kubeadm"):
         KindHandler().create(inputs(), Listener())
@@ -352,7 +352,7 @@ def test_without_kind_or_an_engine_a_preview_warns_and_up_refuses_before_anythin
     assert not KindTool({"name": "team"}).directory.exists()
 
 
-def test_a_machine_without_any_engine_is_told_which_there_are(
+def test_without_a_container_engine_the_error_lists_the_supported_ones(
     here: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(here.directory / "nowhere"))
@@ -360,7 +360,7 @@ def test_a_machine_without_any_engine_is_told_which_there_are(
         KindHandler().create(inputs(), Listener())
 
 
-def test_nobody_can_say_that_a_cluster_is_gone_while_its_engine_is_down(here: Machine) -> None:
+def test_a_cluster_does_not_count_as_deleted_while_its_engine_is_down(here: Machine) -> None:
     given = inputs()
     state = made(here, given)
     (here.directory / "docker-is-down").touch()
@@ -369,7 +369,7 @@ def test_nobody_can_say_that_a_cluster_is_gone_while_its_engine_is_down(here: Ma
         KindHandler().read(state, Listener())
 
 
-def test_what_is_left_is_told_of_a_cluster_of_ones_own_alone(here: Machine) -> None:
+def test_leftovers_are_listed_only_for_clusters_of_this_stack(here: Machine) -> None:
     made(here, inputs())
     command = f"kind delete cluster --name team && rm -r {KindTool({'name': 'team'}).directory}"
     assert KIND.remains(settings(), "slipway/kind") == {

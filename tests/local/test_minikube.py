@@ -117,7 +117,7 @@ def test_a_flag_that_minikube_does_not_have_is_refused(here: Machine) -> None:
     assert "unknown flag: --memmory" in refused.value.stderr
 
 
-def test_a_cluster_is_made_and_its_steps_are_told(here: Machine) -> None:
+def test_creating_a_cluster_prints_its_steps(here: Machine) -> None:
     own = person_has_a_kubeconfig(here.directory)
     listener = Listener()
     name, outputs = MinikubeHandler().create(inputs(), listener)
@@ -199,7 +199,7 @@ def test_a_cluster_that_was_stopped_is_started(here: Machine) -> None:
     assert changes(state, given) == {}
 
 
-def test_a_cluster_that_is_gone_is_made_anew_and_is_another_one(here: Machine) -> None:
+def test_a_deleted_cluster_is_created_again_with_another_identity(here: Machine) -> None:
     given = inputs()
     state = made(given)
     here.run("minikube", "delete", "--profile=team")
@@ -280,7 +280,7 @@ def test_without_a_registry_another_version_of_kubernetes_is_refused(offline: Ma
     assert starts(offline) == []
 
 
-def test_a_failure_is_told_in_minikubes_own_words_with_its_advice(here: Machine) -> None:
+def test_a_failure_passes_on_minikubes_message_and_advice(here: Machine) -> None:
     (here.directory / "minikube-fails").touch()
     with pytest.raises(RuntimeError, match=r"docker is not running\n.*Start the docker service"):
         made(inputs())
@@ -342,7 +342,7 @@ def test_without_minikube_a_preview_warns_and_up_refuses_before_anything_is_made
     assert here.calls("minikube") == []
 
 
-def test_what_is_left_is_told_of_a_cluster_of_ones_own_alone(here: Machine) -> None:
+def test_leftovers_are_listed_only_for_clusters_of_this_stack(here: Machine) -> None:
     made(inputs())
     command = f"minikube delete --profile team && rm -r {MinikubeTool({'name': 'team'}).directory}"
     assert KIND.remains(settings(), "slipway/minikube") == {

@@ -114,7 +114,7 @@ def test_everything_is_in_one_resource_group_but_what_belongs_to_the_subscriptio
     assert all(group.urn in spot.needs(each) for each in azure(spot) if each != group)
 
 
-def test_the_subscription_that_pays_is_said_and_not_whoever_is_logged_in(spot: Program) -> None:
+def test_resources_use_the_configured_subscription(spot: Program) -> None:
     provider = spot.one("pulumi:providers:azure-native")
     assert (provider.inputs["subscriptionId"], provider.inputs["tenantId"]) == (ME, GROUP)
     assert all(each.provider.startswith(provider.urn) for each in azure(spot))
@@ -195,7 +195,7 @@ def test_a_pull_that_a_new_role_may_still_allow_is_waited_for(spot: Program) -> 
         assert spot.one(waiting).inputs["refusedPulls"]["seconds"] == 900
 
 
-def test_a_node_that_nobody_needs_is_given_back(spot: Program) -> None:
+def test_idle_nodes_are_removed(spot: Program) -> None:
     assert spot.one(CLUSTER).inputs["autoScalerProfile"]["scaleDownUnneededTime"] == "10m"
 
 
@@ -251,7 +251,7 @@ def test_without_a_fallback_nothing_is_declared_for_one(spot: Program, productio
         assert "fallback" not in facts
 
 
-def test_gpu_nodes_keep_other_pods_off_and_can_be_told_apart(spot: Program) -> None:
+def test_gpu_nodes_have_taints_and_a_label(spot: Program) -> None:
     pool = spot.one(POOL).inputs
     assert pool["nodeTaints"] == [
         "sku=gpu:NoSchedule",
@@ -277,7 +277,7 @@ def test_the_driver_is_installed_by_aks_or_by_the_gpu_operator_and_never_by_both
     assert production.one(POOL, "azure-gpu").inputs["gpuProfile"] == {"driver": "None"}
 
 
-def test_another_size_makes_the_pool_anew_and_not_the_cluster(spot: Program) -> None:
+def test_another_size_replaces_the_pool_but_not_the_cluster(spot: Program) -> None:
     assert {"vmSize", "osDiskType", "scaleSetPriority"} <= set(spot.one(POOL).replaced_on)
     assert spot.one(CLUSTER).replaced_on == ()
 
@@ -307,7 +307,7 @@ def test_people_are_known_by_entra_and_there_is_no_other_administrator(spot: Pro
     assert cluster["enableRBAC"] is True
 
 
-def test_the_api_server_answers_the_ranges_that_are_said_and_no_others(spot: Program) -> None:
+def test_the_api_server_answers_only_the_authorized_ranges(spot: Program) -> None:
     assert spot.one(CLUSTER).inputs["apiServerAccessProfile"] == {
         "authorizedIPRanges": ["198.51.100.0/24", "192.0.2.7/32"],
         "disableRunCommand": True,
@@ -323,7 +323,7 @@ def test_a_private_cluster_has_no_public_address(production: Program) -> None:
     }
 
 
-def test_the_registry_has_no_password_and_lets_nobody_in_untranslated(spot: Program) -> None:
+def test_the_registry_has_no_admin_user_and_no_anonymous_pull(spot: Program) -> None:
     registry = spot.one(REGISTRY).inputs
     assert registry["adminUserEnabled"] is False
     assert registry["anonymousPullEnabled"] is False
@@ -399,7 +399,7 @@ def test_jobs_read_data_and_write_artifacts_without_a_key(spot: Program) -> None
     }
 
 
-def test_administrators_are_those_that_are_named_and_nobody_else(spot: Program) -> None:
+def test_only_the_configured_principals_are_administrators(spot: Program) -> None:
     own = {f"azure-{part}-principal" for part in ("control", "nodes", "jobs")}
     others = {each.inputs["principalId"] for each in spot.of(ROLE)} - own
     assert others == {ME, GROUP}
@@ -464,7 +464,7 @@ def test_the_budget_counts_the_nodes_which_are_in_another_resource_group(spot: P
     assert spot.one(CLUSTER).inputs["nodeResourceGroup"] == "slipway-azure-nodes"
 
 
-def test_somebody_is_told_before_and_when_the_budget_is_spent(spot: Program) -> None:
+def test_the_budget_alerts_before_and_when_it_is_spent(spot: Program) -> None:
     budget = spot.one(BUDGET)
     assert (budget.inputs["amount"], budget.inputs["timeGrain"]) == (100, "Monthly")
     alerts = budget.inputs["notifications"].values()
@@ -537,7 +537,7 @@ def test_nothing_is_made_in_the_cluster_before_it_has_nodes_and_lets_the_person_
         assert access.urn in spot.needs(each), each.urn
 
 
-def test_what_makes_the_cluster_anew_is_known_before_it_does(spot: Program) -> None:
+def test_the_preview_knows_every_setting_that_replaces_the_cluster(spot: Program) -> None:
     assert spot.one(ACCESS).inputs["fixed"] == {
         "name": "slipway-azure",
         "resourceGroup": "slipway-azure",

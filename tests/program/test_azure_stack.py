@@ -203,14 +203,14 @@ def test_another_size_of_the_gpu_pool_leaves_the_cluster_as_it_is(
     assert instance(other).inputs == instance(program).inputs
 
 
-def test_what_the_service_cant_change_is_made_anew(program: Program) -> None:
+def test_properties_that_the_service_cannot_update_cause_replacement(program: Program) -> None:
     assert "properties.vmSize" in gpu_pool(program).replaced_on
     assert "properties.cloudProviderProfile" in instance(program).replaced_on
     assert "properties.kubernetesVersion" not in instance(program).replaced_on
     assert "properties.agentPoolProfiles[0].count" not in instance(program).replaced_on
 
 
-def test_what_makes_the_cluster_anew_is_known_before_it_does(
+def test_the_preview_knows_every_setting_that_replaces_the_cluster(
     program: Program, declared: Declare
 ) -> None:
     fixed = program.one(ACCESS).inputs["fixed"]

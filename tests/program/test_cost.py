@@ -48,7 +48,7 @@ def previewed(template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("template", STACKS, ids=lambda template: str(template.stem))
-def test_a_preview_first_says_what_is_paid_for_and_nothing_where_nobody_is_paid(
+def test_a_preview_shows_costs_only_for_paid_pools(
     template: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A preview says what a stack asks for and what it costs."""
@@ -89,7 +89,7 @@ def test_a_preview_refuses_a_job_that_may_cost_more_than_its_max_cost(
     previewed(own, monkeypatch)
 
 
-def test_prices_of_ones_own_are_used_instead(
+def test_configured_prices_replace_the_default(
     tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (template,) = (each for each in STACKS if each.stem == "azure")

@@ -65,7 +65,7 @@ def test_with_an_operator_and_a_namespace_almost_nothing_is_made(declaring: Decl
     assert program.one(READY).urn in program.needs(job)
 
 
-def test_in_somebody_elses_namespace_the_network_policy_is_for_slipways_pods_alone(
+def test_in_an_existing_namespace_the_network_policy_selects_only_slipways_pods(
     declaring: Declaring,
 ) -> None:
     program = declaring(THEIRS, namespace="team-a")
@@ -96,7 +96,7 @@ def test_the_gate_knows_whose_operator_it_waits_for(declaring: Declaring) -> Non
     assert "deployment" not in ready
 
 
-def test_with_somebody_elses_operator_workers_need_a_namespace_that_admits_its_container(
+def test_with_an_existing_operator_the_namespace_admits_its_init_container(
     declaring: Declaring,
 ) -> None:
     program = declaring(THEIRS)
@@ -167,7 +167,7 @@ def test_what_can_not_be_used_is_refused_before_anything_is_declared(
 
 @pytest.mark.parametrize("said", [{}, {"namespace": "slipway-jobs"}, {"namespace": "team-a"}])
 @pytest.mark.parametrize("operator", ["auto", "existing", "install"])
-def test_beside_a_stack_that_has_installed_the_operator_there_is_no_other_whatever_is_said(
+def test_a_second_stack_beside_an_installed_operator_is_refused(
     declaring: Declaring, monkeypatch: pytest.MonkeyPatch, said: dict[str, str], operator: str
 ) -> None:
     seen: list[str] = []
@@ -234,7 +234,7 @@ def test_where_the_registry_asks_for_no_login_there_is_no_secret(declaring: Decl
     assert "imagePullSecrets" not in account.inputs
 
 
-def test_credentials_that_are_not_there_are_told_with_the_setting(
+def test_missing_credentials_are_reported_with_the_setting(
     declaring: Declaring, tmp_path: Path
 ) -> None:
     (tmp_path / "config.json").write_text("{}")

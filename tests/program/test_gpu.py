@@ -82,7 +82,7 @@ def test_the_device_plugin_comes_out_of_a_private_registry_that_has_it(declared:
     assert places["slipway-gpu"].urn in program.needs(program.one(DAEMONS))
 
 
-def test_where_somebody_else_installs_the_device_plugin_slipway_does_not(
+def test_slipway_skips_the_device_plugin_that_the_cluster_provides(
     declared: Declare,
 ) -> None:
     program = declared({"mnist-nccl": {}}, plugin=False)
@@ -91,7 +91,7 @@ def test_where_somebody_else_installs_the_device_plugin_slipway_does_not(
     assert program.one(READY).inputs["pool"]["devicePlugin"] is False
 
 
-def test_a_job_with_gpus_goes_to_the_pool_and_is_told_its_facts(declared: Declare) -> None:
+def test_a_job_with_gpus_gets_selector_tolerations_and_variables(declared: Declare) -> None:
     run = declared({"mnist-nccl": {}}).one(RUN)
     assert pod(run)["nodeSelector"] == {"pool": "gpu"}
     assert pod(run)["tolerations"][0]["key"] == "sku"

@@ -116,12 +116,12 @@ def test_no_role_has_a_wildcard(program: Program) -> None:
         assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
 
 
-def test_over_the_whole_cluster_nobody_may_do_anything_but_the_webhook(program: Program) -> None:
+def test_cluster_roles_grant_nothing_but_webhook_configurations(program: Program) -> None:
     for rule in rules(program, CLUSTER_ROLES):
         assert rule["resources"] == ["validatingwebhookconfigurations"]
 
 
-def test_nobody_may_run_commands_in_pods_or_read_a_jobs_secrets(program: Program) -> None:
+def test_no_role_allows_exec_or_reads_secrets_of_jobs(program: Program) -> None:
     resources = {
         resource
         for role in program.of(*ROLES)
@@ -194,7 +194,7 @@ def test_every_kubernetes_object_is_made_in_the_stacks_own_cluster(program: Prog
         assert each.provider == f"{provider.urn}::{provider.name}-id", each.urn
 
 
-def test_the_cluster_is_told_apart_by_more_than_its_kubeconfig(program: Program) -> None:
+def test_the_provider_has_a_cluster_identifier(program: Program) -> None:
     assert program.one("pulumi:providers:kubernetes").inputs["clusterIdentifier"]
 
 

@@ -136,7 +136,7 @@ def test_the_local_provider_loads_no_class_of_the_api(
     assert too_many(told, PROVIDER) == []
 
 
-def test_what_is_too_much_is_told_with_who_imports_it() -> None:
+def test_unwanted_imports_are_listed_with_their_importers() -> None:
     told = """\
 import time:        10 |         10 |     pytest
 import time:        10 |         10 |       kubernetes.client.api.core_v1_api

@@ -54,7 +54,7 @@ def test_without_tracking_nothing_of_it_is_declared_or_built(
     assert "tracking" not in program.one(JOB).inputs
 
 
-def test_the_server_is_ready_before_a_job_runs_which_is_told_where_it_is(
+def test_jobs_wait_for_the_tracking_server_and_get_its_address(
     tmp_path: Path, machine: pytest.MonkeyPatch
 ) -> None:
     """Jobs start when the tracking server answers.
@@ -123,7 +123,7 @@ def test_its_volume_is_of_the_class_that_the_stack_names(
     assert spec["resources"] == {"requests": {"storage": "5Gi"}}
 
 
-def test_in_somebody_elses_cluster_a_preview_says_that_its_claim_goes_with_the_stack(
+def test_in_an_existing_cluster_a_preview_mentions_that_make_down_deletes_the_claim(
     tmp_path: Path, machine: pytest.MonkeyPatch
 ) -> None:
     messages: list[str] = []

@@ -81,9 +81,7 @@ def test_the_run_policy_priority_and_what_is_of_the_wait_change_in_place(
         assert "priorityClassName" not in replicas["template"]["spec"]
 
 
-def test_a_change_in_place_that_is_refused_is_told_in_plain_words(
-    job_name: str, runs: Runs, trainer: str
-) -> None:
+def test_a_refused_update_in_place_is_explained(job_name: str, runs: Runs, trainer: str) -> None:
     """A PyTorchJob's immutable fields never surface as an error."""
     declared = python(trainer, SLEEPING, "0")
     runs.train(job_name, **declared)
@@ -119,7 +117,7 @@ def test_a_job_whose_pods_were_cleaned_away_trains_nothing(
     assert (runs.output(job_name), jobs.uids(job_name)) == (result, uids)
 
 
-def test_a_job_that_nobody_waited_for_gets_the_labels_that_were_asked_for_since(
+def test_a_detached_job_gets_the_labels_of_a_later_up(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
     """A label, TTL or priority that changed is applied in place."""

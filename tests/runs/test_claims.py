@@ -61,7 +61,7 @@ def test_a_claim_that_the_stack_has_not_made_is_left_alone(
     assert found(jobs, inputs)["metadata"]["annotations"][MADE_BY] == "slipway/other"
 
 
-def test_a_size_that_the_storage_class_refuses_is_told_in_its_words(
+def test_a_size_that_the_storage_class_refuses_fails_with_its_reason(
     jobs: Jobs, inputs: dict[str, Any]
 ) -> None:
     context = Recorded("urn:mine")

@@ -110,7 +110,7 @@ def receiver(jobs: Jobs, trainer: str, job_name: str) -> Iterator[str]:
     jobs.kubectl("delete", "pod", name, "--grace-period=1")
 
 
-def test_a_failure_that_nobody_saw_fails_the_next_up_with_its_reason_and_log(
+def test_a_failure_of_a_detached_run_fails_the_next_up_with_reason_and_log(
     job_name: str, left: Runs, jobs: Jobs, trainer: str, receiver: str
 ) -> None:
     """Its retries took place, the reason is that of a waited run, and a webhook knows it."""

@@ -87,7 +87,7 @@ def _event(jobs: Jobs, pod: str, reason: str) -> datetime:
     return min(datetime.fromisoformat(event["firstTimestamp"]) for event in told["items"])
 
 
-def test_a_command_that_is_not_there_is_told_in_the_runtimes_words(
+def test_a_missing_command_is_reported_with_the_runtimes_message(
     job_name: str, runs: Runs, trainer: str
 ) -> None:
     declared = python(trainer, "", workers=0) | {"command": ["there-is-no-such-program"]}
@@ -138,9 +138,7 @@ def test_a_failure_after_a_restart_shows_the_log_of_both_starts(
     assert said.index("    the first time") < said.index("    the second time")
 
 
-def test_the_row_tells_the_epoch_its_figures_and_the_time_left(
-    job_name: str, runs: Runs, trainer: str
-) -> None:
+def test_the_row_shows_epoch_metrics_and_time_left(job_name: str, runs: Runs, trainer: str) -> None:
     attempt = runs.train(job_name, **python(trainer, TRACKED, workers=0))
     row = attempt.context.rows
     assert any(re.search(r"epoch 1/2 at \d+%, loss 1\.0000", line) for line in row), row
@@ -149,7 +147,7 @@ def test_the_row_tells_the_epoch_its_figures_and_the_time_left(
     assert any("epoch 2/2, loss 0.5000, accuracy 0.6000" in line for line in row), row
 
 
-def test_the_row_of_a_program_that_tells_no_events_shows_its_last_line(
+def test_without_events_the_row_shows_the_last_line(
     job_name: str, runs: Runs, trainer: str
 ) -> None:
     program = "import time\nprint('half of it is done', flush=True)\ntime.sleep(7)"
@@ -157,7 +155,7 @@ def test_the_row_of_a_program_that_tells_no_events_shows_its_last_line(
     assert any("last line: half of it is done" in each for each in attempt.context.rows)
 
 
-def test_a_rank_killed_for_memory_is_told_with_its_limit(
+def test_an_oom_kill_is_reported_with_its_memory_limit(
     job_name: str, runs: Runs, trainer: str
 ) -> None:
     """A rank killed for memory is told with its limit."""

@@ -172,7 +172,7 @@ def test_ctrl_c_ends_the_reading_quietly(
         assert attempt.error is None, attempt.text
 
 
-def test_what_a_program_said_before_its_restart_comes_first(
+def test_logs_begin_with_the_output_before_a_restart(
     job_name: str,
     runs: Runs,
     jobs: Jobs,

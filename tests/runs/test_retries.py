@@ -21,7 +21,7 @@ _PRIORITIES = {_VICTIM: -20, _INTRUDER: -10}
 """Below that of any other pod, so that only the test's own have to make room."""
 
 
-def test_a_job_whose_pod_was_evicted_is_submitted_anew_and_the_attempt_is_kept(
+def test_an_evicted_job_is_resubmitted_and_its_attempt_is_kept(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
     """A job that the cluster disrupted is resubmitted.
@@ -173,7 +173,7 @@ def _pod(name: str, image: str, cpu: str) -> dict[str, Any]:
     }
 
 
-def test_a_job_that_had_to_make_room_for_a_higher_priority_is_submitted_anew(
+def test_a_preempted_job_is_resubmitted(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str, intruder: str
 ) -> None:
     half = _free_cores(jobs) / 2

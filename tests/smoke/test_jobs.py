@@ -45,7 +45,7 @@ def test_every_replica_exited_with_zero(
     assert result["world_size"] == topology.world_size
 
 
-def test_its_pods_are_of_the_submission_that_the_stack_tells(
+def test_its_pods_have_the_run_id_of_the_stacks_output(
     pods: list[Pod], result: dict[str, Any]
 ) -> None:
     assert {pod.labels["slipway.dev/run"] for pod in pods} == {result["run_id"]}

@@ -120,7 +120,7 @@ def copied(trained: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_last_two_are_kept_and_told(trained: Path) -> None:
+def test_the_last_two_are_kept_and_logged(trained: Path) -> None:
     # 3,000 samples, two ranks of 64: 24 steps an epoch, 48 in all.
     names = [path.name.split(".")[0] for path in _checkpoints(trained)]
     assert names == ["step-000000040", "step-000000045"]
@@ -193,7 +193,7 @@ def test_sigterm_is_answered_with_a_checkpoint_after_the_step_at_hand(
     [(signal.SIGKILL, ()), (signal.SIGTERM, ()), (signal.SIGKILL, ("--beside",))],
     ids=["killed", "stopped", "killed while it writes beside the training"],
 )
-def test_ones_own_script_resumes_bit_for_bit(
+def test_a_user_script_resumes_bit_for_bit(
     image: Opened, tmp_path: Path, end: signal.Signals, args: tuple[str, ...]
 ) -> None:
     script = Rank(args, program=("/out/scripts/saving.py",))

@@ -65,7 +65,7 @@ def test_the_result_has_the_data_sets_true_name_and_its_classes(
         assert list(rank.message["class_accuracies"]) == about["classes"]
 
 
-def test_the_saved_model_has_the_accuracy_that_was_told(
+def test_the_saved_model_has_the_reported_accuracy(
     image: Opened, two: list[Ended], directory: Path
 ) -> None:
     """Evaluated with 32-bit numbers, so one or two pictures may come out otherwise."""

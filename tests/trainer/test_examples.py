@@ -90,7 +90,7 @@ def undisturbed(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Work
     return Workers(image, tmp_path_factory.mktemp("undisturbed"))
 
 
-def test_the_tracked_script_tells_its_accuracy_and_samples(undisturbed: Workers) -> None:
+def test_the_tracked_script_reports_its_accuracy_and_samples(undisturbed: Workers) -> None:
     assert undisturbed.codes == {"0.0": 0, "1.0": 0}, undisturbed.errors(0)
     messages = [undisturbed.message(worker) for worker in (0, 1)]
     assert sorted(message["rank"] for message in messages) == [0, 1]
@@ -135,7 +135,7 @@ def test_when_one_is_killed_the_other_trains_on_every_sample_once(
     assert (tmp_path / f"outputs-{left}.0/model.pt").exists()
 
 
-def test_a_replacement_tells_what_the_whole_job_came_to(image: Opened, tmp_path: Path) -> None:
+def test_a_replacement_reports_the_results_of_the_whole_job(image: Opened, tmp_path: Path) -> None:
     # Three epochs or so until the goal; the replacement is there from the second one on.
     arguments = ("--limit", "12000", "--batch-size", "128", "--epochs", "10")
     kill = {"worker": 0, "signal": signal.SIGKILL, "step": 20, "replace": 0}

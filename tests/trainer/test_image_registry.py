@@ -124,7 +124,7 @@ def test_what_it_has_is_known_by_tag_and_by_digest(registry: RunningRegistry) ->
     assert target.digest(f"{registry.server}/team/nothing:0") is None
 
 
-def test_a_wrong_login_is_told_with_what_to_do_and_without_the_password(
+def test_a_wrong_login_suggests_docker_login_and_hides_the_password(
     registry: RunningRegistry, tmp_path: Path
 ) -> None:
     entry = {"username": USER, "password": "not the one"}
@@ -138,7 +138,7 @@ def test_a_wrong_login_is_told_with_what_to_do_and_without_the_password(
     assert "not the one" not in str(told.value)
 
 
-def test_without_a_login_nobody_is_told_so(registry: RunningRegistry, tmp_path: Path) -> None:
+def test_a_missing_login_is_reported(registry: RunningRegistry, tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text('{"auths": {}}')
     target = target_of(_target(registry, credentials=str(file)))

@@ -162,7 +162,7 @@ def test_accuracies_are_shares_of_the_test_set(two: list[Ended]) -> None:
         assert event["accuracy"] * 500 == pytest.approx(round(event["accuracy"] * 500), abs=0.1)
 
 
-def test_a_loop_of_ones_own_is_tracked(script: list[Ended]) -> None:
+def test_a_custom_training_loop_is_tracked(script: list[Ended]) -> None:
     assert [rank.code for rank in script] == [0, 0], script[0].errors
     for rank in script:
         epochs = rank.of("epoch")

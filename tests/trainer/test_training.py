@@ -47,7 +47,7 @@ def test_the_events_tell_the_same_as_the_termination_message(four: list[Ended]) 
         assert {event["rank"] for event in rank.events} == {number}
 
 
-def test_each_step_tells_of_how_many_it_is_one(four: list[Ended]) -> None:
+def test_each_step_event_has_the_total_number_of_steps(four: list[Ended]) -> None:
     """2,000 samples in global batches of 4 x 64 are 8 steps."""
     for rank in four:
         assert [event["step"] for event in rank.of("step")] == list(range(8))

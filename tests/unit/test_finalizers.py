@@ -26,5 +26,5 @@ def test_what_belongs_to_no_namespace_is_named_without_one() -> None:
 @pytest.mark.parametrize(
     "finalizers", [None, [], ["foregroundDeletion"], ["orphan"], ["kubernetes.io/pvc-protection"]]
 )
-def test_what_kubernetes_does_by_itself_needs_nobody(finalizers: list[str] | None) -> None:
+def test_finalizers_of_kubernetes_are_not_reported(finalizers: list[str] | None) -> None:
     assert held("Pod", {"name": "mine", "finalizers": finalizers}) is None

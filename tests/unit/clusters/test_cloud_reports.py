@@ -19,7 +19,7 @@ def status(code: str, message: str, state: str = "Backoff") -> str:
     return yaml.safe_dump({"autoscalerStatus": "Running", "nodeGroups": groups})
 
 
-def test_a_node_that_is_being_made_is_told_with_its_group() -> None:
+def test_a_node_being_created_is_reported_with_its_group() -> None:
     found = cloud_reports.growth(
         [event("TriggeredScaleUp", "pod triggered scale-up: [{aks-gpu-vmss 0->1 (max: 4)}]")]
     )
@@ -28,7 +28,7 @@ def test_a_node_that_is_being_made_is_told_with_its_group() -> None:
     assert str(found) == "a node is being created ([{aks-gpu-vmss 0->1 (max: 4)}])"
 
 
-def test_what_was_said_last_counts() -> None:
+def test_the_latest_event_counts() -> None:
     made = event("TriggeredScaleUp", "pod triggered scale-up: x", "2026-01-01T00:00:01Z")
     refused = event(
         "NotTriggerScaleUp",
@@ -41,7 +41,7 @@ def test_what_was_said_last_counts() -> None:
     assert str(found) == "no node is created for it: 1 in backoff after failed scale-up"
 
 
-def test_without_an_autoscaler_nothing_is_said() -> None:
+def test_there_is_no_report_without_an_autoscaler() -> None:
     assert cloud_reports.growth([event("FailedScheduling", "0/1 nodes are available")]) is None
 
 
@@ -56,13 +56,13 @@ def test_without_an_autoscaler_nothing_is_said() -> None:
         ("Nodes added to group x failed to register within 15m0s", "never became a node"),
     ],
 )
-def test_the_providers_words_are_told_with_what_they_mean(words: str, meant: str) -> None:
+def test_known_provider_messages_are_explained(words: str, meant: str) -> None:
     told = cloud_reports.explained(words)
     assert meant in told
     assert words in told
 
 
-def test_words_that_nobody_knows_are_told_as_they_are() -> None:
+def test_unknown_provider_messages_stay_as_they_are() -> None:
     assert cloud_reports.explained("it is Tuesday") == "it is Tuesday"
 
 
@@ -72,7 +72,7 @@ def test_a_group_that_backs_off_is_named_with_its_error() -> None:
     assert told.startswith("the subscription's quota: raise it")
 
 
-def test_a_failure_of_the_autoscaler_itself_is_told_once() -> None:
+def test_a_repeated_failure_of_the_autoscaler_is_reported_once() -> None:
     words = "Scale-up failed for group aks-gpu-vmss: Code=SkuNotAvailable"
     events = [
         event("FailedToScaleUpGroup", words, "2026-01-01T00:00:01Z"),
@@ -93,5 +93,5 @@ def test_a_failure_of_the_autoscaler_itself_is_told_once() -> None:
         "nodeGroups:\n",
     ],
 )
-def test_a_status_that_tells_of_no_failure_says_nothing(text: str | None) -> None:
+def test_a_status_without_failures_has_no_setbacks(text: str | None) -> None:
     assert cloud_reports.setbacks(text) == []

@@ -79,7 +79,7 @@ class TestPullSecret:
         (folder / "config.json").write_text(json.dumps(content))
         return str(folder / "config.json")
 
-    def test_it_has_that_registrys_login_alone_and_shows_it_to_nobody(self, tmp_path: Path) -> None:
+    def test_it_has_only_that_registrys_login_and_no_repr(self, tmp_path: Path) -> None:
         login = {"auth": base64.b64encode(b"me:pw").decode()}
         auths = {"example.org": login, "other.org": {"auth": "b3RoZXI6cHc="}}
         file = self._file(tmp_path, auths=auths)
@@ -94,7 +94,7 @@ class TestPullSecret:
     @pytest.mark.parametrize(
         "content", [{"auths": {}}, {"auths": {"example.org": {}}, "credsStore": "desktop"}]
     )
-    def test_a_login_that_is_not_in_the_file_is_told_with_what_to_do(
+    def test_a_login_missing_from_the_file_suggests_docker_login(
         self, content: dict[str, Any], tmp_path: Path
     ) -> None:
         file = self._file(tmp_path, **content)

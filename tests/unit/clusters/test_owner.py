@@ -24,9 +24,7 @@ def torn(directory: Path, content: bytes) -> Path:
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 11, b"slip", b"slipway/", b"slipway/\xff\0"])
-def test_a_note_that_a_crash_has_torn_blocks_nothing_and_is_repaired(
-    state: Path, content: bytes
-) -> None:
+def test_an_owner_file_damaged_by_a_crash_is_repaired(state: Path, content: bytes) -> None:
     """A torn note of whose a cluster is blocks nothing."""
     directory = torn(state / "clusters" / "dev", content)
     owner.require(directory, "slipway/dev")
@@ -56,7 +54,7 @@ def test_a_note_is_replaced_in_one_step(state: Path, monkeypatch: pytest.MonkeyP
     assert owner.stack_of(directory) == "slipway/dev"
 
 
-def test_make_down_explains_a_torn_note_without_a_state_by_the_command_that_repairs_it(
+def test_make_down_prints_the_command_that_repairs_a_damaged_owner_file(
     state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": "embedded"})

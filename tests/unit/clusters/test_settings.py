@@ -88,7 +88,7 @@ def test_every_setting_of_a_kind_is_in_one_of_its_good_cases(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", CLUSTERS)
-def test_the_least_is_no_more_than_has_to_be_said(kind: str) -> None:
+def test_the_minimal_settings_are_all_required(kind: str) -> None:
     least = good(kind)["least"]
     for key in least:
         with pytest.raises(SettingsError, match=KEY):
@@ -96,7 +96,7 @@ def test_the_least_is_no_more_than_has_to_be_said(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "case"), cases("bad"))
-def test_wrong_settings_are_told_all_at_once_with_key_value_and_what_is_allowed(
+def test_wrong_settings_are_reported_together_with_key_value_and_allowed_values(
     kind: str, case: dict[str, Any]
 ) -> None:
     """Wrong settings of every kind are told all at once with key, value and what is allowed."""

@@ -23,7 +23,7 @@ def test_the_end_of_support_is_a_warning_from_60_days_before_it(
     assert said == (None if verb is None else text)
 
 
-def test_of_a_version_that_is_not_known_nothing_is_said() -> None:
+def test_an_unknown_version_causes_no_warning() -> None:
     assert support.warning("1.99", END) is None
     assert support.warning("", END) is None
 

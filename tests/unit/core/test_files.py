@@ -67,7 +67,7 @@ def test_the_limit_is_of_each_holder_and_not_of_the_queue(
         assert waited == [f"process {number}" for number in range(5)]
 
 
-def test_a_full_disk_is_told_with_the_file_that_it_did_not_take(
+def test_a_full_disk_is_reported_with_the_file_being_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_descriptor: int) -> None:

@@ -110,7 +110,7 @@ def told() -> dict[str, str]:
     return {row["field"]: row["default"].strip().strip("`") for row in rows}
 
 
-def test_every_field_is_told(told: dict[str, str]) -> None:
+def test_every_field_is_documented(told: dict[str, str]) -> None:
     assert [*told] == [*KEYS]
 
 
@@ -157,7 +157,7 @@ def test_an_example_without_gpus_fits_a_small_machine(
     assert bool(found.problems) == needs_gpus, found.problems
 
 
-def test_the_defaults_of_elastic_are_told() -> None:
+def test_the_defaults_of_elastic_are_documented() -> None:
     elastic = Elastic()
     assert elastic.max_replicas is None
     assert [elastic.least(workers) for workers in (1, 2, 3, 4)] == [1, 2, 2, 3]
@@ -166,7 +166,7 @@ def test_the_defaults_of_elastic_are_told() -> None:
 
 
 @pytest.mark.parametrize(("example", "where", "said"), claims())
-def test_an_example_makes_what_is_said_of_it(
+def test_an_example_renders_what_the_page_claims(
     example: dict[str, Any], where: str, said: dict[str, Any]
 ) -> None:
     found = places(rendered(example), where)

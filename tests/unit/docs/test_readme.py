@@ -41,7 +41,7 @@ def test_a_link_leads_to_a_file(link: str, root: Path) -> None:
     assert (root / link).is_file()
 
 
-def test_the_two_commands_are_the_first_that_it_tells() -> None:
+def test_the_section_two_commands_has_make_up_and_make_down() -> None:
     assert readme.commands("Two commands") == ["make up", "make down"]
 
 

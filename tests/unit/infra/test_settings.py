@@ -69,7 +69,7 @@ def test_other_projects_keys_are_left_alone() -> None:
     parse({**configured(), "pulumi:tags": "x", "kubernetes:context": "y"}, "dev", ["aws:token"])
 
 
-def test_a_misspelt_kind_is_told_beside_the_missing_one() -> None:
+def test_a_misspelt_kind_is_reported_beside_the_missing_one() -> None:
     found = problems(configured({"knd": "embedded"}))
     assert found.keys() == {"slipway:cluster.kind", "slipway:cluster.knd"}
     assert 'did you mean "kind"?' in found["slipway:cluster.knd"]
@@ -90,14 +90,14 @@ def test_a_misspelt_kind_is_told_beside_the_missing_one() -> None:
         ([], "slipway:cluster", ["[] is not allowed", "a map"]),
     ],
 )
-def test_a_wrong_cluster_is_told_apart(cluster: Any, key: str, words: list[str]) -> None:
+def test_a_mistake_in_a_cluster_is_one_problem(cluster: Any, key: str, words: list[str]) -> None:
     found = problems(configured(cluster))
     assert [*found] == [key]
     for word in words:
         assert word in found[key]
 
 
-def test_a_stack_with_no_settings_is_told_to_take_those_of_the_repository() -> None:
+def test_a_stack_without_settings_suggests_copying_the_template() -> None:
     with pytest.raises(SettingsError) as caught:
         parse({"kubernetes:context": "y"}, "kind")
     assert "`cp stacks/kind.yaml Pulumi.kind.yaml`" in str(caught.value)
@@ -108,12 +108,12 @@ def test_settings_without_a_cluster_are_not_to_be_overwritten_by_the_repositorys
     assert text == "is missing; copy it from stacks/dev.yaml"
 
 
-def test_a_stack_of_ones_own_with_no_settings_is_told_which_kinds_there_are() -> None:
+def test_a_new_stack_without_settings_lists_the_kinds() -> None:
     with pytest.raises(SettingsError, match=r"slipway:cluster\.kind: is missing; allowed: aks"):
         parse({}, "mine")
 
 
-def test_a_section_that_is_plain_text_is_told_what_it_takes() -> None:
+def test_a_section_of_plain_text_must_be_a_map() -> None:
     found = problems({"slipway:cluster": "embedded", "slipway:jobs": "mnist-gloo"})
     assert found == {
         "slipway:cluster": '"embedded" is not allowed; it takes a map',
@@ -142,17 +142,17 @@ def test_a_jobs_name_is_a_dns_label(name: str) -> None:
     assert "DNS label" in found[f"slipway:jobs.{name}"]
 
 
-def test_an_unknown_job_is_told_which_was_probably_meant() -> None:
+def test_an_unknown_job_suggests_a_similar_name() -> None:
     found = problems(configured(jobs={"mnist-glo": {}}))
     assert 'did you mean "mnist-gloo"?' in found["slipway:jobs.mnist-glo"]
 
 
-def test_an_unknown_key_of_a_job_is_told_which_was_probably_meant() -> None:
+def test_an_unknown_key_of_a_job_suggests_a_similar_key() -> None:
     found = problems(configured(jobs={"mnist-gloo": {"wrokers": 2}}))
     assert 'did you mean "workers"?' in found["slipway:jobs.mnist-gloo.wrokers"]
 
 
-def test_an_unknown_section_is_told_which_was_probably_meant() -> None:
+def test_an_unknown_section_suggests_a_similar_name() -> None:
     assert 'did you mean "jobs"?' in problems(configured(job="{}"))["slipway:job"]
 
 
@@ -217,7 +217,7 @@ def test_a_version_of_torch_may_stand_without_quotes_where_that_is_no_other_numb
         assert "in quotes" in found["slipway:jobs.mnist-gloo.torch"]
 
 
-def test_of_a_size_that_is_not_known_only_that_is_told() -> None:
+def test_an_unknown_size_is_the_only_problem_reported() -> None:
     stack = {**_AKS, "gpu": {"size": "Standard_NC36ads_A10_v4"}}
     found = problems(configured(stack, {"mnist-nccl": {"torch": "2.10"}}))
     assert [*found] == ["slipway:cluster.gpu.gpusPerNode"]
@@ -296,7 +296,7 @@ def test_a_secret_that_no_job_names_is_left_alone() -> None:
         ("jobs", {}, ["one of Slipway's keys"]),
     ],
 )
-def test_what_is_no_secret_of_the_configuration_is_told_with_the_command(
+def test_an_unset_secret_is_refused_with_the_command_that_sets_it(
     name: str, others: dict[str, str], words: list[str]
 ) -> None:
     """A key that is missing or not encrypted is refused with the command to type."""
@@ -360,7 +360,7 @@ def test_a_webhooks_secrets_in_plain_text_are_refused_and_not_repeated() -> None
         ),
     ],
 )  # fmt: skip
-def test_what_a_webhook_lacks_is_told_by_its_place(
+def test_problems_of_a_webhook_are_reported_by_key(
     notify: dict[str, Any], places: dict[str, str]
 ) -> None:
     found = problems(configured(notify=json.dumps(notify), hook=_HOOK), ["slipway:another"])
@@ -371,7 +371,7 @@ def test_what_a_webhook_lacks_is_told_by_its_place(
         assert "hidden" not in found[place]
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     found = problems(
         configured(
             {"kind": "embeded", "colour": "red"},
@@ -410,7 +410,7 @@ def test_all_problems_are_told_at_once() -> None:
         ),
     ],
 )
-def test_what_contradicts_itself_is_told_beside_what_is_missing(
+def test_contradictions_are_reported_beside_missing_values(
     cluster: dict[str, Any], missing: set[str], contradictory: str
 ) -> None:
     found = problems(configured(cluster))

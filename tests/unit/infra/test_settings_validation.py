@@ -87,7 +87,7 @@ def test_what_is_to_be_hidden_is_not_repeated() -> None:
     assert problem.text == "its value is not allowed; it takes a whole number"
 
 
-def test_what_is_missing_is_told() -> None:
+def test_a_missing_value_is_reported() -> None:
     assert check(Pool, {}, "it") == [Problem("it.name", "is missing; it takes lower-case letters")]
 
 
@@ -115,7 +115,7 @@ def test_what_the_document_leaves_out_comes_from_the_base() -> None:
     assert check(Pool, {"size": 2}, "it", base=base) == Pool("b", size=2)
 
 
-def test_a_wrong_value_and_an_unknown_key_are_told_together() -> None:
+def test_a_wrong_value_and_an_unknown_key_are_reported_together() -> None:
     found = check(Pool, {"name": "a", "size": 0, "colour": 1}, "it")
     assert isinstance(found, list)
     assert {problem.key for problem in found} == {"it.size", "it.colour"}

@@ -51,7 +51,7 @@ def test_the_catalogues_nccl_jobs_go_to_the_pool_and_tolerate_its_taints(name: s
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
 
 
-def test_nccl_and_gloo_are_told_the_pools_interface_each_in_its_own_syntax() -> None:
+def test_nccl_and_gloo_get_the_pools_interface_in_their_syntax() -> None:
     told = variables(on_gpu_nodes(NCCL, POOL))
     assert told["NCCL_SOCKET_IFNAME"] == "=eth0"
     assert told["GLOO_SOCKET_IFNAME"] == "eth0"
@@ -63,7 +63,7 @@ def test_without_a_known_interface_nccl_and_gloo_choose_themselves() -> None:
     assert told["NCCL_DEBUG"] == "WARN"
 
 
-def test_a_collective_that_times_out_ends_its_process_and_tells_where_it_was() -> None:
+def test_a_collective_timeout_ends_the_process_and_dumps_its_trace() -> None:
     told = variables(on_gpu_nodes(NCCL, POOL))
     assert told["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "3"
     assert told["TORCH_NCCL_DUMP_ON_TIMEOUT"] == "1"
@@ -113,7 +113,7 @@ def test_a_toleration_that_does_not_cover_the_taint_is_no_reason_to_leave_it_out
         Toleration(key="sku", operator="Exists", effect="NoSchedule"),
     ],
 )
-def test_a_taint_that_the_job_tolerates_is_not_said_twice(whole: Toleration) -> None:
+def test_a_taint_that_the_job_tolerates_is_not_duplicated(whole: Toleration) -> None:
     told = on_gpu_nodes(own(tolerations=(whole,)), POOL).tolerations
     assert [each.key for each in told] == ["sku", SPOT.key]
 
@@ -138,7 +138,7 @@ def test_a_job_never_waits_longer_for_its_start_than_it_may_take_in_all() -> Non
     assert on_gpu_nodes(own(timeout=100), POOL).start_timeout == own().start_timeout
 
 
-def test_a_program_of_ones_own_gets_no_argument_that_it_does_not_know() -> None:
+def test_a_custom_program_gets_no_unknown_argument() -> None:
     assert on_gpu_nodes(own(args=("--epochs", "1")), POOL).args == ("--epochs", "1")
 
 
@@ -152,7 +152,7 @@ def test_a_job_without_gpus_and_a_cluster_without_them_change_nothing() -> None:
     assert on_gpu_nodes(NCCL, None) is NCCL
 
 
-def test_gloo_jobs_with_gpus_are_told_as_well() -> None:
+def test_gloo_jobs_with_gpus_go_to_the_pool_too() -> None:
     job = TrainingJob(name="mine", module="mnist", gpus=1)
     assert wants_gpus(job)
     assert on_gpu_nodes(job, POOL).node_selector == {"pool": "gpu"}

@@ -78,12 +78,12 @@ def test_what_is_no_name_that_a_job_had_is_refused(written: object) -> None:
     assert all(key.startswith("was") for key in problems("mnist-gloo", {"was": written}))
 
 
-def test_a_job_of_ones_own_has_an_image_and_a_command() -> None:
+def test_a_custom_job_has_an_image_and_a_command() -> None:
     mine = job("mine", {"image": "example.org/mine:1", "command": ["python3", "train.py"]})
     assert mine.command == ("python3", "train.py")
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     found = problems(
         "mnist-gloo",
         {
@@ -145,7 +145,7 @@ def test_a_secret_is_one_of_the_configuration_or_a_key_of_one_that_is_there(
         {"build": {"context": "images/trainer"}},
     ],
 )
-def test_packages_are_those_of_a_script_and_that_is_told_beside_what_else_is_wrong(
+def test_requirements_without_a_script_are_reported_beside_other_problems(
     program: dict[str, Any],
 ) -> None:
     found = problems("mine", {**program, "requirements": "needs.txt", "cpu": "none"})
@@ -153,12 +153,12 @@ def test_packages_are_those_of_a_script_and_that_is_told_beside_what_else_is_wro
     assert found["requirements"].startswith("goes with a `script`")
 
 
-def test_what_does_not_go_together_is_told_beside_a_wrong_name_and_wrong_values() -> None:
+def test_conflicting_fields_are_reported_beside_wrong_names_and_values() -> None:
     declared = {"image": "example.org/mine:1", "epochs": 2, "script": 5, "cpu": "none"}
     assert problems("No_Name", declared).keys() == {"", "epochs", "script", "cpu"}
 
 
-def test_what_rests_on_a_wrong_value_is_not_told() -> None:
+def test_consequences_of_a_wrong_value_are_not_reported() -> None:
     assert problems("mine", {"script": 5}).keys() == {"script"}
 
 
@@ -217,7 +217,7 @@ def test_a_name_that_is_no_dns_label_is_refused(name: str) -> None:
     assert "DNS label" in found[""]
 
 
-def test_a_misspelt_entry_is_told_the_right_one() -> None:
+def test_a_misspelt_entry_suggests_the_right_one() -> None:
     found = problems("mnist-glo", {"epochs": 2})
     assert found.keys() == {""}
     assert 'did you mean "mnist-gloo"?' in found[""]
@@ -242,9 +242,7 @@ def test_what_is_not_declared_is_an_unknown_key(key: str) -> None:
         ({}, {""}),
     ],
 )
-def test_a_job_of_ones_own_has_exactly_one_program(
-    declared: dict[str, Any], keys: set[str]
-) -> None:
+def test_a_custom_job_has_exactly_one_program(declared: dict[str, Any], keys: set[str]) -> None:
     assert problems("mine", declared).keys() == keys
 
 
@@ -295,7 +293,7 @@ def test_a_volume_that_hides_nothing_is_taken(place: str) -> None:
     assert job("mnist-gloo", {"volumes": volumes}).volumes["data"].mount_path == place
 
 
-def test_an_image_of_ones_own_has_its_data_where_it_likes() -> None:
+def test_a_custom_image_may_mount_data_anywhere() -> None:
     volumes = {"data": {"claim": "a", "mountPath": "/data"}}
     own = {"image": "example.org/mine:1", "command": ["train"], "volumes": volumes}
     assert job("mine", own).volumes["data"].mount_path == "/data"
@@ -390,7 +388,7 @@ def test_only_what_the_launcher_starts_is_held_and_only_python_debugged(
         job("mine", {**image, **field, **({"command": launched} if launched else {})})
 
 
-def test_what_is_allowed_is_told_in_sentences() -> None:
+def test_allowed_values_are_described_in_sentences() -> None:
     own = {"image": "example.org/mine:1", "command": [], "env": {"A": [1]}, "build": {"context": 1}}
     found = problems("mine", own)
     assert found["command"] == "[] is not allowed; it takes a list of at least 1 item"
@@ -444,7 +442,7 @@ def test_a_fraction_as_a_variable_is_refused_since_its_digits_may_have_been_lost
 
 
 @pytest.mark.parametrize("name", ["LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "SLIPWAY_JOB"])
-def test_a_variable_that_somebody_else_sets_is_refused(name: str) -> None:
+def test_a_variable_that_slipway_sets_is_refused(name: str) -> None:
     assert "sets itself" in problems("mnist-gloo", {"env": {name: "1"}})[f"env.{name}"]
 
 
@@ -462,7 +460,7 @@ def test_home_and_threads_may_be_others() -> None:
 @pytest.mark.parametrize(
     "name", ["slipway.dev/run", "app.kubernetes.io/managed-by", "a b", "a/b/c"]
 )
-def test_a_label_is_one_that_kubernetes_takes_and_nobody_else_sets(name: str) -> None:
+def test_invalid_and_reserved_labels_are_refused(name: str) -> None:
     (key,) = problems("mnist-gloo", {"labels": {name: "x"}})
     assert key.startswith("labels")
 
@@ -472,7 +470,7 @@ def test_seed_scripts_need_one_entry() -> None:
     assert Topology.of_declared(declaration(job("mine", declared))).world_size == 2
 
 
-def test_python_users_are_told_what_does_not_go_together() -> None:
+def test_conflicting_fields_raise_an_error_in_python() -> None:
     with pytest.raises(ValidationError, match="exactly one of script, build and image"):
         TrainingJob(name="mine", script="a.py", image="example.org/mine:1", command=("x",))
 
@@ -481,7 +479,7 @@ def test_a_command_needs_an_image_to_run_in() -> None:
     assert problems("mine", {"command": ["true"]}).keys() == {"image"}
 
 
-def test_a_field_of_the_catalogues_programs_means_nothing_to_ones_own() -> None:
+def test_a_field_of_the_catalogues_programs_is_refused_in_a_custom_job() -> None:
     declared = {"image": "example.org/mine:1", "command": ["true"], "epochs": 2}
     assert problems("mine", declared).keys() == {"epochs"}
 

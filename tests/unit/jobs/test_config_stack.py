@@ -62,7 +62,7 @@ def test_a_script_is_read_beside_its_job(root: Path) -> None:
 NCCLS = {"GLOO_SOCKET_IFNAME": "^lo"}
 
 
-def test_problems_of_all_jobs_and_all_kinds_are_told_at_once() -> None:
+def test_problems_of_all_jobs_and_kinds_are_reported_together() -> None:
     section = {
         "one": {"script": "tests/nowhere.py", "image": "x", "gangScheduling": True},
         "two": {"script": "tests/nowhere.py", "requirements": "none.txt", "env": NCCLS},
@@ -102,7 +102,7 @@ def test_an_elastic_builds_program_is_looked_for_in_its_folder(
     assert refused == ([] if found else [f"{KEY}.mine.elastic"])
 
 
-def test_what_is_wrong_between_jobs_is_told_beside_what_is_wrong_in_one() -> None:
+def test_problems_between_jobs_are_reported_beside_those_within_one() -> None:
     own = {"image": "example.org/mine:1", "command": ["x"]}
     section = {"a": {**own, "dependsOn": ["B"]}, "b": {**own, "cpu": "none"}}
     found = {problem.key: problem.text for problem in read(section).problems}

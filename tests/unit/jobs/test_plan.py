@@ -45,7 +45,7 @@ def test_what_can_be_is_no_problem() -> None:
     assert told(job("a", **OUTPUTS), job("b", "a"), taking("c", "a"), job("d", "b", "c")) == {}
 
 
-def test_a_name_that_is_no_job_is_told_with_the_likeliest_one() -> None:
+def test_an_unknown_dependency_suggests_a_similar_job() -> None:
     found = told(job("train"), job("evaluate", "train", "trian"), taking("x", "treain"))
     assert found == {
         "evaluate.dependsOn[1]": (
@@ -152,7 +152,7 @@ def test_an_order_is_one_of_all_jobs(place: list[int], pairs: set[tuple[int, int
         ({"a": "Succeeded", "b": "Succeeded", "c": "TimedOut"}, "ab", {}),
     ],
 )
-def test_why_a_job_did_not_run_is_told(
+def test_a_job_that_did_not_run_has_a_reason(
     states: dict[str, str | None], passed: str, expected: dict[str, str]
 ) -> None:
     jobs = [job("a"), job("b", "a"), job("c", "b")]

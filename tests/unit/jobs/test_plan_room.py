@@ -119,7 +119,7 @@ def test_this_machine_has_less_for_jobs_than_it_has() -> None:
     assert found.cpu % 1 != 0
 
 
-def test_the_order_of_jobs_that_run_in_turns_is_told_on_one_line() -> None:
+def test_the_order_of_jobs_is_shown_on_one_line() -> None:
     jobs = [job("a"), job("b"), job("c"), job("d", depends_on=("c",))]
     schedule = Schedule(jobs, None)
     schedule.__dict__["waits"] = {"a": (), "b": (), "c": ("a",), "d": ("b",)}

@@ -127,7 +127,7 @@ def test_another_entry_of_a_folder_is_started(tmp_path: Path) -> None:
     assert script(tmp_path, "own", script_entry="sub/main.py").entry == "sub/main.py"
 
 
-def test_what_is_not_there_is_told_with_what_is(tmp_path: Path) -> None:
+def test_a_missing_script_suggests_a_similar_file(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("")
     problem = refusal(tmp_path, "trian.py")
     assert problem.key == f"{KEY}.script"
@@ -160,7 +160,7 @@ _GUARDED = "if __name__ == '__main__':\n    main()\n"
         ({"names.txt": ""}, ['"train.py" is no Python file in the folder'], []),
     ],
 )
-def test_a_folder_without_its_entry_is_told_which_programs_it_has(
+def test_a_folder_without_its_entry_lists_its_programs(
     tmp_path: Path, files: dict[str, str], named: list[str], unnamed: list[str]
 ) -> None:
     for name, text in files.items():
@@ -261,7 +261,7 @@ def test_what_no_pod_could_start_is_refused(
     assert words in problem.text
 
 
-def test_what_does_not_fit_is_told_the_largest_file_and_what_to_do(tmp_path: Path) -> None:
+def test_a_folder_over_the_limit_names_its_largest_file_and_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own/train.py").write_text("")
     (tmp_path / "own/weights.bin").write_bytes(bytes(LIMIT - 300))

@@ -46,7 +46,7 @@ def test_a_passphrase_that_is_there_stays_and_is_closed_to_others() -> None:
     assert passphrase_file().stat().st_mode & 0o777 == 0o600
 
 
-def test_a_lost_passphrase_is_told_and_not_replaced() -> None:
+def test_a_lost_passphrase_is_reported_and_not_replaced() -> None:
     prepare()
     passphrase_file().unlink()
     stack = backend() / ".pulumi" / "stacks" / "slipway" / "dev.json"

@@ -62,6 +62,6 @@ def test_output_and_errors_are_kept_apart(scratch: Scratch) -> None:
     assert (finished.output, finished.errors, finished.code) == ("out\n", "err\n", 3)
 
 
-def test_a_command_past_its_limit_is_ended_and_what_it_said_is_told(scratch: Scratch) -> None:
+def test_a_command_over_its_limit_is_ended_and_its_output_shown(scratch: Scratch) -> None:
     with pytest.raises(TimeoutError, match="halfway"):
         scratch.run("echo halfway; sleep 60", 0.5)

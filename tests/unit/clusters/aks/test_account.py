@@ -154,7 +154,7 @@ def test_each_problem_names_the_key_and_the_way_out(
     assert text in problem[1]
 
 
-def test_all_problems_are_told_at_once(found: Any) -> None:
+def test_all_problems_are_reported_together(found: Any) -> None:
     def change(answers: dict[str, Any]) -> None:
         answers["ad signed-in-user show"]["id"] = "somebody"
         answers["provider list"].pop()
@@ -184,9 +184,7 @@ def test_by_default_the_caller_is_the_administrator_and_no_problem(found: Any, r
     assert named == {"User": (recorded_az.ME,), "Group": (), "ServicePrincipal": ()}
 
 
-def test_a_preview_alone_does_without_an_administrator_where_nobody_is_logged_in(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_a_preview_works_without_a_login(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     nameless = settings("azure", {**own(template("azure", root)), "admins": {}})
     with pytest.raises(pulumi.RunError, match="your account can't be read: `az` is not install"):
@@ -214,7 +212,7 @@ def test_an_existing_subnet_has_what_nodes_need_and_is_in_no_other_range(found: 
     }
 
 
-def test_what_one_may_not_ask_is_held_against_nobody(found: Any) -> None:
+def test_checks_without_permission_report_no_problem(found: Any) -> None:
     def change(answers: dict[str, Any]) -> None:
         for command in set(answers) - {"account show"}:
             del answers[command]

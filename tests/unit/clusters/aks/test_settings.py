@@ -65,7 +65,7 @@ def test_reserved_names_that_no_prefix_makes_right_are_refused_at_once() -> None
     }
 
 
-def test_every_missing_value_is_told_at_once() -> None:
+def test_all_missing_values_are_reported_together() -> None:
     told = check(AksSettings, {}, "slipway:cluster", base={"name": "azure"})
     assert isinstance(told, list)
     assert {each.key.removeprefix("slipway:cluster.") for each in told} == {
@@ -76,7 +76,7 @@ def test_every_missing_value_is_told_at_once() -> None:
     }
 
 
-def test_contradictions_are_told_beside_wrong_values() -> None:
+def test_contradictions_are_reported_beside_wrong_values() -> None:
     document = {**PLAIN, "idleMinutes": 0, "login": "spn", "admins": {}, "gpu": {"minNodes": 3}}
     found = check(AksSettings, document, "slipway:cluster", base={"name": "azure"})
     assert isinstance(found, list)

@@ -69,7 +69,7 @@ def test_a_cluster_that_cannot_be_reached_is_waited_for_until_the_limit() -> Non
         AccessHandler().create(inputs(gone.kubeconfig), Row())
 
 
-def test_a_missing_login_is_told_at_once(api: FakeApi) -> None:
+def test_a_missing_login_program_fails_immediately(api: FakeApi) -> None:
     document = yaml.safe_load(api.kubeconfig)
     plugin = {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
@@ -112,7 +112,7 @@ def test_ctrl_c_ends_the_wait(api: FakeApi) -> None:
         ("left", "not changed in a cluster that exists: pods 10.244.0.0/16 → 10.9.0.0/16. Do so"),
     ],
 )
-def test_what_a_change_does_to_the_cluster_is_told_in_words(kind: str, told: str) -> None:
+def test_the_row_explains_what_a_change_does_to_the_cluster(kind: str, told: str) -> None:
     state = {**inputs("kept"), "fixed": {}, "left": {}, "byHand": "Do so"}
     state[kind] = {"location": "westeurope", "pods": "10.244.0.0/16"}
     row = Row()

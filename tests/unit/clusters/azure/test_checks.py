@@ -66,7 +66,7 @@ def install(name: str, directory: Path) -> None:
         ),
     ],
 )
-def test_every_placeholder_of_a_stack_is_told_with_what_to_put_there(
+def test_every_placeholder_is_reported_with_its_replacement(
     stack: str, keys: list[str], root: Path
 ) -> None:
     found = [*placeholders(settings(stack, template(stack, root)), stack)]
@@ -76,7 +76,7 @@ def test_every_placeholder_of_a_stack_is_told_with_what_to_put_there(
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_values_of_ones_own_are_no_placeholders(stack: str, root: Path) -> None:
+def test_replaced_values_are_no_placeholders(stack: str, root: Path) -> None:
     assert [*placeholders(settings(stack, own(template(stack, root))), stack)] == []
 
 
@@ -111,7 +111,7 @@ def test_a_preview_warns_of_the_same_and_goes_on(
     assert "az: is needed" not in warning
 
 
-def test_an_update_with_ones_own_values_and_both_programs_goes_on(
+def test_an_update_without_placeholders_and_with_both_programs_passes(
     root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{bare}:/usr/bin:/bin")

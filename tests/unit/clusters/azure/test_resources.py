@@ -41,7 +41,7 @@ def login(text: str) -> list[str]:
     return found
 
 
-def test_kubelogin_uses_the_persons_own_login_and_asks_nobody_for_a_code() -> None:
+def test_kubelogin_uses_the_login_of_azure_cli_without_a_device_code() -> None:
     made = logging_in(handed_out(), "azurecli")
     assert login(made) == ["get-token", "--login", "azurecli", *LISTED[2:4]]
     assert yaml.safe_load(made)["clusters"] == yaml.safe_load(handed_out())["clusters"]

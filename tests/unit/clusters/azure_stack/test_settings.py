@@ -62,7 +62,7 @@ def test_every_key_is_documented() -> None:
     assert set(re.findall(r"`(\w+)`", table)) == known
 
 
-def test_everything_that_azure_local_lacks_without_the_internet_is_told_at_once() -> None:
+def test_settings_that_need_the_internet_are_refused_together_when_disconnected() -> None:
     network = {**CLUSTER["logicalNetwork"], "dnsServers": ["8.8.8.8"]}
     found = read(disconnected={"controlPlane": "arm.site.internal"}, logicalNetwork=network)
     assert isinstance(found, list)

@@ -55,7 +55,7 @@ def test_controllers_answer_on_the_nodes_loopback_alone(layout: Layout, name: st
     assert {"--bind-address=127.0.0.1", "--leader-elect=false"} <= set(_named(layout, name).command)
 
 
-def test_the_api_server_listens_on_the_node_and_lets_nobody_in_anonymously(layout: Layout) -> None:
+def test_the_api_server_listens_on_the_node_and_refuses_anonymous_requests(layout: Layout) -> None:
     command = _named(layout, "kube-apiserver").command
     assert f"--bind-address={layout.node_address}" in command
     assert {"--anonymous-auth=false", "--authorization-mode=Node,RBAC"} <= set(command)
@@ -68,7 +68,7 @@ def test_etcd_listens_on_loopback_alone_and_asks_for_certificates(layout: Layout
     assert {"--client-cert-auth=true", "--peer-client-cert-auth=true"} <= set(command)
 
 
-def test_the_kubelet_lets_nobody_in_anonymously(kubelet: dict[str, Any]) -> None:
+def test_the_kubelet_refuses_anonymous_requests(kubelet: dict[str, Any]) -> None:
     assert kubelet["authentication"]["anonymous"] == {"enabled": False}
     assert kubelet["authorization"] == {"mode": "Webhook"}
     assert kubelet["readOnlyPort"] == 0

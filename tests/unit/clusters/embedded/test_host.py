@@ -48,7 +48,7 @@ def test_a_tree_that_is_nowhere_mounted_is_found() -> None:
     assert isolation.abandoned(groups, trees) == ["net_cls,net_prio", "perf_event"]
 
 
-def test_a_machine_without_control_groups_is_told_what_to_do() -> None:
+def test_missing_cgroups_fail_with_a_remedy() -> None:
     with pytest.raises(RuntimeError, match="share the host's cgroups"):
         isolation.tracking(isolation.hierarchies(b"25 1 0:22 / /run rw - tmpfs tmpfs rw\n"))
 
@@ -137,7 +137,7 @@ def _unequipped(name: str) -> Path:
     raise ToolMissing(f"{name}: run `make setup`")
 
 
-def test_everything_that_is_in_the_way_is_said_at_once(
+def test_all_obstacles_are_reported_together(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     usage = namedtuple("usage", "total used free")

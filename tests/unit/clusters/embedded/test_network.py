@@ -40,7 +40,7 @@ def test_a_link_that_goes_by_itself_meanwhile_is_removed(layout: Layout, tools: 
     assert (tools / "ip.gone").exists(), "nobody looked for the link"
 
 
-def test_a_link_that_stays_is_told(layout: Layout, tools: Path) -> None:
+def test_a_link_that_cannot_be_removed_is_an_error(layout: Layout, tools: Path) -> None:
     pretend(tools / "ip", STAYS)
     with pytest.raises(CommandFailed, match="Operation not permitted"):
         network.remove(layout)

@@ -96,7 +96,7 @@ def test_a_key_that_is_not_its_certificates_is_renewed_with_it(
     assert pki.problems(layout) == []
 
 
-def test_an_empty_key_of_the_service_accounts_is_made_anew(layout: Layout) -> None:
+def test_an_empty_service_account_key_is_replaced(layout: Layout) -> None:
     """It signs no token; a key that signs stays as it is."""
     layout.key("service-account").write_text("")
     pki.ensure(layout)
@@ -123,7 +123,7 @@ def test_a_certificate_about_to_expire_is_renewed_alone(
     assert left > timedelta(days=364)
 
 
-def test_a_new_authority_has_everything_under_it_made_anew(layout: Layout) -> None:
+def test_a_new_authority_reissues_its_certificates(layout: Layout) -> None:
     layout.key("etcd-ca").unlink()
     before = _contents(layout)
     pki.ensure(layout)
@@ -133,7 +133,7 @@ def test_a_new_authority_has_everything_under_it_made_anew(layout: Layout) -> No
     assert pki.problems(layout) == []
 
 
-def test_keys_that_data_depends_on_are_never_made_anew(layout: Layout) -> None:
+def test_keys_that_protect_data_are_never_replaced(layout: Layout) -> None:
     kept = [layout.encryption, layout.key("service-account")]
     before = [path.read_bytes() for path in kept]
     for path in layout.pki.iterdir():

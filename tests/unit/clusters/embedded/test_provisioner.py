@@ -58,7 +58,7 @@ def _volume(phase: str, reclaim: str = "Delete", by: str = PROVISIONER) -> dict[
     return {**made, "status": {"phase": phase}}
 
 
-def test_a_volumes_data_goes_only_when_its_claim_has_gone_and_nobody_keeps_it() -> None:
+def test_data_is_removed_only_from_released_volumes_without_retain() -> None:
     assert provisioner.is_done(_volume("Released"))
     assert provisioner.is_done(_volume("Failed"))
     assert not provisioner.is_done(_volume("Bound"))

@@ -164,7 +164,7 @@ def test_a_file_that_is_not_there_is_named(folder: Path, monkeypatch: pytest.Mon
     assert "in KUBECONFIG" in said
 
 
-def test_a_context_that_is_not_there_is_told_with_those_that_are(folder: Path) -> None:
+def test_an_unknown_context_is_reported_with_the_allowed_ones(folder: Path) -> None:
     text = (
         f'slipway:cluster.context: "aa" is not in {folder / "a"}; did you mean "a"? Allowed: a, b'
     )
@@ -177,17 +177,17 @@ def test_without_a_current_context_one_has_to_be_named(folder: Path) -> None:
     assert said.endswith("allowed: c")
 
 
-def test_a_current_context_that_is_not_there_is_told(folder: Path) -> None:
+def test_an_unknown_current_context_is_refused(folder: Path) -> None:
     write(folder / "d", {"d": {"server": "https://d"}}, {"d": {}}, current="gone")
     assert '"gone", the current one, is not in' in refusal(folder / "d")
 
 
-def test_a_file_without_contexts_is_told(folder: Path) -> None:
+def test_a_file_without_contexts_is_refused(folder: Path) -> None:
     (folder / "empty").write_text("apiVersion: v1\nkind: Config\n")
     assert "there is no context in" in refusal(folder / "empty")
 
 
-def test_a_file_that_is_no_kubeconfig_is_told_in_kubectls_words(folder: Path) -> None:
+def test_an_invalid_kubeconfig_is_refused_with_the_parsers_message(folder: Path) -> None:
     (folder / "bad").write_text("a: [")
     assert "did not find expected node content" in refusal(folder / "bad")
 
@@ -211,7 +211,7 @@ def settled(**said: Any) -> Any:
 IMAGES = {"trainer": "example.org/trainer:1"}
 
 
-def test_what_is_said_of_gpus_is_what_jobs_have_to_know() -> None:
+def test_the_setting_gpus_becomes_the_pool_of_jobs() -> None:
     taint = {"key": "sku", "value": "gpu"}
     gpus = {"perNode": 4, "nodes": 0, "maxNodes": 2, "labels": {"pool": "gpu"}, "taints": [taint]}
     wanted = settled(images={**IMAGES, "trainerCuda": "example.org/cuda:1"}, gpus=gpus)
@@ -249,6 +249,6 @@ def test_what_is_said_of_gpus_is_what_jobs_have_to_know() -> None:
         ({"images": IMAGES, "contexts": "a"}, "contexts", 'did you mean "context"?'),
     ],
 )  # fmt: skip
-def test_settings_that_are_wrong_are_told(said: dict[str, Any], key: str, told: str) -> None:
+def test_wrong_settings_are_refused(said: dict[str, Any], key: str, told: str) -> None:
     found = {each.key: each.text for each in settled(**said)}
     assert told in found[f"slipway:cluster.{key}"]

@@ -44,7 +44,7 @@ def refusal(found: Found, wanted: Requested = "auto") -> str:
         ("training-operator:v1-0000000", None),
     ],
 )
-def test_an_images_tag_tells_the_version(image: str, version: str | None) -> None:
+def test_the_version_comes_from_the_images_tag(image: str, version: str | None) -> None:
     assert version_of(image) == version
 
 
@@ -72,7 +72,7 @@ def test_the_stacks_own_is_kept(wanted: Requested) -> None:
     assert decided(Found(serves=True, made_by=MINE, deployed=()), wanted) is None
 
 
-def test_the_stacks_own_is_nobody_elses() -> None:
+def test_the_stacks_own_operator_is_not_an_existing_one() -> None:
     said = refusal(replace(SERVING, made_by=MINE), "existing")
     assert "this stack has installed the operator itself" in said
 
@@ -81,7 +81,7 @@ def test_a_second_one_is_not_installed() -> None:
     assert "kubeflow/training-operator, and two would both" in refusal(SERVING, "install")
 
 
-def test_none_where_one_has_to_be_is_told() -> None:
+def test_a_missing_operator_is_refused_where_one_must_exist() -> None:
     assert "no training operator is installed" in refusal(EMPTY, "existing")
 
 
@@ -120,7 +120,7 @@ def test_of_several_the_one_that_fits_is_used() -> None:
     assert used.namespace == "kubeflow"
 
 
-def test_an_image_that_tells_no_version_counts_by_its_webhook() -> None:
+def test_an_image_without_a_version_needs_a_webhook() -> None:
     unnamed = replace(NEWEST, image="example.org/operator:latest")
     assert decided(replace(SERVING, deployed=(unnamed,))) == ExistingOperator(
         None, "kubeflow", "training-operator", judges=True
@@ -137,7 +137,7 @@ def test_one_that_may_not_be_seen_nor_tried_is_left_to_the_gate() -> None:
     assert decided(Found(serves=True)) == ExistingOperator()
 
 
-def test_pytorchjobs_that_nobody_runs_are_told() -> None:
+def test_pytorchjobs_without_an_operator_are_refused() -> None:
     said = refusal(Found(serves=True, deployed=(), judged=False))
     assert "but no operator that runs them" in said
     assert decided(Found(serves=True, deployed=(), judged=False), "install") is None

@@ -136,14 +136,14 @@ def test_no_webhook_is_seen(api: FakeApi) -> None:
     assert seen(api).judged is False
 
 
-def test_credentials_that_are_not_known_there_are_told(api: FakeApi) -> None:
+def test_rejected_credentials_ask_for_a_new_login(api: FakeApi) -> None:
     api.says("GET", GROUPS, {"kind": "Status", "message": "Unauthorized"}, status=401)
     text = r"https://a\.example lets this account do nothing.*log in again"
     with pytest.raises(Unusable, match=text):
         seen(api)
 
 
-def test_a_cluster_that_does_not_answer_is_told_with_what_to_do(
+def test_an_unreachable_cluster_is_reported_with_a_command_to_check_it(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -155,7 +155,7 @@ def test_a_cluster_that_does_not_answer_is_told_with_what_to_do(
         look(choice(gone), "team-a")
 
 
-def test_a_login_command_that_fails_is_told_in_its_own_words(api: FakeApi) -> None:
+def test_a_failing_login_command_is_reported_with_its_output(api: FakeApi) -> None:
     failing = ["-c", "echo run az login first >&2; exit 3"]
     version = "client.authentication.k8s.io/v1"
     program = {"apiVersion": version, "command": "sh", "args": failing, "interactiveMode": "Never"}
@@ -211,7 +211,7 @@ def test_what_bears_slipways_label_is_left_over(api: FakeApi, tmp_path: Path) ->
     assert all("app.kubernetes.io/managed-by=slipway" in unquote(each) for each in queries)
 
 
-def test_a_claim_that_is_kept_is_told_and_not_left_over(api: FakeApi, tmp_path: Path) -> None:
+def test_a_kept_claim_is_mentioned_but_is_no_leftover(api: FakeApi, tmp_path: Path) -> None:
     claims = [
         {"metadata": {"name": "mine-results", "annotations": {KEPT: "true"}}},
         {"metadata": {"name": "mine-scratch", "annotations": {KEPT: "false"}}},
@@ -241,7 +241,7 @@ def test_what_is_in_a_namespace_of_its_own_is_left(api: FakeApi, tmp_path: Path)
     assert told.endswith("delete pytorchjob mine")
 
 
-def test_a_cluster_that_lets_nobody_in_is_not_taken_for_empty(api: FakeApi, tmp_path: Path) -> None:
+def test_an_unauthorized_check_never_reports_it_empty(api: FakeApi, tmp_path: Path) -> None:
     api.says("GET", JOBS, {"kind": "Status", "message": "Unauthorized"}, status=401)
     _, (told,) = remains(api, tmp_path)
     assert "can't be checked (Unauthorized)" in told

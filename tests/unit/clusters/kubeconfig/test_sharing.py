@@ -13,7 +13,7 @@ SERVING = Found(serves=True, deployed=(NEWEST,), judged=True)
 MINE = "slipway/mine"
 
 
-def test_a_namespace_that_is_somebody_elses_is_not_made_the_stacks_own() -> None:
+def test_an_existing_namespace_must_be_configured_by_name() -> None:
     require_namespace(Found(), "slipway-jobs", MINE, named=False)
     own, theirs = (Found(namespaces={"slipway-jobs": each}) for each in (MINE, None))
     require_namespace(own, "slipway-jobs", MINE, named=False)
@@ -28,7 +28,7 @@ def test_a_namespace_that_is_named_has_to_be_there() -> None:
         require_namespace(Found(), "team-a", MINE, named=True)
 
 
-def test_the_operator_goes_into_no_namespace_of_somebody_else() -> None:
+def test_the_operator_is_not_installed_into_an_existing_namespace() -> None:
     require_home(Found(namespaces={"kubeflow": MINE}), MINE)
     with pytest.raises(Unusable, match="`make down` would remove it"):
         require_home(Found(namespaces={"kubeflow": None}), MINE)
@@ -68,7 +68,7 @@ def test_an_operator_that_another_stack_has_installed_is_that_stacks_alone(
     ],
     ids=["made by it", "somebody else's", "not to be seen"],
 )
-def test_beside_somebody_elses_operator_there_is_one_stack_for_each_namespace(found: Found) -> None:
+def test_stacks_with_an_existing_operator_need_separate_namespaces(found: Found) -> None:
     with pytest.raises(Unusable) as caught:
         require_alone(found, "team-a", MINE)
     said = str(caught.value)

@@ -83,7 +83,7 @@ def reason(api: FakeApi) -> str:
     return str(caught.value)
 
 
-def test_it_is_ready_when_the_webhook_tells_a_good_job_from_a_bad_one(api: FakeApi) -> None:
+def test_it_is_ready_when_the_webhook_rejects_invalid_jobs_only(api: FakeApi) -> None:
     Operator(inputs(api)).probe()
     tried = [path for method, path, _ in api.asked if method == "POST"]
     assert tried == [f"{JOBS}?dryRun=All"] * 2, "nothing may be created by looking"
@@ -94,7 +94,7 @@ def test_it_is_not_ready_while_the_api_server_does_not_ask_the_webhook(api: Fake
     assert reason(api) == "the API server does not call the operator's webhook yet"
 
 
-def test_a_webhook_that_does_not_answer_is_told_in_the_api_servers_words(api: FakeApi) -> None:
+def test_a_failing_webhook_is_reported_with_the_api_servers_message(api: FakeApi) -> None:
     words = "Internal error occurred: failed calling webhook: connection refused"
     api.says("POST", JOBS, {"kind": "Status", "message": words}, status=500)
     assert reason(api) == f"the API server answers: {words}"
@@ -108,12 +108,12 @@ def test_an_old_pod_that_still_answers_does_not_count(api: FakeApi, status: Any)
     assert "Deployment kubeflow/training-operator" in reason(api)
 
 
-def test_no_api_server_is_told(api: FakeApi) -> None:
+def test_an_unreachable_api_server_is_reported(api: FakeApi) -> None:
     api.kubeconfig = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
     assert reason(api).startswith("the API server can't be reached: ")
 
 
-def test_a_pod_is_told_of_its_certificate(api: FakeApi) -> None:
+def test_a_pod_gets_an_annotation_for_its_certificate(api: FakeApi) -> None:
     Operator(inputs(api)).deliver_certificate()
     (change,) = (body for method, _, body in api.asked if method == "PATCH")
     assert change == {"metadata": {"annotations": {"slipway.dev/certificate": "7"}}}
@@ -152,7 +152,7 @@ def test_a_create_waits_and_says_for_what(api: FakeApi) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_when_the_limit_is_over_the_error_tells_all_there_is_to_know(api: FakeApi) -> None:
+def test_the_timeout_error_includes_conditions_pods_and_events(api: FakeApi) -> None:
     condition = {"type": "Available", "status": "False", "message": "no minimum availability"}
     api.says("GET", DEPLOYMENT, rolled_out(readyReplicas=0, conditions=[condition]))
     waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
@@ -207,7 +207,7 @@ def test_an_image_refused_for_want_of_a_new_role_has_more_time(api: FakeApi) -> 
 
 
 @pytest.mark.usefixtures("quick")
-def test_an_error_is_told_even_when_there_is_nothing_to_look_at(api: FakeApi) -> None:
+def test_a_timeout_is_raised_even_when_nothing_can_be_read(api: FakeApi) -> None:
     api.answers.clear()
     with pytest.raises(TimeoutError, match="can't be read"):
         OperatorReadyHandler(stop_all).create(inputs(api), Row())
@@ -255,7 +255,7 @@ def of_somebody(api: FakeApi, **known: Any) -> dict[str, Any]:
 SEEN = {"namespace": "kubeflow", "deployment": "training-operator"}
 
 
-def test_somebody_elses_operator_is_left_as_it_is(api: FakeApi) -> None:
+def test_an_existing_operator_is_only_read_and_probed(api: FakeApi) -> None:
     row = Row()
     made = OperatorReadyHandler(stop_all).create(of_somebody(api, **SEEN), row)
     assert made == ("kubeflow/training-operator", {})
@@ -275,7 +275,7 @@ def test_the_stacks_own_operator_has_to_be_seen(api: FakeApi) -> None:
     assert reason(api) == "the API server answers: forbidden"
 
 
-def test_of_somebody_elses_one_ready_pod_is_enough(api: FakeApi) -> None:
+def test_an_existing_operator_needs_one_ready_pod(api: FakeApi) -> None:
     api.says("GET", DEPLOYMENT, rolled_out(updatedReplicas=0))
     Operator(of_somebody(api, **SEEN)).probe()
     api.says("GET", DEPLOYMENT, rolled_out(readyReplicas=0))
@@ -297,7 +297,7 @@ def test_of_one_that_may_not_be_seen_the_error_says_whom_to_ask(api: FakeApi) ->
         OperatorReadyHandler(stop_all).create(of_somebody(api), Row())
 
 
-def test_an_up_waits_for_somebody_elses_operator_that_is_not_ready_any_more(api: FakeApi) -> None:
+def test_up_waits_for_an_existing_operator_that_became_unready(api: FakeApi) -> None:
     api.answers["POST", JOBS] = lambda job: (201, job)
     inputs_ = of_somebody(api)
     changes = OperatorReadyHandler(stop_all).diff(inputs_, inputs_, Row())

@@ -58,7 +58,7 @@ def test_lists_of_its_own_are_fetched_where_the_machines_do_not_have_it(
     assert list((tmp_path / "unpacked").iterdir())
 
 
-def test_what_apt_said_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_includes_apts_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _programs(tmp_path, monkeypatch, "exit 100")
     (tmp_path / "bin" / "apt-get").write_text("#!/bin/sh\necho no such package >&2\nexit 100\n")
     with pytest.raises(CommandFailed, match="failed with 100: no such package"):

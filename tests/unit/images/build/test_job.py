@@ -62,12 +62,12 @@ def test_a_pipe_among_the_files_is_not_read(tmp_path: Path) -> None:
     assert before != _spec(tmp_path, _FROM_TRAINER).content_hash
 
 
-def test_a_missing_folder_is_said(tmp_path: Path) -> None:
+def test_a_missing_context_is_reported_with_its_path(tmp_path: Path) -> None:
     spec = JobImageSpec("mine", tmp_path / "nowhere", "Dockerfile")
     assert str(tmp_path / "nowhere") in spec.problems()["context"]
 
 
-def test_a_missing_dockerfile_is_said(tmp_path: Path) -> None:
+def test_a_missing_dockerfile_is_reported_with_its_path(tmp_path: Path) -> None:
     spec = JobImageSpec("mine", tmp_path, "docker/Dockerfile")
     assert str(tmp_path / "docker" / "Dockerfile") in spec.problems()["dockerfile"]
 
@@ -107,7 +107,7 @@ def test_the_trainers_image_is_a_build_argument(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", [DOCKER, Engine("buildah", ("/b",))])
-def test_an_engine_is_told_which_dockerfile_and_the_context_last(engine: Engine) -> None:
+def test_the_build_command_has_the_dockerfile_and_ends_with_the_context(engine: Engine) -> None:
     plan = Plan(Path("/context"), Path("/context/docker/File"), ("A=b",))
     command = engine.build(plan, "image:1")
     assert command[command.index("--file") + 1] == "/context/docker/File"

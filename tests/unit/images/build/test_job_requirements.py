@@ -72,7 +72,7 @@ def test_a_preview_names_the_file_and_no_address_in_it(tmp_path: Path) -> None:
     assert origin == f"the trainer's image and the packages of {tmp_path}/needs.txt"
 
 
-def test_a_list_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_requirements_file_is_reported(tmp_path: Path) -> None:
     found = RequirementsSpec.from_file(tmp_path / "nowhere.txt").problems()
     assert [*found] == ["requirements"]
     assert f"{tmp_path}/nowhere.txt can't be read: No such file" in found["requirements"]
@@ -149,13 +149,13 @@ def test_a_torch_that_the_image_has_is_allowed(tmp_path: Path, base: str, line: 
     assert RequirementsSpec.from_file(tmp_path / "needs.txt", base).problems() == {}
 
 
-def test_all_that_is_wrong_with_a_list_is_said_at_once(tmp_path: Path) -> None:
+def test_all_wrong_lines_are_reported_together(tmp_path: Path) -> None:
     found = spec(tmp_path, "torch==1.13\n-r more.txt\ntorchvision==0.1\n").problems()
     for number in (1, 2, 3):
         assert f"line {number} of" in found["requirements"]
 
 
-def test_a_failed_build_is_told_with_pips_reason_the_file_and_what_to_do(tmp_path: Path) -> None:
+def test_a_failed_build_reports_pips_reason_the_file_and_a_remedy(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text(
         "ERROR: Could not find a version that satisfies the requirement einops (from versions: "

@@ -133,6 +133,6 @@ class TestHelperImages:
         assert declared == ["tcp-wait"]
 
     @pytest.mark.usefixtures("declared")
-    def test_one_that_is_neither_there_nor_can_be_pushed_is_told(self) -> None:
+    def test_an_image_that_is_not_prebuilt_must_be_named(self) -> None:
         with pytest.raises(NotPrebuilt, match="name it as 'tcpWait'"):
             resource.helper_images({"kind": "there", "trainingOperator": "example.org/a:1"})

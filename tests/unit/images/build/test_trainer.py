@@ -102,7 +102,7 @@ def test_the_name_says_which_data_set_is_in_it(context: Path) -> None:
     assert spec.reference != with_stand_in
 
 
-def test_a_settled_image_asks_nobody_again(context: Path) -> None:
+def test_a_settled_image_downloads_nothing(context: Path) -> None:
     gone = dataset("gone", b"gone", Source("a package", unreachable))
     spec = ImageSpec("image", context, {"data": replace(_REAL, stand_in=gone)})
     with pytest.raises(NotAvailable):

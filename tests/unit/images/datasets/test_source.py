@@ -42,7 +42,7 @@ def test_a_file_that_is_not_there_is_named(address: str, tmp_path: Path) -> None
         download(f"{address}/nothing", tmp_path / "file", Listener())
 
 
-def test_a_server_that_is_not_there_is_said_plainly(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_named_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(NotAvailable, match=r"http://127\.0\.0\.1:9/file: .*[Rr]efused"):
         download("http://127.0.0.1:9/file", tmp_path / "file", Listener())
 

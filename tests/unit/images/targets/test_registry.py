@@ -118,7 +118,7 @@ class TestAsking:
             assert target.digest(f"{server}/team/a:1") == _DIGEST
         assert ("POST", "/token") in [each[:2] for each in asked]
 
-    def test_a_login_that_it_refuses_is_told_with_what_to_do(self, registry: _Make) -> None:
+    def test_a_refused_login_suggests_docker_login(self, registry: _Make) -> None:
         with _serving() as (server, _):
             target = registry(server, Login.from_credentials("me", "wrong"))
             says = rf"gives no token \(401\); log in with `docker --config .* login {server}`"

@@ -55,14 +55,12 @@ class TestLogins:
     def test_a_login_never_shows_its_password(self) -> None:
         assert "secret" not in repr(Login.from_credentials("me", "secret"))
 
-    def test_no_entry_in_a_file_that_was_named_is_told_with_what_to_do(
-        self, tmp_path: Path
-    ) -> None:
+    def test_a_configured_file_without_the_entry_suggests_a_login(self, tmp_path: Path) -> None:
         file = _file(tmp_path, auths={"other.org": _auth("x:y")})
         with pytest.raises(TargetError, match=r"no entry for example\.org.*login example\.org"):
             find_login("example.org", "docker", str(file))
 
-    def test_without_a_file_of_ones_own_one_is_nobody(
+    def test_without_a_login_file_access_is_anonymous(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
@@ -71,7 +69,9 @@ class TestLogins:
         assert find_login("example.org", "docker", None) is None
 
     @pytest.mark.parametrize("text", ["[]", "{", '{"auths": {"example.org": {"auth": "%"}}}'])
-    def test_a_damaged_file_is_told_without_what_is_in_it(self, text: str, tmp_path: Path) -> None:
+    def test_the_error_for_a_damaged_file_hides_its_content(
+        self, text: str, tmp_path: Path
+    ) -> None:
         file = tmp_path / "config.json"
         file.write_text(text)
         with pytest.raises(TargetError, match=str(file)) as told:
@@ -130,7 +130,7 @@ class TestAzure:
             ("{}", "update the Azure CLI"),
         ],
     )
-    def test_a_login_that_it_does_not_give_is_told_with_what_to_do(
+    def test_a_failing_cloud_login_is_reported_with_a_remedy(
         self, answer: Any, says: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def run(*_: Any, **__: Any) -> Any:

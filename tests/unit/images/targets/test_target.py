@@ -75,7 +75,7 @@ class TestThere:
         assert way_in(target, "slipway-trainer-cuda") == _REGISTRY
         assert way_in(_REGISTRY, "slipway-trainer-cuda") == _REGISTRY
 
-    def test_without_another_way_it_is_told_what_to_name(self) -> None:
+    def test_an_image_without_a_source_names_the_setting_to_add(self) -> None:
         with pytest.raises(NotPrebuilt, match=r"\(trainer\), .*name it as 'trainerCuda'"):
             way_in(self.TARGET, "slipway-trainer-cuda")
         with pytest.raises(NotPrebuilt, match="give the job an `image`, no `build`"):

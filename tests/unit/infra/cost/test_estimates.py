@@ -46,7 +46,7 @@ def told(*pools: NodePool, prices: PriceTable | None = None) -> list[str]:
     return [line.strip() for line in lines[1:]]
 
 
-def test_each_pool_is_told_with_its_nodes_gpus_and_what_they_cost() -> None:
+def test_each_pool_is_listed_with_its_nodes_gpus_and_cost() -> None:
     assert told(SYSTEM, GPU)[:2] == [
         "system: 1 to 3 x Standard_D4s_v5 in westeurope: USD 0.200 to 0.600",
         "gpu: 0 to 4 x Standard_NC4as_T4_v3 in westeurope, each with 1 GPU: USD 0 to 2.000",
@@ -61,11 +61,11 @@ def test_a_pool_that_does_not_scale_has_one_number() -> None:
     ]
 
 
-def test_several_gpus_of_a_node_are_told() -> None:
+def test_several_gpus_per_node_are_shown() -> None:
     assert ", each with 4 GPUs:" in told(replace(GPU, gpus=4))[0]
 
 
-def test_what_the_network_between_nodes_lacks_is_told_beside_their_price() -> None:
+def test_a_slow_network_is_mentioned_beside_the_price() -> None:
     slow = replace(GPU, network="TCP only")
     assert "each with 1 GPU, TCP only: USD 0 to 2.000" in told(slow)[0]
 
@@ -74,7 +74,7 @@ def test_the_range_of_the_sum_goes_from_the_fewest_nodes_to_the_most() -> None:
     assert "total: USD 0.200 to 2.600 an hour" in told(SYSTEM, GPU)
 
 
-def test_what_nodes_cost_that_are_always_there_is_told_by_the_month() -> None:
+def test_permanent_nodes_have_a_monthly_cost() -> None:
     line = "a month (730 hours) with as few nodes as there may be: USD 146"
     assert line in told(SYSTEM, GPU)
     assert not any("month" in line for line in told(GPU))
@@ -204,7 +204,7 @@ def test_a_preview_that_asks_for_it_gets_the_costs_in_a_file(
     assert (tmp_path / "last").read_text() == f"{said[0]}\n{said[1]}\n"
 
 
-def test_where_nobody_is_paid_nothing_is_said_and_no_table_read(
+def test_without_paid_pools_there_is_no_message_and_no_table_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def unwanted(*_: object) -> None:
@@ -217,7 +217,7 @@ def test_where_nobody_is_paid_nothing_is_said_and_no_table_read(
     assert estimates.of_jobs([job()], [], None) == {}
 
 
-def test_without_a_table_of_ones_own_the_repositorys_holds(
+def test_the_default_price_table_is_the_repositorys(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     said: list[str] = []
@@ -253,7 +253,7 @@ def test_a_job_that_may_be_on_two_pools_costs_from_the_cheaper_to_the_dearer() -
     assert estimates.of_jobs([job()], [spot, elsewhere], prices) == {}
 
 
-def test_without_gpus_or_a_price_nothing_is_said() -> None:
+def test_jobs_without_gpus_or_a_price_have_no_estimate() -> None:
     assert estimates.of_jobs([job(backend="gloo")], [TRAINED], EUROS) == {}
     assert estimates.of_jobs([job()], [], None) == {}
     elsewhere = replace(TRAINED, region="nowhere")

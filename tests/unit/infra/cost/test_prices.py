@@ -81,7 +81,7 @@ def test_a_path_is_relative_to_the_stacks_file(file: Path, monkeypatch: pytest.M
         ("region: westeurope", "region: west europe", ["prices[0].region", "no blanks"]),
     ],
 )
-def test_what_is_wrong_is_told_with_key_value_and_what_is_allowed(
+def test_problems_name_the_key_the_value_and_what_is_allowed(
     file: Path, before: str, after: str, words: list[str]
 ) -> None:
     assert before in GOOD
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_told_with_key_value_and_what_is_allowed(
     assert [word for word in words if word not in told] == []
 
 
-def test_all_problems_are_told_at_once(file: Path) -> None:
+def test_all_problems_are_reported_together(file: Path) -> None:
     wrong = GOOD.replace("EUR", "euro").replace("2026-01-31", "lately").replace("0.1", "-1")
     assert len(problems(file, wrong).splitlines()) == 3
 
@@ -106,7 +106,7 @@ def test_a_price_that_is_there_twice_is_refused(file: Path) -> None:
     ("text", "words"),
     [("currency: [", "can't be read as YAML"), ("- 1", "holds no map"), ("", "holds no map")],
 )
-def test_what_is_no_table_is_told_to_be_none(file: Path, text: str, words: str) -> None:
+def test_a_file_that_is_no_table_is_refused(file: Path, text: str, words: str) -> None:
     assert words in problems(file, text)
 
 
@@ -177,7 +177,7 @@ def test_the_setting_takes_nothing_but_a_path(value: str) -> None:
         parse(configured(value), "dev")
 
 
-def test_a_wrong_table_is_told_beside_other_mistakes(file: Path) -> None:
+def test_a_wrong_table_is_reported_beside_other_problems(file: Path) -> None:
     file.write_text(GOOD.replace("EUR", "euro"))
     config = configured(str(file)) | {"slipway:jobs": '{"nope": {}}'}
     with pytest.raises(SettingsError) as caught:

@@ -105,7 +105,7 @@ def test_nodes_that_do_not_offer_gpus_in_time_fail_the_update_with_the_reasons(
     assert any("could not load NVML" in line for line in shown.said)
 
 
-def test_a_cloud_that_makes_no_node_is_told_with_what_is_behind_it(cluster: FakeApi) -> None:
+def test_a_failed_scale_up_is_reported_with_its_cause(cluster: FakeApi) -> None:
     cluster.says("GET", NODES, {"items": []})
     about = {
         "metadata": {"name": "e"},

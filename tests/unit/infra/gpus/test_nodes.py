@@ -27,11 +27,11 @@ def test_a_node_that_is_not_ready_does_not_count_though_it_has_gpus() -> None:
     assert only(Seen([down])) == "node gpu-1 is not Ready: container runtime is down"
 
 
-def test_too_few_nodes_are_told_with_the_labels_that_were_looked_for() -> None:
+def test_too_few_nodes_are_reported_with_the_labels() -> None:
     assert only(Seen([])) == "there are 0 of 1 nodes with the labels pool=gpu"
 
 
-def test_what_kept_the_autoscaler_from_making_nodes_is_told_beside_it() -> None:
+def test_missing_nodes_are_reported_with_the_autoscalers_reason() -> None:
     told = reasons(POOL, Seen([], setbacks=["the subscription's quota: raise it (QuotaExceeded)"]))
     assert told[1] == (
         "the autoscaler adds none: the subscription's quota: raise it (QuotaExceeded)"
@@ -46,7 +46,7 @@ def test_what_kept_the_autoscaler_from_making_nodes_is_told_beside_it() -> None:
         "E1122 factory.go:115] Incompatible strategy detected auto",
     ],
 )
-def test_a_driver_that_is_missing_is_told_with_who_installs_it(line: str) -> None:
+def test_a_missing_driver_is_reported_with_its_installer(line: str) -> None:
     seen = Seen([node(gpus=None)], [plugin()], {"plugin-on-gpu-1": ["Starting OS watcher.", line]})
     told = only(seen)
     assert "has no NVIDIA driver for containers" in told
@@ -54,20 +54,20 @@ def test_a_driver_that_is_missing_is_told_with_who_installs_it(line: str) -> Non
     assert "for AKS to install" in told
 
 
-def test_a_plugin_that_cannot_start_is_told_with_the_kubelets_reason() -> None:
+def test_a_plugin_that_cannot_start_is_reported_with_the_kubelets_reason() -> None:
     waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}}
     told = only(Seen([node(gpus=None)], [plugin(waiting)]))
     assert "its device plugin is ImagePullBackOff no such host" in told
 
 
-def test_a_plugin_that_crashes_for_another_reason_is_told_with_its_last_line() -> None:
+def test_another_crash_of_the_plugin_is_reported_with_its_last_line() -> None:
     seen = Seen([node(gpus=None)], [plugin(CRASHED)], {"plugin-on-gpu-1": ["panic: out of luck"]})
     told = only(seen)
     assert "CrashLoopBackOff" in told
     assert "panic: out of luck" in told
 
 
-def test_a_node_without_the_plugins_pod_is_told_with_what_kept_it_away() -> None:
+def test_a_missing_pod_of_the_plugin_is_reported_with_the_cause() -> None:
     seen = Seen([node(gpus=None)], warnings=["pods is forbidden: exceeded quota: compute"])
     assert only(seen) == (
         "node gpu-1 has no pod of DaemonSet slipway-gpu/nvidia-device-plugin: "
@@ -80,7 +80,7 @@ def test_the_plugin_of_another_node_does_not_speak_for_this_one() -> None:
     assert told.endswith("has no pod of DaemonSet slipway-gpu/nvidia-device-plugin yet")
 
 
-def test_a_taint_that_nobody_named_is_told_with_where_to_name_it() -> None:
+def test_an_undeclared_taint_names_the_setting_to_add_it_to() -> None:
     taints = [SKU, {"key": "team", "value": "vision", "effect": "NoSchedule"}]
     told = only(Seen([node(gpus=None, taints=taints)]))
     assert "has the taint team=vision:NoSchedule" in told
@@ -94,11 +94,11 @@ def test_a_taint_that_nobody_named_is_told_with_where_to_name_it() -> None:
         {"key": "team", "value": "vision", "effect": "PreferNoSchedule"},
     ],
 )
-def test_a_taint_that_goes_by_itself_or_keeps_nobody_off_is_not_told(taint: Any) -> None:
+def test_temporary_and_harmless_taints_are_ignored(taint: Any) -> None:
     assert "taint" not in only(Seen([node(gpus=None, taints=[SKU, taint])]))
 
 
-def test_a_cordoned_node_is_told_with_the_command_that_ends_it() -> None:
+def test_a_cordoned_node_suggests_kubectl_uncordon() -> None:
     assert "`kubectl uncordon gpu-1`" in only(Seen([node(gpus=None, cordoned=True)]))
 
 
@@ -107,12 +107,12 @@ def test_gpus_that_the_plugin_holds_back_are_called_unhealthy() -> None:
     assert "calls unhealthy" in only(Seen([broken]))
 
 
-def test_where_somebody_else_installs_the_plugin_they_are_named() -> None:
+def test_the_external_installer_of_the_plugin_is_named() -> None:
     told = only(Seen([node(gpus=None)]), device_plugin=False, driver="NVIDIA's GPU operator")
     assert "for NVIDIA's GPU operator to install" in told
 
 
-def test_of_very_many_nodes_the_first_are_told() -> None:
+def test_only_the_first_of_many_nodes_are_listed() -> None:
     told = reasons(POOL, Seen([node(f"gpu-{number}", None) for number in range(9)]))
     assert len(told) == 6
     assert told[-1] == "and 4 more"

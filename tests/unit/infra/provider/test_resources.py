@@ -158,17 +158,17 @@ def test_a_preview_makes_nothing_and_leaves_outputs_unknown(plugin: Plugin) -> N
     }
 
 
-def test_a_failed_create_is_told_in_its_own_words_and_no_others(plugin: Plugin) -> None:
+def test_a_failed_create_returns_only_its_own_message(plugin: Plugin) -> None:
     request = provider_pb2.CreateRequest(urn=URN, properties=struct(size=13))
     assert refusal(plugin.calls.Create, request) == "there is no size 13;\ntake another"
 
 
-def test_a_failed_delete_is_told_in_its_own_words(plugin: Plugin) -> None:
+def test_a_failed_delete_returns_its_own_message(plugin: Plugin) -> None:
     request = provider_pb2.DeleteRequest(urn=URN, id="box-1", properties=struct(size=13))
     assert refusal(plugin.calls.Delete, request) == "it is nailed down"
 
 
-def test_an_unknown_type_is_told_which_there_are(plugin: Plugin) -> None:
+def test_an_unknown_type_lists_the_existing_ones(plugin: Plugin) -> None:
     request = provider_pb2.CreateRequest(
         urn="urn:pulumi:dev::slipway::slipway:test:Bag::bag", properties=struct()
     )
@@ -212,7 +212,7 @@ def test_a_diff_names_what_changed_and_heeds_what_is_ignored(
     assert response.changes == (some if changed else none)
 
 
-def test_what_a_diff_says_is_said_once_however_often_the_engine_asks(plugin: Plugin) -> None:
+def test_messages_of_repeated_diffs_are_printed_once(plugin: Plugin) -> None:
     request = provider_pb2.DiffRequest(
         urn=URN, id="box-1", olds=struct(size=1, address="here"), news=struct(size=2)
     )

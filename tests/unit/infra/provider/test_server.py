@@ -106,7 +106,7 @@ def connection() -> Iterator[socket.socket]:
         yield client
 
 
-def test_a_process_of_ones_own_is_trusted(connection: socket.socket) -> None:
+def test_a_process_of_the_same_user_is_trusted(connection: socket.socket) -> None:
     address, port = connection.getsockname()
     assert server.is_trusted(f"ipv4:{address}:{port}")
 

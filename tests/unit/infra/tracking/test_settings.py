@@ -70,7 +70,7 @@ def test_what_the_server_requests_is_no_room_for_jobs() -> None:
     assert parsed({"kind": "mlflow", "url": "https://mlflow.example.org"}).capacity == ROOM
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_all_wrong_settings_are_reported_together() -> None:
     found = problems({"kind": "mlfow", "database": "mysql", "size": "10", "apiKey": "x"})
     assert found.keys() == {
         f"slipway:tracking.{key}" for key in ("kind", "database", "size", "apiKey")

@@ -203,7 +203,7 @@ def test_a_container_that_was_followed_by_two_is_gone(
     assert taken.lines == {}
 
 
-def test_what_nobody_expected_is_told(logs: Logs, following: Follower) -> None:
+def test_an_unexpected_error_is_raised_by_the_next_call(logs: Logs, following: Follower) -> None:
     logs.refused["a"] = [ValueError("odd")]
     following.follow([one("a")])
     until(lambda: not following._busy)

@@ -139,12 +139,12 @@ def test_what_alters_no_setting_of_the_program_goes_on(change: dict[str, Any]) -
         {"env": {"A": "1"}},
     ],
 )
-def test_another_setting_of_the_program_begins_anew(change: dict[str, Any]) -> None:
+def test_the_checkpoint_directory_depends_on_settings(change: dict[str, Any]) -> None:
     changed = variables(replace(MNIST, **change))
     assert changed["SLIPWAY_CHECKPOINT_DIR"] != variables(MNIST)["SLIPWAY_CHECKPOINT_DIR"]
 
 
-def test_another_image_begins_anew_and_one_that_is_not_built_yet_is_not_known() -> None:
+def test_the_checkpoint_directory_depends_on_the_image() -> None:
     other = variables(MNIST, image="trainer:2")["SLIPWAY_CHECKPOINT_DIR"]
     assert other != variables(MNIST)["SLIPWAY_CHECKPOINT_DIR"]
     unknown = variables(MNIST, image=UNKNOWN)["SLIPWAY_CHECKPOINT_DIR"]
@@ -168,7 +168,7 @@ def test_an_interval_is_one_of_steps_or_of_time(written: str, read: str) -> None
     assert Checkpoint(every=written).every == read
 
 
-def test_what_is_no_interval_is_told_with_what_is_allowed() -> None:
+def test_an_invalid_interval_is_reported_with_the_allowed_forms() -> None:
     found = declare("mnist-gloo", {"checkpoint": {"every": "often"}}, "jobs.mnist-gloo")
     assert isinstance(found, list)
     assert found[0].key == "jobs.mnist-gloo.checkpoint.every"

@@ -81,7 +81,7 @@ def test_inputs_of_other_jobs_are_fetched_beside_them() -> None:
         ({"url": "https://example.org/x?sig=y", "sha256": SHA}, "data.url", "has a signature"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_key(data: dict[str, str], key: str, text: str) -> None:
+def test_problems_are_reported_with_their_key(data: dict[str, str], key: str, text: str) -> None:
     images = {"claim": "team", "mountPath": "/mnt/images", "readOnly": True}
     problems = declare("mnist-gloo", {"data": data, "volumes": {"images": images}}, "jobs.mine")
     assert isinstance(problems, list)

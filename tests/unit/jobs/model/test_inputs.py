@@ -54,7 +54,7 @@ def test_where_an_artifact_is_and_what_it_has_to_be_is_in_the_result_of_its_job(
     assert input_artifacts(job(), {"train": RESULT}) == FOUND
 
 
-def test_an_artifact_that_is_not_there_is_told_with_those_that_are() -> None:
+def test_a_missing_artifact_is_reported_with_the_existing_ones() -> None:
     other = job(inputs={"model": JobInput(job="train", artifact="net.pt")})
     with pytest.raises(RuntimeError) as raised:
         pods(other, artifacts=input_artifacts(other, {"train": RESULT}))
@@ -148,7 +148,7 @@ def test_nothing_in_a_files_name_is_taken_for_a_variable() -> None:
         ({"outputs": "file:///elsewhere"}, None),
     ],
 )
-def test_the_volume_that_an_input_lies_in_is_lent(
+def test_the_volume_of_an_input_is_mounted_into_the_job_that_reads_it(
     fields: dict[str, Any], expected: dict[str, str] | None
 ) -> None:
     volumes = {
@@ -172,7 +172,7 @@ def test_a_job_without_outputs_has_left_its_files_on_the_stacks_volume_where_the
     assert mount in fetching(pod)["volumeMounts"]
 
 
-def test_a_lent_volume_is_mounted_where_its_input_is_fetched_alone_and_read_only() -> None:
+def test_the_volume_of_an_input_is_mounted_read_only_in_the_fetching_container() -> None:
     borrowed = {"model": other("train-results", "/results")}
     own = {"results": Volume(size="1Gi", mount_path="/results")}
     for pod in pods(job(volumes=own), input_volumes=borrowed):

@@ -193,7 +193,7 @@ def test_every_mount_has_its_volume_and_every_volume_its_mount(job: TrainingJob)
 
 @few
 @given(jobs)
-def test_a_run_that_nobody_waits_for_ends_after_its_timeout(job: TrainingJob) -> None:
+def test_a_detached_run_ends_after_its_timeout(job: TrainingJob) -> None:
     policy = rendered(job)["spec"]["runPolicy"]
     assert policy["activeDeadlineSeconds"] > job.timeout
     assert policy["backoffLimit"] == job.max_restarts
@@ -201,7 +201,7 @@ def test_a_run_that_nobody_waits_for_ends_after_its_timeout(job: TrainingJob) ->
 
 @few
 @given(jobs)
-def test_what_the_operator_would_guess_is_always_said(job: TrainingJob) -> None:
+def test_fields_that_the_operator_would_default_are_always_set(job: TrainingJob) -> None:
     spec = rendered(job)["spec"]
     assert spec["nprocPerNode"] == str(job.processes_per_node)
     assert spec["runPolicy"]["backoffLimit"] >= 0
@@ -264,7 +264,7 @@ def test_a_job_without_workers_is_its_master_alone() -> None:
     ]  # fmt: skip
 
 
-def test_a_program_of_the_catalogue_is_started_by_the_launcher_and_told_the_jobs_fields() -> None:
+def test_the_launcher_passes_the_jobs_fields_to_a_program_of_the_catalogue() -> None:
     job = mnist(epochs=3, batch_size=128, learning_rate=0.5, goal="accuracy=0.98")
     assert container(job)["command"][-2:] == ["-m", "slipway_trainer.mnist"]
     told = options(job)
@@ -296,14 +296,14 @@ def test_a_job_of_the_catalogue_says_what_its_program_would_take_for_granted() -
     assert TrainingJob(name="mine", script="train.py").epochs is None
 
 
-def test_cifar_is_told_where_its_data_is_and_where_its_files_go() -> None:
+def test_cifar_gets_its_data_and_output_directories() -> None:
     told = options(TrainingJob(name="mine", module="cifar", learning_rate=0.5))
     assert told["--data-dir"] == "/data/cifar10"
     assert told["--output-dir"] == "/work/outputs"
     assert float(told["--learning-rate"]) == 0.5
 
 
-def test_arguments_of_ones_own_come_after_the_jobs_so_that_they_win() -> None:
+def test_args_follow_the_jobs_options_and_override_them() -> None:
     args = container(mnist(args=("--epochs", "9")))["args"]
     assert args[-2:] == ["--epochs", "9"]
 
@@ -337,7 +337,7 @@ def test_a_script_that_was_not_read_is_not_submitted() -> None:
         Submission(job=TrainingJob(name="mine", script="train.py"), image=IMAGE)
 
 
-def test_a_job_of_ones_own_runs_its_image_and_command() -> None:
+def test_a_custom_job_runs_its_image_and_command() -> None:
     job = TrainingJob(name="mine", image="example.org/mine:1", command=("train",), args=("-v",))
     assert container(job)["image"] == "example.org/mine:1"
     assert container(job)["command"] == ["train"]
@@ -380,7 +380,7 @@ def test_a_pod_knows_its_run_by_a_label_of_its_own() -> None:
     assert environment(mnist())["SLIPWAY_RUN_ID"] == reference
 
 
-def test_a_single_process_is_local_rank_0_and_several_are_told_by_torchrun() -> None:
+def test_a_single_process_is_local_rank_0_and_torchrun_numbers_several() -> None:
     assert environment(mnist())["LOCAL_RANK"] == "0"
     assert environment(mnist())["LOCAL_WORLD_SIZE"] == "1"
     assert not {"LOCAL_RANK", "LOCAL_WORLD_SIZE"} & environment(mnist(processes_per_node=2)).keys()
@@ -439,7 +439,7 @@ def test_the_master_may_differ_from_the_workers() -> None:
     assert options(job)["--threads"] == "2"
 
 
-def test_limits_are_those_that_are_said_and_memory_is_always_limited() -> None:
+def test_limits_are_used_as_declared_and_memory_is_always_limited() -> None:
     job = mnist(
         memory="1Gi",
         ephemeral_storage="2Gi",
@@ -460,7 +460,7 @@ def test_limits_are_those_that_are_said_and_memory_is_always_limited() -> None:
         ({"memory": "1k"}, "1Mi"),
     ],
 )
-def test_shared_memory_is_half_of_the_memory_unless_said(fields: Any, size: str) -> None:
+def test_shared_memory_defaults_to_half_of_the_memory(fields: Any, size: str) -> None:
     (shared,) = (each for each in pod(mnist(**fields))["volumes"] if each["name"] == "shm")
     assert shared["emptyDir"] == {"medium": "Memory", "sizeLimit": size}
 
@@ -475,7 +475,7 @@ def test_a_rank_has_as_many_threads_as_whole_cores(cpu: str, processes: int, thr
     assert options(job)["--threads"] == threads
 
 
-def test_ones_own_environment_wins() -> None:
+def test_declared_environment_variables_win() -> None:
     assert environment(mnist(env={"OMP_NUM_THREADS": "7"}))["OMP_NUM_THREADS"] == "7"
 
 

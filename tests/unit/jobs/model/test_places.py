@@ -127,7 +127,7 @@ def test_a_run_that_is_not_tracked_is_as_ever() -> None:
     assert pods(submission(), {"revision": "abc"}) == pods(submission())
 
 
-def test_without_a_server_and_facts_which_may_not_be_known_yet_the_rest_is_told() -> None:
+def test_unknown_tracking_values_are_left_out_of_the_environment() -> None:
     tracking = {"kind": "wandb", "experiment": "dev/mine"}
     env = variables(pods(submission(tracking=tracking))["Master"])
     assert {name: value for name, value in env.items() if name.startswith("SLIPWAY_TRACKING")} == {

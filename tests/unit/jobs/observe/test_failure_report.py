@@ -98,7 +98,7 @@ def test_out_of_memory_is_named_with_the_limit_and_what_to_raise() -> None:
     assert "raise the job's `memory`" in text
 
 
-def test_a_command_that_is_not_there_is_told_in_the_runtimes_words() -> None:
+def test_a_missing_command_is_reported_with_the_runtimes_message() -> None:
     message = 'exec: "nope": executable file not found'
     text = story(failed(ended(128, message, reason="StartError")))
     assert 'exec: "nope"' in text
@@ -117,7 +117,7 @@ def test_a_log_that_is_the_same_after_a_restart_is_shown_once() -> None:
     assert "log, the same as before it was restarted:" in text
 
 
-def test_an_init_container_that_failed_is_named_with_what_it_said() -> None:
+def test_a_failed_init_container_is_named_with_its_error_and_log() -> None:
     run = seen(pod(1, init=ended(1, {"error": "input model: it is gone"})))
     end = End("CannotStart", "it fails again and again")
     text = story(run, end, log=["its last line"])
@@ -133,7 +133,7 @@ def test_an_init_container_that_was_killed_for_its_memory_gets_advice_for_that()
     assert "raise the job's `memory`" in str(details.advice)
 
 
-def test_what_the_cluster_did_is_told_and_that_a_retry_may_cure_it() -> None:
+def test_a_disruption_is_reported_with_the_hint_to_retry() -> None:
     taken = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
     at = {"lastTransitionTime": "2026-01-01T00:00:59Z"}
     text = story(seen(pod(1, state=ended(143), conditions=[taken | at])))
@@ -158,7 +158,7 @@ def test_the_end_of_a_log_as_termination_message_is_no_error_of_the_program() ->
     assert failure.exit.error is None
 
 
-def test_warnings_are_told_once_and_in_order() -> None:
+def test_warnings_are_listed_once_and_in_order() -> None:
     later, earlier = warning("b", "2026-01-01T00:00:02Z"), warning("a", "2026-01-01T00:00:01Z")
     normal = {**warning("c"), "type": "Normal"}
     repeated = warning("Error pod mine-master-0 container pytorch waiting message: b")

@@ -144,7 +144,7 @@ def disrupted(rank: int, reason: str = "PreemptionByScheduler", **told: Any) -> 
         ("SomethingNew", "taken away"),
     ],
 )
-def test_how_the_cluster_took_a_pod_is_told(reason: str, words: str) -> None:
+def test_a_disruption_is_explained_by_its_reason(reason: str, words: str) -> None:
     found = disruption(disrupted(1, reason))
     assert found is not None
     assert words in found.text
@@ -183,7 +183,7 @@ def test_pods_that_are_cleared_up_after_a_failure_are_no_disruption() -> None:
     assert tracker.cured_by_a_retry is None
 
 
-def test_a_pod_that_somebody_deletes_while_it_runs_may_be_made_good() -> None:
+def test_a_pod_deleted_while_running_can_be_retried() -> None:
     deleted = pod(1, state=RUNNING)
     deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:30Z"
     assert "was deleted while its program ran" in str(tracked(deleted).cured_by_a_retry)
@@ -208,7 +208,7 @@ def evicted(rank: int, message: str, **fields: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_pod_that_its_node_evicts_is_told_in_the_nodes_words() -> None:
+def test_an_eviction_by_the_node_is_reported_with_its_message() -> None:
     full = "Pod ephemeral local storage usage exceeds the total limit of containers 100Mi. "
     replica = Replica(evicted(1, full, state=ended(143)), Topology(replicas=2))
     found = Failure(replica, replica.exits[-1])

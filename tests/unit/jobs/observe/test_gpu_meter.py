@@ -109,7 +109,7 @@ def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_node
         ("/api/v1/pods", "what is this", 200, "can't be read: JSONDecodeError"),
     ],
 )
-def test_what_cannot_be_measured_is_told_once_and_ends_nothing(
+def test_a_failed_measurement_is_reported_once_and_ends_no_run(
     path: str, document: Any, status: int, words: str, api: FakeApi, run: RunState
 ) -> None:
     told: list[str] = []

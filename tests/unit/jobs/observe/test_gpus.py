@@ -53,7 +53,7 @@ def measured(run: RunState, start: float, end: float, master: float, worker: flo
         run.see_gpus(at, {MASTER: master, WORKER: worker}, 20)
 
 
-def test_a_gpu_is_told_by_the_pod_that_has_it() -> None:
+def test_utilization_is_grouped_by_pod_and_gpu() -> None:
     assert utilization(METRICS, "slipway-jobs") == {("mine-master-0", "GPU-a"): 87}
     assert utilization(METRICS, "other") == {("mine-master-0", "GPU-b"): 5}
     assert utilization("<html>no metrics</html>", "slipway-jobs") == {}
@@ -105,7 +105,7 @@ def test_a_gpu_that_computes_now_and_then_is_not_idle(run: RunState) -> None:
     assert end_of(run, 0, DECLARED) is None
 
 
-def test_after_a_gap_the_time_begins_anew(run: RunState) -> None:
+def test_a_gap_restarts_the_idle_time(run: RunState) -> None:
     """What was not measured may have been used."""
     measured(run, 0, 570, master=0, worker=0)
     measured(run, 720, 1290, master=0, worker=0)
@@ -114,13 +114,13 @@ def test_after_a_gap_the_time_begins_anew(run: RunState) -> None:
     assert end_of(run, 0, DECLARED) is not None
 
 
-def test_a_look_that_fails_does_not_begin_it_anew(run: RunState) -> None:
+def test_a_failed_measurement_does_not_restart_the_idle_time(run: RunState) -> None:
     measured(run, 0, 300, master=0, worker=0)
     measured(run, 390, 600, master=0, worker=0)
     assert end_of(run, 0, DECLARED) is not None
 
 
-def test_a_pod_that_takes_the_place_of_another_one_begins_anew(run: RunState) -> None:
+def test_a_replacement_pod_restarts_the_idle_time(run: RunState) -> None:
     measured(run, 0, 570, master=100, worker=0)
     run.see_pods([gpu_pod(1, created="2026-01-01T00:10:00Z")])
     measured(run, 600, 600, master=100, worker=0)

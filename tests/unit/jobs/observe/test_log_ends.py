@@ -59,13 +59,13 @@ def test_of_ranks_that_hang_the_one_that_the_others_wait_for_is_named(stood: Sto
 @pytest.mark.parametrize(
     "files", [(_OWN, _OWN), (_OWN, _OWN, _BARRIER), (_BARRIER, _BACKWARD), (_OWN, None)]
 )
-def test_where_it_could_be_several_or_none_nobody_is_named(
+def test_no_rank_is_blamed_where_several_or_none_are_possible(
     stood: Stood, files: tuple[str | None, ...]
 ) -> None:
     assert stood(*files) == ([], ["step 5 of 0"])
 
 
-def test_on_gpus_and_beside_a_failure_stacks_accuse_nobody(stood: Stood) -> None:
+def test_stacks_blame_no_rank_on_gpus_or_after_a_failure(stood: Stood) -> None:
     assert stood(_BACKWARD, _OWN, gpus=True)[0] == []
     assert stood(_BACKWARD, _OWN, last=ended(1), restarts=1)[0] == []
 
@@ -91,7 +91,7 @@ def test_of_several_dumps_the_last_counts_and_of_a_deep_one_the_innermost_frames
     assert stack_frames([*_DUMP, *deep]) == [f"a.py:{number} in f" for number in range(6)]
 
 
-def test_a_log_without_a_dump_tells_nothing() -> None:
+def test_a_log_without_a_dump_has_no_stack_frames() -> None:
     assert stack_frames(["Traceback (most recent call last):", '  File "a.py", line 1']) == []
     assert before_stacks(["a", "b"]) == ["a", "b"]
 

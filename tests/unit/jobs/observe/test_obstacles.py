@@ -85,7 +85,7 @@ def test_what_the_autoscaler_refuses_is_no_node_to_come(tracked: RunState) -> No
     assert end.state == "CannotStart"
 
 
-def test_a_start_that_is_overdue_tells_what_the_autoscaler_said(tracked: RunState) -> None:
+def test_a_start_timeout_includes_the_autoscalers_messages(tracked: RunState) -> None:
     see_events(tracked, [NOT_MADE])
     tracked.setbacks = ["aks-gpu-vmss: QUOTA_EXCEEDED"]
     end = end_of(tracked, 61, DECLARED)
@@ -94,7 +94,7 @@ def test_a_start_that_is_overdue_tells_what_the_autoscaler_said(tracked: RunStat
     assert "aks-gpu-vmss: QUOTA_EXCEEDED" in end.reason
 
 
-def test_what_was_said_of_other_pods_says_nothing_of_this_job(tracked: RunState) -> None:
+def test_events_of_other_pods_are_ignored(tracked: RunState) -> None:
     see_events(tracked, [MADE | {"involvedObject": {"kind": "Pod", "uid": "of-another-job"}}])
     assert tracked.growth is None
 
@@ -121,9 +121,7 @@ def looked(api: FakeApi, tracked: RunState) -> list[str]:
     return told
 
 
-def test_a_person_is_told_why_no_node_is_made_and_what_that_means(
-    api: FakeApi, tracked: RunState
-) -> None:
+def test_the_reason_why_no_node_is_created_is_explained(api: FakeApi, tracked: RunState) -> None:
     told = looked(api, tracked)
     assert any(line.startswith("the pool is at its largest (no node is created") for line in told)
     (setback,) = (line for line in told if "aks-gpu-vmss" in line)
@@ -267,7 +265,7 @@ def test_workers_whose_master_has_ended_before_they_found_it_are_led_on_once(api
         assert (made["addressType"], made["endpoints"]) == (family, [{"addresses": [address]}])
 
 
-def test_an_account_without_that_right_is_told_of_it(api: FakeApi) -> None:
+def test_a_missing_permission_is_reported(api: FakeApi) -> None:
     message = "endpointslices is forbidden"
     api.says("POST", SLICES, {"kind": "Status", "message": message}, status=403)
     run = RunState(job("Succeeded"))

@@ -184,7 +184,7 @@ def test_an_accuracy_that_is_no_number_is_left_out(accuracy: object) -> None:
     assert "accuracy" not in found
 
 
-def test_what_is_not_a_number_is_not_told_as_one() -> None:
+def test_nan_and_infinity_are_not_reported() -> None:
     message = json.dumps(summary(0, accuracy=float("nan"), loss=float("inf")))
     found = of(pod(0, state=ended(0, message)), pod(1, state=ended(0, summary(1))))
     assert "NaN" in message
@@ -239,7 +239,7 @@ def test_ranks_that_a_programs_own_launcher_started_are_counted() -> None:
 
 
 @pytest.mark.parametrize("trained", ["yes", [1, 2], [[]], [["a", "b"]], [[0, None]], {"0": 1}])
-def test_a_note_that_is_none_judges_nobody(trained: object) -> None:
+def test_invalid_training_reports_are_ignored(trained: object) -> None:
     """A program may report anything."""
     found = of(*(pod(rank, state=ended(0, {"trained": trained})) for rank in (0, 1)))
     assert "apart" not in found
@@ -255,7 +255,7 @@ def test_a_note_that_is_none_judges_nobody(trained: object) -> None:
         ([{}, {"warning": "a process ended"}], ["rank 1: a process ended"]),
     ],
 )
-def test_what_a_success_leaves_to_be_said(reports: list[dict[str, Any]], words: list[str]) -> None:
+def test_a_successful_run_may_have_remarks(reports: list[dict[str, Any]], words: list[str]) -> None:
     ends = {f"rank {rank}": Exit(ended(0, each)["terminated"]) for rank, each in enumerate(reports)}
     found = [*remarks(ends, RunResult(state="Succeeded"))]
     assert [each[: len(word)] for each, word in zip(found, words, strict=True)] == words

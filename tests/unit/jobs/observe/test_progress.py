@@ -34,7 +34,7 @@ def told(*lines: str, world_size: int = 2) -> str:
     return str(progress)
 
 
-def test_within_an_epoch_it_tells_the_share_the_pace_and_the_time_left() -> None:
+def test_within_an_epoch_it_shows_percentage_throughput_and_time_left() -> None:
     steps = [
         step(0, 10, steps=100, samples=64, loss=2.3),
         step(50, 15, steps=100, samples=3264, loss=0.5),
@@ -61,7 +61,7 @@ def test_a_row_has_nothing_in_it_that_moves_the_cursor(line: str, shown: str) ->
     assert told(line) == f"last line: {shown}"
 
 
-def test_the_end_of_an_epoch_is_told_with_its_figures() -> None:
+def test_the_end_of_an_epoch_shows_its_metrics() -> None:
     lines = [
         started(2),
         step(0, 10, steps=100),
@@ -106,7 +106,7 @@ def logged(seconds: float, metrics: Any, **when: Any) -> str:
     return json.dumps({"event": "metrics", "time": at(seconds), "metrics": metrics, **when})
 
 
-def test_numbers_of_a_program_of_ones_own_are_shown() -> None:
+def test_metrics_of_a_custom_program_are_shown() -> None:
     lines = [
         logged(1, {"val_loss": 0.5, "accuracy": 0.9, "loss": 0.4, "lr": 0.01, "a": 1, "b": 2},
                epoch=1),
@@ -131,7 +131,7 @@ def test_a_line_that_is_no_event_is_no_step(line: str) -> None:
 
 
 @pytest.mark.parametrize("number", [None, "1", [1], 1.5, -1, True])
-def test_an_event_of_a_program_of_ones_own_may_say_anything(number: Any) -> None:
+def test_events_of_a_custom_program_may_have_any_value(number: Any) -> None:
     progress = Progress(1)
     for line in (started(number), step(number, 1, epoch=number, steps=number), epoch(number)):
         progress.see(line)
@@ -140,7 +140,7 @@ def test_an_event_of_a_program_of_ones_own_may_say_anything(number: Any) -> None
     assert str(progress) == ""
 
 
-def test_a_program_that_tells_no_events_shows_the_last_line_that_it_printed() -> None:
+def test_without_events_the_last_printed_line_is_shown() -> None:
     assert told("reading", "epoch 3: loss 0.4", "") == "last line: epoch 3: loss 0.4"
     assert told("x" * 200) == f"last line: {'x' * 79}…"
 
@@ -149,7 +149,7 @@ def test_a_program_that_tells_no_events_shows_the_last_line_that_it_printed() ->
     ("seconds", "words"),
     [(0.4, "0 s"), (59.6, "1 min"), (86400, "24 h"), (185, "3 min 5 s"), (7500, "2 h 5 min")],
 )
-def test_a_time_is_told_in_its_two_largest_units(seconds: float, words: str) -> None:
+def test_a_duration_is_shown_in_its_two_largest_units(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 

@@ -38,7 +38,7 @@ def test_only_nodes_with_the_labels_that_it_wants_count() -> None:
     assert never_fits(selecting, [node(), node("500m", pool="gpu")]) is not None
 
 
-def test_a_gpu_that_no_node_tells_of_yet_is_waited_for() -> None:
+def test_a_gpu_that_no_node_reports_yet_is_awaited() -> None:
     with_gpu = pod("1")
     with_gpu["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
     assert never_fits(with_gpu, [node()]) is None

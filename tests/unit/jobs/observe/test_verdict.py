@@ -267,7 +267,7 @@ def test_each_exit_counts_once_however_often_it_is_seen() -> None:
         (ended(250), "exited with code 250"),
     ],
 )
-def test_how_a_rank_ended_is_told_in_words(terminated: dict[str, Any], words: str) -> None:
+def test_the_end_of_a_rank_is_described(terminated: dict[str, Any], words: str) -> None:
     (failure,) = tracker(pod(1, state=terminated)).failures
     assert str(failure) == f"rank 1 (mine-worker-0) {words}"
 
@@ -435,7 +435,7 @@ def test_the_operators_own_deadline_is_a_timeout_and_no_failure() -> None:
     assert end.state == "TimedOut"
 
 
-def test_a_job_deleted_by_somebody_else_ends_the_wait() -> None:
+def test_a_job_deleted_from_outside_ends_the_wait() -> None:
     tracked = tracker(pod(0, state=RUNNING))
     tracked.see_jobs([])
     end = end_of(tracked, 1, DECLARED)
@@ -576,7 +576,7 @@ def test_a_replica_that_is_made_again_late_has_started_before() -> None:
     assert end_of(tracked, 61, DECLARED) is None
 
 
-def test_of_several_processes_the_one_that_told_is_named() -> None:
+def test_of_several_processes_the_one_that_reported_is_named() -> None:
     told = {"rank": 3, "error": "ValueError", "traceback": "..."}
     submitted = job("Failed", processes=2)
     tracked = RunState(submitted)
@@ -606,7 +606,7 @@ def test_an_elastic_job_goes_on_when_a_replica_is_lost() -> None:
     assert end_of(tracked, 100, DECLARED) is None
 
 
-def test_an_elastic_job_has_succeeded_when_it_says_so_and_nobody_runs_any_more() -> None:
+def test_an_elastic_job_succeeds_once_all_its_ranks_have_ended() -> None:
     finished = [worker(1, state=ended(0)), worker(2, state=ended(0))]
     tracked = elastic(worker(0, state=RUNNING), *finished, conditions=("Succeeded",))
     assert end_of(tracked, 100, DECLARED) is None
@@ -685,7 +685,7 @@ def test_an_elastic_job_that_has_made_a_step_has_the_restarts_that_it_allows() -
     assert end_of(tracked, 100, DECLARED) is None
 
 
-def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() -> None:
+def test_a_program_without_steps_may_use_all_its_restarts() -> None:
     tracked, patient = RunState(job("Running")), replace(DECLARED, backoff_limit=3)
     looping = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=2)
     tracked.see_pods([pod(0, state=RUNNING), looping])
@@ -771,7 +771,7 @@ def test_those_that_failed_after_the_cause_are_counted_by_replica() -> None:
     assert tracked.followers == 1
 
 
-def test_a_rank_0_that_ended_too_early_is_told_with_those_it_took_along() -> None:
+def test_an_early_end_of_rank_0_is_reported_with_the_ranks_it_ended() -> None:
     first = pod(0, state=ended(0, finished="2026-01-01T00:00:50Z"))
     end = end_of(tracker(first, pod(1, state=ended(1, GONE)), of=job("Succeeded")), 10, DECLARED)
     assert end is not None

@@ -214,7 +214,7 @@ def test_of_a_run_with_held_ranks_the_others_alone_are_stopped(
     assert not api.deleted
 
 
-def test_who_waits_for_a_rank_to_be_debugged_is_told_the_command(tmp_path: Path) -> None:
+def test_a_rank_that_waits_for_a_debugger_shows_the_command(tmp_path: Path) -> None:
     row = Listener()
     own = declared(debug=1)
     assert Wait(cast("JobApi", Running()), job(), own, row, Run(tmp_path)).to_the_end().succeeded
@@ -236,7 +236,7 @@ class GoingOn(Running):
     ("resumes", "begins"),
     [(False, "the beginning"), (True, "its newest checkpoint, if it has one")],
 )
-def test_what_ctrl_c_did_to_a_run_is_said_and_kept(
+def test_the_effect_of_ctrl_c_is_printed_and_recorded(
     resumes: bool, begins: str, tmp_path: Path
 ) -> None:
     api, row = GoingOn(), Listener()

@@ -88,7 +88,7 @@ def test_a_long_log_of_words_is_searched_in_moments(tmp_path: Path) -> None:
     assert likeness(run, "accuracy").startswith("accuracy 1")
 
 
-def test_metrics_find_what_a_result_lacks_or_what_is_sought_anew(tmp_path: Path) -> None:
+def test_log_patterns_add_missing_and_requested_metrics(tmp_path: Path) -> None:
     run = kept(tmp_path, "epoch 0 acc=0.5 f1=0.1", "epoch 1 acc=0.75 f1=0.2")
     kept(tmp_path, "acc=0.1", replica=1)
     patterns = {"epoch": r"epoch (\d+)", "accuracy": "acc=([0-9.]+)", "f1": "f1=([0-9.]+)"}

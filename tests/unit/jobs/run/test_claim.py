@@ -32,7 +32,7 @@ def test_it_can_be_deleted_where_its_cluster_is_taken_for_gone(
     ClaimHandler().delete(state, Row())
 
 
-def test_one_that_somebody_has_deleted_is_made_again_by_the_next_up() -> None:
+def test_a_deleted_claim_is_created_again_by_the_next_up() -> None:
     path = "/api/v1/namespaces/slipway-jobs/persistentvolumeclaims/mine-results"
     metadata = {"name": "mine-results", "namespace": "slipway-jobs"}
     with served(FakeApi()) as api:

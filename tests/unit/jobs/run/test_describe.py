@@ -54,7 +54,7 @@ def said(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
         (MNIST, {"priority_class": "high"}, "priorityClass unset → high; nothing is trained"),
     ],
 )
-def test_a_field_is_told_from_what_to_what(
+def test_a_changed_field_is_shown_with_both_values(
     job: TrainingJob, change: dict[str, Any], words: str
 ) -> None:
     now = replace(job, **change)
@@ -68,7 +68,7 @@ def test_only_the_fields_that_alter_the_result_are_why_it_trains_again() -> None
     assert said(inputs(MNIST), inputs(now)) == "trains again: learningRate 0.01 → 0.02"
 
 
-def test_another_torch_is_told_beside_the_image_that_has_it() -> None:
+def test_another_torch_is_shown_beside_the_changed_image() -> None:
     line = said(inputs(MNIST), {**inputs(replace(MNIST, torch="2.6")), "image": "trainer:2"})
     assert line == "trains again: torch unset → 2.6; the trainer's image changed"
 
@@ -86,19 +86,19 @@ def test_another_torch_is_told_beside_the_image_that_has_it() -> None:
         ),
     ],
 )
-def test_an_image_that_is_not_declared_is_told_by_what_it_is(
+def test_an_image_that_slipway_builds_is_named_by_its_source(
     job: TrainingJob, image: object, words: str
 ) -> None:
     assert said(inputs(job), inputs(job, image)) == words
 
 
-def test_a_script_is_told_by_its_path() -> None:
+def test_a_changed_script_is_named_by_its_path() -> None:
     assert (
         said(inputs(SCRIPT), inputs(SCRIPT, content="2")) == "trains again: script train.py changed"
     )
 
 
-def test_an_input_is_told_by_its_name() -> None:
+def test_a_changed_input_is_named_by_its_name() -> None:
     before = {**inputs(MNIST), "artifacts": {"model": {"url": "file:///a", "sha256": "1"}}}
     other = {**before, "artifacts": {"model": {"url": "file:///a", "sha256": "2"}}}
     moved = {**before, "artifacts": {"model": {"url": "file:///b", "sha256": "1"}}}

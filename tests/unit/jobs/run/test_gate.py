@@ -47,7 +47,7 @@ def test_a_gate_without_limits_lets_a_success_pass_and_raises_the_reason_of_a_fa
 
 
 @pytest.mark.parametrize("result", [{**RESULT, "accuracy": 0.5}, UNKNOWN])
-def test_every_new_result_is_judged_anew(result: object) -> None:
+def test_every_new_result_is_checked_again(result: object) -> None:
     state = {"job": "mine", "result": RESULT}
     (change,) = GateHandler().diff(state, {**state, "result": result}, Quiet())
     assert change.replace
@@ -101,7 +101,7 @@ def test_ranks_that_trained_apart_are_a_warning_without_a_limit_or_a_proof(
     assert row.lines == []
 
 
-def test_an_accuracy_that_was_not_told_cannot_be_judged() -> None:
+def test_an_unreported_accuracy_cannot_be_checked() -> None:
     assert "no accuracy was reported" in refusal({"state": "Succeeded"}, minAccuracy=0.97)
 
 
@@ -143,15 +143,13 @@ def test_a_limit_that_is_just_kept_passes(limits: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_a_limit_that_is_missed_is_told_with_by_how_much(
-    limits: dict[str, Any], words: str
-) -> None:
+def test_a_missed_limit_is_reported_with_the_difference(limits: dict[str, Any], words: str) -> None:
     said = refusal(**limits)
     assert words in said
     assert "Its result is kept and it is not trained again" in said
 
 
-def test_all_limits_that_are_missed_are_told_together() -> None:
+def test_all_missed_limits_are_reported_together() -> None:
     said = refusal(minAccuracy=0.99, maxDuration=50, maxTimeToAccuracy=20)
     assert "missed 2 limits" in said
     assert "`minAccuracy` 0.99" in said
@@ -161,7 +159,7 @@ def test_all_limits_that_are_missed_are_told_together() -> None:
 
 
 @pytest.mark.parametrize("missed_by", [1e-5, 1e-7, 1e-9])
-def test_a_limit_missed_by_next_to_nothing_is_not_told_as_zero(missed_by: float) -> None:
+def test_a_tiny_difference_is_not_rounded_to_zero(missed_by: float) -> None:
     said = refusal({**RESULT, "accuracy": 0.97 - missed_by}, minAccuracy=0.97)
     assert f"which is {missed_by:.4g} less" in said
     assert "accuracy of 0.97," not in said
@@ -205,7 +203,7 @@ def test_a_message_over_4_kb_brings_no_nan_past_a_gate(tmp_path: Path) -> None:
     assert "missed 3 limits" in refusal(found.as_map(), **bounds)
 
 
-def test_a_run_without_a_time_to_accuracy_is_told_so() -> None:
+def test_a_missing_time_to_accuracy_is_reported() -> None:
     told = {key: RESULT[key] for key in ("state", "accuracy", "duration_seconds")}
     said = refusal(told, maxTimeToAccuracy=12)
     assert "no time to accuracy was reported" in said
@@ -217,20 +215,20 @@ def test_a_duration_that_is_not_known_cannot_be_judged() -> None:
 
 
 @pytest.mark.parametrize("limit", ["minAccuracy", "maxDuration", "maxTimeToAccuracy"])
-def test_another_limit_or_one_taken_out_is_judged_anew(limit: str) -> None:
+def test_a_changed_or_removed_limit_is_checked_again(limit: str) -> None:
     state = {"job": "mine", "result": RESULT, limit: 1}
     for inputs in ({**state, limit: 2}, {"job": "mine", "result": RESULT}):
         (change,) = GateHandler().diff(state, inputs, Quiet())
         assert (change.path, change.replace) == (limit, True)
 
 
-def test_a_failure_after_retries_tells_of_every_attempt() -> None:
+def test_a_failure_after_retries_lists_every_attempt() -> None:
     lost = [{"number": 1, "reason": "pod a was evicted"}, {"number": 2, "reason": "node b is gone"}]
     said = refusal({"state": "Failed", "reason": "rank 0 exited with code 1", "attempts": lost})
     assert "attempt 1: pod a was evicted\n    attempt 2: node b is gone" in said
 
 
-def test_a_run_that_did_not_come_to_an_end_is_told_and_never_passes() -> None:
+def test_a_run_without_a_result_never_passes() -> None:
     with pytest.raises(RuntimeError, match="job mine has no result"):
         GateHandler().create({"job": "mine"}, Quiet())
     state = {"job": "mine", "result": RESULT}

@@ -250,7 +250,7 @@ def test_a_run_that_takes_the_place_of_another_knows_the_last_success_by_the_sta
 
 
 @pytest.mark.parametrize("state", ["Succeeded", "Failed"])
-def test_a_webhook_is_told_of_a_run_that_was_waited_for_and_of_nothing_else(
+def test_a_webhook_gets_only_the_end_of_an_awaited_run(
     state: State, monkeypatch: pytest.MonkeyPatch, ledger: MagicMock
 ) -> None:
     result, posted = RunResult(state=state, run_id="mine-1", duration_seconds=1), list[Any]()

@@ -72,7 +72,7 @@ def test_the_plain_form_has_fields_of_the_result_by_their_own_names(receiver: We
     assert {headers["Content-Type"] for headers, _ in receiver.got} == {"application/json"}
 
 
-def test_slack_gets_a_text_that_mentions_and_links_to_nobody(receiver: Webhook) -> None:
+def test_the_text_for_slack_has_no_mentions_or_links(receiver: Webhook) -> None:
     hook = Hook(receiver.url, form="slack")
     assert told(hook, SUCCEEDED) + told(hook, FAILED) == []
     assert receiver.bodies == [
@@ -212,7 +212,7 @@ def test_each_try_has_a_limit_of_time_and_another_follows(
     assert len(waits) == 1
 
 
-def test_one_that_answers_is_told_before_the_run_goes_on(receiver: Webhook) -> None:
+def test_a_responsive_webhook_is_called_before_the_run_continues(receiver: Webhook) -> None:
     warnings: list[str] = []
     Hook(receiver.url).tell_beside("mine", SUCCEEDED, warnings.append)
     assert [body["id"] for body in receiver.bodies] == ["mine-1/Succeeded"]

@@ -64,7 +64,7 @@ def test_a_refusal_is_raised_in_the_servers_words(status: int, api: FakeApi) -> 
     ("status", "words"),
     [(404, 'namespaces "slipway-jobs" not found'), (500, "failed calling webhook")],
 )
-def test_what_cannot_be_judged_yet_is_told_and_no_refusal(
+def test_failed_validation_is_reported_but_refuses_nothing(
     status: int, words: str, api: FakeApi
 ) -> None:
     api.says("POST", JOBS, {"message": words}, status)

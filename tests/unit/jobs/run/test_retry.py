@@ -126,7 +126,7 @@ def test_a_job_that_was_not_admitted_has_a_result_too(monkeypatch: pytest.Monkey
     assert found["world_size"] == 4
 
 
-def test_a_lost_job_is_submitted_anew_and_its_attempt_is_kept(
+def test_a_lost_job_is_resubmitted_and_its_attempt_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster, row = Cluster(), Listener()
@@ -283,7 +283,7 @@ def test_goodput_is_the_time_in_steps_that_stayed_over_that_of_all_attempts() ->
     assert retry.complete(_told(step_seconds=steps), [], None).goodput == 0.667
 
 
-def test_a_program_that_tells_no_times_and_a_run_that_failed_have_no_goodput() -> None:
+def test_runs_without_step_times_and_failed_runs_have_no_goodput() -> None:
     assert retry.complete(_told(), [], None).goodput is None
     failed = _told(state="Failed", step_seconds={"run-2": 1.0})
     assert retry.complete(failed, [], None).goodput is None

@@ -38,7 +38,7 @@ def test_every_job_that_is_there_is_stopped_and_named(api: FakeApi, removed: lis
     assert row.said == ["stops what an interrupted run has left: a, b"]
 
 
-def test_where_there_are_none_nothing_is_said(api: FakeApi, removed: list[str]) -> None:
+def test_without_jobs_nothing_is_printed(api: FakeApi, removed: list[str]) -> None:
     row = Row()
     submit.stop_all(api.kubeconfig, "slipway-jobs", row)  # 404: there is not even the kind
     api.says("GET", JOBS, {"items": []})
@@ -46,13 +46,13 @@ def test_where_there_are_none_nothing_is_said(api: FakeApi, removed: list[str]) 
     assert (removed, row.said) == ([], [])
 
 
-def test_an_api_server_that_refuses_is_told_in_its_own_words(api: FakeApi) -> None:
+def test_a_refusal_of_the_api_server_is_passed_on(api: FakeApi) -> None:
     api.says("GET", JOBS, {"kind": "Status", "message": "jobs is forbidden"}, status=403)
     with pytest.raises(RuntimeError, match="slipway-jobs: jobs is forbidden"):
         submit.stop_all(api.kubeconfig, "slipway-jobs", Row())
 
 
-def test_a_cluster_that_is_gone_is_in_the_way_until_told_that_it_is_gone_for_good(
+def test_an_unreachable_cluster_blocks_deletion_unless_it_may_be_skipped(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = api.kubeconfig.replace(api.kubeconfig.split("127.0.0.1:")[1].split()[0], "1")

@@ -73,7 +73,7 @@ def test_its_label_has_the_hash_of_what_can_alter_the_result() -> None:
     ],
     ids=["waits in another queue", "runs", "waits in this queue", "waits in Kueue's default"],
 )
-def test_a_job_that_waits_in_another_queue_is_submitted_anew(
+def test_a_job_suspended_in_another_queue_is_resubmitted(
     suspended: bool, queue: str, wanted: str | None, stays: bool
 ) -> None:
     """One whose queue does not exist would be waited for without end."""

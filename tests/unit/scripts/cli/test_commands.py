@@ -114,7 +114,7 @@ def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: 
         ),
     ],
 )
-def test_a_file_that_nobody_can_read_is_named_with_the_place(
+def test_an_unreadable_file_is_named_with_the_position(
     text: str, told: str, checkout: Path
 ) -> None:
     (checkout / "Pulumi.mine.yaml").write_text(text)
@@ -129,7 +129,7 @@ def test_a_file_that_nobody_can_read_is_named_with_the_place(
 
 @pytest.mark.parametrize("name", ["../x", "a b", "", "ü", "a" * 101])
 @pytest.mark.usefixtures("checkout")
-def test_what_cannot_be_a_stacks_name_is_told_so(name: str) -> None:
+def test_an_invalid_stack_name_is_refused_with_the_rule(name: str) -> None:
     with pytest.raises(CommandError) as refused:
         ensure_own(name)
     said = str(refused.value)
@@ -231,7 +231,7 @@ def test_a_lock_that_is_taken_meanwhile_is_left_alone(monkeypatch: pytest.Monkey
     assert [lock["hostname"] for lock in locks("dev").values()] == ["elsewhere"]
 
 
-def test_a_file_that_another_passphrase_has_encrypted_is_told_with_the_ways_on(
+def test_a_file_encrypted_with_another_passphrase_is_reported_with_remedies(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pulumi judges it on a copy of the file, and only where its salt is not the state's."""
@@ -298,7 +298,7 @@ def test_the_lock_of_a_live_pulumi_is_respected(tmp_path: Path) -> None:
         process.wait()
 
 
-def test_the_lock_of_another_machine_is_respected_and_the_way_on_is_said() -> None:
+def test_the_lock_of_another_machine_is_kept_and_pulumi_cancel_suggested() -> None:
     hold(dead(), hostname="elsewhere")
     with pytest.raises(CommandError, match=r"on elsewhere since .* pulumi cancel --stack dev"):
         recovered(FakeCli())
@@ -493,7 +493,7 @@ def test_only_what_ran_in_a_cluster_of_the_stacks_own_is_forgotten_when_it_does_
     assert ("PULUMI_K8S_DELETE_UNREACHABLE" in told) is forgets
 
 
-def test_after_ctrl_c_it_is_said_that_outputs_and_runs_are_still_there(
+def test_after_ctrl_c_a_message_confirms_that_outputs_are_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Pulumi shows the outputs of a stack whose update was cancelled as removed."""

@@ -80,7 +80,7 @@ def test_an_image_of_its_own_starts_with_a_dockerfile_that_runs_the_program(fold
     assert (folder / "net" / "main.py").exists()
 
 
-def test_a_program_called_like_one_of_the_catalogue_is_a_job_of_ones_own() -> None:
+def test_a_script_named_like_a_catalogue_job_becomes_a_custom_job() -> None:
     assert [job.name for job in made(script="mnist-gloo.py").jobs] == ["my-mnist-gloo"]
 
 
@@ -121,7 +121,7 @@ def test_a_stack_that_has_a_file_keeps_it(folder: Path) -> None:
     assert not (folder / "train.py").exists()
 
 
-def test_a_stack_that_still_exists_is_not_begun_anew(folder: Path) -> None:
+def test_init_refuses_an_existing_stack(folder: Path) -> None:
     """With another file its next `up` would delete what it has."""
     state_file("dev").parent.mkdir(parents=True)
     state_file("dev").write_text(json.dumps({"checkpoint": {"latest": {}}}))

@@ -7,7 +7,7 @@ from scripts.cli.kubeconfig import explanation
 FILE = Path("/home/me/.kube/config")
 
 
-def test_the_context_that_the_user_works_in_stays_and_the_way_to_the_new_one_is_said() -> None:
+def test_the_current_context_stays_and_the_switch_command_is_shown() -> None:
     first, *_ = explanation("slipway-kind", FILE, "mine").splitlines()
     command = f"kubectl --kubeconfig {FILE} config use-context slipway-kind"
     assert first.endswith(f"the current context is mine, as before; to work in it: {command}")

@@ -249,7 +249,7 @@ def test_the_files_of_the_last_five_runs_stay(run: Run) -> None:
     assert len(kept) == 5
 
 
-def test_the_environment_is_the_users_own_but_for_what_a_rank_is_told(
+def test_a_local_rank_gets_the_users_environment_and_its_own_variables(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RANK", "7")

@@ -78,7 +78,7 @@ def test_a_lost_state_without_one_before_is_left_for_the_command_to_tell() -> No
     assert exists("dev")
 
 
-def test_a_file_that_somebody_writes_now_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_being_written_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     half = write(lock_directory("dev") / "b.json", "")
     waited = []
 

@@ -47,7 +47,7 @@ def test_a_stack_without_resources_has_no_runs(export: dict[str, Any]) -> None:
         ({}, "mine", ["has no runs yet", "make up STACK=dev"]),
     ],
 )
-def test_an_unknown_job_is_told_which_there_are(
+def test_an_unknown_job_lists_the_existing_ones(
     export: dict[str, Any], job: str, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commands, "exported", lambda _stack: export)

@@ -45,7 +45,7 @@ def test_without_tracking_it_says_how_to_turn_it_on(stack: Path) -> None:
     assert "make up STACK=mine" in text
 
 
-def test_wrong_settings_are_told_by_their_keys(stack: Path) -> None:
+def test_wrong_settings_are_reported_by_key(stack: Path) -> None:
     tracks(stack, {"kind": "mlfow"})
     with pytest.raises(CommandError, match=r"slipway:tracking\.kind"):
         ui.show("mine", "", 5000)

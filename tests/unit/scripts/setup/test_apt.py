@@ -83,7 +83,7 @@ def test_packages_are_named_before_anything_runs(
         (0, None, "this system has no apt-get"),
     ],
 )
-def test_why_packages_cannot_be_installed_is_told(
+def test_obstacles_to_installing_packages_are_reported(
     user: int, program: str | None, obstacle: str, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_arguments: object, **_options: object) -> None:

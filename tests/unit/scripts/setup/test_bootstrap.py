@@ -34,14 +34,14 @@ def test_this_python_lacks_nothing() -> None:
     assert bootstrap.problem() is None
 
 
-def test_an_old_python_is_told_which_one_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_python_names_the_required_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.version_info", (3, 9, 2))
     problem = str(bootstrap.problem())
     assert problem.startswith("Python 3.11 or newer is needed, and ")
     assert problem.endswith("is 3.9. Name another one: make PYTHON=python3.12 …")
 
 
-def test_a_python_without_venv_is_told_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_without_venv_names_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     problem = str(bootstrap.problem())
     assert "ensurepip is missing" in problem

@@ -127,7 +127,7 @@ def test_a_go_that_is_too_old_is_named_with_what_is_needed(
 
 
 @pytest.mark.usefixtures("wrapper")
-def test_a_machine_without_go_is_told_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_go_is_reported_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(golang, "_go", lambda: None)
     module, tool = hello()
     (problem,) = golang.build(module, [tool], STEPS).values()

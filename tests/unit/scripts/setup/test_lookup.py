@@ -63,7 +63,7 @@ def test_every_program_that_will_not_do_is_named_with_what_would(program: Progra
     assert f"{new} is version 2.0.0" in reason
 
 
-def test_a_program_that_is_not_there_is_said_to_be_missing(program: Program) -> None:
+def test_a_missing_program_is_not_on_path(program: Program) -> None:
     program("bin/other", "1.1.5")
     assert why(RUNC) == "not on PATH"
 

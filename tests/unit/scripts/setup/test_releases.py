@@ -310,7 +310,7 @@ def test_where_each_release_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert dns.checksums == f"{dns.address}.sha256"
 
 
-def test_a_machine_that_nobody_builds_for_gets_no_release(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unsupported_architecture_has_no_release(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     assert releases.files_of(tools_of(None)) == {}
 

@@ -213,7 +213,7 @@ def test_everything_that_cannot_be_had_is_named_with_what_to_do(machine: Machine
 
 
 @pytest.mark.usefixtures("machine")
-def test_what_only_up_needs_is_said_and_does_not_keep_a_preview_from_going_on() -> None:
+def test_tools_that_only_up_needs_are_a_warning_in_previews() -> None:
     said = io.StringIO()
     minikube = Tool("minikube", only_for_up=True, hint="Install it.")
     entries, problems = resolving.resolve((PULUMI, minikube), Console(file=said))
@@ -222,7 +222,7 @@ def test_what_only_up_needs_is_said_and_does_not_keep_a_preview_from_going_on() 
     assert "`up` will need minikube: not on PATH. Install it." in said.getvalue()
 
 
-def test_a_failed_installation_is_told_and_the_builds_go_on(machine: Machine) -> None:
+def test_a_failed_installation_is_reported_and_the_builds_continue(machine: Machine) -> None:
     machine.apt_obstacle = "Installing the packages: exited 100"
     machine.builds = {"coredns"}
     tools = (PULUMI, Tool("runc", package="runc"), Tool("coredns", module=COREDNS))

@@ -33,7 +33,7 @@ def run(steps: Steps, script: str, limit: float = 20) -> None:
     steps.run("Building it", command, log="it", estimate="2 min, 1 GB", limit=limit)
 
 
-def test_what_a_step_takes_is_said_before_and_how_long_it_took_after(
+def test_a_step_prints_its_estimate_before_and_its_duration_after(
     console: Console, cache: Path
 ) -> None:
     run(Steps(console), "echo told")

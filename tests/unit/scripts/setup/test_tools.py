@@ -63,7 +63,7 @@ def test_what_several_tools_are_built_from_is_compiled_once(needed: str, version
     assert 0 < len(found) <= versions
 
 
-def test_the_linker_is_told_the_version_that_go_mod_pins() -> None:
+def test_the_linker_flags_have_the_version_of_go_mod() -> None:
     flags = KUBERNETES.ldflags
     assert flags.startswith("-s -w ")
     assert f".gitVersion={KUBERNETES.version} " in flags

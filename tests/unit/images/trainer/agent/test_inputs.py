@@ -95,7 +95,7 @@ def test_a_file_that_is_gone_is_named_with_what_to_do(wanted: Input) -> None:
     )
 
 
-def test_a_store_that_does_not_give_it_is_told_with_its_own_words(wanted: Input) -> None:
+def test_a_failed_fetch_includes_the_error_of_the_store(wanted: Input) -> None:
     said = failure(replace(wanted, url="nowhere://results/model.pt"))
     assert "could not be fetched from nowhere://results/model.pt: ValueError: " in said
     assert "its `env`" in said
@@ -134,7 +134,7 @@ def run(*wanted: Input, log: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_container_fetches_all_of_them_and_tells_each(wanted: Input, tmp_path: Path) -> None:
+def test_a_container_fetches_all_inputs_and_logs_each(wanted: Input, tmp_path: Path) -> None:
     second = replace(wanted, name="again", path=str(tmp_path / "work/inputs/again/model.pt"))
     done = run(wanted, second, log=tmp_path / "log")
     assert (done.returncode, done.stderr) == (0, "")

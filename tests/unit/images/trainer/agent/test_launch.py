@@ -118,7 +118,7 @@ def test_the_numbers_in_a_scripts_metrics_json_are_in_its_message(
     assert "note='x' is left out" in err
 
 
-def test_what_a_script_tells_slipway_comes_before_its_metrics_json(launched: Launched) -> None:
+def test_metrics_reported_to_slipway_win_over_metrics_json(launched: Launched) -> None:
     tells = "import slipway; slipway.finish(val_loss=0.25, accuracy=0.9)"
     code, _, err = launched.run(_WRITES.format('{"val_loss": 9, "perplexity": 12.4}') + tells)
     assert code == 0, err
@@ -338,7 +338,7 @@ def test_a_failed_programs_files_are_copied_and_its_code_and_error_stay(launched
     assert launched.message["error"] == "ValueError: x"
 
 
-def test_a_program_that_failed_and_said_nothing_gets_a_message(launched: Launched) -> None:
+def test_a_program_that_failed_silently_gets_a_message(launched: Launched) -> None:
     launched.copying().run("import os; os.kill(os.getpid(), 9)")
     assert "was ended by SIGKILL" in str(launched.message["error"])
 
@@ -395,7 +395,7 @@ def test_a_place_that_the_job_names_is_used_instead_and_nothing_is_removed_there
     assert {path.name for path in launched.copies.iterdir()} == {"run-1", "run-2"}
 
 
-def test_files_that_nobody_asked_to_keep_fail_no_program_that_succeeded(launched: Launched) -> None:
+def test_a_failed_copy_of_optional_files_is_only_a_warning(launched: Launched) -> None:
     launched.copies.touch()
     code, out, _ = launched.keeping().run(_LEAVE)
     assert code == 0

@@ -177,7 +177,7 @@ def test_what_is_lost_is_named_newest_first_without_caches_and_what_was_fetched(
     assert "make rerun JOB=mine" in text
 
 
-def test_a_program_that_leaves_nothing_is_told_nothing(pod: Pod) -> None:
+def test_a_program_without_outputs_reports_none(pod: Pod) -> None:
     assert pod.mount().start().left() == {}
 
 

@@ -17,7 +17,7 @@ def _leave(directory: Path, name: str, message: dict[str, Any]) -> None:
     (directory / f"{name}.json").write_text(json.dumps(message))
 
 
-def test_a_pod_says_what_its_lowest_rank_said_with_the_samples_of_all(tmp_path: Path) -> None:
+def test_a_pod_reports_its_lowest_rank_with_the_samples_of_all(tmp_path: Path) -> None:
     for rank in (10, 9):
         _leave(tmp_path, str(rank), {"rank": rank, "accuracy": 0.5, "samples_seen": rank})
     assert processes.merged(tmp_path, 0, 2) == {"rank": 9, "accuracy": 0.5, "samples_seen": 19}

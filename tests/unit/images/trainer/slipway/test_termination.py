@@ -95,7 +95,7 @@ def test_a_message_is_cut_to_what_the_kubelet_passes_on(
     assert ("cut" in fitting) == ("error" not in message)
 
 
-def test_what_is_cut_is_told_elsewhere_or_matters_least() -> None:
+def test_a_long_message_loses_its_least_important_parts() -> None:
     trace = "outer\n" * 2000 + "inner"
     cut = termination.fit({"traceback": trace, "artifacts": _ARTIFACTS, "error": "x"})
     assert cut["traceback"].endswith("inner")

@@ -48,7 +48,7 @@ def test_the_groups_of_a_mesh_join_all_of_its_ranks(sizes: list[int], flat: bool
     assert apart(notes) is None
 
 
-def test_what_was_exchanged_outside_of_the_steps_alone_is_told() -> None:
+def test_ranks_that_met_only_outside_of_steps_are_reported() -> None:
     assert apart([[0, 2, -1], [1, 2, -1]]) == {"ranks": 2, "worlds": 2, "largest": 2, "met": True}
     assert apart([[0, 1], [1, 1]]) == {"ranks": 2, "worlds": 2, "largest": 1, "met": False}
     pods = [[0, 2, -1, 0], [1, 2, -1, 0]] * 2

@@ -44,7 +44,7 @@ def test_a_runs_folder_is_where_its_list_is_also_when_it_failed() -> None:
     assert folder(job(failed)) == f"{KEPT}/mine-1"
 
 
-def test_an_image_of_ones_own_may_have_left_files_that_no_result_names() -> None:
+def test_a_custom_image_may_have_left_files_that_no_result_names() -> None:
     own: dict[str, Any] = {"module": None, "image": "example.org/own:1", "command": ("train",)}
     result = {"run_id": "mine-2"}
     assert folder(job(result, **own)) == f"{KEPT}/mine-2"
@@ -217,7 +217,7 @@ def test_the_command_in_the_pod_is_read_by_kubectl(
     assert reads(tmp_path, monkeypatch, script) == ["net.pt"]
 
 
-def test_a_command_that_fails_in_the_pod_is_told_by_its_last_words(
+def test_a_command_failing_in_the_pod_is_reported_with_its_last_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = "echo why >&2; echo command terminated with exit code 1 >&2; exit 1"

@@ -57,7 +57,7 @@ def allow(project: Path, **settings: object) -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"exec": False}, {"exec": "false"}])
-def test_a_stack_that_does_not_allow_it_is_told_by_which_key(
+def test_a_stack_without_exec_names_the_key_that_allows_it(
     calls: Path, tmp_path: Path, settings: dict[str, object]
 ) -> None:
     allow(tmp_path, **settings)
@@ -96,7 +96,7 @@ def test_a_shell_opens_in_the_pod_of_its_rank(
         inside.shell("mine", "mine", 4)
 
 
-def test_a_debugger_is_led_to_the_rank_that_waits_and_told_where_its_files_are(
+def test_a_debugger_gets_the_waiting_rank_and_its_source_paths(
     calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(CommandError, match=r"No rank of mine waits for a debugger.*`debug: 0`"):

@@ -242,7 +242,7 @@ def test_a_cluster_that_does_not_answer_is_named_when_nothing_is_kept(
     assert find("dev", there, "mine", None).api is None
 
 
-def test_a_job_that_was_not_submitted_is_told_of_with_its_stack() -> None:
+def test_logs_of_an_unsubmitted_job_refer_to_make_results() -> None:
     with pytest.raises(CommandError, match="`make results STACK=kind` says more"):
         find("kind", StackState(), "mine", None, ["mine"])
 
@@ -374,7 +374,7 @@ def test_the_rank_that_torch_puts_before_a_line_is_not_shown_twice(text: str, sh
     assert raw.getvalue() == f"{text}\n"
 
 
-def test_what_is_said_about_the_lines_is_apart_from_them() -> None:
+def test_remarks_about_the_log_go_to_stderr() -> None:
     out, err = io.StringIO(), io.StringIO()
     printing = Printer({0: "rank 0"}, raw=True, out=out, err=err)
     for container in ("a", "b"):

@@ -199,7 +199,7 @@ def test_what_is_not_there_is_named_with_what_is(asked_for: str, message: str) -
     assert str(nothing.value) == message
 
 
-def test_of_a_stack_that_is_down_that_is_said(
+def test_results_of_a_stack_that_is_down_fail_with_a_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -279,7 +279,7 @@ def test_a_secret_of_the_stacks_file_is_known_to_be_one_and_stays_encrypted(
         ("abfs://c@x.dfs.core.windows.net/a/a-1", "abfs://c@x.dfs.core.windows.net/a/a-1"),
     ],
 )
-def test_where_a_jobs_files_are_is_told_and_how_they_are_fetched(place: str, where: str) -> None:
+def test_results_show_where_the_files_are_and_how_to_fetch_them(place: str, where: str) -> None:
     left = {"artifacts.json": {"url": f"{place}/artifacts.json", "sha256": "0", "bytes": 1}}
     for result in ({**SUCCESS, "artifacts": left}, {**FAILURE, "failure": {"artifacts": left}}):
         listed = found(state(run("a", result), run("b", SUCCESS)))
@@ -323,7 +323,7 @@ def test_each_number_that_a_gate_judges_has_a_column() -> None:
         ([entry("", "end", archive.INTERRUPTED, "Ctrl-C deleted it")], "Ctrl-C deleted it"),
     ],
 )
-def test_what_became_of_a_run_that_was_interrupted_is_said(
+def test_an_interrupted_run_is_listed_with_a_note(
     timeline: list[dict[str, str]], words: str
 ) -> None:
     made([line(1, "step 1")], job="a", timeline=timeline)

@@ -82,15 +82,11 @@ def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Res
 
     async def checked() -> list[pulumi.Resource]:
         # In a preview a new resource has no ID yet, and nothing fails.
-        if not pulumi.runtime.is_dry_run() and not await _has_id(resource):
+        if not pulumi.runtime.is_dry_run() and not await resource.id.future():
             end(otherwise)
         return []
 
     return Output.from_input(checked())
-
-
-async def _has_id(resource: CustomResource) -> bool:
-    return bool(await resource.id.future())
 
 
 def end(why: str) -> NoReturn:

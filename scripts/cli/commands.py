@@ -35,7 +35,9 @@ def preview(stack: str, job: str = "") -> int:
         require_job(stack, job, jobs_of(stack))
     with TemporaryDirectory() as directory:
         last = Path(directory) / "last"
-        code = cli.run("preview", QUIET, **{SUMMARY_VARIABLE: str(last), SHOWN_VARIABLE: job})
+        shown = {SUMMARY_VARIABLE: str(last), SHOWN_VARIABLE: job}
+        # A preview saves no state, but after each resource the engine would still serialize it all.
+        code = cli.run("preview", QUIET, **shown, PULUMI_SKIP_CHECKPOINTS="true")
         if last.exists():
             echo(last.read_text().rstrip())
     return code

@@ -17,7 +17,8 @@ from scripts.cli.runs.report_data import ALL, Curve, Series
 
 _MOST_CHARTS = 24
 _SPREAD = ("least of all ranks", "median", "greatest of all ranks")
-_TITLES = read(Path(__file__).with_name("figures.yaml"))["titles"]
+FIGURES = read(Path(__file__).with_name("figures.yaml"))
+_TITLES = FIGURES["titles"]
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,7 @@ class Chart:
     data: Sequence[Mapping[str, Any]]  # `name`, `x`, `y`, perhaps `text` of each of plotly's traces
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-    choices: Sequence[str] = ()
-    """Ranks that can be drawn in addition, one at a time, in the order of the last traces."""
+    choices: Sequence[str] = ()  # ranks to draw in addition, one at a time: the last traces
     notes: Sequence[str] = ()
 
 
@@ -68,16 +68,12 @@ def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
     data = [_line(name, points, places) for name, points in lines.items()]
     if not all(isfinite(value) for points in lines.values() for value in points.values()):
         notes = [*notes, "Some values are not finite (NaN): the lines have gaps there."]
-    axes, choices = (curve.axis, escape(curve.name)), [*lines]
+    axes, choices = (curve.axis, ""), [*lines]
     # For more ranks the chart has their spread, and one of them by choice.
     if len(lines) <= 8:
         rows = _rows(places, lines)
         return Chart(title, "line", axes, data, [curve.axis, *lines], rows, notes=notes)
-    values = zip(*map(curve.spread, places), strict=True)
-    spread = {
-        name: dict(zip(places, each, strict=True))
-        for name, each in zip(_SPREAD, values, strict=True)
-    }
+    spread = {name: {x: curve.spread(x)[at] for x in places} for at, name in enumerate(_SPREAD)}
     # plotly fills the area between a trace and the previous one.
     drawn = [_line(name, spread[name], places) for name in (*_SPREAD[::-2], _SPREAD[1])]
     columns, rows = [curve.axis, *spread], _rows(places, spread)
@@ -87,7 +83,7 @@ def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
 def _line(name: str, points: Mapping[float, float], places: Sequence[float]) -> dict[str, Any]:
     x = [place for place in places if place in points]
     y = [points[place] for place in x]
-    return {"name": name, "x": x, "y": y, "text": [*map(_number, y[:1])]}
+    return {"name": name, "x": x, "y": y, "text": [""] * len(y[1:]) + [*map(_number, y[-1:])]}
 
 
 def _rows(places: Sequence[float], lines: Mapping[str, Mapping[float, float]]) -> list[list[str]]:

@@ -18,7 +18,6 @@ from scripts.cli.runs.report_data import ALL, Curve, Series
 _MOST_CHARTS = 24
 _SPREAD = ("least of all ranks", "median", "greatest of all ranks")
 FIGURES = read(Path(__file__).with_name("figures.yaml"))
-_TITLES = FIGURES["titles"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Chart:
 
 def charts(series: Series) -> Iterator[Chart]:
     """Yield the charts of a run, first those of all demos."""
-    names = [*_TITLES, *sorted(series.curves.keys() - _TITLES.keys())]
+    names = [*FIGURES["titles"], *sorted(series.curves.keys() - FIGURES["titles"].keys())]
     curves = [series.curves[name] for name in names if name in series.curves]
     notes = ["The beginning of very long logs was not read."] if series.is_cut else []
     if (more := len(curves) - _MOST_CHARTS) > 0:
@@ -62,7 +61,7 @@ def timeline(entries: Sequence[Mapping[str, str]]) -> Chart:
 
 
 def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
-    places, title = curve.places, _TITLES.get(curve.name, curve.name)
+    places, title = curve.places, FIGURES["titles"].get(curve.name, curve.name)
     ranks = {rank: "all ranks" if rank == ALL else f"rank {rank}" for rank in sorted(curve.by_rank)}
     lines = {name: curve.by_rank[rank] for rank, name in ranks.items()}
     data = [_line(name, points, places) for name, points in lines.items()]
@@ -87,8 +86,7 @@ def _line(name: str, points: Mapping[float, float], places: Sequence[float]) -> 
 
 
 def _rows(places: Sequence[float], lines: Mapping[str, Mapping[float, float]]) -> list[list[str]]:
-    values = ([x, *(points.get(x) for points in lines.values())] for x in places)
-    return [[*map(_number, each)] for each in values]
+    return [[*map(_number, (x, *(points.get(x) for points in lines.values())))] for x in places]
 
 
 def _phases(epochs: Sequence[Mapping[str, Any]]) -> Chart:

@@ -15,6 +15,9 @@ _TRACES = """[...document.querySelectorAll('figure')].map(figure => [
   figure.querySelector('h3, h4').textContent,
   figure.querySelector('.drawing').data.map(each => [each.name, each.visible !== false, each.y]),
 ])"""
+_RANGES = """[...document.querySelectorAll('.charts figure')].map(figure => [
+  figure.querySelector('h4').textContent, figure.querySelector('.drawing')._fullLayout.yaxis.range,
+])"""
 _VISIBLE = "[...document.querySelectorAll('.log > div')].filter(each => each.offsetParent)"
 _WIDTHS = "[document.documentElement.scrollWidth, window.innerWidth]"
 
@@ -106,6 +109,21 @@ def test_a_single_point_of_a_single_epoch_has_a_mark(file: Path) -> None:
         assert found["Loss of each rank"] == [["rank 0", True, [2]]]
         figure = tab.page.locator("figure", has_text="Loss of each rank")
         assert figure.locator(".scatterlayer .point").count() == 1
+
+
+def test_ratios_are_on_an_axis_from_0_to_1_and_their_last_value_is_beside_the_line(
+    file: Path,
+) -> None:
+    percent = event(8, "metrics", 0, epoch=1, metrics={"val_acc": 97.5, "val_f1": 0.5})
+    made([rank_log(0, epochs=1) + percent])
+    with opened(width=390) as tab:
+        show(tab, file, page("dev", [made_page.job()]))
+        ranges = dict(tab.page.evaluate(_RANGES))
+        assert ranges["Accuracy"] == ranges["val_f1"] == [0, 1]
+        assert ranges["val_acc"][1] > 97.5
+        assert ranges["Loss of each rank"][1] > 1
+        accuracy = tab.page.locator("figure", has_text="Accuracy").first
+        assert accuracy.locator(".textpoint").text_content() == "0.91"
 
 
 def test_a_loss_that_is_no_number_is_a_gap_and_a_note(file: Path) -> None:

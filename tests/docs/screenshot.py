@@ -24,10 +24,7 @@ def main() -> None:
         file.write_text(page(stack, read(stack, job)), encoding="utf-8")
         tab.page.goto(file.as_uri())
         tab.page.wait_for_function(_CHARTS)
-        top = tab.page.locator(".charts").bounding_box()
-        if top is None:
-            sys.exit(f"the report on {job} has no charts")
-        tab.page.evaluate(f"scrollTo(0, {top['y'] - 60})")
+        tab.page.evaluate(f"document.getElementById('{job}').scrollIntoView()")
         tab.page.screenshot(path=PICTURE)
 
 

@@ -17,7 +17,7 @@ from scripts.cli.runs.report_data import ALL, Curve, Series
 
 _MOST_CHARTS = 24
 _SPREAD = ("least of all ranks", "median", "greatest of all ranks")
-_TITLES = read(Path(__file__).with_name("figures.yaml"))["titles"]
+FIGURES = read(Path(__file__).with_name("figures.yaml"))
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,13 @@ class Chart:
     data: Sequence[Mapping[str, Any]]  # `name`, `x`, `y`, perhaps `text` of each of plotly's traces
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-    choices: Sequence[str] = ()
-    """Ranks that can be drawn in addition, one at a time, in the order of the last traces."""
+    choices: Sequence[str] = ()  # ranks to draw in addition, one at a time: the last traces
     notes: Sequence[str] = ()
 
 
 def charts(series: Series) -> Iterator[Chart]:
     """Yield the charts of a run, first those of all demos."""
-    names = [*_TITLES, *sorted(series.curves.keys() - _TITLES.keys())]
+    names = [*FIGURES["titles"], *sorted(series.curves.keys() - FIGURES["titles"].keys())]
     curves = [series.curves[name] for name in names if name in series.curves]
     notes = ["The beginning of very long logs was not read."] if series.is_cut else []
     if (more := len(curves) - _MOST_CHARTS) > 0:
@@ -62,22 +61,18 @@ def timeline(entries: Sequence[Mapping[str, str]]) -> Chart:
 
 
 def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
-    places, title = curve.places, _TITLES.get(curve.name, curve.name)
+    places, title = curve.places, FIGURES["titles"].get(curve.name, curve.name)
     ranks = {rank: "all ranks" if rank == ALL else f"rank {rank}" for rank in sorted(curve.by_rank)}
     lines = {name: curve.by_rank[rank] for rank, name in ranks.items()}
     data = [_line(name, points, places) for name, points in lines.items()]
     if not all(isfinite(value) for points in lines.values() for value in points.values()):
         notes = [*notes, "Some values are not finite (NaN): the lines have gaps there."]
-    axes, choices = (curve.axis, escape(curve.name)), [*lines]
+    axes, choices = (curve.axis, ""), [*lines]
     # For more ranks the chart has their spread, and one of them by choice.
     if len(lines) <= 8:
         rows = _rows(places, lines)
         return Chart(title, "line", axes, data, [curve.axis, *lines], rows, notes=notes)
-    values = zip(*map(curve.spread, places), strict=True)
-    spread = {
-        name: dict(zip(places, each, strict=True))
-        for name, each in zip(_SPREAD, values, strict=True)
-    }
+    spread = {name: {x: curve.spread(x)[at] for x in places} for at, name in enumerate(_SPREAD)}
     # plotly fills the area between a trace and the previous one.
     drawn = [_line(name, spread[name], places) for name in (*_SPREAD[::-2], _SPREAD[1])]
     columns, rows = [curve.axis, *spread], _rows(places, spread)
@@ -87,12 +82,11 @@ def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
 def _line(name: str, points: Mapping[float, float], places: Sequence[float]) -> dict[str, Any]:
     x = [place for place in places if place in points]
     y = [points[place] for place in x]
-    return {"name": name, "x": x, "y": y, "text": [*map(_number, y[:1])]}
+    return {"name": name, "x": x, "y": y, "text": [""] * len(y[1:]) + [*map(_number, y[-1:])]}
 
 
 def _rows(places: Sequence[float], lines: Mapping[str, Mapping[float, float]]) -> list[list[str]]:
-    values = ([x, *(points.get(x) for points in lines.values())] for x in places)
-    return [[*map(_number, each)] for each in values]
+    return [[*map(_number, (x, *(points.get(x) for points in lines.values())))] for x in places]
 
 
 def _phases(epochs: Sequence[Mapping[str, Any]]) -> Chart:

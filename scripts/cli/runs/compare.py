@@ -4,12 +4,10 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from rich.table import Column, Table
 
-from core.manifests import read
 from core.paths import CHECKOUT
 from core.problem import choices
 from jobs.model.job import TrainingJob
@@ -18,6 +16,7 @@ from jobs.records.events import figure, numbers
 from jobs.records.history import History, Record, mean
 from jobs.run.gate import limits
 from scripts.cli.config import load_settings, require_job
+from scripts.cli.runs.charts import FIGURES
 from scripts.cli.state import JobState, read_state
 from scripts.cli.terminal import CommandError, console
 
@@ -27,7 +26,6 @@ _SAME = 0.0005  # of a figure
 _LEGEND = "Better, worse, more and less: this run, the first one, compared with each other run."
 _CODE = {"files": "another script", "image": "another image"}
 """Signs of a different program, by their names in `jobs.records.history.provenance`."""
-_FIGURES = read(Path(__file__).with_name("figures.yaml"))
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, A
 
 def _figures(record: Record, target: float | None) -> dict[str, float]:
     result, epochs = record.run_result, record.epochs
-    figures = {name: figure(getattr(result, name, None)) for name in _FIGURES["compared"]}
+    figures = {name: figure(getattr(result, name, None)) for name in FIGURES["compared"]}
     if target is not None:
         there = (each for each in epochs if each.get("accuracy", 0) >= target)
         figures[f"seconds to accuracy {target:.4g}"] = next(there, {}).get("elapsed_seconds")
@@ -161,7 +159,7 @@ def _better(name: str, require: Mapping[str, Any]) -> str:
     bounds = require.get(name) or {}
     if len(bounds) == 1:
         return "more" if "min" in bounds else "less"
-    parts = _FIGURES["better"].items()
+    parts = FIGURES["better"].items()
     return next((better for part, better in parts if part in name.lower()), "unknown")
 
 

@@ -9,6 +9,8 @@ const colors = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 const dashes = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "5px,2px", "2px,6px"];
 const marks = ["circle", "square", "diamond", "cross", "x", "triangle-up", "star", "hexagon"];
 const patterns = ["", "/", "x", "-", "|", "+", ".", "\\"];
+// Figures from 0 to 1, by their titles, unless a value is beyond: some accuracies are in percent.
+const ratios = /acc|auc|f1|goodput|iou|precision|recall/i;
 const few = 60; // points that each have a mark, without which a single one could not be seen
 
 const pick = (list, number) => list[number % list.length];
@@ -17,9 +19,9 @@ const mark = (number) => ({ symbol: pick(marks, number), color: pick(colors, num
 function line({ x }, number) {
   return {
     type: "scatter",
-    // Alone, its axis does not show how much it is.
-    mode: x.length === 1 ? "markers+text" : x.length <= few ? "lines+markers" : "lines",
-    textposition: "top center",
+    mode: x.length <= few ? "lines+markers" : "lines",
+    textposition: "middle right",
+    cliponaxis: false, // marks and texts at the end of an axis
     line: { width: 2, color: pick(colors, number), dash: pick(dashes, number) },
     marker: { size: 7, ...mark(number) },
   };
@@ -48,25 +50,37 @@ const looks = {
 };
 
 function draw(place) {
+  const drawing = place.querySelector(".drawing");
   const { kind, axes, data } = JSON.parse(place.querySelector("script").textContent);
   data.forEach((trace, number) => Object.assign(trace, looks[kind](trace, number)));
   const [xaxis, yaxis] = axes.map((text) => ({
     title: { text }, gridcolor: grid, linecolor: ink, zerolinecolor: grid, fixedrange: true,
   }));
   const isEvent = kind === "event";
+  const isAlone = kind === "line" && data.length === 1; // with its last value beside it
+  if (isAlone) data[0].mode += "+text";
+  const places = data.flatMap(({ x }) => x);
+  const values = data.flatMap(({ y }) => y);
+  const isRatio = ratios.test(place.querySelector("h3, h4").textContent) && values.every((y) => y >= 0 && y <= 1);
+  const isCounted = Math.max(...places) <= 10 && places.every(Number.isInteger);
   const layout = {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: ink, size: 13 },
     height: isEvent ? 120 + 36 * data.length : 340,
-    margin: { l: 56, r: 12, t: 12, b: 48 },
+    margin: { l: 48, r: isAlone ? 64 : 12, t: 12, b: 48 },
     showlegend: kind === "bar" || (data.length > 1 && !isEvent),
-    legend: { orientation: "h", y: -0.25 },
+    legend: { orientation: "h", y: 1, yanchor: "bottom" },
     barmode: "stack",
-    xaxis,
-    yaxis: { ...yaxis, automargin: true, autorange: isEvent ? "reversed" : true },
+    xaxis: {
+      ...xaxis, automargin: true, tickangle: 0, rangemode: Math.min(...places) <= 1 ? "tozero" : "normal",
+      ...(isCounted && { dtick: 1 }), ...(isEvent && { nticks: Math.ceil(drawing.clientWidth / 160) }),
+    },
+    yaxis: {
+      ...yaxis, automargin: true, rangemode: new Set(values).size === 1 ? "tozero" : "normal",
+      ...(isRatio ? { range: [0, 1] } : { autorange: isEvent ? "reversed" : true }),
+    },
   };
-  const drawing = place.querySelector(".drawing");
   Plotly.newPlot(drawing, data, layout, { responsive: true, displayModeBar: false });
   const select = place.querySelector("select");
   if (select) {

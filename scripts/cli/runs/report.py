@@ -70,20 +70,16 @@ def read(stack: str, job: str = "") -> list[Section]:
 
 def page(stack: str, sections: Sequence[Section]) -> str:
     """Return the page; it needs the extra `report`."""
-    import jinja2  # noqa: PLC0415 - of the extra
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - of the extra
 
     # Not imported, since its modules that build figures take a second.
     spec = importlib.util.find_spec("plotly")
     library = Path(str(spec and spec.origin)).parent / "package_data" / "plotly.min.js"
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    loader = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
     environment.policies["json.dumps_function"] = _as_json
-    environment.filters |= {"json": json.dumps, "duration": duration}
+    environment.filters |= {"json": json.dumps, "duration": duration, "words": words}
     return environment.get_template("report.html.j2").render(
         stack=stack,
         typed=as_typed,
@@ -114,6 +110,10 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
         reached = "running or interrupted" if last is None else last.state
         outcome = replace(outcome, state=reached, result=last, gate="", missed=())
     result = outcome.result
+    story = outcome.note if result is None or result.succeeded else explain(state.name, result)
+    figures = {} if result is None else dict(_figures(result))
+    own = [name for name in figures if name.startswith("metrics ")]
+    own.sort(key=lambda name: name.partition(" ")[2] not in outcome.gated)
     latest = kept.run(run_id)
     topology = latest.topology or Topology.of_declared(state.declared)
     epochs = [] if record is None else record.epochs
@@ -126,10 +126,9 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
         "job": state.name,
         "run_id": run_id,
         "outcome": outcome,
-        "story": outcome.note
-        if result is None or result.succeeded
-        else explain(state.name, result),
-        "figures": {} if result is None else dict(_figures(result)),
+        "story": story,
+        "figures": figures,
+        "headline": [name for name in figures if name in {*charts.FIGURES["headline"], *own[:4]}],
         "charts": [*charts.charts(series)],
         "timeline": charts.timeline(events) if events else None,
         "comparison": of_job(stack, state),
@@ -152,20 +151,30 @@ def declared_yaml(job: str, settings: Mapping[str, Any], gate: Mapping[str, Any]
 def command(stack: str, job: str, record: Record | None) -> str:
     """Return the commands that repeat a run in its stack."""
     again = as_typed(f"make rerun JOB={job} STACK={stack}")
-    revision = None if record is None else record.provenance.get("revision")
-    if revision is None:
+    if record is None or (revision := record.provenance.get("revision")) is None:
         return again
     commit, dirty, _ = str(revision).partition("-dirty")
     note = "  # and the changes without a commit" if dirty else ""
     return f"git checkout {commit}{note}\n{again}"
 
 
+def words(name: str) -> str:
+    """Return a result's field in words; a job's own figures keep their names."""
+    field, _, key = name.partition(" ")
+    return f"{charts.FIGURES['words'].get(field, field)} {key}".strip() or name
+
+
+def _shown(field: str, value: Any) -> str:
+    if isinstance(value, str | bool):
+        return value if isinstance(value, str) else ("no", "yes")[value]
+    if field.endswith("_seconds"):
+        return f"{value:.3g} s" if value < 60 else duration(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+
+
 def _figures(result: RunResult) -> Iterator[tuple[str, str]]:
     """Yield the fields of a result (docs/results.md) that are values, or maps of values."""
-    for name, value in sorted(result.as_map().items()):
-        if name in _SHOWN_ELSEWHERE:
-            continue
+    for name, value in result.as_map().items():
         for key, each in value.items() if isinstance(value, Mapping) else [("", value)]:
-            if isinstance(each, str | int | float):
-                shown = f"{each:.6g}" if isinstance(each, float) else str(each)
-                yield f"{name} {key}".rstrip(), shown
+            if name not in _SHOWN_ELSEWHERE and isinstance(each, str | int | float):
+                yield f"{name} {key}".rstrip(), _shown(name, each)

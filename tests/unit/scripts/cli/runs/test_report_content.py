@@ -12,8 +12,9 @@ from jobs.model.pytorchjob import Topology
 from jobs.records import archive
 from scripts.cli.runs import report_data
 from scripts.cli.runs.charts import charts
-from scripts.cli.runs.report import declared_yaml, page
+from scripts.cli.runs.report import declared_yaml, page, section
 from scripts.cli.runs.report_data import Curve, Series
+from scripts.cli.runs.results import Outcome
 from tests.unit.archived_run import COMMIT, at, line, made, rank_log, remembered
 from tests.unit.scripts.cli.runs import made_page
 from tests.unit.scripts.cli.runs.made_page import RUN, SUCCEEDED, job
@@ -56,6 +57,32 @@ def test_the_settings_of_a_demo_declare_the_same_job(name: str) -> None:
 def test_changes_that_were_not_committed_are_mentioned() -> None:
     remembered(RUN, SUCCEEDED, revision=f"{COMMIT}-dirty")
     assert job()["command"].startswith(f"git checkout {COMMIT}  # and the changes")
+
+
+def test_figures_have_words_and_units_and_the_table_of_all_is_folded_below_the_charts() -> None:
+    text = made_page.usual()
+    shown = dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", text))
+    assert shown == {
+        "accuracy": "0.92", "loss": "0.25", "perplexity": "12.5", "ranks": "2", "duration": "20 s",
+    }  # fmt: skip
+    table = text.partition("<h3>Result</h3>")[2].partition("</details>")[0]
+    assert table.startswith("\n<details><summary>")
+    rows = dict(re.findall("<tr><td>(.*?)</td><td>(.*?)</td></tr>", table))
+    assert rows == {**shown, "exit code of rank 0": "0", "exit code of rank 1": "0"}
+    places = [text.index(each) for each in ("<strong>Succeeded", "<dl>", ">Training<", ">Result<")]
+    assert places == sorted(places)
+    assert '<td class="name">duration (s)</td>' in text
+
+
+def test_long_times_and_yes_or_no_are_in_words_and_figures_with_a_limit_come_first() -> None:
+    many = {f"m{number}": number / 2 for number in range(9)}
+    result = {**SUCCEEDED, "duration_seconds": 5400, "goal_reached": True, "metrics": many}
+    outcome = Outcome("mine", "Succeeded", made_page.ended(result), gated={"m8": 4.0})
+    found = section("dev", made_page.state(result), outcome)
+    assert found["figures"]["duration_seconds"] == "1 h 30 min"
+    assert found["figures"]["goal_reached"] == "yes"
+    own = [name for name in found["headline"] if name.startswith("metrics")]
+    assert own == ["metrics m0", "metrics m1", "metrics m2", "metrics m8"]
 
 
 def test_a_run_that_failed_has_its_story_and_no_gate() -> None:

@@ -32,7 +32,7 @@ class NeedsPlugin(Exception):
         super().__init__(
             f"{action} needs azure-native's plugin, and this is Slipway's stub of it, which serves "
             f"previews only. `make setup` downloads the plugin {sdk_version()} where its release "
-            "can be reached, and uses one that you have put there (docs/offline.md); log in with "
+            "can be reached, and uses one that you have put there (docs/install.md); log in with "
             "`az login`, and run the command again"
         )
 
@@ -43,7 +43,7 @@ class PreviewStub(protocol.Provider):
     notice = (
         "Azure is not contacted: azure-native's plugin is not installed, and Slipway's stub of it "
         "shows what the stack declares. Quotas, permissions and names that are taken are not "
-        "checked. `up` needs the plugin itself: docs/offline.md"
+        "checked. `up` needs the plugin itself: docs/install.md"
     )
     """Warning that is shown once in each command."""
 

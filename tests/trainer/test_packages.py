@@ -1,6 +1,6 @@
 """The packages that people ask for install beside the image's torch, and can be imported.
 
-The newest of each, from the registry. With SLIPWAY_PACKAGES=docs/packages.md the table there is
+The newest of each, from the registry. With SLIPWAY_PACKAGES=docs/packages.md the list there is
 written again.
 """
 
@@ -19,7 +19,7 @@ from tests.trainer.conftest import Opened
 
 _ASKED: dict[str, str] = yaml.safe_load(Path(__file__).with_name("packages.yaml").read_text())
 _PAGE = CHECKOUT / "docs" / "packages.md"
-_TABLE = re.compile(r"(?<=\| result \|\n\| --- \| --- \| --- \|\n)(?:\|.*\n)+")
+_LIST = re.compile(r"(?<=```\n\n)(?:- .*\n)+\Z")
 
 
 @pytest.mark.long
@@ -35,20 +35,20 @@ def test_the_newest_packages_install_and_import_beside_torch(image: Opened, tmp_
     assert found.keys() == _ASKED.keys()
     rows = {name: _row(name, each) for name, each in found.items()}
     if page := os.environ.get("SLIPWAY_PACKAGES"):
-        text = _TABLE.sub("".join(rows.values()).replace("\\", r"\\"), _PAGE.read_text())
+        text = _LIST.sub("".join(rows.values()).replace("\\", r"\\"), _PAGE.read_text())
         day = f"on {dt.datetime.now(tz=dt.UTC):%Y-%m-%d}"
         Path(page).write_text(re.sub(r"on \d{4}-\d\d-\d\d", day, text))
-    named = set(re.findall(r"^\| (\S+) \| \|", _PAGE.read_text(), re.MULTILINE))
+    named = set(re.findall(r"^- (\S+): ", _PAGE.read_text(), re.MULTILINE))
     wrong = {name: row for name, row in rows.items() if "version" not in found[name]}
     assert wrong.keys() <= named, wrong
 
 
 def _row(name: str, found: dict[str, str]) -> str:
     if "version" in found:
-        return f"| {name} | {found['version']} | installs, imports |\n"
+        return f"- {name} {found['version']}\n"
     lines = found["printed"].strip().splitlines()
-    return f"| {name} | | {pip.reason(found['printed']) or lines[-1]} |\n"
+    return f"- {name}: {pip.reason(found['printed']) or lines[-1]}\n"
 
 
-def test_the_table_has_every_package() -> None:
-    assert re.findall(r"^\| (\S+) \| [^|]*\| ", _PAGE.read_text(), re.MULTILINE)[2:] == [*_ASKED]
+def test_the_list_has_every_package() -> None:
+    assert re.findall(r"^- (\S+?)(?:: .+| \S+)$", _PAGE.read_text(), re.MULTILINE) == [*_ASKED]

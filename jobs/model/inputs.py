@@ -102,13 +102,13 @@ def other_volumes(
 
 
 def output_directory(job: TrainingJob) -> PurePosixPath | None:
-    """Return the directory in a volume that `outputs` names; None if it is another store."""
+    """Return the directory in a volume that `outputs` names; None if it names another store."""
     url = urlsplit(job.outputs or "")
     return PurePosixPath(normpath(url.path)) if url.scheme in {"file", "local"} else None
 
 
 def _output_volume(job: TrainingJob, has_volume: bool) -> dict[str, str] | None:
-    """Return the volume that a job's files are copied to; None if it is another store."""
+    """Return the volume that a job's files are copied to; None if they go elsewhere."""
     if job.outputs is None:
         return {"claim": KEPT_CLAIM, "mountPath": KEPT_DIRECTORY} if has_volume else None
     if (directory := output_directory(job)) is None:

@@ -32,7 +32,7 @@ class Store:
     events: Events
     keep: int = KEPT
     written: float = field(default_factory=time.monotonic)
-    """When the last checkpoint was written or, before the first, the store was created."""
+    """Time of the last checkpoint or, before the first, of the store's creation."""
     _thread: threading.Thread | None = None
 
     def files(self) -> list[Path]:

@@ -5,7 +5,8 @@ adlfs and its AZURE_STORAGE_* variables, s3://bucket/folder and gs://bucket/fold
 its AWS_* and GOOGLE_* variables. https://filesystem-spec.readthedocs.io/
 
 If a stack keeps its jobs' files, two runs of each job are kept: the latest, and the last successful
-one before it. Pods do not know whether their run succeeds, so the next run's pods are given its id.
+one before it. Pods do not know whether their run succeeds, so the id of the last run that did is
+passed to the next run's pods.
 
     <url>/<run id>/                 a run's files
     <url>/<run id>/.slipway-ended   exists if rank 0's program exited with 0
@@ -34,7 +35,7 @@ STALL_SECONDS = 60.0
 LIST = "artifacts.json"
 SUCCEEDED, _ENDED = "succeeded", ".slipway-ended"
 _CHUNK_BYTES = 8 * 2**20
-_COPIED = f"only readable files with plain UTF-8 names are, but no links to folders, and no {LIST}"
+_COPIED = f"only readable files with plain UTF-8 names are copied, not folder links or {LIST}"
 _DUMP = "\n\nDebug source:"
 
 
@@ -191,7 +192,7 @@ def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> 
 
 
 def remove_folders(url: str, is_old: Callable[[str], bool]) -> list[str]:
-    """Remove the folders directly below `url` whose names are old by `is_old`; return the names."""
+    """Remove the folders directly below `url` whose names satisfy `is_old`; return the names."""
     store, root = store_of(url)
     removed: list[str] = []
     try:

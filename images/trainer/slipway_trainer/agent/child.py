@@ -68,7 +68,7 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
 
 
 def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> None:
-    """Copy output as it arrives, keep its end in `last`, and end a bar's open line each second."""
+    """Copy output as it arrives, keep its end in `last`, and end progress-bar lines each second."""
     is_bar, ended = False, time.monotonic()
     while True:
         left = max(0.0, ended + _BAR_SECONDS - time.monotonic())

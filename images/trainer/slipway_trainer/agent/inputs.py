@@ -34,7 +34,7 @@ from slipway_trainer.training import report
 
 
 class NotFetchedError(Exception):
-    """An input or data can't be fetched; the message gives the URL, the reason and the remedy."""
+    """An input or the data can't be fetched; the message gives the URL, reason and remedy."""
 
 
 @dataclass(frozen=True)

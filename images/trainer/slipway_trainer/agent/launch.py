@@ -99,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
-    """Return the number of processes, and the command that starts one or, if `--command`, all."""
+    """Return the number of processes, and the command that starts one of them, or all."""
     cut = [*arguments, "--"].index("--")
     own, program = arguments[:cut], [*arguments[cut + 1 :]]
     usage = "%(prog)s [--processes N] [--command] -- {SCRIPT | -m MODULE | COMMAND} [ARGUMENT …]"
@@ -177,7 +177,7 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="slipway-") as directory:
         scratch = Path(directory)
         if processes > 1 and program[0] == sys.executable:
-            # torchrun reads the replicas and their master from PET_* and MASTER_*: `processes`.
+            # torchrun reads replicas and master from PET_* and MASTER_*: see `processes`.
             torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
             command = [sys.executable, *torchrun, *program[1:]]
             code, *_ = wait_for(command, scratch, "[0] ")

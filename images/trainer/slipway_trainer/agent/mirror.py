@@ -1,7 +1,7 @@
 """Copy a program's directory to an fsspec URL while the program runs.
 
-Files removed locally are also removed at the URL. A storage error does not stop the training; the
-next round retries.
+Files removed locally are also removed at the URL. A storage error does not stop training; the next
+round retries.
 """
 
 import time

@@ -101,7 +101,7 @@ class Place:
         """Yield all files in `WORK`, except hidden ones, data, and kept or fetched files."""
         checkpoints = os.environ.get("SLIPWAY_CHECKPOINT_DIR", WORK / "inputs")
         others, kept = {self.outputs, WORK / "inputs", Path(checkpoints)}, {*self._kept.values()}
-        # Outside of a pod nothing is lost.
+        # Outside a pod, nothing is lost.
         for place, folders, names in os.walk(WORK) if self.outputs.parent == WORK else ():
             here = Path(place)
             own = (each for each in folders if each[0] != "." and each not in _NOT_NAMED)

@@ -112,7 +112,7 @@ class Replica:
                 self._enter(max(1.0, end - time.monotonic()), least, began, reason)
                 break
             except JobDone as done:
-                # The outcome of the others; the model stays unchanged.
+                # The other workers' outcome; the model stays unchanged.
                 self._late = True
                 self.service.end(done.outcome["ledger"])
                 self.shared = Shared(**done.outcome["shared"])
@@ -157,7 +157,7 @@ class Replica:
             return
 
     def _enter(self, seconds: float, least: int, began: float, reason: str) -> None:
-        """Enter the next world with the most advanced state; raises as its two steps do."""
+        """Enter the next world with the latest state; raises like `next_world` or `collective`."""
         record, address = self.rendezvous.next_world(seconds, least)
         members, size = record.members, len(record.members)
         rank = members.index(self.rendezvous.me)

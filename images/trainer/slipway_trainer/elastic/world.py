@@ -20,7 +20,7 @@ PIECE_BYTES = 16 * 2**20
 STORE_SECONDS = 5.0
 """Time limit for a worker to reach the store where the members of its world meet."""
 _EXTRAS = 2
-"""Numbers sent with the gradients: the number of their samples, and a flag."""
+"""Numbers sent with the gradients: the sample count, and a flag."""
 
 
 class WorldChanged(Exception):
@@ -62,7 +62,7 @@ def collective(operation: Callable[[], Result]) -> Result:
         return operation()
     except (RuntimeError, TimeoutError) as error:  # Gloo's; `operation` does nothing else
         reason = str(error)
-    # Outside of the handler: otherwise the exception would keep the operation's frames alive, and
+    # Outside the handler: otherwise the exception would keep the operation's frames alive, and
     # with them the process group, whose closed connections the other workers wait for.
     raise WorldChanged(reason)
 

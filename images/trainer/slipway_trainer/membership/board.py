@@ -48,7 +48,7 @@ class Record:
 
     @property
     def claim(self) -> tuple[int, int, int]:
-        """The precedence among worlds: newer, then larger, then the lower first index."""
+        """The precedence among worlds: newer first, then larger, then lowest first worker."""
         return self.generation, len(self.members), -index_of(self.members[0])
 
 

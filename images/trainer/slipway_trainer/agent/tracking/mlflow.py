@@ -1,7 +1,7 @@
 """MLflow's tracking server, through its REST API.
 
 https://mlflow.org/docs/latest/api_reference/rest-api.html
-MLflow's client would add 17 packages to every job's image. The credentials are the client's:
+MLflow's client would add 17 packages to every job's image. Credentials are set as for the client:
 MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN.
 """
 
@@ -21,7 +21,7 @@ from slipway_trainer.agent.tracking.figures import Point
 from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Texts
 
 _SECONDS = 10.0
-"""Time limit for a response. Metrics are then sent again; MLflow drops duplicates."""
+"""Time limit for a response; after it, metrics are sent again, and MLflow drops duplicates."""
 _METRICS, _PARAMS, _TAGS = 1000, 100, 100
 """Maximum number of entries in one call."""
 _NAME, _PARAM, _TAG, _DIGEST = 250, 500, 5000, 36

@@ -43,7 +43,7 @@ def _catalogues_program(job: TrainingJob) -> Iterator[Contradiction]:
         if getattr(job, name) is not None:
             yield _of(name, text)
     if job.max_time_to_accuracy is not None and job.goal is None:
-        text = "requires a `goal`, such as accuracy=0.98; it limits the time taken to reach the goal"
+        text = "requires a `goal`, such as accuracy=0.98; it limits the time to reach the goal"
         yield _of("max_time_to_accuracy", text, "goal")
     if job.elastic is None and MODULES[str(job.module)].is_elastic:
         yield _of("elastic", f"is missing; {job.name} requires it", "module")

@@ -1,4 +1,4 @@
-"""A client of the API server for one job: plain dicts in, plain dicts out."""
+"""An API server client for one job: plain dicts in, plain dicts out."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +26,7 @@ from jobs.model.pytorchjob import API_PATH, JOB_NAME_LABEL
 Object = dict[str, Any]
 
 Unreachable = urllib3.exceptions.HTTPError
-"""Raised by the client when the API server does not answer."""
+"""Raised by the client if the API server does not respond."""
 
 _STAND_IN = Path(__file__).with_name("stand_in.yaml")
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
@@ -37,8 +37,8 @@ class JobApi:
     """One PyTorchJob, its pods and their logs. Transient errors are retried for `retry_seconds`.
 
     Raises:
-        ApiException: the API server's refusal.
-        Unreachable: no answer for that long.
+        ApiException: the API server refused the request.
+        Unreachable: there was no response for that long.
     """
 
     client: ApiClient
@@ -48,19 +48,19 @@ class JobApi:
 
     @classmethod
     def connect(cls, kubeconfig: str, namespace: str, name: str) -> Self:
-        """Return the job `name` on the cluster of `kubeconfig` (its content)."""
+        """Return the job `name` on the cluster that the text `kubeconfig` describes."""
         return cls(kube.connect(kubeconfig), namespace, name)
 
     def retrying(self, seconds: float) -> Self:
         return replace(self, retry_seconds=seconds)
 
     def names(self) -> list[str]:
-        """Return the names of all PyTorchJobs of the namespace."""
-        jobs = self._unless_gone(Request("GET", self._jobs)) or {"items": []}  # without its CRD
+        """Return the names of all PyTorchJobs in the namespace."""
+        jobs = self._unless_gone(Request("GET", self._jobs)) or {"items": []}  # no CRD
         return [str(job["metadata"]["name"]) for job in jobs["items"]]
 
     def get(self, pod: str | None = None) -> Object | None:
-        """Return the job, or one pod; None when it, its CRD or its namespace does not exist."""
+        """Return the job, or one pod; None if it, its CRD or its namespace does not exist."""
         return self._unless_gone(Request("GET", self._path(pod)))
 
     def age(self, job: Mapping[str, Any]) -> float:
@@ -71,36 +71,36 @@ class JobApi:
         return max(0.0, (now - created).total_seconds())
 
     def create(self, manifest: Object) -> Object:
-        """Submit the job; the API server's 409 means that one of that name exists."""
+        """Submit the job; a 409 from the API server means that a job with that name exists."""
         created: Object = self._ask(Request("POST", self._jobs, body=manifest))
         return created
 
     def admit(self, manifest: Object) -> None:
-        """Validate a job with a server-side dry run; raises ApiException when it is refused."""
+        """Validate a job with a server-side dry run; raises ApiException if it is refused."""
         request = Request("POST", self._jobs, {"dryRun": "All"}, manifest)
-        # A 409 is no refusal: the name is looked up after validation and admission have passed.
+        # A 409 is not a refusal: the name is looked up once validation and admission have passed.
         # https://github.com/kubernetes/apiserver/blob/v0.34.4/pkg/registry/generic/registry/store.go
         kube.ask(self.client, request, limit=5, settled=409)
 
     def patch(self, change: Object, pod: str | None = None) -> None:
-        """Merge `change` into the job, or into one pod; nothing happens when it does not exist."""
+        """Merge `change` into the job, or into one pod; do nothing if it does not exist."""
         self._unless_gone(Request("PATCH", self._path(pod), body=change))
 
     def delete(self) -> None:
-        """Start deleting the job and then its pods; nothing happens when it does not exist."""
+        """Start deleting the job and then its pods; do nothing if it does not exist."""
         self._unless_gone(Request("DELETE", self._path(), {"propagationPolicy": "Foreground"}))
 
     def pods(self) -> list[Object]:
-        """Return the pods that the job owns, since any pod may have its label."""
+        """Return the pods that the job owns; other pods may carry its label."""
         return self._owned(self._items(self._pods, self._labelled))
 
     def delete_pod(self, name: str, *, at_once: bool = False) -> None:
-        """Start deleting one pod, if it exists; `at_once` does not wait for its lost node."""
+        """Start deleting one pod, if it exists; `at_once` does not wait for a lost node."""
         query = {"gracePeriodSeconds": "0"} if at_once else {}
         self._unless_gone(Request("DELETE", self._path(name), query))
 
     def stand_in(self, pod: Mapping[str, Any], host: str) -> None:
-        """Resolve `host`, the name of a pod that has ended, to another `pod` until that ends."""
+        """Resolve `host`, the name of a pod that has ended, to `pod` while that pod exists."""
         own, address = pod["metadata"], pod["status"]["podIP"]
         family = "IPv6" if ":" in address else "IPv4"
         names = {"pod": own["name"], "uid": own["uid"], "host": host}
@@ -109,7 +109,7 @@ class JobApi:
         self._ask(Request("POST", path, body=listed))
 
     def events(self, uids: set[str]) -> list[Object]:
-        """Return the events about the objects with these uids."""
+        """Return the events for the objects with these UIDs."""
         events = self._items(f"{_in(self.namespace)}/events")
         return [event for event in events if event["involvedObject"].get("uid") in uids]
 
@@ -117,7 +117,7 @@ class JobApi:
         return self._items("/api/v1/nodes")
 
     def workloads(self, uid: str) -> list[Object]:
-        """Return Kueue's Workloads of the job of that uid; none in a cluster without Kueue."""
+        """Return Kueue's Workloads for the job with that UID; none if Kueue is not installed."""
         group = self._unless_gone(Request("GET", "/apis/kueue.x-k8s.io"))
         if group is None:
             return []
@@ -126,7 +126,7 @@ class JobApi:
         return self._items(f"/apis/{version}/namespaces/{self.namespace}/workloads", own)
 
     def autoscaler_report(self) -> tuple[str, list[Object]] | None:
-        """Return the autoscaler's status and its events; None without an autoscaler.
+        """Return the autoscaler's status and its events, or None if there is no autoscaler.
 
         https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
         """
@@ -140,10 +140,10 @@ class JobApi:
     def log_lines(
         self, pod: str, *, since: str | None = None, previous: bool = False, follow: bool = False
     ) -> Iterator[list[Line]]:
-        """Yield the log of a replica's container as it arrives, until it ends or falls silent.
+        """Yield the log of a replica's container as it arrives, until it ends or goes quiet.
 
-        `since` is RFC 3339 in full seconds, `previous` selects the container before the latest
-        restart, and `follow` waits for more lines. Not retried: the caller resumes from its cursor.
+        `since` is an RFC 3339 time in full seconds, `previous` selects the container before the
+        last restart, and `follow` waits for more lines. Not retried: callers resume at a cursor.
         """
         options = {
             "container": CONTAINER,
@@ -158,7 +158,7 @@ class JobApi:
         return watch(self.client, self._jobs, {"fieldSelector": f"metadata.name={self.name}"})
 
     def watch_pods(self) -> Iterator[list[Object]]:
-        """See `jobs.api.streams.watch`; the pods are those of `pods`."""
+        """Watch the pods that `pods` returns: see `jobs.api.streams.watch`."""
         return map(self._owned, watch(self.client, self._pods, self._labelled))
 
     def _owned(self, pods: list[Object]) -> list[Object]:
@@ -186,7 +186,7 @@ class JobApi:
         return items
 
     def _unless_gone(self, request: Request) -> Object | None:
-        """Return the answer to a request about one object; None when it does not exist."""
+        """Return the response to a request for one object; None if it does not exist."""
         answer: Object | None = self._ask(request, partial(kube.ask, settled=404))
         return answer
 
@@ -204,7 +204,7 @@ class JobApi:
             return isinstance(error, Unreachable) and not isinstance(error, kube.AnotherServer)
         if error.status != 403:
             return error.status in _SERVER_BUSY
-        # An API server that has just started refuses everything until it has read its roles.
+        # A newly started API server refuses everything until it has loaded its roles.
         try:
             kube.send(self.client, Request("GET", "/readyz"), limit=LIMIT).read()
         except (ApiException, Unreachable) as answer:

@@ -1,4 +1,4 @@
-"""Follow the logs of a job's containers in a bounded number of threads."""
+"""Follow the logs from a job's containers in a bounded number of threads."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ from jobs.api.client import JobApi
 from jobs.api.lines import Cursor, Line
 
 LIVE = 64
-"""Most containers that are followed while they run; the others are read when they have ended."""
+"""Maximum number of containers followed while they run; the rest are read once they end."""
 _READERS = 16  # additional threads for containers that have ended
 _PAUSE_SECONDS = 1.0
 _POLL_SECONDS = 0.05
@@ -22,20 +22,20 @@ _NOT_THERE = frozenset({400, 404})  # the pod or its container no longer exists
 
 @dataclass(frozen=True)
 class Container:
-    """One container of a replica's program; a restart and a new pod each count as another one."""
+    """A container of a replica's program; a restart or a new pod counts as another container."""
 
     replica: int
     pod: str
     id: str
     ended: bool  # its log is complete
-    previous: bool  # its pod has started another one since
+    previous: bool  # its pod has since started another
 
 
 class Taker(Protocol):
-    """Receives log lines. Several threads call it, but one at a time for each container."""
+    """Receives log lines. Several threads call it, but only one at a time per container."""
 
     def begin(self, container: Container) -> Cursor:
-        """Return the position to read a container's log from; called once for each container."""
+        """Return the position to read a container's log from; called once per container."""
 
     def take(self, container: Container, lines: Sequence[Line]) -> None: ...
 
@@ -49,17 +49,17 @@ class Follower:
     starts: Callable[[Mapping[str, Any]], Sequence[Container]]
     """Returns the containers that a pod's status lists."""
     contact: float = field(default_factory=time.monotonic)
-    """Time of the API server's last answer, by the monotonic clock."""
-    last_error: str = ""  # the latest refusal or connection error; it is retried
+    """Time of the API server's last response, by the monotonic clock."""
+    last_error: str = ""  # the latest refusal or connection error, which is being retried
     _broken: Exception | None = None
-    _busy: dict[str, bool] = field(default_factory=dict)  # by id: whether it is followed
+    _busy: dict[str, bool] = field(default_factory=dict)  # by id: whether the log is being followed
     _cursors: dict[str, Cursor] = field(default_factory=dict)
     _done: set[str] = field(default_factory=set)
     _again_at: dict[str, float] = field(default_factory=dict)
     _closed: threading.Event = field(default_factory=threading.Event)
 
     def close(self) -> None:
-        """Stop at the next line of each log; the threads are daemons."""
+        """Stop at the next line in each log; the threads are daemons."""
         self._closed.set()
 
     def failed(self, error: Exception) -> None:
@@ -70,9 +70,9 @@ class Follower:
             self._broken = error
 
     def finish(self, containers: Sequence[Container], limit_seconds: float) -> bool:
-        """Read these containers' logs to the end; return False when `limit_seconds` was too short.
+        """Read these containers' logs to the end; return False if `limit_seconds` was too short.
 
-        The log of a container that still runs is read as far as it goes, unless it is followed.
+        If a container is still running, its log so far is read, unless the log is being followed.
         """
         deadline = time.monotonic() + limit_seconds
         read: set[str] = set()
@@ -90,9 +90,9 @@ class Follower:
         return bool(is_followed) or (container.id in read and is_followed is None)
 
     def follow(self, containers: Sequence[Container], *, live: bool = True) -> set[str]:
-        """Start reading as many containers as threads are free; return the ids of those started.
+        """Start reading as many containers as there are free threads; return those started, by id.
 
-        Call it repeatedly. It raises an unexpected error of a thread.
+        Call it repeatedly. Raises any unexpected error that occurred in a thread.
         """
         if self._broken is not None:
             raise self._broken
@@ -117,7 +117,7 @@ class Follower:
                 cursor = self._cursors[id_] = self.taker.begin(container)
             if container.previous or self._pass_on(container, cursor, live=self._busy[id_]):
                 self._pass_on(replace(container, previous=True), cursor, live=False)
-            # A restart of the node's kubelet also ends a followed log.
+            # A kubelet restart also ends a followed log.
             if container.ended and not self._closed.is_set():
                 self._done.add(id_)
         except Exception as error:  # noqa: BLE001 - see `failed`
@@ -136,7 +136,7 @@ class Follower:
         checked = False
         for batch in cursor.fresh(log):
             self.contact = time.monotonic()
-            # The answer is the log of the pod's current container, which may be a newer one.
+            # This is the log of the pod's current container, which may be a newer one.
             if not checked and (now := self._is_previous(container)) != container.previous:
                 return now is True
             checked = True
@@ -147,7 +147,7 @@ class Follower:
         return False
 
     def _is_previous(self, container: Container) -> bool | None:
-        """Return whether a container is its pod's previous one; None when it no longer exists."""
+        """Return whether a container is its pod's previous one; None if it no longer exists."""
         pod = self.api.get(container.pod)
         if pod is None:
             return container.previous

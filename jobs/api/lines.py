@@ -1,4 +1,4 @@
-"""Parse the lines of container logs, and the times that they and Kubernetes report. Pure."""
+"""Parse lines in container logs, and the times in them and from Kubernetes. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 LONGEST = 256 * 1024
-"""Bytes of a line that are kept, so that output without line ends does not fill the memory."""
+"""Number of bytes of a line to keep, so that output without newlines does not fill memory."""
 
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/cri-client/pkg/logs/logs.go
 _STAMP = re.compile(r"[12]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}(Z|[+-]\d\d:\d\d)")
@@ -17,45 +17,45 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Line(NamedTuple):
-    """A line of a log."""
+    """A line in a log."""
 
-    stamp: str  # RFC 3339 in UTC with nine digits, so that text order is time order
+    stamp: str  # RFC 3339 in UTC with nine decimals, so that text order is time order
     text: str
 
     @classmethod
     def parse(cls, raw: str) -> "Line | None":
-        """Parse a line as the kubelet sends it; None for its own messages, which have no time."""
+        """Parse a line from the kubelet; None if it is the kubelet's own, without a timestamp."""
         stamp, _, text = raw.partition(" ")
         if (matched := _STAMP.fullmatch(stamp)) is None:
             return None
         try:
-            # datetime has six digits of a second, so all nine are kept as text.
+            # datetime stores only six decimals of a second, so all nine are kept as text.
             moment = datetime.fromisoformat(stamp[:19] + matched[1]).astimezone(UTC)
-        except (OverflowError, ValueError):  # not a time: something else wrote the file
+        except (OverflowError, ValueError):  # not a timestamp: something else wrote the file
             return None
         return cls(f"{moment.isoformat()[:19]}{stamp[19:29]}Z", text)
 
     def __str__(self) -> str:
-        """As `parse` reads it."""
+        """Return the line in the format that `parse` reads."""
         return f"{self.stamp} {self.text}"
 
 
 @dataclass
 class Cursor:
-    """Position in a container's log, which has the same lines in the same order on each read.
+    """Position in a container's log, which has the same lines in the same order on every read.
 
-    Lines of stdout and stderr may be out of order, so times alone don't show which are new.
+    Lines from stdout and stderr may be out of order, so times alone don't show which are new.
     """
 
     stamp: str | None = None  # of the last line
-    repeats: int = 0  # how many lines had it
+    repeats: int = 0  # number of lines with that timestamp
 
     @property
     def since(self) -> str | None:
-        """Time to request the log from, in full seconds; the answer repeats the last line."""
+        """Time to request the log from, in full seconds; the response repeats the last line."""
         if self.stamp is None:
             return None
-        # The API server rounds down; another second covers lines that are out of order.
+        # The API server rounds down; an extra second covers lines that are out of order.
         since = datetime.fromisoformat(f"{self.stamp[:19]}+00:00") - timedelta(seconds=1)
         return f"{since:%Y-%m-%dT%H:%M:%SZ}"
 
@@ -65,10 +65,10 @@ class Cursor:
             self.stamp = line.stamp
 
     def fresh(self, batches: Iterable[list[Line]]) -> Iterator[list[Line]]:
-        """Yield the lines after the cursor of a log read from `since`, and advance the cursor."""
+        """Yield the lines after the cursor in a log read from `since`, and advance the cursor."""
         left, begun = self.repeats, False
         for batch in batches:
-            # The kubelet rotates long logs, so the log may begin after the cursor.
+            # The kubelet rotates long logs, so a log may begin after the cursor.
             if left > 0 and not begun and batch and batch[0].stamp > str(self.stamp):
                 left = 0
             begun = begun or bool(batch)
@@ -83,7 +83,7 @@ class Cursor:
 
 
 def moment(text: str) -> datetime:
-    """Parse a reported time; NEVER when it is missing or malformed."""
+    """Parse a reported time; return NEVER if it is missing or malformed."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:
@@ -91,7 +91,7 @@ def moment(text: str) -> datetime:
 
 
 def seconds_between(first: object, last: object) -> float | None:
-    """Return the seconds between two reported times; None when one is missing or has no zone."""
+    """Return the seconds between two reported times; None if one is missing or has no zone."""
     begun, ended = moment(str(first)), moment(str(last))
     if NEVER in (begun, ended) or begun.tzinfo is None or ended.tzinfo is None:
         return None

@@ -1,4 +1,4 @@
-"""Stream a replica's log and changes of objects from the API server."""
+"""Stream replicas' logs and changes to objects from the API server."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,11 +15,11 @@ _WATCH_SECONDS = 30
 
 
 def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Iterator[list[Line]]:
-    """Yield the log at `path` as it arrives, first an empty batch, until it ends or falls silent.
+    """Yield the log at `path` as it arrives, first an empty batch, until it ends or goes quiet.
 
     Raises:
-        ApiException: the API server's refusal.
-        urllib3.exceptions.HTTPError: no answer, or the connection broke.
+        ApiException: the API server refused the request.
+        urllib3.exceptions.HTTPError: there was no response, or the connection broke.
     """
     request = kube.Request("GET", path, {**options, "timestamps": "true"})
     answer = kube.send(client, request, limit=(5, 30))
@@ -30,7 +30,7 @@ def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Itera
             rest += block
             *lines, last = rest.split(b"\n") if b"\n" in block else [rest]
             parsed = (Line.parse(each[:LONGEST].decode(errors="replace")) for each in lines)
-            # The kubelet's own messages have no time, and are left out.
+            # The kubelet's own messages have no timestamp, and are skipped.
             yield [line for line in parsed if line is not None]
             rest = last[:LONGEST]
     finally:
@@ -39,9 +39,9 @@ def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Itera
 
 
 def watch(client: ApiClient, path: str, query: Mapping[str, str]) -> Iterator[list[dict[str, Any]]]:
-    """Yield all objects now and after each change, for half a minute; raises as `log_lines`.
+    """Yield all objects now and after each change, for half a minute; raises like `log_lines`.
 
-    Call it again afterwards: the next listing shows what a watch may have missed.
+    Call it again afterwards: the new listing shows anything that the watch may have missed.
     """
     listing = kube.ask(client, kube.Request("GET", path, query), limit=LIMIT)
     objects = {item["metadata"]["uid"]: item for item in listing["items"]}
@@ -59,7 +59,7 @@ def watch(client: ApiClient, path: str, query: Mapping[str, str]) -> Iterator[li
     for change in stream:
         uid = change["raw_object"]["metadata"]["uid"]
         objects[uid] = change["raw_object"]
-        # The last state of a deleted object may have an exit code.
+        # A deleted object's last state may contain an exit code.
         yield list(objects.values())
         if change["type"] == "DELETED":
             del objects[uid]

@@ -1,1 +1,1 @@
-"""A training job as a value, and its manifest. Pure."""
+"""Training jobs as values, and their manifests. Pure."""

@@ -1,4 +1,4 @@
-"""The types of a job's fields, with descriptions that are shown for a value that is not allowed."""
+"""The types of a job's fields, with the descriptions shown when a value is invalid."""
 
 import json
 import re
@@ -17,18 +17,18 @@ T = TypeVar("T")
 
 
 class Effect(Enum):
-    """The effect that a changed field of a job has on an existing run."""
+    """The effect that changing a job's field has on an existing run."""
 
     TRAINS = "trains again"
-    """It can alter the result. The values are those of the table in docs/jobs.md."""
+    """It can alter the result. The values here match the table in docs/jobs.md."""
     CONTENT = "if its content differs"
-    """It names a file or an image, of which only the content counts."""
+    """It names a file or an image; only the content counts."""
     IN_PLACE = "in place"
     """The PyTorchJob and its pods are patched; nothing is trained."""
     WAITS = "for the wait"
     """The waiting process applies it, in this attempt or the next; nothing is trained."""
     JUDGES = "judged again"
-    """The gate, or the check before anything is created, applies it; the run does not have it."""
+    """The gate, or the check before anything is created, applies it; it is not part of the run."""
 
 
 Trains = Annotated[T, Effect.TRAINS]
@@ -41,14 +41,14 @@ TAKEN = {
     *("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "PYTHONUNBUFFERED"),
     *("LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"),
 }
-"""Variables that the training operator and Slipway set, besides PET_… and SLIPWAY_…."""
+"""Variables that the training operator and Slipway set, in addition to PET_… and SLIPWAY_…."""
 _DURATION = re.compile(
     r"(?:(\d+) ?d(?:ays?)?)? ?(?:(\d+) ?h(?:(?:ou)?rs?)?)? ?"
     r"(?:(\d+) ?m(?:in(?:ute)?s?)?)? ?(?:(\d+) ?s(?:ec(?:ond)?s?)?)?"
 )
 _DURATIONS = "a duration such as 90s, 90 min, 1h30m or 12 hours"
 _INTERVAL = f"a number of steps such as 500 steps, or {_DURATIONS}"
-_URL = "a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder"
+_URL = "a URL that fsspec supports, such as file:///results, abfs://container/folder or s3://bucket/folder"
 _PATTERN = "a regular expression with the number in a group, such as 'accuracy=([0-9.]+)'"
 _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
 
@@ -73,15 +73,15 @@ def _interval(text: str) -> str:
 
 
 def _word(value: object) -> object:
-    """Convert a number to text: a program reads 0.10 and 0.1 as the same number."""
+    """Convert a number to text: programs read 0.10 and 0.1 as the same number."""
     return json.dumps(value) if isinstance(value, int | float) else value
 
 
 def _variable(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ValueError("letters, digits and _, and no digit first")
+        raise ValueError("letters, digits and _, not starting with a digit")
     if name in TAKEN or name.startswith(("PET_", "SLIPWAY_")):
-        raise ValueError("a name that neither the training operator nor Slipway sets itself")
+        raise ValueError("a name that is not set by the training operator or Slipway")
     return name
 
 
@@ -100,20 +100,20 @@ def _url(url: str) -> str:
 
 
 def _input(name: str) -> str:
-    # Upper case is not allowed, since the variable's name has it in capitals.
+    # Upper case is not allowed, since the variable's name contains it in capitals.
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,29}", name):
-        raise ValueError("at most 30 of a-z, 0-9 and _, a letter first")
+        raise ValueError("at most 30 characters from a-z, 0-9 and _, starting with a letter")
     return name
 
 
 def torches(name: object) -> str:
-    """Return the allowed versions of torch, and the one that was probably meant."""
+    """Describe the valid torch versions, and suggest the one that was probably meant."""
     listed = ", ".join(map(json.dumps, RELEASES))
     return f"one of {listed}, in quotes: YAML reads 2.10 as 2.1.{meant(str(name), RELEASES)}"
 
 
 def _torch(value: object) -> object:
-    """Check a version of torch, and convert a number to text: YAML reads 2.14 as one."""
+    """Check a torch version, and convert it to text: YAML reads 2.14 as a number."""
     name = str(value) if isinstance(value, float) else value
     if not isinstance(name, str) or name not in RELEASES:
         raise ValueError(torches(name))
@@ -122,7 +122,7 @@ def _torch(value: object) -> object:
 
 def _metric(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][\w./-]{0,62}", name):
-        raise ValueError("a name such as val_loss, of at most 63 letters, digits and _./-")
+        raise ValueError("a name such as val_loss, with at most 63 letters, digits and _./-")
     return name
 
 
@@ -137,23 +137,23 @@ def _pattern(text: str) -> str:
 
 
 def _listed(value: object) -> object:
-    """Convert a text to a list of one item."""
+    """Convert text to a list with one item."""
     items = [value] if isinstance(value, str) else value
     return tuple(items) if isinstance(items, list) else items
 
 
 def _volume(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?", name):
-        raise ValueError("at most 30 of a-z, 0-9 and -, and no - first or last")
+        raise ValueError("at most 30 characters from a-z, 0-9 and -, not starting or ending with -")
     if name in {*OWN_VOLUMES, DATA_CACHE}:
-        raise ValueError(f"a name that Slipway has not taken ({', '.join(OWN_VOLUMES)})")
+        raise ValueError(f"a name that Slipway does not use itself ({', '.join(OWN_VOLUMES)})")
     return name
 
 
 _text = texts(__file__)
 Name = Annotated[str, _text("name")]
 _ALSO_TEXT: dict[str, JsonValue] = {"alsoWritten": ["string"]}
-"""The schema entry of a field that may also be written as text."""
+"""The schema entry for a field that may also be written as text."""
 FormerNames = Annotated[
     tuple[Name, ...], BeforeValidator(_listed), Field(json_schema_extra=_ALSO_TEXT)
 ]
@@ -186,7 +186,7 @@ Seconds = Annotated[
     Field(
         gt=0,
         allow_inf_nan=False,
-        description=f"seconds above 0, or {_DURATIONS}",
+        description=f"a number of seconds above 0, or {_DURATIONS}",
         json_schema_extra=_ALSO_TEXT,
     ),
     BeforeValidator(_seconds),

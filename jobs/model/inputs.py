@@ -1,4 +1,4 @@
-"""Files that a pod fetches before its program starts: `inputs` of other jobs, `data`. Pure."""
+"""Files that a pod fetches before its program starts: other jobs' files, and `data`. Pure."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from jobs.model.job import TrainingJob
 
 InputVolumes = Mapping[str, Mapping[str, str]]
-"""The volumes of other jobs that have a job's inputs, by the input's name: the `claim` of each,
-and the `mountPath` in the other job's pods."""
+"""Other jobs' volumes that contain a job's inputs, by input name: each volume's `claim`, and its
+`mountPath` in the other job's pods."""
 CACHE_MOUNT = {"name": DATA_CACHE, "mountPath": CACHED_DATA}
 """The mount of the data cache in a container."""
 
 
 def environment(job: TrainingJob) -> dict[str, str]:
-    """Return the variables with the paths of a container's inputs and data."""
+    """Return the variables that hold the paths of a container's inputs and data."""
     variables = {
         f"SLIPWAY_INPUT_{name.upper()}": _path(name, source.artifact)
         for name, source in job.inputs.items()
@@ -39,7 +39,7 @@ def environment(job: TrainingJob) -> dict[str, str]:
 
 
 def arguments(job: TrainingJob, others: InputVolumes, artifacts: object) -> list[str]:
-    """Return the arguments of the container that fetches files.
+    """Return the arguments for the container that fetches files.
 
     `artifacts` is what `input_artifacts` returns, which a preview may not know yet.
 
@@ -62,7 +62,7 @@ def arguments(job: TrainingJob, others: InputVolumes, artifacts: object) -> list
 
 
 def volumes(job: TrainingJob, others: InputVolumes, *, keeps_data: bool) -> list[dict[str, Any]]:
-    """Return the volumes that a pod needs only for these files, each claim once."""
+    """Return the volumes that a pod needs only for these files, listing each claim once."""
     names = _volume_names(job, others)
     sources = {name: of_claim(each) for each, name in names.items() if name not in job.volumes}
     if needs_cache(job):
@@ -71,7 +71,7 @@ def volumes(job: TrainingJob, others: InputVolumes, *, keeps_data: bool) -> list
 
 
 def mounts(job: TrainingJob, others: InputVolumes) -> list[dict[str, Any]]:
-    """Return the mounts of the fetching container: the volumes of its inputs, and the cache."""
+    """Return the fetching container's mounts: the volumes for its inputs, and the cache."""
     names = _volume_names(job, others)
     listed: list[dict[str, Any]] = [
         {"name": names[each["claim"]], "mountPath": f"{OTHER_VOLUMES}/{name}", "readOnly": True}
@@ -81,20 +81,20 @@ def mounts(job: TrainingJob, others: InputVolumes) -> list[dict[str, Any]]:
 
 
 def needs_cache(job: TrainingJob) -> bool:
-    """Return whether the job's data are fetched to the cache, and not to a volume of the job."""
+    """Return whether the job's data is fetched to the cache, not to one of the job's volumes."""
     return job.data is not None and job.data.url is not None and job.data.volume is None
 
 
 def cache_claim(namespace: str) -> Manifest:
-    """Return the claim of the cache, which is deleted when no job needs it."""
-    # Where a storage class enforces the size, larger data need a volume of the job.
+    """Return the cache's claim, which is deleted once no job needs it."""
+    # If a storage class enforces the size, larger data needs one of the job's own volumes.
     return claim(DATA_CACHE, namespace, "20Gi")
 
 
 def other_volumes(
     job: TrainingJob, others: Mapping[str, TrainingJob], *, has_volume: bool
 ) -> InputVolumes:
-    """Return the volumes with inputs of `job`; `has_volume`: the stack keeps files in a volume."""
+    """Return the volumes that hold `job`'s inputs; `has_volume`: the stack keeps files in one."""
     places = {
         name: _output_volume(others[source.job], has_volume) for name, source in job.inputs.items()
     }
@@ -102,13 +102,13 @@ def other_volumes(
 
 
 def output_directory(job: TrainingJob) -> PurePosixPath | None:
-    """Return the directory that `outputs` names in a volume; None for another store."""
+    """Return the directory in a volume that `outputs` names; None if it names another store."""
     url = urlsplit(job.outputs or "")
     return PurePosixPath(normpath(url.path)) if url.scheme in {"file", "local"} else None
 
 
 def _output_volume(job: TrainingJob, has_volume: bool) -> dict[str, str] | None:
-    """Return the volume that a job's files are copied to; None for another store."""
+    """Return the volume that a job's files are copied to; None if they go elsewhere."""
     if job.outputs is None:
         return {"claim": KEPT_CLAIM, "mountPath": KEPT_DIRECTORY} if has_volume else None
     if (directory := output_directory(job)) is None:
@@ -118,16 +118,16 @@ def _output_volume(job: TrainingJob, has_volume: bool) -> dict[str, str] | None:
         for name, volume in job.volumes.items()
         if volume.empty_dir is None and directory.is_relative_to(volume.mount_path)
     ]
-    # Of nested volumes the innermost one has the file.
+    # If volumes are nested, the innermost one contains the file.
     return max(holding, key=lambda each: len(each["mountPath"]), default=None)
 
 
 def input_artifacts(
     job: TrainingJob, results: Mapping[str, Mapping[str, Any] | None]
 ) -> dict[str, Any]:
-    """Return url and sha256 of each of a job's inputs, or under `missing` the reason for none.
+    """Return the URL and sha256 of each of a job's inputs or, as `missing`, why it is missing.
 
-    `results` has the results of the jobs before it by name; None for a job that did not run.
+    `results` holds the results of the jobs before it, by name; None if a job did not run.
     """
     artifacts = {}
     for name, source in job.inputs.items():
@@ -137,9 +137,9 @@ def input_artifacts(
             continue
         text = (
             f"input {name}: job {source.job} succeeded but left no artifact {source.artifact}; its "
-            f"result has {', '.join(sorted(left)) or 'none'}. Let its program write the file into "
-            "SLIPWAY_OUTPUT_DIR, or name another one; of very many files a result has only some, "
-            "and none where nothing is kept (docs/files.md)"
+            f"result lists {', '.join(sorted(left)) or 'none'}. Make its program write the file to "
+            "SLIPWAY_OUTPUT_DIR, or choose another file. If there are very many files, a result "
+            "lists only some, and if nothing is kept, none (docs/files.md)"
         )
         artifacts[name] = {"missing": text}
     return artifacts
@@ -150,12 +150,12 @@ def _path(name: str, artifact: str) -> str:
 
 
 def _cache(job: TrainingJob, data: Data) -> str:
-    """Return the path of the job's data volume in a container."""
+    """Return the path of the volume for the job's data in a container."""
     return CACHED_DATA if data.volume is None else job.volumes[data.volume].mount_path
 
 
 def _volume_names(job: TrainingJob, others: InputVolumes) -> dict[str, str]:
-    """Return the names of the pod's volumes with inputs, by claim; the job's own keep theirs."""
+    """Return the names of the pod's input volumes, by claim; the job's own keep their names."""
     own = {KEPT_CLAIM: KEPT_CLAIM} | {
         claim_name(job.origin, name, volume): name
         for name, volume in job.volumes.items()
@@ -163,5 +163,5 @@ def _volume_names(job: TrainingJob, others: InputVolumes) -> dict[str, str]:
     }
     claims = dict.fromkeys(each["claim"] for each in others.values())
     hashed = {claim: hashlib.sha256(claim.encode()).hexdigest()[:32] for claim in claims}
-    # It is longer than the 30 characters of a job's own volume, so they can't clash.
+    # Longer than the 30 characters that a job's own volume may have, so they can't clash.
     return {claim: own.get(claim, f"lent-{digest}") for claim, digest in hashed.items()}

@@ -1,4 +1,4 @@
-"""A training job with its fields and their types, and the parts of it that a run's hash has."""
+"""A training job, its fields and their types, and the parts that go into a run's hash."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TIMEOUT, START_TIMEOUT = 24 * 3600, 300
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class TrainingJob:
-    """One distributed training run. In the stack's configuration the keys are camelCase.
+    """One distributed training run. In the stack's configuration, keys are in camelCase.
 
         TrainingJob(
             name="mine",
@@ -33,17 +33,17 @@ class TrainingJob:
             volumes={"data": Volume(claim="images", mount_path="/data", read_only=True)},
         )
 
-    A job has exactly one of `module`, `script`, `build`, and `image` with `command`. The type of
-    each field has the effect of a change on an existing run (`fields.Effect`); docs/jobs.md
-    describes all fields.
+    A job has exactly one of `module`, `script`, `build`, and `image` with `command`. Each field's
+    type states how a change affects an existing run (`fields.Effect`); docs/jobs.md describes all
+    fields.
 
     Raises:
-        pydantic.ValidationError: with every field that is not allowed, and all contradictions.
+        pydantic.ValidationError: lists every invalid field and all contradictions.
     """
 
     name: Trains[fields.Name]
     was: Content[fields.FormerNames] = ()
-    # A program of the trainer's image: what entries of the catalogue run.
+    # A program in the trainer image, which a catalogue entry runs.
     module: Trains[Literal["mnist", "cifar", "mnist_elastic", "images"] | None] = None
     script: Content[fields.FilePath | None] = None
     script_entry: Content[fields.InnerPath | None] = None
@@ -114,7 +114,7 @@ class TrainingJob:
 
     @property
     def origin(self) -> str:
-        """The job's first name, which its files, volumes, images and hash keep."""
+        """The job's original name, which its files, volumes, images and hash keep."""
         return self.was[0] if self.was else self.name
 
     @property
@@ -124,12 +124,12 @@ class TrainingJob:
 
     @property
     def hold(self) -> int:
-        """Seconds for which the pod of a failed rank stays."""
+        """Number of seconds for which a failed rank's pod is held."""
         return 0 if self.on_failure is None else self.on_failure.hold
 
     @property
     def max_restarts(self) -> int:
-        """The backoff limit that applies."""
+        """The effective backoff limit."""
         if self.backoff_limit is not None:
             return self.backoff_limit
         return 1 if self.elastic is None else self.elastic.max_restarts + 1
@@ -146,7 +146,7 @@ class TrainingJob:
 
 
 def fields_of(part: type[Any]) -> Mapping[str, FieldInfo]:
-    """Return the fields of a job, or of one of its parts, by their names."""
+    """Return the fields of a job, or of one of its parts, by name."""
     infos: Mapping[str, FieldInfo] = part.__pydantic_fields__
     return infos
 
@@ -158,17 +158,17 @@ def _effect(field: FieldInfo) -> Effect | None:
 EFFECTS: Mapping[str, Effect | None] = {
     to_camel(name): _effect(field) for name, field in fields_of(TrainingJob).items()
 }
-"""The effect of a change of each field, by its key in the stack's configuration.
+"""The effect of changing each field, by its key in the stack's configuration.
 
-A run's diff, its hash, its preview and the table in docs/jobs.md derive from it. A nested field
-without an effect has that of the field around it.
+A run's diff, hash and preview, and the table in docs/jobs.md, are derived from it. A nested field
+without an effect has the effect of the field that contains it.
 """
 
 
 def declaration(job: TrainingJob) -> dict[str, Any]:
-    """Return a job as the inputs of its run have it, spelt as in the stack's file.
+    """Return a job as it appears in its run's inputs, spelled as in the stack's file.
 
-    Empty values are left out, and so are the fields that judge a run.
+    Empty values are left out, as are the fields that only evaluate a run.
     """
     dumped = TypeAdapter(TrainingJob).dump_python(job, mode="json", by_alias=True)
     return {
@@ -179,7 +179,7 @@ def declaration(job: TrainingJob) -> dict[str, Any]:
 
 
 def decisive(value: Any) -> Any:
-    """Return the fields of a job, or of a part of one, that can alter the result of its run."""
+    """Return the fields in a job, or in part of a job, that can alter its run's result."""
     if isinstance(value, Mapping):
         return {key: decisive(each) for key, each in value.items()}
     if isinstance(value, tuple):

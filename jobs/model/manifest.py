@@ -1,4 +1,4 @@
-"""The manifest of a job, which meets the Pod Security Standard `restricted`. Pure.
+"""A job's manifest, which meets the `restricted` Pod Security Standard. Pure.
 
 Preview, admission and submission use it unchanged.
 """
@@ -24,7 +24,7 @@ from jobs.model.volumes import mounts, pod_volumes
 _RESTRICTED = read(Path(__file__).with_name("restricted.yaml"))
 _TOLERATIONS = TypeAdapter(tuple[Toleration, ...])
 OF_THE_PROGRAM = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
-"""Variables that are valid only in the image of the job's program."""
+"""Variables that are valid only in the image that the job's program runs in."""
 
 
 def manifest(
@@ -36,11 +36,11 @@ def manifest(
 ) -> dict[str, Any]:
     """Return the PyTorchJob that runs a job.
 
-    `labels` and `annotations` are those of the run; pods get the label with its id. `facts` is the
-    provenance of a tracked run (`jobs.records.history.provenance`).
+    `labels` and `annotations` are the run's; pods get the label with its id. `facts` is a tracked
+    run's provenance (`jobs.records.history.provenance`).
 
     Raises:
-        RuntimeError: the jobs before it did not leave files that the job needs.
+        RuntimeError: the jobs before this one did not produce files that it needs.
     """
     job = submission.job
     own = {**job.labels, **MANAGED_BY, JOB_LABEL: job.name}
@@ -53,7 +53,7 @@ def manifest(
         return {
             "metadata": {
                 "labels": dict(of_pods),
-                # A mesh's sidecar would never exit, and would intercept the ranks' traffic.
+                # A service mesh sidecar would never exit, and would intercept the ranks' traffic.
                 "annotations": {"sidecar.istio.io/inject": "false", **job.annotations},
             },
             "spec": pod,
@@ -74,8 +74,8 @@ def manifest(
 
 
 def checkpoint_key(submission: Submission) -> str:
-    """Return a hash of a program with its arguments and inputs, which names its checkpoints."""
-    # A renamed job resumes its checkpoints, so variables and hosts have its first name.
+    """Return a hash of a program, its arguments and its inputs, which names its checkpoints."""
+    # A renamed job resumes from its checkpoints, so variables and hosts use its original name.
     submission = replace(submission, job=replace(submission.job, name=submission.job.origin))
     first = share(submission.job, next(iter(roles(submission.job))))
     program_of = {
@@ -121,7 +121,7 @@ def _container(submission: Submission, share: Share) -> dict[str, Any]:
     job, script = submission.job, submission.script
     # The data cache is read-only for programs.
     cache = [{**inputs.CACHE_MOUNT, "readOnly": True}] if inputs.needs_cache(job) else []
-    # An image has a WORKDIR, and the launcher sets the directory of a script.
+    # An image has its own WORKDIR, and the launcher sets a script's directory.
     place = job.working_dir if job.script is None and job.module is None else WORK
     return {
         "name": CONTAINER,
@@ -148,7 +148,7 @@ def _fetching(submission: Submission, share: Share) -> list[dict[str, Any]]:
         "command": ["python3", "-m", "slipway_trainer.inputs"],
         "args": inputs.arguments(job, others, submission.artifacts),
         "env": [each for each in environment(job, share) if each["name"] not in OF_THE_PROGRAM],
-        # A pod's request is the maximum of its init and main containers, so this one adds nothing.
+        # A pod requests the maximum over its init and main containers, so this one adds nothing.
         "resources": replace(share, gpus=0).manifest(),
         "volumeMounts": [*mounts(job, None), *inputs.mounts(job, others)],
         "workingDir": WORK,

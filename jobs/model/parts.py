@@ -1,6 +1,6 @@
-"""The structured fields of a job, and the catalogue's programs.
+"""A job's structured fields, and the catalogue's programs.
 
-In the stack's configuration keys are camelCase.
+In the stack's configuration, keys are in camelCase.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ from jobs.model.names import OUTPUT_DIR
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Limits:
-    """The most that a replica may use.
+    """The maximum that a replica may use.
 
     Args:
-        cpu: Cores; without a limit it may use idle ones of the node.
+        cpu: Cores; if no limit is set, it may use the node's idle cores.
         memory: Includes `/dev/shm`; by default the `memory` that it requests.
-        ephemeral_storage: On the node's disk.
+        ephemeral_storage: Space on the node's disk.
     """
 
     cpu: Cpu | None = None
@@ -33,14 +33,14 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Master:
-    """Requests of the Master that differ from those of a Worker.
+    """The Master's requests, where they differ from a Worker's.
 
     Args:
         cpu: Cores that it requests.
-        memory: Memory that it requests, `/dev/shm` included.
-        ephemeral_storage: Space on the node's disk that it requests.
-        gpus: The number of its GPUs.
-        limits: The most that it may use.
+        memory: Memory that it requests, including `/dev/shm`.
+        ephemeral_storage: Disk space on the node that it requests.
+        gpus: The number of GPUs that it requests.
+        limits: The maximum that it may use.
     """
 
     cpu: Cpu | None = None
@@ -55,12 +55,13 @@ class Volume:
     """A directory in every replica, of exactly one kind.
 
     Args:
-        mount_path: Its path in the container.
+        mount_path: The directory's path in the container.
         claim: The name of an existing PersistentVolumeClaim.
-        size: The size of a new, empty claim of the cluster's default storage class.
-        keep: Whether that claim and its files stay when the job is removed; true by default.
-        empty_dir: Empty for each pod and deleted with it: `true`, or its maximum size.
-        host_path: A directory of the node, which becomes a PersistentVolume and a claim.
+        size: The size of a new, empty claim with the cluster's default storage class.
+        keep: Whether that claim and its files are kept when the job is removed; true by default.
+        empty_dir: A directory that starts empty and is deleted with its pod: `true`, or the
+            maximum size.
+        host_path: A directory on the node, which becomes a PersistentVolume and a claim.
         read_only: Whether it is mounted read-only.
     """
 
@@ -75,13 +76,13 @@ class Volume:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Elastic:
-    """Limits within which an elastic job may lose replicas and get new ones.
+    """Limits within which an elastic job may lose and gain replicas.
 
     Args:
-        min_replicas: With fewer the training waits. By default more than half of `max_replicas`,
-            so that only one part of a split network continues.
-        max_replicas: The most replicas; by default the job's `workers`.
-        max_restarts: The most restarts of replicas, all of them counted together.
+        min_replicas: The minimum number for training to continue. By default, more than half of
+            `max_replicas`, so that only one part of a split network continues.
+        max_replicas: The maximum number of replicas; by default the job's `workers`.
+        max_restarts: The maximum number of replica restarts in total.
     """
 
     min_replicas: fields.Replicas | None = None
@@ -89,29 +90,29 @@ class Elastic:
     max_restarts: Count = 10
 
     def most(self, workers: int) -> int:
-        """Return the most replicas that a job with `workers` may have."""
+        """Return the maximum number of replicas for a job with `workers`."""
         return workers if self.max_replicas is None else self.max_replicas
 
     def least(self, workers: int) -> int:
-        """Return the fewest replicas with which a job with `workers` trains."""
+        """Return the minimum number of replicas with which a job with `workers` trains."""
         return self.most(workers) // 2 + 1 if self.min_replicas is None else self.min_replicas
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class OnFailure:
-    """The handling of a failed rank's pod: the seconds for which to `hold` it."""
+    """Handling of failures: the number of seconds to `hold` a failed rank's pod."""
 
     hold: fields.WholeSeconds
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Checkpoint:
-    """Checkpoints of the training's state, from which a later attempt resumes.
+    """Checkpoints of the training state, from which a later attempt resumes.
 
     Args:
         every: The interval between checkpoints: `500 steps`, or `10 min`.
         keep: The number of checkpoints to keep.
-        url: A URL that fsspec supports, to keep them elsewhere than the stack's files.
+        url: A URL that fsspec supports, to keep the checkpoints apart from the stack's files.
     """
 
     every: fields.Interval = "600 s"
@@ -134,15 +135,15 @@ class Build:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Toleration:
-    """A toleration of the pods for taints of nodes, as in Kubernetes.
+    """A pod toleration for node taints, as in Kubernetes.
 
     Args:
-        key: The taint's key; without one, and with the operator `Exists`, all taints.
-        operator: `Equal` requires the taint's `value`; `Exists` allows any.
+        key: The taint's key; if it is not set and the operator is `Exists`, all taints match.
+        operator: `Equal` requires the taint to have this `value`; `Exists` allows any value.
         value: The taint's value.
-        effect: The taint's effect; by default every effect.
+        effect: The taint's effect; by default, any effect.
         toleration_seconds: Seconds that a pod stays on a node that gets a `NoExecute` taint; by
-            default for ever.
+            default, forever.
     """
 
     key: NodeKey | None = None
@@ -154,13 +155,13 @@ class Toleration:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class SecretKey:
-    """A value of a Secret in the jobs' namespace: an existing one, or the job's own.
+    """A value from a Secret in the jobs' namespace: an existing Secret, or the job's own.
 
     Args:
         secret: The name of an existing Secret.
         key: The key in that Secret.
-        config: A secret of the stack's configuration, set by `pulumi config set --secret`: the
-            job's own Secret gets its value. Replaces `secret` and `key`.
+        config: A secret in the stack's configuration, set with `pulumi config set --secret`; its
+            value is put in the job's own Secret. Replaces `secret` and `key`.
     """
 
     secret: fields.ObjectName | None = None
@@ -170,10 +171,10 @@ class SecretKey:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class JobInput:
-    """A file that another job leaves, fetched before this one starts.
+    """A file that another job produces, fetched before this job starts.
 
     Args:
-        job: The other job, which has `outputs` or whose files the stack keeps.
+        job: The other job, which sets `outputs` or whose files the stack keeps.
         artifact: The file's path below that job's SLIPWAY_OUTPUT_DIR.
     """
 
@@ -183,12 +184,12 @@ class JobInput:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Data:
-    """The data that a job trains on: a URL with its sha256, or a volume that has it.
+    """The data that a job trains on: a URL with its sha256, or a volume that contains it.
 
     Args:
         url: A URL that fsspec supports: an archive (tar, zip), which is unpacked, or another file.
         sha256: The file's sha256.
-        volume: The job's volume with the data; with a `url` the one that keeps the fetched files.
+        volume: The job's volume that contains the data or, if `url` is set, stores fetched files.
     """
 
     url: fields.Content[fields.Url | None] = None
@@ -198,7 +199,7 @@ class Data:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Bounds:
-    """The bounds of a figure of a result.
+    """The bounds for a figure in a result.
 
     Args:
         min: The lowest value that is allowed.
@@ -210,10 +211,10 @@ class Bounds:
 
 
 class Module(NamedTuple):
-    """A program of the catalogue in the trainer's image."""
+    """A catalogue program in the trainer image."""
 
-    options: Mapping[str, str]  # command line options by the job's field that sets each of them
-    defaults: Mapping[str, Any]  # defaults of these fields
+    options: Mapping[str, str]  # command-line options, by the job field that sets each
+    defaults: Mapping[str, Any]  # these fields' defaults
     arguments: Sequence[str] = ()  # fixed arguments
     is_elastic: bool = False  # whether it needs an elastic job, whose replicas may be lost
 
@@ -221,4 +222,4 @@ class Module(NamedTuple):
 (_PROGRAMS,) = manifests.rendered(Path(__file__).with_name("programs.yaml"), outputs=OUTPUT_DIR)
 MODULES: Mapping[str, Module] = {name: Module(**fields) for name, fields in _PROGRAMS.items()}
 HYPERPARAMETERS = tuple(MODULES["mnist"].options)
-"""The fields of a job that only these programs take."""
+"""The job fields that only these programs accept."""

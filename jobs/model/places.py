@@ -1,18 +1,19 @@
-"""The places where a stack keeps its jobs' files, and the access of pods to them. Pure.
+"""The location where a stack keeps its jobs' files, and how pods access it. Pure.
 
-The place is a URL that fsspec supports. `VOLUME_URL` stands for the volume of the claim
-`slipway-kept`, which is mounted at /opt/kept in each pod that needs it. A place has, unless a job
-sets another URL for one of them:
+The location, or place, is a URL that fsspec supports. `VOLUME_URL` stands for the volume of the
+claim `slipway-kept`, which is mounted at /opt/kept in each pod that needs it. Unless a job sets
+another URL for one of them, a place contains:
 
-    outputs/<job>/<run id>/    the files of rank 0's SLIPWAY_OUTPUT_DIR, and artifacts.json
-    checkpoints/<job>/<key>/   the checkpoints of a job; the key is a hash of program and settings
+    outputs/<job>/<run id>/    files from rank 0's SLIPWAY_OUTPUT_DIR, and artifacts.json
+    checkpoints/<job>/<key>/   a job's checkpoints; the key is a hash of its program and settings
 
-At a job's own URL, which other stacks may share, it is checkpoints/<project>/<stack>/….
+At a job's own URL, which other stacks may share, the folder is checkpoints/<project>/<stack>/….
 
-The agent in the pod writes and prunes outputs/ (`slipway_trainer.agent`). It copies checkpoints/ in
-a store from and to a directory of the pod. For a tracked run it sends the ranks' events to
-SLIPWAY_TRACKING: mlflow, wandb or tensorboard, with the server's _URL and, for browsers, its
-_ADDRESS, the _EXPERIMENT <stack>/<job>, and the _FACTS as JSON. None of them can alter a result.
+The agent in the pod (`slipway_trainer.agent`) writes and prunes outputs/. It copies checkpoints/
+between a store and a directory in the pod. For a tracked run, it sends the ranks' events to
+SLIPWAY_TRACKING (mlflow, wandb or tensorboard), using the variables with these suffixes: the
+server's _URL and, for browsers, its _ADDRESS, the _EXPERIMENT <stack>/<job>, and the _FACTS as
+JSON. None of these can alter a result.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
 Map = Mapping[str, Any]
 VOLUME_URL = f"file://{KEPT_DIRECTORY}"
 _SECONDS_TO_COPY_OUT = 60
-"""Grace period between SIGTERM and SIGKILL in which a pod copies its outputs."""
+"""Grace period between SIGTERM and SIGKILL, in which a pod copies its outputs."""
 _TRACKING = "SLIPWAY_TRACKING"
 
 
 def checkpoints_url(job: TrainingJob, place: str | None) -> str | None:
-    """Return the URL of a job's checkpoints; None without checkpoints or a place for them."""
+    """Return the URL for a job's checkpoints; None if it has none, or no place for them."""
     if job.checkpoint is None:
         return None
     return place if job.checkpoint.url is None else job.checkpoint.url
@@ -47,12 +48,12 @@ def checkpoints_url(job: TrainingJob, place: str | None) -> str | None:
 def prepare(
     pod: dict[str, Any], submission: Submission, role: Role, key: str, facts: Map | None
 ) -> None:
-    """Add to the pods of a role the variables and volume for their files and for tracking.
+    """Add the variables and volume for files and tracking to a role's pods.
 
     `key` names the checkpoints (`manifest.checkpoint_key`), and `facts` is the run's provenance.
     """
     job, place = submission.job, submission.place
-    # Only rank 0's files are kept. In an elastic job each Worker may become rank 0.
+    # Only rank 0's files are kept. In an elastic job, any Worker may become rank 0.
     may_be_rank_0 = role == "Master" or job.elastic is not None
     variables = _declared(job, may_be_rank_0=may_be_rank_0)
     needs_volume = False
@@ -73,7 +74,7 @@ def prepare(
                 # All stacks shared this URL until November 2026.
                 variables["SLIPWAY_CHECKPOINT_URL_BEFORE"] = f"{url.rstrip('/')}/{folder}"
         needs_volume = not is_store
-        # Time to finish the current step and to write a checkpoint.
+        # Time to finish the current step and write a checkpoint.
         seconds = max(_SECONDS_TO_COPY_OUT if is_store else 30, seconds)
     kept = outputs_url(place, job.origin, job.outputs)
     if kept is not None and may_be_rank_0:
@@ -92,7 +93,7 @@ def prepare(
 
 
 def _declared(job: TrainingJob, *, may_be_rank_0: bool) -> dict[str, str]:
-    """Return the launcher's variables for the fields of a job."""
+    """Return the launcher's variables for a job's fields."""
     variables = {"SLIPWAY_HOLD": str(job.hold)} if job.hold else {}
     if job.outputs_every is not None:
         variables["SLIPWAY_OUTPUTS_EVERY"] = str(job.outputs_every)
@@ -108,9 +109,9 @@ def _declared(job: TrainingJob, *, may_be_rank_0: bool) -> dict[str, str]:
 
 
 def mount(pod: Map) -> None:
-    """Mount the volume of kept files in a pod's containers, unless they have it."""
+    """Mount the volume for kept files in a pod's containers, unless it is already mounted."""
     source = of_claim(KEPT_CLAIM)
-    # A pod with one claim under two names would not start.
+    # A pod that lists a claim under two names would not start.
     names = [each["name"] for each in pod["volumes"] if source.items() <= each.items()]
     if not names:
         names = [KEPT_CLAIM]
@@ -121,7 +122,7 @@ def mount(pod: Map) -> None:
 
 
 def tracking_variables(tracking: Mapping[str, str] | None, facts: Map | None) -> dict[str, str]:
-    """Return the tracking variables of a run's pods; none if it is not tracked."""
+    """Return the tracking variables for a run's pods; none if the run is not tracked."""
     if tracking is None:
         return {}
     variables = {f"{_TRACKING}_{key.upper()}": value for key, value in tracking.items()}

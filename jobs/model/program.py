@@ -1,4 +1,4 @@
-"""The replicas of a job: number, requests, command line and environment of each role. Pure."""
+"""A job's replicas: each role's count, requests, command line and environment. Pure."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Role = Literal["Master", "Worker"]
 _RESOURCES = ("cpu", "memory", "ephemeral-storage", GPU)
 RANK_PLACEHOLDER = "{rank}"
 RUN_ID = "SLIPWAY_RUN_ID"
-"""The variable with the run's id, set first so that the job's own may refer to it."""
+"""The variable that holds the run's id, set first so that the job's variables may refer to it."""
 DEFAULT_ENTRY = "train.py"
 _GIVEN = "|".join([r"(?:PET|SLIPWAY)_\w+", "HOME", THREADS, *sorted(TAKEN)])
-"""Matches the variables, besides the job's own, that arguments may refer to as $(NAME)."""
+"""Matches the variables, other than the job's own, that arguments may refer to as $(NAME)."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """The resources of one replica."""
+    """A replica's resources."""
 
     cpu: str
     memory: str
@@ -69,7 +69,7 @@ class Share:
 
 
 def share(job: TrainingJob, role: Role) -> Share:
-    """Return the resources of a replica of `job` in a role."""
+    """Return the resources for a replica of `job` in a role."""
     own = job.master if role == "Master" and job.master is not None else Master()
 
     def amount(name: str) -> Any:
@@ -81,19 +81,19 @@ def share(job: TrainingJob, role: Role) -> Share:
         gpus = job.processes_per_node if job.backend == "nccl" else 0
     limits = amount("limits") or Limits()
     if own.limits is None and own.memory is not None:
-        # The Workers' limit does not apply to a Master with a memory request of its own.
+        # The Workers' limit does not apply to a Master that has its own memory request.
         limits = replace(limits, memory=own.memory)
     return Share(amount("cpu"), amount("memory"), amount("ephemeral_storage"), gpus, limits)
 
 
 def roles(job: TrainingJob) -> dict[Role, int]:
-    """Return the number of replicas of each role, without roles that have none."""
+    """Return the number of replicas in each role, leaving out roles that have none."""
     counts: dict[Role, int] = {"Master": 0 if job.elastic is not None else 1, "Worker": job.workers}
     return {role: count for role, count in counts.items() if count > 0}
 
 
 def program(job: TrainingJob, share: Share, entry: str | None) -> dict[str, Any]:
-    """Return a container's command and arguments; `entry` is the file of a script to start."""
+    """Return a container's command and arguments; `entry` is the script file to start."""
     processes = job.processes_per_node
     launch = ["python3", "-m", "slipway_trainer.launch", "--processes", str(processes), "--"]
     command, args = list(job.command or ()), list(job.args)
@@ -133,7 +133,7 @@ def program(job: TrainingJob, share: Share, entry: str | None) -> dict[str, Any]
 
 
 def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
-    """Return a container's variables, besides those that the training operator sets."""
+    """Return a container's variables, other than those that the training operator sets."""
     own = None if job.script is None else job.working_dir
     variables: dict[str, str | SecretKey] = {
         "HOME": TMP,
@@ -143,12 +143,12 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
         **({} if job.outputs is None else {"SLIPWAY_OUTPUTS": job.outputs}),
         **inputs.environment(job),
         **({} if own is None else {"SLIPWAY_WORKING_DIR": own}),
-        # torchrun sets them where a replica has several processes.
+        # torchrun sets these if a replica has several processes.
         **({"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"} if job.processes_per_node == 1 else {}),
         **job.env,
     }
     run_id = {"fieldRef": {"fieldPath": f"metadata.labels['{RUN_LABEL}']"}}
-    # Lightning reads RANK only where torchrun's run id is set.
+    # Lightning reads RANK only if torchrun's run id is set.
     of_torchrun = ["TORCHELASTIC_RUN_ID"] if job.processes_per_node == 1 and not job.elastic else []
     return [
         *({"name": name, "valueFrom": run_id} for name in (RUN_ID, *of_torchrun)),
@@ -157,13 +157,13 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
 
 
 def secrets(job: TrainingJob, namespace: str, values: Mapping[str, str]) -> list[Manifest]:
-    """Return the Secret with the configuration's secrets that `job` uses, if it uses any."""
+    """Return the Secret that holds the configuration's secrets that `job` uses, if any."""
     data = {
         name: base64.b64encode(values[each.config].encode()).decode()
         for name, each in job.env.items()
         if isinstance(each, SecretKey) and each.config is not None
     }
-    # Its name has no hash of the content, since even a hash of a secret may leak it.
+    # The name contains no hash of the content, since even a hash could leak a secret.
     return [{**owned("Secret", secret_name(job.origin), namespace), "data": data}] if data else []
 
 

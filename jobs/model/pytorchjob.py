@@ -1,6 +1,6 @@
-"""The manifest of a PyTorchJob, Kubeflow's object, and the state of it and its pods.
+"""The manifest of Kubeflow's PyTorchJob, and the state of the object and its pods.
 
-Pure, and quick to import; objects are the API server's JSON.
+Pure, and quick to import; objects are JSON from the API server.
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/apis/kubeflow.org/v1/pytorch_types.go
 """
 
@@ -25,11 +25,11 @@ JOB_NAME_LABEL = "training.kubeflow.org/job-name"
 TYPE_LABEL = "training.kubeflow.org/replica-type"
 INDEX_LABEL = "training.kubeflow.org/replica-index"
 DEADLINE = "active longer than specified deadline"
-"""A part of the message of the condition Failed for a job past its deadline:
+"""Part of the message in the Failed condition of a job that is past its deadline:
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go"""
 _INDEX = re.compile("[0-9]{1,6}")
 REPEATS = "Error pod "
-"""The prefix of messages of the operator's events that repeat a pod's events:
+"""The message prefix on operator events that repeat a pod's events:
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/core/pod.go, RecordAbnormalPods"""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -38,10 +38,10 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 @dataclass(frozen=True)
 class Topology:
-    """The replicas and processes of a job.
+    """A job's replicas and processes.
 
     Replicas are numbered from 0: the Master first, except in elastic jobs, then the Workers.
-    The ranks of their processes have the same order.
+    Their processes' ranks are in the same order.
     """
 
     replicas: int  # each is one pod
@@ -70,12 +70,12 @@ class Topology:
         return replica * self.processes
 
     def span(self, replica: int) -> str:
-        """Return the numbers of a replica's ranks: "1", or "2-3"."""
+        """Return a replica's rank numbers: "1", or "2-3"."""
         first = self.first_rank(replica)
         return f"{first}" if self.processes == 1 else f"{first}-{first + self.processes - 1}"
 
     def ranks(self, replica: int) -> str:
-        """Return the name of a replica's ranks: "rank 1", or "ranks 2 to 3"."""
+        """Return a replica's ranks as text: "rank 1", or "ranks 2 to 3"."""
         span = self.span(replica)
         return f"rank {span}" if self.processes == 1 else f"ranks {span.replace('-', ' to ')}"
 
@@ -83,18 +83,18 @@ class Topology:
 def document(
     job: TrainingJob, metadata: Mapping[str, Any], replicas: Mapping[Any, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the PyTorchJob that runs `job`; `replicas` has number and pod template by role."""
+    """Return the PyTorchJob that runs `job`; `replicas`: the count and pod template by role."""
     ttl = job.ttl_seconds_after_finished
     spec: dict[str, Any] = {
         "runPolicy": {
-            # Pods stay, so that their logs and exit codes can be read after the end.
+            # Pods stay, so that their logs and exit codes can be read after the job ends.
             "cleanPodPolicy": "None" if job.hold else job.clean_pod_policy,
             "backoffLimit": 1 if job.hold else job.max_restarts,
-            # Stops a run that no `pulumi up` waits for; `up` itself ends a run at its timeout.
+            # Stops a run that no `pulumi up` is waiting for; `up` itself ends a run at its timeout.
             "activeDeadlineSeconds": job.timeout + job.hold + 120,
             **({} if ttl is None else {"ttlSecondsAfterFinished": ttl}),
         },
-        # The operator's default is "auto", for which torchrun starts a process per core.
+        # The operator's default is "auto", with which torchrun starts a process per core.
         "nprocPerNode": str(job.processes_per_node),
         "pytorchReplicaSpecs": {
             # Past the backoff limit the operator would remove held pods.
@@ -118,24 +118,24 @@ def host(job: str, role: str, index: int) -> str:
 
 
 def templates(job: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the pod template of each role, by the role in lower case as in labels."""
+    """Return each role's pod template, by role in lower case, as in labels."""
     roles = job["spec"]["pytorchReplicaSpecs"]
     return {role.lower(): each["template"] for role, each in roles.items()}
 
 
 def run_of(thing: Mapping[str, Any]) -> str | None:
-    """Return the run id of a PyTorchJob or pod; None without that label."""
+    """Return the run id of a PyTorchJob or pod; None if it does not have that label."""
     return (thing["metadata"].get("labels") or {}).get(RUN_LABEL)
 
 
 def conditions(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the conditions of a job whose status is True."""
+    """Return a job's conditions whose status is True."""
     entries = (job.get("status") or {}).get("conditions") or []
     return [each for each in entries if each.get("status") == "True"]
 
 
 def message_of(job: Mapping[str, Any], type_: str) -> str | None:
-    """Return the message of a job's condition; None if its status is not True."""
+    """Return the message in a job's condition; None if its status is not True."""
     return str(condition(job, type_).get("message", "")) if holds(job, type_) else None
 
 
@@ -151,7 +151,7 @@ def is_suspended(job: Mapping[str, Any]) -> bool:
 
 
 def resumed(job: Mapping[str, Any]) -> float:
-    """Return the seconds from a job's creation to its latest resumption; 0 if never resumed.
+    """Return the seconds from a job's creation until it was last resumed; 0 if never resumed.
 
     The job's deadline also counts from then, since the operator resets `startTime`.
     https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go
@@ -165,14 +165,14 @@ def resumed(job: Mapping[str, Any]) -> float:
 
 
 def times(job: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Return a job's start time, or its creation if not started, and its completion time."""
+    """Return a job's start time, or its creation time if not started, and its completion time."""
     status = job.get("status") or {}
     started = status.get("startTime") or job["metadata"]["creationTimestamp"]
     return started, status.get("completionTime")
 
 
 def is_replica(pod: Mapping[str, Any]) -> bool:
-    """Return whether a pod has the labels of a replica, which any pod may have."""
+    """Return whether a pod has a replica's labels; any pod may have them."""
     labels = pod["metadata"].get("labels") or {}
     return TYPE_LABEL in labels and _INDEX.fullmatch(labels.get(INDEX_LABEL, "")) is not None
 
@@ -185,5 +185,5 @@ def replica_number(pod: Mapping[str, Any], topology: Topology) -> int:
 
 
 def is_of(pod: Mapping[str, Any], uid: str) -> bool:
-    """Return whether a pod belongs to the job with that uid, not to another of its name."""
+    """Return whether a pod belongs to the job with that UID, not to a namesake."""
     return any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences") or ())

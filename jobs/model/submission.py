@@ -1,6 +1,6 @@
-"""The submission of a run: a job, and the images, files and volumes of its pods. Pure.
+"""The submission of a run: a job, and its pods' images, files and volumes. Pure.
 
-The inputs of the resource `slipway:jobs:PyTorchJob` are its fields, in camelCase.
+The inputs to the resource `slipway:jobs:PyTorchJob` are these fields, in camelCase.
 """
 
 import hashlib
@@ -20,28 +20,28 @@ from jobs.model.volumes import MountedScript
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
-    """The inputs of a job's manifest. In a preview a value may be unknown."""
+    """The inputs to a job's manifest. In a preview, a value may be unknown."""
 
     job: TrainingJob  # adapted to its cluster (`jobs.adapt`)
-    image: Any  # of its pods
+    image: Any  # for its pods
     namespace: str = JOBS
-    account: str = JOB_ACCOUNT  # of its pods, whose token is not mounted
-    fetch_image: Any = None  # the trainer's, where files are fetched before the program starts
+    account: str = JOB_ACCOUNT  # for its pods, which do not mount its token
+    fetch_image: Any = None  # the trainer's, if files are fetched before the program starts
     script: MountedScript | None = None
     input_volumes: InputVolumes = field(default_factory=dict)
-    keeps_data: bool = False  # whether the claim `slipway-data` keeps jobs' `data`
-    place: str | None = None  # URL of the stack's files (`jobs.model.places`)
+    keeps_data: bool = False  # whether the claim `slipway-data` caches the jobs' `data`
+    place: str | None = None  # URL for the stack's files (`jobs.model.places`)
     stack: str | None = None  # `<project>/<stack>`, for checkpoints at the job's own URL
     artifacts: Any = None  # see `inputs.input_artifacts`
-    tracking: Mapping[str, str] | None = None  # `kind`, `experiment`; a server's `url`, `address`
-    succeeded: str | None = None  # the latest run that succeeded, if known; no input
+    tracking: Mapping[str, str] | None = None  # `kind`, `experiment`; for servers `url`, `address`
+    succeeded: str | None = None  # the latest run that succeeded, if known; not an input
 
     def __post_init__(self) -> None:
         if (self.job.script is None) != (self.script is None):
-            raise ValueError(f"job {self.job.name}: `script` and its files need each other")
+            raise ValueError(f"job {self.job.name}: `script` and its files must be set together")
 
     def inputs(self) -> dict[str, Any]:
-        """Return the inputs of the run's resource, without those that are None."""
+        """Return the inputs to the run's resource, except those that are None."""
         values = {to_camel(each.name): getattr(self, each.name) for each in fields(self)}
         values |= {
             "job": declaration(self.job),
@@ -53,7 +53,7 @@ class Submission:
 
     @classmethod
     def from_inputs(cls, inputs: Mapping[str, Any]) -> Self:
-        """Return the submission of a run's inputs; raise `RuntimeError` with all their problems."""
+        """Return the submission for a run's inputs; raise `RuntimeError` listing all problems."""
         job = check(TrainingJob, inputs["job"], "job")
         if isinstance(job, list):
             raise RuntimeError("\n".join(map(str, job)))  # noqa: TRY004  # these are problems
@@ -62,8 +62,8 @@ class Submission:
         return cls(**{**values, "job": job})
 
     def decisive(self) -> dict[str, Any]:
-        """Return all values that can alter the result; only their changes train again."""
-        # Only the content of a file counts, not its place or name.
+        """Return all values that can alter the result; only if one changes is the job retrained."""
+        # Only a file's content counts, not its location or name.
         artifacts = self.artifacts if isinstance(self.artifacts, Mapping) else {}
         return {
             "job": {**decisive(self.job), "name": self.job.origin},
@@ -73,6 +73,6 @@ class Submission:
         }
 
     def digest(self) -> str:
-        """Return a hash of the decisive values, for a label."""
+        """Return a hash of the decisive values, to use as a label."""
         text = json.dumps(self.decisive(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]

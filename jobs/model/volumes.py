@@ -1,4 +1,4 @@
-"""A job's volumes, its script included: in its pods, and as Kubernetes objects. Pure."""
+"""A job's volumes, including its script, in its pods and as Kubernetes objects. Pure."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from jobs.model.program import Share
 
 _TEXT = re.compile("[\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
-"""Matches text that pulumi-kubernetes' YAML keeps unchanged."""
+"""Matches text that pulumi-kubernetes's YAML handling leaves unchanged."""
 
 
 class MountedScript(TypedDict):
     """A job's script in a ConfigMap."""
 
-    name: str  # of the ConfigMap, which changes with the content of the files
+    name: str  # of the ConfigMap; it changes with the files' content
     entry: str  # the file to start
     items: Mapping[str, str]  # each path in the script's folder, by its key in the ConfigMap
 
 
 @dataclass(frozen=True)
 class Script:
-    """The files of a job's script, an immutable ConfigMap; `jobs.sources` reads them."""
+    """A job's script files, as an immutable ConfigMap; `jobs.sources` reads them."""
 
     job: str
     entry: str  # the file to start
@@ -44,7 +44,7 @@ class Script:
 
     @property
     def name(self) -> str:
-        """The ConfigMap's name, which has a hash of the files since a ConfigMap is immutable."""
+        """The ConfigMap's name; it contains a hash of the files, as a ConfigMap is immutable."""
         digest = hashlib.sha256(self.entry.encode())
         for path, content in sorted(self.files.items()):
             digest.update(f"\0{path}\0{len(content)}\0".encode() + content)
@@ -52,7 +52,7 @@ class Script:
 
     @property
     def items(self) -> dict[str, str]:
-        """Paths by their keys in the ConfigMap; keys can't have folders."""
+        """Paths by their keys in the ConfigMap; keys can't contain folders."""
         items: dict[str, str] = {}
         for path in sorted(self.files):
             plain = re.sub(r"[^-._a-zA-Z0-9]", "_", path)[-200:]
@@ -65,7 +65,7 @@ class Script:
         return {"name": self.name, "entry": self.entry, "items": self.items}
 
     def config_map(self, namespace: str) -> Manifest:
-        """Return the ConfigMap, with files as text, which a preview can show, where possible."""
+        """Return the ConfigMap; if possible, files are stored as text, which a preview can show."""
         contents: dict[str, dict[str, str]] = defaultdict(dict)
         for key, path in self.items.items():
             content = self.files[path]
@@ -78,7 +78,7 @@ class Script:
 
 
 def claim_name(job: str, name: str, volume: Volume) -> str:
-    """Return the name of a volume's claim; for a host path it has a hash of the path."""
+    """Return the name of a volume's claim; for a host path, it contains a hash of the path."""
     if volume.claim is not None:
         return volume.claim
     if volume.host_path is None:
@@ -125,7 +125,7 @@ def mounts(job: TrainingJob, script: MountedScript | None) -> list[dict[str, Any
 
 
 def host_volumes(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
-    """Yield volume and claim of each host path of `job`, in order of creation."""
+    """Yield the volume and claim for each of `job`'s host paths, in order of creation."""
     for name, volume in job.volumes.items():
         if volume.host_path is None:
             continue
@@ -135,13 +135,13 @@ def host_volumes(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
             namespace=namespace,
             mode="ReadOnlyMany" if volume.read_only else "ReadWriteOnce",
         )
-        # With this type a missing directory is an error instead of an empty volume.
+        # With this type, a missing directory is an error, not an empty volume.
         objects[0]["spec"]["hostPath"] = {"path": volume.host_path, "type": "Directory"}
         yield from objects
 
 
 def claims(job: TrainingJob, namespace: str) -> Iterator[tuple[Manifest, bool]]:
-    """Yield the claim of each of `job`'s volumes with a size, and whether it is kept."""
+    """Yield the claim for each of `job`'s volumes that has a size, and whether it is kept."""
     for name, volume in job.volumes.items():
         if volume.size is not None:
             stays, own = volume.keep is not False, claim_name(job.origin, name, volume)
@@ -157,9 +157,9 @@ def claim(  # noqa: PLR0913  # its name, and the options of a claim
     storage_class: str | None = None,
     keep: bool = False,
 ) -> Manifest:
-    """Return a claim; with `keep` it and its files stay when nothing declares it any more.
+    """Return a claim; if `keep` is set, it and its files stay once it is no longer declared.
 
-    `mode` is an access mode of Kubernetes; `storage_class` None is the cluster's default.
+    `mode` is a Kubernetes access mode; if `storage_class` is None, the cluster's default is used.
     """
     chosen = {} if storage_class is None else {"storageClassName": storage_class}
     spec = {"accessModes": [mode], "resources": {"requests": {"storage": size}}, **chosen}
@@ -169,5 +169,5 @@ def claim(  # noqa: PLR0913  # its name, and the options of a claim
 
 
 def of_claim(name: str) -> dict[str, Any]:
-    """Return the source of a pod's volume for a claim."""
+    """Return a pod volume's source for a claim."""
     return {"persistentVolumeClaim": {"claimName": name}}

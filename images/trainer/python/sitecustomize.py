@@ -1,12 +1,12 @@
-"""Hooks of every Python process in this image: they record failures, stacks and data sets.
+"""Hooks in every Python process in this image: they record failures, stacks and data sets.
 
 The exception that ends a process is recorded, with the user's line: `slipway.uncaught`. The audit
 event precedes sys.excepthook, so a program may set its own hook.
 
-On SIGTERM it writes its stack to standard error, so that the log of a hanging rank ends with it,
-where jobs/ finds it; on another signal it shows its stack and continues (`slipway_trainer.inside`).
-A process that opens files of the data set that replaces CIFAR-10 in the image, with torchvision,
-pickle or anything else in Python, gets that data set's name in its result.
+On SIGTERM, a process writes its stacks to standard error, so that a hanging rank's log ends with
+them, where jobs/ finds them; on another signal, it shows them and goes on (as
+`slipway_trainer.inside` expects). If a process opens files from the data set that replaces CIFAR-10
+in the image, with torchvision, pickle or other Python code, its result has that data set's name.
 """
 
 import builtins
@@ -15,17 +15,17 @@ import os
 import signal
 import sys
 
-# By descriptor, as a program may replace sys.stderr. With `chain` the process then ends as usual.
+# By descriptor, as a program may replace sys.stderr. With `chain`, the process then ends as usual.
 faulthandler.register(signal.SIGTERM, file=2, all_threads=True, chain=True)
 try:
-    # Programs may use SIGUSR1 themselves. The file is in memory, without a name.
+    # Programs may use SIGUSR1 themselves. The file is in memory and anonymous.
     _stacks = os.memfd_create("slipway-stacks")
     faulthandler.register(signal.SIGRTMIN + 7, file=_stacks, all_threads=True)
 except OSError:  # a sandbox without this system call
     pass
 
 _CIFAR10 = "/data/cifar10"
-_STANDS_IN = os.path.exists(f"{_CIFAR10}/DATASET")  # noqa: PTH110 - pathlib slows each start
+_STANDS_IN = os.path.exists(f"{_CIFAR10}/DATASET")  # noqa: PTH110 - pathlib slows down every start
 
 # All of torch's backward passes call this function, which torch itself also replaces.
 _BACKWARD = "_engine_run_backward"
@@ -33,20 +33,20 @@ _to_watch = ["torch.autograd"] if "SLIPWAY_MESSAGE_DIR" in os.environ else []
 
 
 def _record(error: BaseException | None, text: str = "") -> None:
-    """Record the error that ends this process; errors in here must not fail the program."""
+    """Record the error that ends this process; errors here must not fail the program."""
     try:
         from slipway import uncaught  # noqa: PLC0415 - a program that succeeds does not need it
 
         uncaught.record(error, text)
-    except BaseException:  # noqa: BLE001, S110 - it is ending already, and its log has the error
+    except BaseException:  # noqa: BLE001, S110 - it is ending already, and its log shows the error
         pass
 
 
 def _exit(status: object = None, /) -> None:
     """End the program like sys.exit, for which Python raises no audit event.
 
-    A text is recorded as its error. So is an exception that the caller handles, as in wrappers such
-    as Hydra's, which print it.
+    A text is recorded as its error, and so is an exception that the caller is handling: wrappers
+    such as Hydra's print it and exit.
     """
     error = sys.exc_info()[1]
     trace = None if error is None else error.__traceback__
@@ -72,7 +72,7 @@ def _see(event: str, arguments: tuple[object, ...]) -> None:
 
 
 def _await_training(autograd: object) -> None:
-    """Start the watch of `slipway.worlds` at the first backward pass."""
+    """Let `slipway.worlds` start watching at the first backward pass."""
     run = getattr(autograd, _BACKWARD)
 
     def first(*arguments: object, **options: object) -> object:
@@ -101,16 +101,16 @@ if sys.version_info >= (3, 14):
     import argparse
     from multiprocessing import context
 
-    # Before 3.14 an invalid help text, such as "50% of all" and Hydra's, failed only --help.
+    # Before 3.14, an invalid help text, such as "50% of all" or Hydra's, broke only --help.
     argparse._ActionsContainer._check_help = lambda *_: None  # type: ignore[attr-defined] # noqa: SLF001
-    # The default before 3.14, for scripts with DataLoader workers but without a main guard. As a
-    # setting it would fail programs that set another one.
+    # The default before 3.14, for scripts that use DataLoader workers without a main guard. Calling
+    # set_start_method instead would break programs that set another one.
     context._default_context._default_context = context._concrete_contexts["fork"]  # type: ignore[attr-defined] # noqa: SLF001
 
-# gloo's input thread polls for a lock. If it preempts the thread that holds the lock, which threads
-# of a batch process never do, a message waits for the scheduler's next tick: 3 ms instead of 0.4.
+# gloo's input thread polls for a lock. If it preempts the thread that holds the lock, a message
+# waits for the scheduler's next tick, 3 ms instead of 0.4. A batch process's threads never preempt.
 if not os.path.exists("/dev/nvidiactl"):  # noqa: PTH110
-    try:  # noqa: SIM105 - importing contextlib would slow each start
+    try:  # noqa: SIM105 - importing contextlib would slow down every start
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     except OSError:  # a sandbox without this call, where messages take longer
         pass

@@ -1,4 +1,4 @@
-"""Reports a job's metrics: import it into a training script, on every rank.
+"""Report a job's metrics: import this package in a training script, on every rank.
 
     import slipway
 
@@ -7,16 +7,16 @@
         slipway.log(epoch=epoch, val_loss=0.31)
     slipway.finish(accuracy=0.98, perplexity=12.4)
 
-`log` writes a line that `make up` shows during the training, and keeps each metric's history.
-`finish` stores the last values as the job's result, which its `require` and `minAccuracy` judge. A
-program that succeeds without it gets the values that it logged. Only metrics of rank 0
-count; on other ranks and outside of a pod the functions have no effect. An error in here is a
-warning on standard error: no training fails because of its metrics.
+`log` writes a line that `make up` shows during training, and keeps each metric's history. `finish`
+stores the last values as the job's result, which its `require` and `minAccuracy` check. If a
+program succeeds without calling it, the logged values are the result. Only rank 0's metrics count;
+on other ranks and outside a pod, the functions have no effect. An error here is only a warning on
+standard error: no training run fails because of its metrics.
 
-`latest`, `due` and `save` let a training resume after an interruption: `slipway.checkpoints`.
+`latest`, `due` and `save` let a training run resume after an interruption: `slipway.checkpoints`.
 
-It needs only Python 3.9. `slipway.lightning`, `slipway.transformers` and `slipway.accelerate` do
-the same for trainings with these libraries.
+The package needs only Python 3.9. `slipway.lightning`, `slipway.transformers` and
+`slipway.accelerate` do the same for training with these libraries.
 """
 
 from slipway.checkpoints import due, latest, save

@@ -1,4 +1,4 @@
-"""Report the metrics of a loop with Hugging Face's Accelerate as a job's result.
+"""Report metrics from a Hugging Face Accelerate training loop as a job's result.
 
     accelerator = Accelerator(log_with=SlipwayTracker())
     accelerator.init_trackers("mine")

@@ -1,4 +1,4 @@
-"""Write checkpoints when they are due, also in the background, and read them."""
+"""Write checkpoints when they are due, optionally in the background, and read them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _DIGITS = 16
 
 @dataclass
 class Store:
-    """The checkpoints in a directory, of which the last `keep` stay.
+    """The checkpoints in a directory; only the last `keep` are kept.
 
-    A checkpoint in the background needs CPU memory for a copy of the state. A thread writes one at
-    a time; an error is a warning among the events.
+    A checkpoint in the background needs CPU memory for a copy of the state. A thread writes one
+    checkpoint at a time; an error becomes a warning event.
     """
 
     directory: Path
@@ -32,15 +32,15 @@ class Store:
     events: Events
     keep: int = KEPT
     written: float = field(default_factory=time.monotonic)
-    """Time of the last checkpoint, or of the store's creation."""
+    """Time of the last checkpoint or, before the first, of the store's creation."""
     _thread: threading.Thread | None = None
 
     def files(self) -> list[Path]:
-        """Return the checkpoints, the newest last."""
+        """Return the checkpoints, newest last."""
         return sorted(self.directory.glob("step-*.pt"))
 
     def write(self, state: Mapping[str, Any], step: int) -> Path:
-        """Write a state atomically; `ValueError` unless it is tensors and plain values."""
+        """Write a state atomically; `ValueError` unless it holds only tensors and plain values."""
         import torch  # noqa: PLC0415 - the package also works without torch
 
         begun = time.monotonic()
@@ -57,15 +57,15 @@ class Store:
         except Exception as error:
             part.unlink()
             raise ValueError(
-                "a checkpoint takes tensors, numbers, text, and lists and maps of them, since "
-                f"loading a file must not run code: {error}"
+                "a checkpoint may contain only tensors, numbers, text, and lists and maps of them, "
+                f"since loading a file must not run code: {error}"
             ) from error
         path = part.replace(self.directory / f"step-{step:09}.{sha256_of(part)[:_DIGITS]}.pt")
         # A new name is durable only after an fsync of its directory: fsync(2).
         descriptor = os.open(self.directory, os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)
-        # Files of later steps are from before a training resumed at an earlier one.
+        # Files from later steps were written before training resumed at an earlier step.
         older = [each for each in self.files() if each.name < f"step-{step:09}"]
         for each in {*self.files()} - {path, *older[max(0, len(older) - self.keep + 1) :]}:
             each.unlink()
@@ -74,7 +74,7 @@ class Store:
         return path
 
     def newest(self) -> dict[str, Any] | None:
-        """Return the newest valid state; None without files, `ValueError` if none is valid."""
+        """Return the newest valid state; None if no files exist, `ValueError` if none is valid."""
         import torch  # noqa: PLC0415 - as above
 
         files = self.files()
@@ -82,7 +82,7 @@ class Store:
             if path.name.split(".")[1] == sha256_of(path)[:_DIGITS]:
                 state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
                 return state
-            warning = f"{path} was changed or truncated; using the checkpoint before it"
+            warning = f"{path} was changed or truncated; using the previous checkpoint"
             self.events.emit("warning", warning=warning)
         if files:
             raise ValueError(
@@ -97,22 +97,22 @@ class Store:
         return time.monotonic() >= self.written + self.every
 
     def write_if_due(self, state: Callable[[], Mapping[str, Any]], step: int) -> None:
-        """Write what `state` returns, if due after `step` steps and no write is running."""
+        """Write what `state` returns if it is due after `step` steps and no write is running."""
         is_busy = self._thread is not None and self._thread.is_alive()
         if not is_busy and self.due(step):
             self.written = time.monotonic()
             self.write_beside(state(), step)
 
     def write_beside(self, state: Mapping[str, Any], step: int) -> None:
-        """Copy the state after `step` steps and write it in a thread, after the previous write."""
+        """Copy the state after `step` steps, and write it in a thread after the previous write."""
         self.settle()
         taken = _copied(state)
-        # No daemon, so that the program waits for it at its end.
+        # Not a daemon thread, so that the program waits for it before exiting.
         self._thread = threading.Thread(target=self._save, args=(taken, step), name="checkpoint")
         self._thread.start()
 
     def settle(self) -> None:
-        """Wait until the current write is on the disk."""
+        """Wait until the current write is on disk."""
         if self._thread is not None:
             self._thread.join()
 
@@ -120,12 +120,12 @@ class Store:
         try:
             self.write(state, step)
         except (OSError, ValueError) as error:
-            # The training must not fail because of a checkpoint.
-            self.events.emit("warning", warning=f"no checkpoint of step {step}: {error}")
+            # Training must not fail because of a checkpoint.
+            self.events.emit("warning", warning=f"no checkpoint for step {step}: {error}")
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy that later steps do not change, with tensors on the CPU."""
+    """Return a copy that later steps don't change, with tensors on the CPU."""
     if hasattr(value, "detach"):
         return value.detach().to("cpu", copy=True)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Save the state of a training in checkpoints, from which the next attempt resumes.
+"""Save the state of a training run in checkpoints, from which the next attempt resumes.
 
     state = slipway.latest()
     if state is not None:
@@ -10,11 +10,11 @@
             now = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
             slipway.save(now, step=step + 1)
 
-A checkpoint is one file, which rank 0 writes. It gets its name, step-000000200.<sha256, 16
-digits>.pt, when it is complete on the disk; a truncated or changed file does not match its name.
-All ranks read it. A job with `checkpoint` sets the variables; without them `due` is never true.
+A checkpoint is a single file, which rank 0 writes and all ranks read. Once complete on disk, it is
+named step-000000200.<sha256, 16 digits>.pt; a truncated or changed file does not match its name.
+If a job sets `checkpoint`, these variables are set; if they are not, `due` is never true.
 
-    SLIPWAY_CHECKPOINT_DIR    the directory of the checkpoints
+    SLIPWAY_CHECKPOINT_DIR    the checkpoint directory
     SLIPWAY_CHECKPOINT_EVERY  "500 steps" or "600 s"
     SLIPWAY_CHECKPOINT_KEEP   the number of checkpoints to keep
 """
@@ -37,27 +37,27 @@ from slipway.events import Events, own_rank
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
 stopping = threading.Event()
-"""Set by a handler of SIGTERM, so that the next step writes a checkpoint."""
+"""Set by a SIGTERM handler, so that the next step writes a checkpoint."""
 
 
 def own_store(events: Events) -> Store | None:
-    """Return this job's store; None without checkpoints, `ValueError` for a wrong interval."""
+    """Return this job's store, or None if it has none; `ValueError` for an invalid interval."""
     if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
         return None
     keep = int(os.environ.get("SLIPWAY_CHECKPOINT_KEEP", str(KEPT)))
     every = os.environ.get("SLIPWAY_CHECKPOINT_EVERY", "600 s")
     if (match := re.fullmatch(r"([1-9]\d*) ?(steps|s)", every)) is None:
-        raise ValueError(f"{every} is not allowed; it takes for example '500 steps' or '600 s'")
+        raise ValueError(f"{every} is not allowed; valid values: '500 steps', '600 s' and so on")
     return Store(Path(directory), int(match[1]), match[2] == "steps", events, keep)
 
 
 def latest() -> dict[str, Any] | None:
-    """Return the last saved state, with its number as `step`, on every rank; or None.
+    """Return the last saved state, with its step number as `step`, on every rank; or None.
 
     Tensors are on the CPU. Call it before the first step, after which rank 0 may write.
 
     Raises:
-        ValueError: there are checkpoints, but all of them were changed or truncated.
+        ValueError: there are checkpoints, but all were changed or truncated.
     """
     if (store := _store()) is None:
         return None
@@ -69,8 +69,8 @@ def latest() -> dict[str, Any] | None:
 def due(step: int) -> bool:
     """Return whether to call `save` now, after `step` steps.
 
-    With an interval in steps all ranks get the same answer, otherwise only rank 0 gets True.
-    After SIGTERM rank 0 gets True, too: `save` then ends the program.
+    If the interval is in steps, all ranks get the same answer; otherwise, only rank 0 gets True.
+    After SIGTERM, rank 0 also gets True; `save` then ends the program.
     """
     if (store := _store()) is None:
         return False
@@ -82,19 +82,19 @@ def due(step: int) -> bool:
 
 
 def save(state: Mapping[str, Any], *, step: int, wait: bool = True) -> Path | None:
-    """Write the state after `step` steps on rank 0, and return the complete file.
+    """Write the state after `step` steps on rank 0, and return the path of the complete file.
 
-    The job's `checkpoint.keep` files stay. Other ranks write nothing: in data-parallel training all
-    of them have the same state.
+    The job keeps the last `checkpoint.keep` files. Other ranks write nothing: in data-parallel
+    training, all ranks have the same state.
 
     Args:
         state: Tensors, numbers, text, and lists and maps of them, such as state_dicts.
-        step: The number of steps in it, which is added to the state as `step`.
-        wait: False returns None once the state is copied, and writes the file in the background;
+        step: The number of steps taken, which is added to the state as `step`.
+        wait: If False, return None once the state is copied, and write the file in the background;
             an error is then a warning.
 
     Raises:
-        ValueError: the state has other values.
+        ValueError: the state contains other values.
         OSError: it can't be written.
         SystemExit: after SIGTERM, once the checkpoint is written.
     """
@@ -114,15 +114,15 @@ def save(state: Mapping[str, Any], *, step: int, wait: bool = True) -> Path | No
 
 @cache
 def _store() -> Store | None:
-    """Return this process' only store, which has the time of the last write."""
+    """Return this process's only store, which tracks the time of the last write."""
     return own_store(Events(own_rank()))
 
 
 def _notice_sigterm() -> None:
-    """Handle SIGTERM at the next step from now on; only in the main thread."""
+    """From now on, handle SIGTERM at the next step; works only in the main thread."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        return  # the program has its own handler, or this one is set
+        return  # the program set its own handler, or this one is already set
     # A hanging rank never reaches its next step, so its stack must still be shown.
     faulthandler.unregister(signal.SIGTERM)
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())

@@ -1,4 +1,4 @@
-"""Events of a rank, as JSON lines on its standard output."""
+"""A rank's events, written as JSON lines to its standard output."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from functools import wraps
 from typing import Any, TypeVar
 
 SPOOL_BYTES = 256 * 2**20
-"""Limit of untracked events, since a pod that fills its disk would be evicted."""
+"""Maximum size of the file of events to track: a pod that fills its disk would be evicted."""
 _DEEPEST = 32
 _JSON = json.JSONDecoder(parse_int=lambda each: int(each) if len(each) < 16 else float(each))
 Work = TypeVar("Work", bound=Callable[..., None])
 
 
 def own_rank(environment: Mapping[str, str] = os.environ) -> int:
-    """Return this process' rank, or the index of an elastic worker, which has no RANK."""
+    """Return this process's rank or, for an elastic worker, which has no RANK, its index."""
     rank = environment.get("RANK", "")
     return int(rank) if rank.isdecimal() else own_index(environment)
 
 
 def own_index(environment: Mapping[str, str] = os.environ) -> int:
-    """Return the index of this worker, from the variable or its pod's name; 0 otherwise."""
+    """Return this worker's index, from the variable or the pod's name; otherwise 0."""
     pod = re.search(r"-worker-(\d+)$", environment.get("HOSTNAME", ""))
     index = environment.get("SLIPWAY_ELASTIC_INDEX", pod[1] if pod is not None else "0")
     return int(index) if index.isdecimal() else 0
@@ -35,16 +35,16 @@ def own_index(environment: Mapping[str, str] = os.environ) -> int:
 
 @dataclass(frozen=True)
 class Events:
-    """The event stream of one rank."""
+    """One rank's event stream."""
 
     rank: int
 
     def emit(self, event: str, **values: object) -> None:
-        """Write one event with the rank and the time (ISO 8601, UTC) as one JSON line."""
+        """Write one event, with the rank and a timestamp (ISO 8601, UTC), as one JSON line."""
         time = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         fields = {"event": event, "rank": self.rank, "time": time, **values}
         line = json.dumps(fields, default=str) + "\n"
-        # One write, as the ranks of a pod share its standard output, which may be unbuffered.
+        # A single write, as a pod's ranks share its standard output, which may be unbuffered.
         sys.stdout.write(line)
         sys.stdout.flush()
         if (spool := os.environ.get("SLIPWAY_EVENTS")) is not None:
@@ -52,17 +52,17 @@ class Events:
 
 
 def reported(line: str) -> dict[str, Any]:
-    """Return the event at the end of a line, perhaps after a progress bar; empty without one."""
+    """Return the event at the end of a line, perhaps after a progress bar; empty if none."""
     begins = line.find('{"event": ')
     return json_map(line) or (json_map(line[begins:]) if begins > 0 else {})
 
 
 def json_map(text: str) -> dict[str, Any]:
-    """Return the map in a JSON text; an empty one for other texts, or if nested too deeply.
+    """Return the map in a JSON text, or an empty one for other text or if it is nested too deeply.
 
-    Integers of more than 15 digits are floats; lone surrogates, as in names of files, are escaped.
+    Integers with more than 15 digits become floats; lone surrogates, as in file names, are escaped.
     """
-    # Most lines of a log are plain text, and most events are flat and without escapes.
+    # Most log lines are plain text, and most events are flat and contain no escapes.
     if not text.lstrip().startswith("{"):
         return {}
     is_plain = "\\u" not in text and text.count("{") + text.count("[") < _DEEPEST
@@ -88,7 +88,7 @@ def _plain(value: Any, depth: int) -> Any:
 def append(spool: str | os.PathLike[str], line: str) -> None:
     """Append a line to the file that a pod's tracking reads; errors are ignored."""
     with suppress(OSError):
-        # Without O_CREAT, and with one write, as several ranks append to the same file.
+        # No O_CREAT, and only one write, as several ranks append to the same file.
         descriptor = os.open(spool, os.O_WRONLY | os.O_APPEND)
         with os.fdopen(descriptor, "wb", buffering=0) as file:
             if os.fstat(descriptor).st_size < SPOOL_BYTES:
@@ -111,4 +111,4 @@ def harmless(work: Work) -> Work:
 def warn(text: str) -> None:
     """Write a warning to standard error, if there is one."""
     with suppress(AttributeError, OSError, ValueError):
-        print(f"slipway: {text}; the training continues", file=sys.stderr, flush=True)
+        print(f"slipway: {text}; training continues", file=sys.stderr, flush=True)

@@ -2,8 +2,8 @@
 
     trainer = lightning.Trainer(logger=SlipwayLogger(), …)
 
-The result has the last value of each metric of `self.log`, and its values by epoch.
-Checkpoints go to SLIPWAY_OUTPUT_DIR, which the job keeps. Supports the Logger of Lightning 2.6.
+The result contains the last value of each metric passed to `self.log`, and its values by epoch.
+Checkpoints go to SLIPWAY_OUTPUT_DIR, which the job keeps. Supports Lightning 2.6's Logger.
 https://lightning.ai/docs/pytorch/2.6.0/extensions/logging.html
 """
 
@@ -17,7 +17,7 @@ import slipway
 try:
     from lightning.pytorch.loggers.logger import Logger  # type: ignore[import-not-found]
     from lightning.pytorch.utilities import rank_zero_only  # type: ignore[import-not-found]
-except ModuleNotFoundError:  # Lightning has two names on PyPI
+except ModuleNotFoundError:  # Lightning is on PyPI under two names
     from pytorch_lightning.loggers.logger import Logger  # type: ignore[import-not-found]
     from pytorch_lightning.utilities import rank_zero_only  # type: ignore[import-not-found]
 
@@ -30,7 +30,7 @@ class SlipwayLogger(Logger):  # type: ignore[misc]  # only the program's image h
 
     @property
     def save_dir(self) -> str | None:
-        """The directory that the job keeps; None outside of a job."""
+        """The directory that the job keeps; None outside a job."""
         return os.environ.get("SLIPWAY_OUTPUT_DIR")
 
     @rank_zero_only  # type: ignore[untyped-decorator]
@@ -42,10 +42,10 @@ class SlipwayLogger(Logger):  # type: ignore[misc]  # only the program's image h
 
     @rank_zero_only  # type: ignore[untyped-decorator]
     def log_hyperparams(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing, since a job's arguments are in its stack."""
+        """Do nothing, since a job's arguments are in its stack's settings."""
 
     @rank_zero_only  # type: ignore[untyped-decorator]
     def finalize(self, status: str) -> None:
-        """Store the result; Lightning calls this at the end of fit, validate and test."""
+        """Store the result; Lightning calls this after fit, validate and test."""
         if status == "success":
             slipway.finish()

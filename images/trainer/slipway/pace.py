@@ -1,7 +1,7 @@
-"""Report a rank's own time in a step, which shows the slowest rank of a run.
+"""Report a rank's own time in a step, which reveals the slowest rank in a run.
 
-Ranks that train together take the same time for a step: fast ranks wait for the others in the
-backward pass, where gradients are exchanged. So only the time outside of that counts.
+Ranks that train together take the same time per step: fast ranks wait for the others in the
+backward pass, where gradients are exchanged. So only the time outside the backward pass counts.
 """
 # ruff: noqa: SLF001 - torch has no public hook for fetching a batch
 
@@ -17,11 +17,11 @@ from slipway.events import Events
 STEPS = 50
 _PAUSE_SECONDS = 20.0
 OWN = frozenset({"data", "compute"})
-"""The parts of a step in which a rank does not wait for others."""
+"""The parts of a step in which a rank is not waiting for others."""
 
 
 class Pace:
-    """The latest steps of this rank."""
+    """This rank's latest steps."""
 
     _clock = staticmethod(time.perf_counter)
 
@@ -53,7 +53,7 @@ class Pace:
                 self._backward += self._clock() - began
 
     def step(self) -> None:
-        """Record the end of a step; after enough of them, report the median of each part."""
+        """Record that a step ended; after enough steps, report the median time of each part."""
         now, self._count = self._clock(), self._count + 1
         rest, more = now - self._since - self._data, self._backward
         others = {"rest": rest} if self._on_gpu else {"compute": rest - more, "backward": more}

@@ -15,11 +15,11 @@ _epochs: dict[str, dict[int, float]] = {}
 
 
 def numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    """Return the numbers in `values`, including NaN and tensors of one; warn of the others."""
+    """Return the numbers in `values`, including NaN and one-element tensors; warn about others."""
     valid = {}
     for name, value in values.items():
         if (number := _number(value)) is None:
-            warn(f"{name}={value!r:.60} is left out: it is no number")
+            warn(f"{name}={value!r:.60} is ignored: it is not a number")
         else:
             valid[str(name)] = number
     return valid
@@ -30,10 +30,10 @@ def log(epoch: int | None = None, step: int | None = None, **numbers: Any) -> No
     """Report current metrics, and keep them for `finish`.
 
     Args:
-        epoch: Counted from 1. With it the metrics are also in the result's history of epochs;
-            repeated reports of an epoch replace the earlier ones.
+        epoch: Counted from 1. If set, the metrics are also in the result's history by epoch; a
+            repeated report for an epoch replaces the earlier one.
         step: Counted in any way.
-        numbers: By name. Tensors with a single element are numbers; other values are left out.
+        numbers: By name. Tensors with a single element count as numbers; other values are ignored.
     """
     metrics = _add(numbers, epoch)
     Events(own_rank()).emit("metrics", **_present(epoch=epoch, step=step), metrics=metrics)
@@ -46,9 +46,9 @@ def finish(*, dataset: str | None = None, samples_seen: int | None = None, **num
     Later calls override earlier ones. A program that fails afterwards still counts as failed.
 
     Args:
-        dataset: The training data set, for a `minAccuracy` by data set.
-        samples_seen: Training samples of this rank; the result has the sum of all ranks.
-        numbers: By name, as in `log`. `accuracy`, `top5_accuracy` and `loss` are fields of the
+        dataset: The training data set, for a `minAccuracy` that depends on it.
+        samples_seen: The number of training samples on this rank; the result has all ranks' total.
+        numbers: By name, as in `log`. `accuracy`, `top5_accuracy` and `loss` are fields in the
             result, others are in its `metrics`.
     """
     _add(numbers)
@@ -60,14 +60,14 @@ def finish(*, dataset: str | None = None, samples_seen: int | None = None, **num
 @atexit.register
 @harmless
 def _finish_at_exit() -> None:
-    """Store the result of a program that did not call `finish`; its own message wins."""
+    """Store the result if the program did not call `finish`; its own message has precedence."""
     if _latest and not hasattr(sys, "last_value"):
         left = termination.read(termination.place())
         termination.leave({"rank": own_rank(), **logged(), **left})
 
 
 def _add(values: Mapping[str, Any], epoch: int | None = None) -> dict[str, float]:
-    """Record values, also for an `epoch`, and return the numbers among them."""
+    """Record values, including by `epoch` if set, and return the numbers among them."""
     valid = numbers(values)
     _latest.update(valid)
     for name, value in valid.items() if epoch is not None else ():
@@ -79,7 +79,7 @@ def _add(values: Mapping[str, Any], epoch: int | None = None) -> dict[str, float
 
 
 def logged() -> dict[str, Any]:
-    """Return the logged values as `metrics` and `epoch_metrics` of a termination message."""
+    """Return the logged values as a termination message's `metrics` and `epoch_metrics`."""
     by_epoch = {
         name: [value for _, value in sorted(values.items())] for name, values in _epochs.items()
     }
@@ -93,6 +93,6 @@ def _present(**values: Any) -> dict[str, Any]:
 def _number(value: Any) -> float | None:
     try:
         plain = value.item() if hasattr(value, "item") else value
-    except Exception:  # noqa: BLE001 - a tensor of several elements, or a similar object
+    except Exception:  # noqa: BLE001 - a tensor with several elements, or a similar object
         return None
     return plain if isinstance(plain, (int, float)) and not isinstance(plain, bool) else None

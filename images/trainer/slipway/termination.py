@@ -1,8 +1,8 @@
-"""The termination message of a rank.
+"""A rank's termination message.
 
-The kubelet copies up to 4096 bytes of a container's /dev/termination-log into the pod's status. A
-longer message is complete in the log, as an event `summary`, which `make up` reads if the message
-has `cut`, the list of its shortened fields.
+The kubelet copies up to 4096 bytes from a container's /dev/termination-log into the pod's status. A
+longer message is in the log in full, as a `summary` event, which `make up` reads if the message
+contains `cut`, the list of its shortened fields.
 https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
 """
 
@@ -19,13 +19,13 @@ from slipway.events import Events, json_map, own_rank
 
 LIMIT_BYTES = 4096
 _LARGEST = 4 * 2**20
-"""Most bytes of a message that are read, to save memory of the program."""
+"""Maximum number of bytes read from a message, to save the program's memory."""
 _stand_in: dict[str, str] = {}
-"""`dataset`, the name of a replacement data set that this process has read."""
+"""As `dataset`, the name of a replacement data set that this process has read."""
 
 
 def leave(message: dict[str, Any]) -> None:
-    """Write `message` to the file of `place`, if there is one."""
+    """Write `message` to the file that `place` returns, if any."""
     if (path := place()) is None:
         return
     left = full = corrected(message)
@@ -37,14 +37,14 @@ def leave(message: dict[str, Any]) -> None:
 
 
 def corrected(message: dict[str, Any]) -> dict[str, Any]:
-    """Return `message` with the name of a replacement data set, if one was read."""
+    """Return `message` with the replacement data set's name, if one was read."""
     return {**message, **_stand_in}
 
 
 def place() -> Path | None:
-    """Return the file for this process' message; None outside of a pod, for example.
+    """Return the file for this process's message; None outside a pod, for example.
 
-    Under a launcher it is in SLIPWAY_MESSAGE_DIR, else the container's file, for its first rank.
+    Under a launcher, it is in SLIPWAY_MESSAGE_DIR; otherwise, the first rank uses the container's.
     """
     if directory := os.environ.get("SLIPWAY_MESSAGE_DIR"):
         return Path(directory, f"{own_rank()}.json")
@@ -52,13 +52,13 @@ def place() -> Path | None:
 
 
 def container_log() -> Path | None:
-    """Return the file of the container's message; None outside of a pod."""
+    """Return the file for the container's message, or None outside a pod."""
     path = Path(os.environ.get("TERMINATION_LOG", "/dev/termination-log"))
     return path if path.exists() else None
 
 
 def read(path: Path | None, limit: int = _LARGEST) -> dict[str, Any]:
-    """Return the message in `path`; empty unless it is a JSON object of up to `limit` bytes."""
+    """Return the message in `path`; empty if it is not a JSON object of up to `limit` bytes."""
     if path is None:
         return {}
     try:
@@ -69,15 +69,15 @@ def read(path: Path | None, limit: int = _LARGEST) -> dict[str, Any]:
 
 
 def fit(message: dict[str, Any]) -> dict[str, Any]:
-    """Return `message`, shortened so that its JSON has at most LIMIT_BYTES.
+    """Return `message`, shortened so that its JSON is at most LIMIT_BYTES long.
 
     The longest field loses a tenth at a time, its least important part first. `cut` lists the
-    shortened fields, except in a failure, whose traceback is in the log.
+    shortened fields, except after a failure, whose traceback is in the log.
     """
     left, cut = dict(message), set[str]()
 
     def noted() -> dict[str, Any]:
-        # They fit the limit even with twelve bytes per character.
+        # The names fit the limit even at twelve bytes per character.
         names = [name[:30] for name in sorted(cut)[:10]]
         return {**left, "cut": names} if cut and "error" not in left else left
 
@@ -92,7 +92,7 @@ def fit(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shorter(value: Any, *, keeps_end: bool) -> Any:
-    """Return nine tenths of `value`; None if a part of it has no meaning."""
+    """Return nine tenths of `value`; None if part of it would be meaningless."""
     if not isinstance(value, (dict, list, str)):
         return None
     most = len(value) * 9 // 10
@@ -107,22 +107,22 @@ def _shorter(value: Any, *, keeps_end: bool) -> Any:
 
 
 def about(root: str | Path) -> dict[str, Any]:
-    """Return the description in a directory's file DATASET; empty without one."""
+    """Return the description in the directory's DATASET file, or an empty map."""
     file = Path(root, "DATASET")
     return json_map(file.read_text()) if file.is_file() else {}
 
 
 def name_stand_in(root: str | Path) -> None:
-    """Add to all messages the name of the data set that replaces CIFAR-10 in `root`."""
+    """Add the name of the data set that replaces CIFAR-10 in `root` to all messages."""
     name = about(root)["name"]
     if name != "cifar10" and not _stand_in:
-        print(f"{root} has no CIFAR-10 but {name} in its format", file=sys.stderr, flush=True)
+        print(f"{root} contains {name} instead of CIFAR-10", file=sys.stderr, flush=True)
         atexit.register(_correct)
         _stand_in["dataset"] = name
 
 
 def _correct() -> None:
-    """Add the data set's name to the program's message, at the end of the process."""
+    """Add the data set's name to the program's message, when the process exits."""
     if hasattr(sys, "last_value"):
         return  # it failed, and its traceback is more important
     path = place()

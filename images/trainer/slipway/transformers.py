@@ -1,9 +1,9 @@
-"""Report the metrics of Hugging Face's Trainer as a job's result.
+"""Report metrics from Hugging Face's Trainer as a job's result.
 
     trainer = transformers.Trainer(…, callbacks=[SlipwayCallback()])
 
-The result has the last value of each metric that the Trainer logs, and its values by epoch: `loss`
-of the training, `eval_loss` and, from `compute_metrics`, `eval_accuracy` and others.
+The result contains the last value of each metric that the Trainer logs, and its values by epoch:
+the training `loss`, `eval_loss` and, from `compute_metrics`, `eval_accuracy` and others.
 Supports Transformers 4.56 to 5.24.
 https://huggingface.co/docs/transformers/v5.24.0/main_classes/callback
 """
@@ -29,7 +29,7 @@ class SlipwayCallback(TrainerCallback):  # type: ignore[misc]  # only the progra
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
-        # `epoch` is the number of completed epochs, with a fraction.
+        # `epoch` is the number of completed epochs, including a fraction.
         numbers = {
             name: each for name, each in (logs or {}).items() if name not in {"epoch", "step"}
         }

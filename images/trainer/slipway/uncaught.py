@@ -1,7 +1,7 @@
-"""Record why a process ends: the uncaught exception, and the line of the user that raised it.
+"""Record why a process ends: the uncaught exception, and the user's line that raised it.
 
-`sitecustomize.py` calls this in every Python of the trainer's image with the exception itself, so
-that other output does not hide it. `in_text` reads a printed traceback, if there is nothing else.
+`sitecustomize.py` calls this in every Python process in the trainer image with the exception
+itself, so other output can't hide it. As a last resort, `in_text` reads a printed traceback.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ PEER, PROGRAM = "peer", "program"
 _MOST_CAUSES, _LONGEST_ERROR, _LONGEST_TRACE = 5, 2000, 32 * 1024
 _TRACE = r"(?:.*Traceback \(most recent call last\):\n(?:[ \t].*\n)*\S.*\n?)"
 _LAST_TRACE = re.compile(rf"(?s:.*)^({_TRACE})", re.MULTILINE)
-# Tracebacks of a thread, a destructor or a log handler.
+# Tracebacks from a thread, a destructor or a log handler.
 _ENDS_NOTHING = re.compile(
     r"(?m)^.*(?:Exception in thread|Exception ignored (?:in|on|while)|Logging error ---).*\n"
     rf"{_TRACE}(?:\n.*(?:During handling of|The above exception).*\n\n{_TRACE})*"
 )
 _RANK, _BORDER = re.compile(r"(?m)^\[rank\d+\]: ?"), re.compile(r"(?m)^ +[|+] ?")
-"""Prefixes of a traceback's lines: torch's, and those of an exception group."""
+"""Prefixes on traceback lines, from torch and from exception groups."""
 FRAME = re.compile(r'(?m)^\s+File "(.+)", line (\d+)')
-# Error types of torch.distributed, gloo's source file in its errors, and texts of plain
-# RuntimeErrors of Python calls, which also report wrong arguments.
+# Error types in torch.distributed, gloo's source file in its errors, and texts in plain
+# RuntimeErrors from Python calls, which are also raised for wrong arguments.
 _OF_TORCH = re.compile(r"torch\.distributed\.([\w.]+\.)?(Dist|Rendezvous)\w*Error")
 _OF_GLOO = re.compile(r"\[[^\]\n]*\bgloo/[^\]\n]*:\d+\]")
 _OF_ITS_CALLS = re.compile(r"(?i)monitoredBarrier|tim(ed|e)[ -]?out|connection|socket|\bpeer")
-# Such errors may also be the rank's own: it can't listen, or made a mistake.
+# Such errors may also be the rank's own fault: it can't listen, or made a mistake.
 _OWN = re.compile(
     r"EADDRINUSE|EADDRNOTAVAIL|EACCES|failed to (listen|bind)|ncclInvalid|ncclUnhandledCudaError"
 )
 _OF_A_CHILD = re.compile(
     r"\w*(RemoteTraceback:|: Caught \w+ in .+\nOriginal Traceback|: -- Process \d+ terminated)"
 )
-"""Matches errors of a pool, a DataLoader and mp.spawn, whose text is a child's traceback."""
+"""Matches errors from a pool, a DataLoader or mp.spawn whose text is a child's traceback."""
 _ON_BEHALF = re.compile("CalledProcessError|ChildFailedError|Process(Exited|Raised)Exception")
-"""Matches errors about another process that failed, which has a better record."""
-# Also for a traceback of a container that another machine reads.
+"""Matches errors about another process that failed; that process has a better record."""
+# These also match a container's traceback that is read on another machine.
 _LIBRARIES = re.compile(r"^<|/(site|dist)-packages/|/lib/python3[.\d]*/|/torch/|^/opt/slipway/")
 _OURS = (f"{Path(os.__file__).parent}/", f"{Path(__file__).resolve().parents[1]}/")
 
 
 def record(error: BaseException | None, text: str = "") -> None:
-    """Write `described` for the launcher or the kubelet, except for errors of other threads.
+    """Write `described` for the launcher or the kubelet, except for errors in other threads.
 
-    Of several processes with the same file, the one that failed by itself counts.
+    If several processes share a file, the one that failed by itself counts.
     """
     is_agent = "/slipway_trainer/agent/" in str(getattr(sys.modules["__main__"], "__file__", ""))
     if is_agent or threading.current_thread() is not threading.main_thread():
@@ -84,10 +84,10 @@ def record(error: BaseException | None, text: str = "") -> None:
 
 
 def described(error: BaseException | None, text: str = "") -> dict[str, Any]:
-    """Return the details of an exception, or of the `text` that ended a program.
+    """Return details about an exception, or about the `text` that a program exited with.
 
     `error` is its type and message, `at` the innermost line in the user's own files, `causes` its
-    causes, and `from` whether it reports a lost peer or comes from the program.
+    causes, and `from` shows whether it reports a lost peer or comes from the program.
     """
     chain = _chain(error)
     texts = [in_text(_text(each)) if _OF_A_CHILD.match(_named(each)) else None for each in chain]
@@ -98,7 +98,7 @@ def described(error: BaseException | None, text: str = "") -> dict[str, Any]:
     # Use the child's text: an error that formats its message would do so twice.
     if any(texts[:1]) or name == type(error).__name__:
         shown = remote["error"]
-    # A group's own line is only the wait for the tasks that failed.
+    # A group's own line only waits for the tasks that failed.
     raised = chain[1:] + chain[:1] if grouped else chain
     frames = [line for each in raised for line in reversed(_frames(each))]
     here = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(None)]
@@ -115,14 +115,14 @@ def described(error: BaseException | None, text: str = "") -> dict[str, Any]:
 
 
 def relevant(text: str) -> str:
-    """Return the last output of a process, without handled tracebacks and borders."""
+    """Return the end of a process's output, without handled tracebacks and borders."""
     text = _RANK.sub("", text[-_LONGEST_TRACE:])
     text = _BORDER.sub("", text) if "Exception Group Traceback" in text else text
     return _ENDS_NOTHING.sub("", text)
 
 
 def in_text(text: str) -> dict[str, Any] | None:
-    """Return the last traceback in a process' output, as `described`; None without one."""
+    """Return the last traceback in a process's output, as `described` does, or None."""
     if (trace := _LAST_TRACE.match(relevant(text))) is None:
         return None
     error = trace[1].splitlines()[-1].rstrip()
@@ -134,7 +134,7 @@ def in_text(text: str) -> dict[str, Any] | None:
 
 
 def _is_peers(error: BaseException | None, depth: int = 0) -> bool:
-    """Return whether an exception or its cause reports a lost peer; for a group, all of them."""
+    """Return whether an exception, or its cause, reports a lost peer; in a group, all must."""
     if error is None or depth > _MOST_CAUSES:
         return False
     if grouped := _grouped(error):
@@ -146,7 +146,7 @@ def _is_peers(error: BaseException | None, depth: int = 0) -> bool:
 
 
 def _reports_a_peer(names: list[str], text: str, frames: list[tuple[str, int]]) -> bool:
-    """Return whether an error of torch.distributed, gloo, NCCL or the store reports a peer."""
+    """Return whether an error in torch.distributed, gloo, NCCL or the store reports a peer."""
     if any(map(_OF_TORCH.fullmatch, names)):
         return _OWN.search(text) is None
     is_of_call = bool(frames) and "/torch/distributed/" in frames[-1][0]
@@ -155,7 +155,7 @@ def _reports_a_peer(names: list[str], text: str, frames: list[tuple[str, int]]) 
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:
-    """Return an exception, the first one of its group, and their causes, outermost first."""
+    """Return an exception, the first one in its group, and their causes, outermost first."""
     chain: list[BaseException] = []
     while error is not None and len(chain) <= _MOST_CAUSES:
         chain.append(error)
@@ -193,7 +193,7 @@ def _frames(error: BaseException) -> list[tuple[str, int]]:
 
 
 def _own_line(frames: Iterable[tuple[str, int]]) -> str | None:
-    """Return the first of these lines that is in a file of the user."""
+    """Return the first of these lines that is in one of the user's files."""
     for file, line in frames:
         if _LIBRARIES.search(file) is None and not file.startswith(_OURS):
             beside = f"{sys.path[0]}/"

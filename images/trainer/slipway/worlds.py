@@ -1,9 +1,9 @@
-"""Record which ranks a process trains with, and detect from all records ranks that train apart.
+"""Record which ranks a process trains with, and detect ranks that train separately.
 
-`sitecustomize.py` calls `watch` at a process' first backward pass. A process group counts its
-operations, from any caller: the script, DDP's C++, FSDP, a layer that is split over ranks.
-Operations from a backward pass to the end of the optimizer's step, or to the next pass, join the
-ranks of that group. Barriers, and reductions of metrics, mostly come after the step.
+`sitecustomize.py` calls `watch` at a process's first backward pass. A process group counts its
+operations, whoever calls them: the script, DDP's C++ code, FSDP, or a layer split over ranks.
+Operations between a backward pass and the end of the optimizer step, or the next pass, join the
+group's ranks. Barriers and metric reductions mostly come after the step.
 """
 # ruff: noqa: SLF001 - torch has no public interface for this
 
@@ -23,8 +23,8 @@ from slipway.events import Events, own_rank
 from slipway.pace import Pace
 
 MET = -1
-"""Marks a record of ranks that communicated, but not between a pass and its step."""
-# Modules that join ranks in another way; NCCL does not count messages of pipeline stages.
+"""Marks a record of ranks that communicated, but not between a backward pass and its step."""
+# Modules that join ranks in other ways; NCCL does not count messages between pipeline stages.
 _OTHERS = (
     "horovod",
     "mpi4py",
@@ -35,7 +35,7 @@ _OTHERS = (
 
 
 def watch(autograd: Any) -> None:
-    """Watch each backward pass, unless this is no rank, or ranks may be joined otherwise."""
+    """Watch each backward pass, unless this is not a rank, or other means may join ranks."""
     rpc = sys.modules.get("torch.distributed.rpc.api")
     has_rpc = rpc is not None and getattr(rpc, "_is_current_rpc_agent_set", bool)()
     if not (multiprocessing.parent_process() or has_rpc or any(map(sys.modules.get, _OTHERS))):
@@ -43,7 +43,7 @@ def watch(autograd: Any) -> None:
 
 
 class _Watch:
-    """The operation counts of this process' groups, and the ranks that it trains with."""
+    """The operation counts of this process's groups, and the ranks that it trains with."""
 
     def __init__(self, autograd: Any) -> None:
         from torch import compiler, distributed  # noqa: PLC0415 - torch is loaded by now
@@ -99,7 +99,7 @@ class _Watch:
             self._note()
 
     def _note(self) -> None:
-        """Write the current record, as the program may end at any time."""
+        """Write the current record, since the program may end at any time."""
         dist, world = self._dist, [own_rank(), 1]
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             world = [dist.get_rank(), dist.get_world_size()]
@@ -107,7 +107,7 @@ class _Watch:
 
 
 def _pace(distributed: Any) -> Pace | None:
-    """Return the measurement of this rank's steps; None unless it trains with others."""
+    """Start measuring this rank's steps; None unless it trains with others."""
     loader = sys.modules.get("torch.utils.data.dataloader")
     is_one = distributed.is_available() and distributed.is_initialized()
     if loader is None or not is_one or distributed.get_world_size() < 2:
@@ -117,9 +117,9 @@ def _pace(distributed: Any) -> Pace | None:
 
 
 def noted(directory: Path) -> list[list[int]]:
-    """Return the records of a pod's processes: rank, world size, lowest rank of each of its groups.
+    """Return the records of a pod's processes: rank, world size, and each group's lowest rank.
 
-    If some processes trained with others, the rest are helpers and left out.
+    If some processes trained with others, the rest are helpers and are left out.
     """
     notes = {tuple(json.loads(path.read_text())) for path in directory.glob("trained-*.json")}
     return [list(note) for note in sorted(filter(_is_joined, notes)) or sorted(notes)]
@@ -130,7 +130,7 @@ def _is_joined(note: Sequence[int]) -> bool:
 
 
 def apart(notes: Iterable[Sequence[int]]) -> dict[str, Any] | None:
-    """Return the separate groups of training ranks, by the records of all pods; None for one group.
+    """Summarize separate groups of training ranks, from all pods' records; None if all are joined.
 
     Pods that report the same rank and world size are in separate worlds.
     """

@@ -1,1 +1,1 @@
-"""The agent of a job's program, without torch: starts it, fetches inputs, copies files out."""
+"""The agent for a job's program, without torch: starts it, fetches inputs, copies files out."""

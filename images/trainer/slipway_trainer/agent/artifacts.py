@@ -1,15 +1,16 @@
 """Copy a program's output directory to an fsspec URL, and verify the copies.
 
-Any URL that fsspec supports is allowed: file:///results (a volume), abfs://container/folder with
+Any URL that fsspec supports works: file:///results (a volume), abfs://container/folder with
 adlfs and its AZURE_STORAGE_* variables, s3://bucket/folder and gs://bucket/folder with obstore and
 its AWS_* and GOOGLE_* variables. https://filesystem-spec.readthedocs.io/
 
-Where a stack keeps all jobs' files, two runs of a job stay: the last one, and the last one before
-it that succeeded. Pods do not know whether their run succeeds, so the next run's pods get its id.
+If a stack keeps its jobs' files, two runs of each job are kept: the latest, and the last successful
+one before it. Pods do not know whether their run succeeds, so the id of the last run that did is
+passed to the next run's pods.
 
-    <url>/<run id>/                 the files of a run
-    <url>/<run id>/.slipway-ended   exists if the program of rank 0 exited with 0
-    <url>/succeeded                 until November 2026: the id of the last such run
+    <url>/<run id>/                 a run's files
+    <url>/<run id>/.slipway-ended   exists if rank 0's program exited with 0
+    <url>/succeeded                 until November 2026: the id of the last successful run
 """
 
 import json
@@ -34,7 +35,7 @@ STALL_SECONDS = 60.0
 LIST = "artifacts.json"
 SUCCEEDED, _ENDED = "succeeded", ".slipway-ended"
 _CHUNK_BYTES = 8 * 2**20
-_COPIED = f"only readable files with plain names in UTF-8 are, no links to folders, and no {LIST}"
+_COPIED = f"only readable files with plain UTF-8 names are copied, not folder links or {LIST}"
 _DUMP = "\n\nDebug source:"
 
 
@@ -43,7 +44,7 @@ class NotArrivedError(OSError):
 
 
 def store_of(url: str) -> "tuple[AbstractFileSystem, str]":
-    """Return the store of `url`, and its path there; raises as fsspec."""
+    """Return the store for `url`, and the path in it; raises fsspec's errors."""
     from fsspec import url_to_fs  # noqa: PLC0415 - takes 0.1 s, and most jobs copy nothing
 
     if (scheme := url.partition("://")[0]) in {"s3", "gs"}:
@@ -55,7 +56,7 @@ def store_of(url: str) -> "tuple[AbstractFileSystem, str]":
 
 
 def described(error: Exception) -> str:
-    """Return type and message of a store client's error, without obstore's dump."""
+    """Return the type and message of a storage client's error, without obstore's debug dump."""
     return f"{type(error).__name__}: {str(error).partition(_DUMP)[0]}"
 
 
@@ -64,16 +65,16 @@ def sync(
 ) -> dict[str, dict[str, Any]]:
     """Copy all files in `directory` to `url` and return {path: {url, sha256, bytes}}.
 
-    The list of files, `LIST`, is written last, so its existence means that all files are complete.
-    It is the first entry of the result. Files in `sent` exist already, and are only compared.
+    `LIST`, the list of files, is written last, so if it exists, all files are complete. It is the
+    first entry in the result. Files in `sent` are already there, and are only verified.
 
-    Raises `TimeoutError` after `LIMIT_SECONDS`, `NotArrivedError`, or errors of the store's client.
+    Raises `TimeoutError` after `LIMIT_SECONDS`, `NotArrivedError`, or the storage client's errors.
     """
     begun, files = time.monotonic(), dict[str, dict[str, Any]]()
     paths, others = sort(directory)
     if others:
         names = ", ".join(map(ascii, others))
-        events.emit("warning", warning=f"of {directory} not copied: {names:.500}; {_COPIED}")
+        events.emit("warning", warning=f"not copied from {directory}: {names:.500}; {_COPIED}")
     for name, path in paths.items():
         files[name] = _entry(url, name, sha256_of(path), path.stat().st_size)
     if not files:
@@ -99,12 +100,12 @@ def sync(
 
 
 def sort(directory: Path) -> tuple[dict[str, Path], list[str]]:
-    """Return a directory's files by name, and the names of those that are not copied."""
+    """Return a directory's files by name, and the names of those that can't be copied."""
     files, others = dict[str, Path](), list[str]()
     for path in sorted(directory.rglob("*")):
         name = str(path.relative_to(directory))
         is_readable = path.is_file() and os.access(path, os.R_OK)
-        # Few stores support control characters, or surrogates for bytes that are no UTF-8.
+        # Few stores support control characters, or surrogates for bytes that are not UTF-8.
         if is_readable and name != LIST and re.search("[\x00-\x1f\x7f\ud800-\udfff]", name) is None:
             files[name] = path
         elif path.is_symlink() or (path.exists() and not path.is_dir()):
@@ -121,18 +122,16 @@ def _verify(store: "AbstractFileSystem", target: str, sent: dict[str, Any]) -> N
     store.invalidate_cache()
     size = store.info(target)["size"]
     if size != sent["bytes"]:
-        raise NotArrivedError(
-            f"{target} has {size} bytes and not the {sent['bytes']} that were sent"
-        )
+        raise NotArrivedError(f"{target} is {size} bytes long, but {sent['bytes']} bytes were sent")
     if size > 64 * 2**20:  # reading it back would take as long as sending it
         return
     digest = sha256(store.cat_file(target)).hexdigest()
     if digest != sent["sha256"]:
-        raise NotArrivedError(f"{target} has the sha256 {digest} and not {sent['sha256']}, as sent")
+        raise NotArrivedError(f"{target} has sha256 {digest}, but {sent['sha256']} was sent")
 
 
 def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[int, str]:
-    """Copy `url` to `target`, and return size and sha256; raises `TimeoutError` if it stalls."""
+    """Copy `url` to `target`; return its size and sha256. Raises `TimeoutError` if it stalls."""
     digest, size = sha256(), 0
     with time_limit(stall_seconds, "opening it"):
         store, path = store_of(url)
@@ -149,14 +148,14 @@ def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[
 
 
 def reach(url: str, seconds: float = 30) -> None:
-    """Raise if the store of `url` does not answer, since its client may retry for minutes."""
+    """Raise if the store for `url` is not responding; its own client may retry for minutes."""
     with time_limit(seconds, f"reaching {url}"):
         store, root = store_of(url)
         store.exists(root)
 
 
 def exists(url: str) -> bool:
-    """Return whether there is a file at `url`; raises other errors of its store."""
+    """Return whether there is a file at `url`; raises any other storage error."""
     store, path = store_of(url)
     try:
         store.info(path)  # fsspec's own `exists` returns False for any error
@@ -173,10 +172,10 @@ def write(url: str, text: str) -> None:
 
 
 def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> list[str]:
-    """Remove the files of runs before the one just copied to `url`, and return their ids.
+    """Remove the files of runs older than the one just copied to `url`, and return those runs' ids.
 
-    Files of the run that `succeeded` last stay; if that is None, those of any run whose program
-    exited with 0. Files of later runs also stay, as ids begin with the time of submission.
+    Files from the last run that `succeeded` are kept or, if that is None, from every run whose
+    program exited with 0. Later runs' files are also kept: ids begin with the submission time.
     """
     store, root = store_of(url)
     if is_success:
@@ -193,7 +192,7 @@ def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> 
 
 
 def remove_folders(url: str, is_old: Callable[[str], bool]) -> list[str]:
-    """Remove the folders directly below `url` whose names are old, and return the names."""
+    """Remove the folders directly below `url` whose names satisfy `is_old`; return the names."""
     store, root = store_of(url)
     removed: list[str] = []
     try:
@@ -203,7 +202,7 @@ def remove_folders(url: str, is_old: Callable[[str], bool]) -> list[str]:
     for entry in entries:
         name = entry["name"].rstrip("/").rpartition("/")[2]
         if entry["type"] == "directory" and is_old(name):
-            with suppress(FileNotFoundError):  # another worker of an elastic job was faster
+            with suppress(FileNotFoundError):  # another elastic worker was faster
                 store.rm(entry["name"], recursive=True)
             removed.append(name)
     return removed
@@ -211,10 +210,10 @@ def remove_folders(url: str, is_old: Callable[[str], bool]) -> list[str]:
 
 @contextmanager
 def time_limit(seconds: float, what: str) -> Iterator[None]:
-    """Interrupt the body with a TimeoutError after `seconds`; only in the main thread."""
+    """Interrupt the body with a TimeoutError after `seconds`; works only in the main thread."""
 
     def end(_number: int, _frame: object) -> None:
-        raise TimeoutError(f"{what} did not end within {seconds:.0f} seconds")
+        raise TimeoutError(f"{what} did not finish within {seconds:.0f} seconds")
 
     before = signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, seconds)

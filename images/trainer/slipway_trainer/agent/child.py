@@ -1,4 +1,4 @@
-"""Run the launcher's child process: forward its signals and its output, and await its end."""
+"""Run the launcher's child process: forward signals and output, and wait until it exits."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from slipway_trainer.agent.printed import METRICS, Lines, Search
 from slipway_trainer.agent.processes import LAST_BYTES
 
 _BAR_SECONDS = 1.0
-"""Interval for line ends in a progress bar, since a container's log has only full lines."""
+"""Interval for ending a progress bar's line, since a container's log shows only full lines."""
 received: set[int] = set()
 DEBUG = "SLIPWAY_DEBUG"
 """The rank that waits for a debugger: `make debug` forwards a port to its debugpy."""
@@ -26,10 +26,10 @@ _DEBUGPY = ["-m", "debugpy", "--listen", "127.0.0.1:5678", "--wait-for-client"]
 
 
 def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[int, str, int]:
-    """Run a command and pass signals on to it; its message goes to `scratch`.
+    """Run a command and forward signals to it; its message goes to `scratch`.
 
-    With METRICS its lines are searched for numbers, only those that begin with `rank_0`.
-    Returns its exit code as a shell, the end of its standard error, and its process id.
+    If METRICS is set, output lines that begin with `rank_0` are searched for numbers. Returns the
+    exit code as a shell would, the end of standard error, and the process id.
     """
     early: list[int] = []
     child: subprocess.Popen[bytes] | None = None
@@ -45,7 +45,7 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
         signal.signal(number, forward)
     environment = {**os.environ, "SLIPWAY_MESSAGE_DIR": str(scratch)}
     sought = json.loads(os.environ.get(METRICS, "{}"))
-    # Both streams in one pipe, so that their lines keep their order, as in a container's log.
+    # Both streams share a pipe, so that their lines keep their order, as in a container's log.
     out, err = (subprocess.PIPE, subprocess.STDOUT) if sought else (None, subprocess.PIPE)
     child = subprocess.Popen(command, env=environment, stdout=out, stderr=err)
     for missed in early:
@@ -57,9 +57,9 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
     passed_on.start()
 
     def end() -> None:
-        # Without a limit, since the job's deadline ends it.
+        # No time limit here: the job's deadline applies.
         child.wait()
-        # A remaining process of the program may keep its standard error open.
+        # A process that the program left behind may keep standard error open.
         passed_on.join(1.0)
 
     search.until(end, rank_0) if sought else end()
@@ -68,7 +68,7 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
 
 
 def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> None:
-    """Copy output as it arrives, keep its end in `last`, and end a bar's line each second."""
+    """Copy output as it arrives, keep its end in `last`, and end progress-bar lines each second."""
     is_bar, ended = False, time.monotonic()
     while True:
         left = max(0.0, ended + _BAR_SECONDS - time.monotonic())
@@ -88,7 +88,7 @@ def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> Non
         sink.flush()
 
 
-if __name__ == "__main__":  # with `DEBUG`, for each rank; exec replaces it by the program
+if __name__ == "__main__":  # run per rank if `DEBUG` is set; exec replaces it with the program
     command = [sys.executable, *sys.argv[1:]]
     if str(own_rank()) == os.environ[DEBUG]:
         import_module("debugpy")  # its error names the package for `requirements`

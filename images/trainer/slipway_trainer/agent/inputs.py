@@ -1,14 +1,14 @@
-"""Fetch a job's inputs, which are artifacts of other jobs, and its `data`.
+"""Fetch a job's inputs (artifacts from other jobs) and its `data`.
 
     python3 -m slipway_trainer.inputs '{"name": "model", "job": "train", "artifact": "net.pt", …}'
     python3 -m slipway_trainer.inputs '{"url": "https://…", "sha256": "…", "cache": "/opt/data"}'
 
-A job's pods run it before the program, in an init container of the trainer's image, also if the
-program has another image. The job's `startTimeout` limits its time.
+A job's pods run this before the program, in an init container that uses the trainer image even if
+the program uses another. The job's `startTimeout` limits how long it may take.
 
-Data are fetched once for all pods that share a cache, which has a directory for each content, named
-by its sha256; it gets that name when it is complete. A tar or zip archive is unpacked into it, any
-other file keeps its own name.
+Data is fetched once for all pods that share a cache. The cache has one directory per data set,
+which is renamed to the data's sha256 once it is complete. A tar or zip archive is unpacked into it;
+any other file keeps its own name.
 """
 
 import fcntl
@@ -34,12 +34,12 @@ from slipway_trainer.training import report
 
 
 class NotFetchedError(Exception):
-    """An input or data can't be fetched; the message has its URL, the reason and the remedy."""
+    """An input or the data can't be fetched; the message gives the URL, reason and remedy."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """An artifact of another job, with its `name` and `path` in this job."""
+    """An artifact from another job, with its `name` and `path` in this job."""
 
     name: str
     job: str
@@ -49,26 +49,26 @@ class Input:
     url: str
     """The URL of the artifact."""
     sha256: str
-    """The artifact's sha256 in that job's result."""
+    """The artifact's sha256 as listed in that job's result."""
     mounted: tuple[str, str] | None = None
-    """If `url` is in a volume: the volume's path in that job's pods, and in this one."""
+    """If `url` is in a volume, the volume's path in that job's pods and in this pod."""
 
     @property
     def source(self) -> str:
-        """The URL of the artifact for this container."""
+        """The artifact's URL as seen from this container."""
         if self.mounted is None:
             return self.url
         there, here = self.mounted
-        # Without urlsplit, since fsspec takes all characters of a file's name literally.
+        # Not urlsplit, since fsspec reads every character in a file's name literally.
         return f"file://{here}{normpath(self.url.partition('://')[2]).removeprefix(there)}"
 
     def __str__(self) -> str:
-        return f"input {self.name}: the artifact {self.artifact} of job {self.job}"
+        return f"input {self.name}: artifact {self.artifact} from job {self.job}"
 
 
 @dataclass(frozen=True)
 class Data:
-    """A job's data: a file or an archive, and the directory of the cache."""
+    """A job's data, which is a file or an archive, and the directory to cache it in."""
 
     url: str
     sha256: str
@@ -76,7 +76,7 @@ class Data:
 
     @property
     def directory(self) -> Path:
-        """The directory of the data for the job."""
+        """The directory in which the job finds the data."""
         return Path(self.cache, self.sha256)
 
     def __str__(self) -> str:
@@ -97,13 +97,13 @@ def fetch_input(source: Input, stall_seconds: float = STALL_SECONDS) -> int:
     except Exception as error:
         raise NotFetchedError(
             f"{source} could not be fetched from {source.url}: {described(error)}. "
-            "Check that this job, too, has the store's credentials: its `env`, and its Secrets"
+            "Check that this job also has the store's credentials, in its `env` or its Secrets"
         ) from error
     if digest != source.sha256:
         part.unlink()
         raise NotFetchedError(
-            f"{source} was changed: {source.url} has the sha256 {digest}, and in the result of "
-            f"{source.job} it had {source.sha256}. Another program overwrote it; run {source.job} "
+            f"{source} was changed: {source.url} has sha256 {digest}, but the result of "
+            f"{source.job} lists {source.sha256}. Another program overwrote it; run {source.job} "
             "again to recreate it"
         )
     part.replace(target)
@@ -111,9 +111,9 @@ def fetch_input(source: Input, stall_seconds: float = STALL_SECONDS) -> int:
 
 
 def fetch_data(data: Data, turn_seconds: float = 3600.0) -> int:
-    """Fetch data unless the cache has them; return the bytes. Raises `NotFetchedError`."""
+    """Fetch data unless it is cached; return the bytes fetched. Raises `NotFetchedError`."""
     cache = Path(data.cache)
-    # Named by pod: if the lock works on one node only, other pods may fetch the same data.
+    # Named after the pod: if locks work only within a node, other pods may fetch the same data.
     own = f".{data.sha256}.{socket.gethostname()}"
     packed, part = cache / f"{own}.packed", cache / f"{own}.part"
     with _turn(data, turn_seconds):
@@ -125,8 +125,8 @@ def fetch_data(data: Data, turn_seconds: float = 3600.0) -> int:
             size, digest = copy(data.url, packed)
             if digest != data.sha256:
                 raise NotFetchedError(  # noqa: TRY301 - raised again unchanged
-                    f"{data} has the sha256 {digest}, and the job's `data.sha256` is "
-                    f"{data.sha256}: correct the one that is wrong"
+                    f"{data} has sha256 {digest}, but the job's `data.sha256` is "
+                    f"{data.sha256}: correct whichever is wrong"
                 )
             name = PurePosixPath(unquote(urlsplit(data.url).path)).name
             unpack(packed, part, name if name.strip(".") else "data")
@@ -134,15 +134,15 @@ def fetch_data(data: Data, turn_seconds: float = 3600.0) -> int:
             try:
                 part.rename(data.directory)
             except OSError:
-                if not data.directory.is_dir():  # otherwise another node was faster
+                if not data.directory.is_dir():  # if it exists, another node was faster
                     raise
         except NotFetchedError:
             raise
         except Exception as error:
             raise NotFetchedError(
                 f"{data} could not be fetched: {described(error)}. Check that the URL "
-                "is right, that this job has the store's credentials (its `env`, its Secrets), and "
-                "that the cache has room for the archive beside its content"
+                "is right, that this job has the store's credentials (in its `env` or Secrets), "
+                "and that the cache has room for both the archive and its content"
             ) from error
         finally:
             packed.unlink(missing_ok=True)
@@ -155,14 +155,14 @@ def unpack(packed: Path, directory: Path, name: str) -> None:
     try:
         if tarfile.is_tarfile(packed):
             with tarfile.open(packed) as tar:
-                # No absolute paths, no links that lead out, no devices: PEP 706.
+                # No absolute paths, no links that point outside, no devices: PEP 706.
                 tar.extractall(directory, filter="data")
         elif zipfile.is_zipfile(packed):
             with zipfile.ZipFile(packed) as archive:
                 for each in archive.namelist():
                     path = PurePosixPath(each)
                     if path.is_absolute() or ".." in path.parts:
-                        raise NotFetchedError(f"the zip archive has {each}, a path outside of it")
+                        raise NotFetchedError(f"the zip archive contains {each}, a path outside it")
                 archive.extractall(directory)  # noqa: S202 - its names are checked above
         else:
             packed.rename(directory / name)
@@ -172,7 +172,7 @@ def unpack(packed: Path, directory: Path, name: str) -> None:
 
 @contextmanager
 def _turn(data: Data, limit_seconds: float) -> Iterator[None]:
-    """Wait until no other pod fetches the same data; the lock ends with its process."""
+    """Wait until no other pod is fetching the same data; the lock ends with this process."""
     cache = Path(data.cache)
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / f".{data.sha256}.lock").open("w") as lock:
@@ -181,14 +181,14 @@ def _turn(data: Data, limit_seconds: float) -> Iterator[None]:
                 fcntl.flock(lock, fcntl.LOCK_EX)
         except TimeoutError:
             raise NotFetchedError(
-                f"{data}: another pod has been fetching it for {limit_seconds:.0f} s. See that "
-                "pod's log, and delete it if it hangs"
+                f"{data}: another pod has been fetching it for {limit_seconds:.0f} s. Check "
+                "that pod's log, and delete the pod if it hangs"
             ) from None
         yield
 
 
 def _provide(declared: dict[str, Any]) -> str:
-    """Fetch an input or a job's data; return a message."""
+    """Fetch an input or a job's data; return a message for the log."""
     begun = time.monotonic()
     source = Input(**declared) if "name" in declared else Data(**declared)
     size = fetch_input(source) if isinstance(source, Input) else fetch_data(source)
@@ -199,7 +199,7 @@ def _provide(declared: dict[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Fetch each input or data in `arguments` (JSON); return the container's exit code."""
+    """Fetch every input and all data in `arguments` (JSON); return the container's exit code."""
     for argument in arguments:
         try:
             print(_provide(json.loads(argument)))
@@ -211,5 +211,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    # Exit immediately, since threads of a store's client may still wait after a timeout.
+    # Exit immediately, since a storage client's threads may still be waiting after a timeout.
     report.end(main(sys.argv[1:]))

@@ -1,10 +1,10 @@
-"""Inspect a pod's program from outside: `make stacks` and `make shell` run this by exec.
+"""Inspect a pod's program from outside: `make stacks` and `make shell` exec this in the pod.
 
     python3 -m slipway_trainer.inside stacks
     python3 -m slipway_trainer.inside shell 1
 
-Every Python of this image writes its stack to an anonymous file on SHOW_STACK, and continues
-(`sitecustomize.py`), also in C, as in a collective. Other processes do not get that signal.
+On SHOW_STACK, every Python process in this image writes its stacks to an anonymous file and goes on
+(`sitecustomize.py`), even in C code such as a collective. Other processes are not sent the signal.
 """
 
 import os
@@ -30,16 +30,16 @@ class Process:
 
     pid: int
     words: list[str]  # its command line
-    environment: dict[str, str]  # with which it was started
+    environment: dict[str, str]  # as it was started
 
     def __str__(self) -> str:
         rank = f"rank {self.environment['RANK']}, " if "RANK" in self.environment else ""
         return f"{rank}process {self.pid}: {' '.join(self.words):.100}"
 
     def stack(self) -> str | None:
-        """Return its threads' stacks, innermost frame first; None unless it is such a Python.
+        """Return the stacks of its threads, innermost frame first; None if it can't show them.
 
-        Raises `TimeoutError` if it does not answer within 2 s.
+        Raises `TimeoutError` if it does not respond within 2 s.
         """
         for link in Path(f"/proc/{self.pid}/fd").iterdir():
             with suppress(FileNotFoundError):  # it has closed this file
@@ -48,7 +48,7 @@ class Process:
         return None
 
     def _awaits(self, number: int) -> bool:
-        """Return whether it has a handler for a signal, without which the signal would end it."""
+        """Return whether the process handles a signal, which would otherwise end it."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         caught = next(each for each in status.splitlines() if each.startswith("SigCgt:"))
         return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
@@ -63,13 +63,13 @@ class Process:
                 if text and text == before:
                     return text
                 time.sleep(_PAUSE_SECONDS)
-        raise TimeoutError(f"no answer within {_ANSWER_SECONDS:g} s: it is stopped, or in a driver")
+        raise TimeoutError(f"no response in {_ANSWER_SECONDS:g} s: stopped, or blocked in a driver")
 
 
 def processes() -> Iterator[Process]:
-    """Yield the processes of this pod's program, oldest first, without the launcher's."""
+    """Yield the processes of this pod's program, oldest first, excluding the launcher's."""
     for pid in sorted(int(each.name) for each in Path("/proc").glob("[0-9]*")):
-        with suppress(OSError):  # it has ended, or is another user's
+        with suppress(OSError):  # it has ended, or belongs to another user
             words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
             pairs = Path(f"/proc/{pid}/environ").read_text(errors="surrogateescape").split("\0")
             is_agent = any(word.startswith(_AGENTS) for word in words[:3])
@@ -86,17 +86,17 @@ def show() -> None:
             stack = each.stack()
         except TimeoutError as error:
             stack = str(error)
-        except OSError:  # it has ended meanwhile
+        except OSError:  # it has ended since
             continue
         if stack is not None:
             shown += 1
             print(each, *(f"  {line}" for line in stack.splitlines()), sep="\n")
     if not shown:
-        sys.exit("no process of the program is a Python of Slipway's image, or it has ended")
+        sys.exit("the program has ended, or runs no Python process from Slipway's image")
 
 
 def shell(rank: str) -> NoReturn:
-    """Replace this process by a shell in a rank's directory, with its environment."""
+    """Replace this process with a shell in a rank's directory and environment."""
     every = [*processes()]
     same = [each for each in every if each.environment.get("RANK") == rank]
     variables = dict(os.environ)

@@ -4,18 +4,18 @@
     python3 -m slipway_trainer.launch --processes 2 -- -m slipway_trainer.mnist --epochs 1
     python3 -m slipway_trainer.launch --command -- accelerate launch train.py
 
-It starts the program in the directory of `Place`, creates SLIPWAY_OUTPUT_DIR, and adds the numbers
-of its metrics.json to the termination message. It copies the directory to the URL SLIPWAY_OUTPUTS,
-also after a failure, or to SLIPWAY_KEPT, where an error of the copy is no failure. With
-SLIPWAY_OUTPUTS_EVERY, in seconds, files are also copied while the program runs.
-Checkpoints are in SLIPWAY_CHECKPOINT_DIR, which is synchronized with the URL SLIPWAY_CHECKPOINT_URL
-if set; those of a program that exited with 0 are removed. If that URL has none, they come from
-SLIPWAY_CHECKPOINT_URL_BEFORE, which may be another stack's and stays unchanged; after a success
-the file `ended` at the own URL disables them.
+It creates SLIPWAY_OUTPUT_DIR, starts the program in the directory that `Place` prepares, and adds
+the numbers in the output directory's metrics.json to the termination message. It copies that
+directory to the URL in SLIPWAY_OUTPUTS, even after a failure, or to the one in SLIPWAY_KEPT, where
+a copy error does not fail the run; every SLIPWAY_OUTPUTS_EVERY seconds, if set, even while it runs.
+Checkpoints are in SLIPWAY_CHECKPOINT_DIR, which is synchronized with SLIPWAY_CHECKPOINT_URL if set,
+and are removed once the program exits with 0. If that URL has none, they are fetched from
+SLIPWAY_CHECKPOINT_URL_BEFORE, which may belong to another stack and is never changed; after a
+success, a file named `ended` beside the job's checkpoints turns that off.
 
 Several processes run under torchrun, unless a command starts them; their messages are merged. A
-single process of the image's own programs simply replaces this one if nothing is left to do.
-So this module imports torch and fsspec only if they are needed.
+single process of one of the image's own programs replaces this process if there is nothing to do
+afterwards. So this module imports torch and fsspec only when they are needed.
 """
 
 import argparse
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
-    """Return the number of processes, and the command that starts one, or all of them."""
+    """Return the number of processes, and the command that starts one of them, or all."""
     cut = [*arguments, "--"].index("--")
     own, program = arguments[:cut], [*arguments[cut + 1 :]]
     usage = "%(prog)s [--processes N] [--command] -- {SCRIPT | -m MODULE | COMMAND} [ARGUMENT …]"
@@ -109,14 +109,14 @@ def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
     options = parser.parse_args(own)
     processes: int = options.processes
     if processes < 1:
-        parser.error(f"--processes {processes} is not allowed; it takes 1 or more")
+        parser.error(f"--processes {processes} is not allowed; it must be 1 or more")
     if not program or program == ["-m"]:
-        parser.error("nothing to run: name a script, or -m and a module, after `--`")
+        parser.error("nothing to run: pass a script, or -m and a module, after `--`")
     return processes, program if options.command else [sys.executable, *program]
 
 
 def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
-    """Run the program with the checkpoints of its job, if any; returns as `_run`."""
+    """Run the program with its job's checkpoints, if any; returns the same as `_run`."""
     if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
         return _run(processes, program)
     url = os.environ.get("SLIPWAY_CHECKPOINT_URL")
@@ -124,7 +124,7 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
     saved = None if url is None else Mirror(Path(directory), url)
     try:
         if own_rank() == 0:
-            # Those of the job's former declarations, which are in sibling folders.
+            # Remove checkpoints of earlier versions of the job, which are in sibling folders.
             artifacts.remove_folders(
                 parent, lambda name: name != own and re.fullmatch("[0-9a-f]{16}", name) is not None
             )
@@ -135,14 +135,14 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
             and not artifacts.exists(f"{parent}/{_ENDED}")
         ):
             saved.fetch(os.environ[_BEFORE])
-    except Exception as error:  # noqa: BLE001 - every store has its own errors
+    except Exception as error:  # noqa: BLE001 - each store raises its own errors
         text = _failed(f"the checkpoints in {parent} can't be read", error)
         return report.EXIT_FAILED, {"rank": own_rank(), "error": text}
     with nullcontext() if saved is None else saved.following(_LOOK_SECONDS):
         code, message = _run(processes, program)
     try:
         if code == 0 and message.get("rank", own_rank()) == 0:
-            # A completed training must not be resumed.
+            # A completed training run must not be resumed.
             if _BEFORE in os.environ:
                 artifacts.write(f"{parent}/{_ENDED}", os.environ["SLIPWAY_RUN_ID"])
             artifacts.remove_folders(parent, lambda name: name == own)
@@ -154,7 +154,7 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
 
 
 def _failed(what: str, error: Exception) -> str:
-    """Report a failure with its reason as an event, and return the text."""
+    """Emit a warning event with a failure and its reason, and return the text."""
     text = f"{what}: {artifacts.described(error)}"
     Events(own_rank()).emit("warning", warning=text)
     return text
@@ -171,13 +171,13 @@ def _set_torchruns_variables() -> None:
 
 
 def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
-    """Run the program to its end; return its exit code and the message of all its processes."""
+    """Run the program until it exits; return its exit code and its processes' merged message."""
     if DEBUG in os.environ and program[0] == sys.executable:
         program = [sys.executable, "-m", "slipway_trainer.agent.child", *program[1:]]
     with tempfile.TemporaryDirectory(prefix="slipway-") as directory:
         scratch = Path(directory)
         if processes > 1 and program[0] == sys.executable:
-            # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
+            # torchrun reads replicas and master from PET_* and MASTER_*: see `processes`.
             torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
             command = [sys.executable, *torchrun, *program[1:]]
             code, *_ = wait_for(command, scratch, "[0] ")
@@ -198,7 +198,7 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
 def _copy(
     directory: Path, url: str, code: int, message: dict[str, Any], sent: Mirror
 ) -> tuple[int, dict[str, Any]]:
-    """Copy the program's files except those `sent`; return the new exit code and message."""
+    """Copy the program's files that are not `sent` yet; return the new exit code and message."""
     rank = message.get("rank", own_rank())
     is_demanded = "SLIPWAY_OUTPUTS" in os.environ
     try:
@@ -207,7 +207,7 @@ def _copy(
         target = _destination(url, code, rank)
         done = sent.unchanged() if sent.url == target else ()
         listed = artifacts.sync(directory, target, Events(rank), sent=done)
-    except Exception as error:  # noqa: BLE001 - every store has its own errors
+    except Exception as error:  # noqa: BLE001 - each store raises its own errors
         text = _failed(f"{directory} could not be copied to {url}", error)
         if code == 0 and is_demanded:
             return report.EXIT_FAILED, {"rank": rank, **message, "error": text}
@@ -216,16 +216,16 @@ def _copy(
         try:
             run_id, succeeded = os.environ["SLIPWAY_RUN_ID"], os.environ.get("SLIPWAY_SUCCEEDED")
             artifacts.prune(url, run_id, succeeded, is_success=code == 0)
-        except Exception as error:  # noqa: BLE001 - as above; no failure of this run
-            _failed(f"files of earlier runs in {url} could not be removed", error)
+        except Exception as error:  # noqa: BLE001 - as above; must not fail this run
+            _failed(f"earlier runs' files in {url} could not be removed", error)
     return code, {"rank": rank, **message, "artifacts": listed} if listed else message
 
 
 def _hold(code: int, message: dict[str, Any]) -> None:
-    """Keep the pod of a program that failed by itself for the job's time; report its end."""
+    """Report how a program that failed by itself ended, and keep its pod for the job's `hold`."""
     seconds, rank = int(os.environ.get(_HOLD, "0")), message.get("rank", own_rank())
     is_stopped = signal.SIGTERM in received or message.get("from") == PEER
-    # Only the container's real end shows an out-of-memory kill.
+    # An out-of-memory kill shows only once the container really terminates.
     if seconds == 0 or is_stopped or code in {0, _KILLED}:
         return
     now, text = datetime.now(UTC), json.dumps(termination.read(termination.container_log()))
@@ -238,9 +238,9 @@ def _hold(code: int, message: dict[str, Any]) -> None:
 
 
 def _destination(url: str, code: int, rank: int) -> str:
-    """Return the URL for this replica's files: for rank 0 the run's own folder."""
+    """Return the URL for this replica's files; for rank 0, it is the run's own folder."""
     if "PET_RDZV_ENDPOINT" in os.environ:
-        # The worker that succeeds as rank 0 has the result of an elastic job.
+        # In an elastic job, the worker that succeeds as rank 0 has the result.
         replica = None if code == 0 and rank == 0 else own_index()
     else:
         replica = int(os.environ.get("PET_NODE_RANK", os.environ.get("RANK", "0"))) or None
@@ -251,5 +251,5 @@ def _destination(url: str, code: int, rank: int) -> str:
 
 
 if __name__ == "__main__":
-    # Exit immediately, since threads of an upload may still wait after a timeout.
+    # Exit immediately, since upload threads may still be waiting after a timeout.
     report.end(main(sys.argv[1:]))

@@ -1,7 +1,7 @@
 """Copy a program's directory to an fsspec URL while the program runs.
 
-Removed files are also removed at the URL. An error of the store does not stop the training: the
-next round retries.
+Files removed locally are also removed at the URL. A storage error does not stop training; the next
+round retries.
 """
 
 import time
@@ -14,11 +14,11 @@ from slipway.events import Events, own_rank
 from slipway_trainer.agent.artifacts import LIMIT_SECONDS, described, sort, store_of, time_limit
 
 _State = tuple[int, int]
-"""The modification time of a file in nanoseconds, and its size in bytes."""
+"""A file's modification time in nanoseconds, and its size in bytes."""
 
 
 class Mirror:
-    """A copy of a directory at an fsspec URL, with the files that this process transferred."""
+    """A copy of a directory at an fsspec URL, and the files that this process transferred."""
 
     def __init__(
         self, directory: Path, url: str, gather: Callable[[], None] = lambda: None
@@ -29,7 +29,7 @@ class Mirror:
         self._warned = ""
 
     def fetch(self, other: str | None = None) -> bool:
-        """Fetch the files of the URL, or of `other`; return whether there are any."""
+        """Fetch the files from the URL, or from `other`; return whether there are any."""
         self.directory.mkdir(parents=True, exist_ok=True)
         url = self.url if other is None else other
         with time_limit(LIMIT_SECONDS, f"fetching {url}"):
@@ -39,7 +39,7 @@ class Mirror:
                 target = self.directory / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 store.get_file(path, str(target))
-                self._copied[name] = _state(target)  # so another URL's stay only there
+                self._copied[name] = _state(target)  # so files from `other` are not uploaded
         return bool(self._copied)
 
     @contextmanager
@@ -51,7 +51,7 @@ class Mirror:
             while not has_ended.wait(seconds):
                 self.copy()
 
-        # A daemon, so that a waiting client of the store ends with this process.
+        # A daemon thread, so that a blocked storage client does not keep this process alive.
         thread = Thread(target=follow, name="mirror", daemon=True)
         thread.start()
         try:
@@ -61,7 +61,7 @@ class Mirror:
             thread.join(LIMIT_SECONDS)
 
     def copy(self, settled_seconds: float = 2.0) -> None:
-        """Copy changed files, except those younger than `settled_seconds`: may be incomplete."""
+        """Copy changed files older than `settled_seconds`; newer ones may be incomplete."""
         before = time.time_ns() - int(settled_seconds * 1e9)
         self._gather()
         files = self._files()
@@ -75,8 +75,8 @@ class Mirror:
             if changed or removed:
                 self._apply(changed, removed)
             self._warned = ""
-        except Exception as error:  # noqa: BLE001 - every store has its own errors
-            text = f"{self.directory} is not copied to {self.url} yet: {described(error)}"
+        except Exception as error:  # noqa: BLE001 - each store raises its own errors
+            text = f"{self.directory} has not been copied to {self.url} yet: {described(error)}"
             if self._warned != text:
                 Events(own_rank()).emit("warning", warning=text)
             self._warned = text
@@ -91,9 +91,9 @@ class Mirror:
             store.makedirs(f"{root}/{name}".rpartition("/")[0], exist_ok=True)
             store.put_file(str(self.directory / name), f"{root}/{name}")
             self._copied[name] = state
-        # Last, so that there is always a checkpoint.
+        # Remove files last, so that there is always a checkpoint.
         for name in removed:
-            with suppress(FileNotFoundError):  # another pod was faster
+            with suppress(FileNotFoundError):  # another pod has already removed it
                 store.rm(f"{root}/{name}")
             del self._copied[name]
 
@@ -101,7 +101,7 @@ class Mirror:
         files = {}
         for name, path in sort(self.directory)[0].items():
             with suppress(FileNotFoundError):  # the program has just removed it
-                if path.suffix != ".part":  # of `slipway.checkpoints`
+                if path.suffix != ".part":  # written by `slipway.checkpoints`
                     files[name] = _state(path)
         return files
 

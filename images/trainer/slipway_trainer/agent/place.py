@@ -1,12 +1,12 @@
-"""The working directory of a program, and the files that it leaves there.
+"""A program's working directory, and the files that the program leaves in it.
 
-The files of a job's script are read-only, so it starts in a copy of their folder, deep enough in
-/work that `../data` is writable: relative paths are the same as on the user's disk.
+A job's script files are read-only, so the program starts in a copy of their folder. The copy is
+deep enough in /work that `../data` is writable, so relative paths work as on the user's disk.
 SLIPWAY_WORKING_DIR selects another directory, relative to that copy.
 
 SLIPWAY_KEEP is a JSON list of patterns: matching files that the program created or changed are
-linked into SLIPWAY_OUTPUT_DIR, and copied with it. Other new files in /work, which is empty when
-a pod starts, are lost with the pod, so a warning names them.
+linked into SLIPWAY_OUTPUT_DIR, and copied along with it. /work is empty when a pod starts; other
+new files in it are lost with the pod, so a warning lists them.
 """
 
 import filecmp
@@ -21,17 +21,17 @@ from itertools import islice
 from pathlib import Path
 
 _ROOT = os.environ.get("SLIPWAY_ROOT", "")
-"""For a run without a cluster: the folder in place of a pod's /."""
+"""The folder that takes the place of a pod's / in a run without a cluster."""
 WORK, SCRIPT = Path(f"{_ROOT}/work"), Path(f"{_ROOT}/opt/script")
 _DEFAULT = ["outputs/**"]
-"""The default of Hydra and others. Scripts that began in /work had SLIPWAY_OUTPUT_DIR there."""
+"""The default output folder of Hydra and others; below /work, it is SLIPWAY_OUTPUT_DIR."""
 _NOT_NAMED = {"__pycache__", "data", "dataset", "datasets"}
-"""Folders with cached or downloaded files; hidden ones are also left out."""
+"""Folders for cached or downloaded files; hidden folders are also skipped."""
 _MOST_SEEN, _MOST_LEFT, _MOST_NAMED = 10_000, 10, 3
 
 
 class Place:
-    """The working directory of a program; `outputs` is the directory for files to keep."""
+    """A program's working directory; `outputs` is the directory for files to keep."""
 
     def __init__(self, outputs: Path) -> None:
         self.outputs, self.directory = outputs, Path.cwd()
@@ -40,9 +40,9 @@ class Place:
         self._begun, self._kept = time.time_ns(), dict[str, Path]()
 
     def enter(self, program: Sequence[str]) -> list[str]:
-        """Change into it, and return the command for it."""
+        """Change into the directory, and return the command adapted to it."""
         if SCRIPT.is_dir():
-            # The kubelet's ..data has the same files. After a restart the copy exists already.
+            # The kubelet's ..data duplicates the files. After a restart, the copy already exists.
             others = shutil.ignore_patterns("..*")
             shutil.copytree(SCRIPT, self._copy, False, others, _copied, dirs_exist_ok=True)
             moved = [each.replace(f"{SCRIPT}/", f"{self._copy}/", 1) for each in program[:2]]
@@ -57,7 +57,7 @@ class Place:
         """Update the files to keep in `outputs`, including those from before a restart."""
         matches: dict[str, Path] = {}
         for pattern in _DEFAULT if self._patterns is None else self._patterns:
-            # Before Python 3.13 `**` of pathlib matches no files.
+            # Before Python 3.13, pathlib's `**` does not match files.
             for name in glob(  # noqa: PTH207
                 pattern, root_dir=self.directory, recursive=True, include_hidden=True
             ):
@@ -73,7 +73,7 @@ class Place:
         self._kept = matches
 
     def left(self) -> dict[str, int]:
-        """Return the newest files that are lost with the pod, with their sizes in bytes."""
+        """Return the newest files that will be lost with the pod, and their sizes in bytes."""
         files = []
         for path in islice(self._files(), _MOST_SEEN):
             with suppress(OSError):
@@ -83,17 +83,17 @@ class Place:
         return {name: size for _, name, size in sorted(files)[:_MOST_LEFT]}
 
     def warning(self, left: dict[str, int]) -> str:
-        """Return a warning about lost files, with the setting that keeps those of the next run."""
+        """Return a warning about lost files, with the setting that keeps them in the next run."""
         shown = [f"{name} ({size:,} bytes)" for name, size in [*left.items()][:_MOST_NAMED]]
         more = " and others" if len(left) > _MOST_NAMED else ""
         own = self._patterns or (_DEFAULT if self._kept else [])
         keep = json.dumps([*dict.fromkeys([*own, *map(_pattern, left)])], ensure_ascii=False)
-        lost, again = "lost with the pod in a cluster", ""
+        lost, again = "would be lost with the pod in a cluster", ""
         if not _ROOT:
             lost = "lost with the pod"
-            again = f"; `make rerun JOB={os.environ.get('SLIPWAY_JOB', '…')}` trains again"
+            again = f", then run `make rerun JOB={os.environ.get('SLIPWAY_JOB', '…')}`"
         return (
-            f"not kept, and {lost}: {', '.join(shown)}{more}. To keep such files add "
+            f"not kept, and {lost}: {', '.join(shown)}{more}. To keep such files, add "
             f"`keep: {keep}` to the job{again} (docs/start.md#keep-what-it-writes)"
         )
 
@@ -101,7 +101,7 @@ class Place:
         """Yield all files in `WORK`, except hidden ones, data, and kept or fetched files."""
         checkpoints = os.environ.get("SLIPWAY_CHECKPOINT_DIR", WORK / "inputs")
         others, kept = {self.outputs, WORK / "inputs", Path(checkpoints)}, {*self._kept.values()}
-        # Outside of a pod nothing is lost.
+        # Outside a pod, nothing is lost.
         for place, folders, names in os.walk(WORK) if self.outputs.parent == WORK else ():
             here = Path(place)
             own = (each for each in folders if each[0] != "." and each not in _NOT_NAMED)
@@ -117,7 +117,7 @@ class Place:
 
 
 def _copied(source: str, target: str) -> None:
-    """Copy a file as writable, since those of a ConfigMap are executable and read-only."""
+    """Copy a file and make it writable, since a ConfigMap's files are executable but read-only."""
     shutil.copyfile(source, target)
     Path(target).chmod(0o755)
 

@@ -1,9 +1,9 @@
-"""Find numbers in a program's output with the patterns of a job's `metrics`.
+"""Find numbers in a program's output, using the patterns in a job's `metrics`.
 
     python3 -m slipway_trainer.agent.printed '{"accuracy": "accuracy=([0-9.]+)"}' 0.log
 
-They are reported like those of `slipway.log`; `epoch` and `step` apply to numbers on the same and
-later lines. As a command it reads a kubelet's log, and prints the resulting message.
+They are reported as if by `slipway.log`; `epoch` and `step` apply to numbers on the same and later
+lines. Run as a command, this reads a kubelet log and prints the resulting message.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from slipway.events import Events, own_rank, reported
 from slipway_trainer.agent.artifacts import time_limit
 
 METRICS = "SLIPWAY_METRICS"
-"""The variable with the patterns by name, as JSON."""
+"""The environment variable that holds the patterns by name, as JSON."""
 _SECONDS = 1.0
-"""Limit for a pattern on one line; a slower one, such as `(a+)+b`, is dropped."""
+"""Time limit for a pattern on one line; a slower pattern, such as `(a+)+b`, is dropped."""
 _COLORS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 class Lines:
-    """Passes complete lines on to a file, and then each of them to `see`."""
+    """Passes complete lines on to a file, and then to `see`."""
 
     def __init__(self, sink: IO[bytes], see: Callable[[str], None]) -> None:
         self._sink, self._see, self._open = sink, see, b""
         self.flush = sink.flush
 
     def write(self, piece: bytes) -> None:
-        """Process the next piece; an empty one is the end."""
+        """Process the next piece of output; an empty piece marks the end."""
         *lines, self._open = (self._open + piece).split(b"\n")
         if self._open and (not piece or len(self._open) > 256 * 1024):  # treat it as a line
             lines, self._open = [*lines, self._open], b""
@@ -48,17 +48,17 @@ class Lines:
 
 
 class Search:
-    """Searches lines for numbers; only in the main thread, where a timeout can interrupt it."""
+    """Searches lines for numbers, in the main thread only, where a timeout can interrupt it."""
 
     def __init__(self, patterns: Mapping[str, str]) -> None:
         self._patterns = {name: re.compile(pattern) for name, pattern in patterns.items()}
         self._place: dict[str, int] = {}
         self._reports = 0
-        # A full queue slows the program down, since any line may have a number.
+        # A full queue slows the program down; no line is dropped, as any may contain a number.
         self.lines: queue.Queue[str | None] = queue.Queue(1000)
 
     def until(self, end: Callable[[], None], prefix: str) -> None:
-        """Search the `lines` of the rank with `prefix` until `end` has returned."""
+        """Search `lines`, or only those with `prefix` if it is set, until `end` returns."""
 
         def wait() -> None:
             end()
@@ -72,9 +72,9 @@ class Search:
         self.see(every)
 
     def see(self, lines: Iterable[str]) -> None:
-        """Report the last match of each pattern in each line: the latest state of a bar."""
+        """Report each pattern's last match in each line: the latest state of a progress bar."""
         for line in lines:
-            # Events are in the log, too, but are reported already.
+            # The output also contains events, which have already been reported.
             is_event = reported(line).keys() >= {"event", "rank", "time"}
             values = {} if is_event else self._values(line)
             for name in {"epoch", "step"} & values.keys():
@@ -99,14 +99,14 @@ class Search:
 
 
 def _last(pattern: re.Pattern[str], drawn: Sequence[str]) -> str | None:
-    """Return the first named group, or the first group, of the last match that has one."""
+    """Return the first named group, or else the first group, of the last match that has it."""
     group = min(pattern.groupindex.values(), default=1)
     matches = ([match[group] for match in pattern.finditer(text)] for text in drawn)
     return next((each for texts in matches for each in reversed(texts) if each), None)
 
 
 def _number(text: str) -> float | str:
-    """Parse a number, also at the end of a sentence; return another text for a warning."""
+    """Parse a number, even at the end of a sentence; return other text as it is, for a warning."""
     try:
         return float(text.strip().rstrip(".,;%"))
     except ValueError:

@@ -2,8 +2,8 @@
 
     python3 -m slipway_trainer.agent.processes 2 train.py --epochs 1
 
-`slipway_trainer.launch` runs this. The exit code is that of the rank that failed first, whose
-message goes to SLIPWAY_MESSAGE_DIR; torchrun itself exits with 1, and records only full seconds.
+`slipway_trainer.launch` runs this. It exits with the code of the rank that failed first, and writes
+that rank's message to SLIPWAY_MESSAGE_DIR; torchrun exits with 1, and records only full seconds.
 """
 
 import json
@@ -29,15 +29,15 @@ FIRST_FAILURE = "first-failure.json"
 _USAGE, _REFUSAL = 2, re.compile(r"(?m)^(.+: error: .+)\s*\Z")
 _LAST_LINES = 30
 LAST_BYTES = 64 * 1024
-"""Bytes that are kept of the end of a process' standard error."""
+"""Number of bytes kept from the end of a process's standard error."""
 NUMBERS = "metrics.json"
 
 
 def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
-    """Return the merged message of the processes in `directory`.
+    """Return the processes' merged message, from the files in `directory`.
 
-    After a success it is the lowest rank's, with the sum of the samples if all `processes`
-    reported theirs; after a failure the record of `main` about the first rank that failed.
+    After a success, it is the lowest rank's, with the total number of samples if all `processes`
+    reported theirs; after a failure, it is what `main` recorded about the first rank that failed.
     """
     if code != 0:
         return read(directory / FIRST_FAILURE) or from_log("", code)
@@ -52,11 +52,11 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
 
 
 def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
-    """Return `message` with additional numbers, from those logged here and those in `NUMBERS`."""
+    """Return `message` plus the numbers that were logged here and those in the file `NUMBERS`."""
     path, printed = directory / NUMBERS, logged()
     extra = read(path, 2**20) if path.is_file() else {}
     if path.is_file() and not extra:
-        warn(f"{path} is left out: it is no map of numbers in JSON, of at most 1 MiB")
+        warn(f"{path} is ignored: it is not a JSON map of numbers, or is larger than 1 MiB")
     if not printed["metrics"] and not extra:
         return message
     printed["metrics"] |= numbers(extra)
@@ -69,12 +69,12 @@ def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
 def besides(
     directory: Path, own: Mapping[str, Any], pid: int = 0, text: str = ""
 ) -> dict[str, Any]:
-    """Return the message `own` of a success, with the process groups recorded in `directory`.
+    """Return `own`, a success message, with the process groups recorded in `directory`.
 
-    It also gets a warning if a child of the process `pid` failed, by a record or its output `text`.
+    A warning is added if a record or the output `text` shows that a child of process `pid` failed.
     """
     failed = [each for each in map(read, directory.glob("failed-*.json")) if each.get("pid") != pid]
-    # multiprocessing's report of a process that an exception ended.
+    # multiprocessing's report on a process that ended with an exception.
     printed = re.search(r"(?ms)^Process \S+:\n(Traceback .*)", text)
     child = next(iter(failed), None) or (in_text(printed[1]) if printed else None)
     trained = noted(directory)
@@ -86,7 +86,7 @@ def besides(
 
 
 def without_a_trace(directory: Path) -> dict[str, Any]:
-    """Return the CPU time of a program that left neither a number nor a file; else empty."""
+    """Return the CPU time of a program that left no numbers and no files; otherwise empty."""
     if directory.is_dir() and any(directory.iterdir()):
         return {}
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -94,7 +94,7 @@ def without_a_trace(directory: Path) -> dict[str, Any]:
 
 
 def from_log(text: str, code: int) -> dict[str, Any]:
-    """Return a message for a program that left none, from the end of its standard error."""
+    """Return a message for a program that left none, based on the end of its standard error."""
     if code == 0:
         return {}
     # Python exits with 1 after an exception, argparse with 2; other codes are the program's own.
@@ -107,10 +107,10 @@ def from_log(text: str, code: int) -> dict[str, Any]:
 
 
 def recorded(directory: Path, code: int, pid: int, rank: int | str = "*") -> dict[str, Any]:
-    """Return the exception that ended a program, from its processes' records; empty without one.
+    """Return the exception that ended a program, from its processes' records; empty if none did.
 
-    Of several records it is that of the first process to fail by itself. A helper's error counts
-    only if the process `pid` itself ended by an exception.
+    If there are several records, the first process to fail by itself counts. A helper's error
+    counts only if process `pid` itself ended with an exception.
     """
     left = sorted(directory.glob(f"failed-{rank}.json"), key=lambda path: path.stat().st_mtime_ns)
     own = [each for each in map(read, left) if code == 1 or each.get("pid") == pid]
@@ -119,7 +119,7 @@ def recorded(directory: Path, code: int, pid: int, rank: int | str = "*") -> dic
 
 
 def ended(code: int) -> str:
-    """Describe the end of a process, by its exit code as in a shell or in Python."""
+    """Describe how a process ended, from its exit code as a shell or Python reports it."""
     number = -code if code < 0 else code - 128
     try:
         return f"was ended by {signal.Signals(number).name}"
@@ -129,16 +129,16 @@ def ended(code: int) -> str:
 
 def main(processes: int, program: list[str]) -> int:
     """Run the program in `processes` processes and return the exit code for all of them."""
-    # Imported here, as the launcher uses this module's messages without torch.
+    # Imported here, since the launcher uses this module's other functions without torch.
     from torch.distributed import run as torchrun  # noqa: PLC0415
     from torch.distributed.elastic.multiprocessing import api, errors, tail_log  # noqa: PLC0415
 
     tail_log.open = in_pieces
     directory = Path(os.environ["SLIPWAY_MESSAGE_DIR"])
-    # Standard error goes to one file per rank and, with a prefix, to that of this process.
+    # Standard error goes to a file per rank and, with a prefix, to this process's standard error.
     os.environ.setdefault("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[${rank}] ")
     options = [*_replicas(), f"--nproc-per-node={processes}", "--max-restarts=0"]
-    # Also standard output, if it is searched for numbers, of which those of rank 0 count.
+    # So does standard output if it is searched for numbers, though only rank 0's count.
     tee = 2 if METRICS not in os.environ else 3
     options += [f"--log-dir={directory / 'logs'}", f"--tee={tee}"]
     try:
@@ -158,7 +158,7 @@ def in_pieces(path: str, **options: Any) -> IO[Any]:
 
 
 def _replicas() -> list[str]:
-    """Return torchrun's options for the pods of this job, or for a single machine."""
+    """Return torchrun's options for this job's pods, or for a single machine."""
     env = os.environ
     if "MASTER_ADDR" not in env:
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -172,10 +172,10 @@ def _replicas() -> list[str]:
 
 
 def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
-    """Write the message of the rank that failed first, and return its exit code.
+    """Write the message of the rank that failed first, and return that rank's exit code.
 
-    The others report a lost peer, or torchrun stops them. Of ranks that failed by themselves it is
-    the one with the oldest last output; that of a killed rank is older still.
+    The others report a lost peer, or torchrun stops them. Among ranks that failed by themselves,
+    the first is the one whose last output is oldest; a killed rank's is older still.
     """
     candidates = []
     for rank, failure in failures.items():

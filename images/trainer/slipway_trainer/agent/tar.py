@@ -1,9 +1,9 @@
-"""Write the files of a run to standard output as a tar, for `make fetch`.
+"""Write a run's files to standard output as a tar archive, for `make fetch`.
 
     python3 -m slipway_trainer.tar file:///opt/kept/outputs/mine/mine-20261124-101500-ab12
 
-`succeeded` in place of the run's id selects the last run that succeeded. A list of files,
-artifacts.json, comes before its files; without a list all files are written.
+`succeeded` in place of the run id selects the last run that succeeded. artifacts.json, the list of
+files, comes before the files it lists; if there is no list, all files are written.
 """
 
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def write(url: str, out: IO[bytes]) -> int:
-    """Write the files below `url` to `out`, and return their number; raises if there are none."""
+    """Write the files below `url` to `out`, and return how many; raises if there are none."""
     store, root = store_of(url)
     root, count = root.rstrip("/"), 0
     if root.endswith(f"/{SUCCEEDED}") and store.isfile(root):
@@ -39,7 +39,7 @@ def write(url: str, out: IO[bytes]) -> int:
                 tar.addfile(member, file)
             count += 1
     if count == 0:
-        raise FileNotFoundError(f"there is no file below {url}")
+        raise FileNotFoundError(f"there are no files below {url}")
     return count
 
 
@@ -56,7 +56,7 @@ def _names(store: "AbstractFileSystem", root: str) -> Iterator[str]:
 
 
 def _listed(store: "AbstractFileSystem", path: str) -> list[str]:
-    """Return the names in a list; none for a program's file with the same name."""
+    """Return the names in a list; none if a program wrote its own file by that name."""
     try:
         entries = json.loads(store.cat_file(path))
         return [name for name, each in entries.items() if "sha256" in each]
@@ -67,6 +67,6 @@ def _listed(store: "AbstractFileSystem", path: str) -> list[str]:
 if __name__ == "__main__":
     try:
         write(sys.argv[1], sys.stdout.buffer)
-    except Exception as error:  # noqa: BLE001 - every store has its own errors
+    except Exception as error:  # noqa: BLE001 - each store raises its own errors
         sys.exit(described(error))
-    report.end(0)  # threads of a store's client can abort the interpreter's own end
+    report.end(0)  # a storage client's threads can crash a regular exit

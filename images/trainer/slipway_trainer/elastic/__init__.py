@@ -1,4 +1,4 @@
-"""Training that continues after a loss of workers, and takes in new ones: docs/elastic.md."""
+"""Training that continues when workers are lost, and admits new ones: docs/elastic.md."""
 
 from slipway_trainer.data.index_service import RecordIndexService
 from slipway_trainer.elastic.controller import PyTorchAllReduceController

@@ -1,9 +1,9 @@
-"""Wrap a training step so that it survives the loss of workers, and takes in new ones.
+"""Wrap a training step so that it survives the loss of workers, and admits new ones.
 
-At the end of each backward pass the gradients are averaged over the current workers, so clipping
-or a GradScaler sees the same ones on all of them. When a worker is lost, averaging fails on all
-others; they form a new world, continue from the state of the worker that is furthest, and repeat
-the step. An index counts exactly if its step is part of the model with which all continue.
+At the end of each backward pass, the gradients are averaged over the current workers, so clipping
+or a GradScaler sees the same gradients on all of them. If a worker is lost, averaging fails on all
+others; they form a new world, continue from the state of the most advanced worker, and repeat the
+step. An index counts if and only if its step is part of the model with which all continue.
 """
 
 import os
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 @dataclass
 class _Step:
-    """The current step with the other workers."""
+    """The step that is in progress with the other workers."""
 
     began: float
     is_queued: bool = False
@@ -46,17 +46,17 @@ class _Step:
 class PyTorchAllReduceController:
     """Coordinates the workers of an elastic job.
 
-    Raises `ValueError` if the environment is wrong about the other workers, `TimeoutError` if too
-    few of them came in time, and `RuntimeError` if they were lost too often.
+    Raises `ValueError` if the environment describes the other workers wrongly, `TimeoutError` if
+    too few join in time, and `RuntimeError` if workers are lost too often.
     """
 
     service: RecordIndexService
     """Assigns the indices to train on."""
     on_change: Callable[[Change], None] = lambda change: None  # noqa: ARG005
-    """Called with each new world, once this worker is in it."""
+    """Called with each new world once this worker has joined it."""
     step_timeout: timedelta = timedelta(seconds=8)
-    """Time after which a collective operation counts a worker as lost. No worker may take longer
-    between two of them."""
+    """Time after which a collective operation considers a worker lost. No worker may take longer
+    than this between two such operations."""
     join_timeout: timedelta = timedelta(minutes=5)
     """Limit for enough workers to join, at the start and after losses."""
 
@@ -95,7 +95,7 @@ class PyTorchAllReduceController:
         self._parts["model"] = model
 
     def set_broadcast_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
-        """Set the optimizer of all workers, which gets averaged gradients."""
+        """Set the optimizer that all workers use; it sees averaged gradients."""
         self._parts["optimizer"] = optimizer
         bucket = Bucket([each for group in optimizer.param_groups for each in group["params"]])
         for parameter in bucket.parameters:
@@ -106,9 +106,9 @@ class PyTorchAllReduceController:
     def set_broadcast_state(self, **parts: Stateful) -> None:
         """Set other state that changes with each step, by name.
 
-        For example a learning rate scheduler, a GradScaler, or an average of the weights. A new
-        worker gets its state with the model's. Raises `ValueError` for a part without `state_dict`
-        and `load_state_dict`, or whose name is taken.
+        For example, a learning rate scheduler, a GradScaler, or an average of the weights. A new
+        worker receives that state along with the model's. Raises `ValueError` if a part lacks
+        `state_dict` or `load_state_dict`, or if its name is taken.
         """
         for name, part in parts.items():
             if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
@@ -118,11 +118,11 @@ class PyTorchAllReduceController:
         self._parts.update(parts)
 
     def elastic_run(self, step: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        """Wrap `step`, a function that trains on one batch and steps once, to be elastic.
+        """Make `step`, a function that trains on one batch and steps once, elastic.
 
-        If a worker is lost, it is called again with the same batch. If the others have counted that
-        batch already, it is called only for its return value, and its changes are reverted. Raises
-        `RuntimeError` if it made no backward pass, or stepped twice.
+        If a worker is lost, `step` is called again with the same batch. If the others have already
+        counted that batch, it is called only for its return value, and its changes are rolled back.
+        Raises `RuntimeError` if it made no backward pass, or stepped twice.
         """
 
         @wraps(step)
@@ -143,13 +143,13 @@ class PyTorchAllReduceController:
                         "parameter of the optimizer"
                     )
                 if not current.is_counted:
-                    # All workers had the same gradients, and all skipped the step (GradScaler).
+                    # All workers had the same gradients, so all skipped the step (GradScaler).
                     self._count(current)
                 self._inside.checkpoint()
                 if current.grows:
                     self._inside.form("")
                 return result
-            # The others made this step, perhaps long ago, so it is no pause of this worker.
+            # The others took this step, perhaps long ago, so this is not a pause by this worker.
             self._last_step = None
             with self._inside.unchanged():
                 result = step(*args, **kwargs)
@@ -159,14 +159,14 @@ class PyTorchAllReduceController:
         return elastic_step
 
     def sum(self, *values: float) -> list[float]:
-        """Return each of `values` summed over all workers in double precision, for `agree`."""
+        """Return `values`, each summed over all workers in double precision, for use in `agree`."""
         return world.collective(lambda: total(*values))
 
     def agree(self, key: str, work: Callable[[], Result]) -> Result:
-        """Return the value of `work`, or the one that the others agreed on under `key`.
+        """Return the value of `work`, or the value that the others agreed on under `key`.
 
-        `work` is called again if the world changed meanwhile, and must return the same JSON value
-        on all workers.
+        `work` is called again if the world changes while it runs, and must return the same JSON
+        value on all workers.
         """
         while key not in self.shared.agreed:
             try:
@@ -176,14 +176,14 @@ class PyTorchAllReduceController:
                 continue
             self.shared.agreed[key] = result
             self.service.ledger.version += 1
-        # This time was work, not a pause.
+        # The time was spent on work, so it is not a pause.
         self._last_step = None
         agreed: Result = self.shared.agreed[key]
         return agreed
 
     @contextmanager
     def scope(self) -> Iterator["PyTorchAllReduceController"]:
-        """Be part of the world, from the rendezvous until all workers are done."""
+        """Participate in the world, from the rendezvous until all workers are done."""
         model = self._parts.get("model")
         if not isinstance(model, nn.Module) or "optimizer" not in self._parts:
             raise RuntimeError("call set_broadcast_model and set_broadcast_optimizer before scope")
@@ -196,27 +196,27 @@ class PyTorchAllReduceController:
             self._replica.finish(self._pause)
 
     def _queue(self) -> None:
-        """Queue the averaging after the backward pass, at its first gradient."""
+        """Queue averaging for after the backward pass, once the first gradient is ready."""
         if self._step is not None and not self._step.is_queued:
             self._step.is_queued = True
-            # As in DistributedDataParallel and FSDP; autograd has no public name for it.
+            # As DistributedDataParallel and FSDP do; autograd has no public name for it.
             average = partial(self._average, self._step)
             Variable._execution_engine.queue_callback(average)  # noqa: SLF001
 
     def _average(self, step: _Step) -> None:
-        """Set the parameters' gradients to the mean of all workers, after a backward pass."""
+        """Set the parameters' gradients to the mean over all workers, after a backward pass."""
         step.is_queued = False
         own, planned = len(self.service.share()), self.service.planned
         samples, grows = self._bucket.average(own, self._look_out())
         if samples != planned:
             raise RuntimeError(
                 f"step {self.service.ledger.step} added up the gradients of {samples} samples, "
-                f"and has {planned}"
+                f"but should have {planned}"
             )
         step.is_averaged, step.grows = True, step.grows or grows
 
     def _stepped(self) -> None:
-        """Count the indices of a step, after the optimizer has made it."""
+        """Count a step's indices, after the optimizer has stepped."""
         if self._step is None or not self._step.is_averaged:
             return
         if self._step.is_counted:
@@ -234,7 +234,7 @@ class PyTorchAllReduceController:
         self._last_step = now
 
     def _look_out(self) -> bool:
-        """Return whether newcomers wait at this worker, checked every half second."""
+        """Return whether newcomers are waiting at this worker, checked every half second."""
         if time.monotonic() < self._looked_out + 0.5:
             return False
         self._looked_out = time.monotonic()

@@ -1,7 +1,7 @@
 """This worker's copy of the job: its model, the shared state, and its world.
 
-If a job was split and its parts continued, the state follows the membership: all continue with the
-model of the part whose world the others join, even if another part has made more steps.
+If a job was split and both parts continued, the state follows the membership: all continue with the
+model from the part whose world the others join, even if the other part has taken more steps.
 """
 
 import copy
@@ -29,7 +29,7 @@ class Stateful(Protocol):
     """A part of the training state: a model, an optimizer, a scheduler, a scaler, an average."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return its state: tensors and JSON values."""
+        """Return the part's state: tensors and JSON values."""
 
     def load_state_dict(self, state_dict: Any) -> Any:
         """Adopt such a state."""
@@ -37,20 +37,20 @@ class Stateful(Protocol):
 
 @dataclass
 class Shared:
-    """The shared state of the workers, in addition to model, optimizer and ledger."""
+    """The state that workers share, in addition to the model, the optimizer and the ledger."""
 
     agreed: dict[str, Any] = field(default_factory=dict)
     """Results of `agree`, by key."""
     step_seconds: dict[str, float] = field(default_factory=dict)
-    """Time of the steps in the model, by the run that made them."""
+    """Time spent on the steps in the model, by the run that took them."""
     losses: int = 0
-    """The number of new worlds after a loss of workers."""
+    """The number of new worlds formed after losing workers."""
     reformations: int = 0
-    """The number of new worlds, after losses and for newcomers."""
+    """The number of new worlds formed after losses or for newcomers."""
     indices: list[int] = field(default_factory=list)
-    """Indices of all workers that ever took part."""
+    """Indices of all workers that have ever taken part."""
     longest_pause: float = 0.0
-    """The longest time of a worker between two steps in seconds; known at the end."""
+    """The longest time in seconds that any worker spent between two steps; known at the end."""
 
 
 @dataclass(frozen=True)
@@ -61,20 +61,20 @@ class Change:
     size: int
     rank: int
     lost: int
-    """The number of workers of the last world that are not in it."""
+    """The number of workers in the last world that are not in this one."""
     joined: int
-    """The number of its workers that were not in the last one."""
+    """The number of workers in this world that were not in the last one."""
     step: int
-    """Optimizer steps in the model with which it continues."""
+    """The number of optimizer steps in the model with which it continues."""
     seconds: float
-    """Seconds in which this worker joined it, since the failure or the decision."""
+    """Seconds from the failure, or the decision, until this worker joined the new world."""
     reason: str
-    """The failure on this worker; empty without one."""
+    """The failure on this worker; empty if there was none."""
 
 
 @dataclass(eq=False)
 class Replica:
-    """One copy of the job's state, which moves from one world to the next."""
+    """A copy of the job's state, which moves from one world to the next."""
 
     service: RecordIndexService
     parts: Mapping[str, Stateful]
@@ -82,7 +82,7 @@ class Replica:
     step_timeout: timedelta
     join_timeout: timedelta
     device: torch.device
-    """The device to which states from other workers are loaded."""
+    """The device to which other workers' states are loaded."""
 
     def __post_init__(self) -> None:
         self.rank, self.size, self.shared = 0, 1, Shared()
@@ -93,15 +93,15 @@ class Replica:
         self._present: set[int] = set()
         self._settings = settings.read()
         settings.choose_interface(self._settings)
-        # Worlds meet at this store, so the object must live as long as the replica.
+        # A world's members meet at this store, so the object must live as long as the replica.
         self._store = world.store(("127.0.0.1", 0), is_master=True)
         self.rendezvous = Rendezvous(self._settings, self._store.port)
 
     def form(self, reason: str, *, finishing: bool = False) -> None:
-        """Form a world with all available workers, and adopt the furthest state.
+        """Form a world with all available workers, and adopt the most advanced state.
 
-        `reason` is the failure, or empty; with `finishing` any number of workers is enough. Raises
-        `TimeoutError` if too few came in time, `RuntimeError` if they were lost too often.
+        `reason` is the failure, if any; if `finishing`, any number of workers is enough. Raises
+        `TimeoutError` if too few join in time, `RuntimeError` if they were lost too often.
         """
         least = 1 if finishing else self._settings.minimum
         began = time.monotonic()
@@ -112,7 +112,7 @@ class Replica:
                 self._enter(max(1.0, end - time.monotonic()), least, began, reason)
                 break
             except JobDone as done:
-                # The outcome of the others; the model stays unchanged.
+                # The other workers' outcome; the model stays unchanged.
                 self._late = True
                 self.service.end(done.outcome["ledger"])
                 self.shared = Shared(**done.outcome["shared"])
@@ -121,17 +121,17 @@ class Replica:
             except WorldChanged as change:
                 if time.monotonic() > end:
                     raise TimeoutError(
-                        f"no world held for {self.join_timeout}; the last one: {change}"
+                        f"no stable world formed in {self.join_timeout}; last failure: {change}"
                     ) from change
         if self.shared.losses > self._settings.losses and not finishing:
             raise RuntimeError(
-                f"workers were lost {self.shared.losses} times, PET_MAX_RESTARTS allows "
-                f"{self._settings.losses}; the last time: {reason or 'see the others'}"
+                f"workers were lost {self.shared.losses} times, but PET_MAX_RESTARTS allows only "
+                f"{self._settings.losses}; last failure: {reason or 'see the other workers'}"
             )
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Revert all changes of the body to this copy."""
+        """Roll back all changes that the `with` body makes to this copy."""
         kept = copy.deepcopy(self._states())
         try:
             yield
@@ -139,7 +139,7 @@ class Replica:
             self._load(kept)
 
     def finish(self, pause: float) -> None:
-        """Wait until all are done, inform their replacements, and share the longest `pause`."""
+        """Wait until all are done, share the longest `pause`, and inform late replacements."""
         while not self._late:
             longest = torch.tensor([pause], dtype=torch.float64)
             try:
@@ -151,20 +151,20 @@ class Replica:
             self.rendezvous.conclude({"size": self.size, **self._knowledge()})
             world.leave()
             missing = set(self.shared.indices) - self._present
-            # One worker is enough for that; the others end now.
+            # One worker is enough to wait for them; the others exit now.
             if missing and self.rank == self.size - 1:
                 self.rendezvous.linger(missing, seconds=20.0)
             return
 
     def _enter(self, seconds: float, least: int, began: float, reason: str) -> None:
-        """Enter the next world with the furthest state; raises as `next_world` or `collective`."""
+        """Enter the next world with the latest state; raises like `next_world` or `collective`."""
         record, address = self.rendezvous.next_world(seconds, least)
         members, size = record.members, len(record.members)
         rank = members.index(self.rendezvous.me)
         world.enter(record, rank, address, self.step_timeout)
         self.rendezvous.publish(record)
         last = self._world
-        # A worker without a world claims nothing; one that was left out has an older claim.
+        # A worker without a world has no claim; a worker that was left out has an older claim.
         claim, former = ((0, 0, 0), ()) if last is None else (last.claim, last.members)
         progress = [*claim, self.service.ledger.version]
         mine = {"progress": progress, "members": former, "failed": bool(reason)}
@@ -178,7 +178,7 @@ class Replica:
         self.shared.losses += any(each["failed"] for each in answers)
         self.shared.reformations += bool(before)
         self.shared.indices = sorted(self._present.union(self.shared.indices))
-        # Workers that do not reach this point are behind the others.
+        # Workers that do not get this far are behind the others.
         self.service.ledger.version += 1
         seconds, step = round(time.monotonic() - began, 3), self.service.ledger.step
         lost, joined = len(before - now), len(now - before)
@@ -189,11 +189,11 @@ class Replica:
         state = None if self._disk is None else self._disk.newest()
         if state is not None:
             self._take(state)
-            # These are from workers of the previous run.
+            # These refer to the previous run's workers.
             self.shared.losses, self.shared.indices = 0, []
 
     def checkpoint(self) -> None:
-        """Write a checkpoint on rank 0 between two steps, if one is due."""
+        """Write a checkpoint between two steps, on rank 0, if one is due."""
         if self._disk is not None and self.rank == 0:
             self._disk.write_if_due(self._state, self.service.ledger.step)
 
@@ -201,11 +201,11 @@ class Replica:
         """Wait for the current checkpoint, and leave the world."""
         if self._disk is not None:
             self._disk.settle()
-        # So the others notice immediately, and Gloo's threads do not outlive the interpreter.
+        # So that the others notice immediately, and Gloo's threads don't outlive the interpreter.
         world.leave()
 
     def _take(self, state: dict[str, Any]) -> None:
-        """Continue from the state of another worker."""
+        """Continue from another worker's state, or from a checkpoint."""
         self.service.take(state["ledger"])
         self._load(state["parts"])
         self.shared = Shared(**state["shared"])
@@ -219,8 +219,8 @@ class Replica:
     def _load(self, states: dict[str, Any]) -> None:
         if states.keys() != self.parts.keys():
             raise RuntimeError(
-                f"this worker trains {', '.join(self.parts)}, the others {', '.join(states)}; run "
-                "the same program on all workers"
+                f"this worker trains {', '.join(self.parts)}, but the others {', '.join(states)}; "
+                "run the same program on all workers"
             )
         for name, part in self.parts.items():
             part.load_state_dict(states[name])

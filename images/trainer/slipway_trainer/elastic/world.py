@@ -1,4 +1,4 @@
-"""The process group of one generation: joining it, handing over state, averaging gradients."""
+"""The process group for one generation: join it, hand over state, and average gradients."""
 
 import io
 import json
@@ -18,29 +18,29 @@ from slipway_trainer.membership.settings import Address
 Result = TypeVar("Result")
 PIECE_BYTES = 16 * 2**20
 STORE_SECONDS = 5.0
-"""Limit for a worker to reach the store where the members of its world meet."""
+"""Time limit for a worker to reach the store where the members of its world meet."""
 _EXTRAS = 2
-"""Numbers sent with the gradients: the number of their samples, and a flag."""
+"""Numbers sent with the gradients: the sample count, and a flag."""
 
 
 class WorldChanged(Exception):
-    """A collective operation failed because a worker was lost, or did not answer in time."""
+    """A collective operation failed because a worker was lost, or did not respond in time."""
 
 
 def store(address: Address, *, is_master: bool = False) -> dist.TCPStore:
-    """Return a client of the store at `address`, or a store of this process, on any port."""
+    """Return a client for the store at `address` or, for the master, a store in this process."""
     return dist.TCPStore(
         *address,
         is_master=is_master,
         wait_for_workers=False,
         timeout=timedelta(seconds=STORE_SECONDS),
-        # The default server with libuv is not in Debian's torch.
+        # The default libuv server is not in Debian's torch.
         use_libuv=False,
     )
 
 
 def enter(record: Record, rank: int, address: Address, timeout: timedelta) -> None:
-    """Meet all members of a world at a store, and create the group; raises `WorldChanged`."""
+    """Meet a world's other members at a store, and create the group; raises `WorldChanged`."""
     hook = sys.excepthook
 
     def meet() -> None:
@@ -60,15 +60,15 @@ def collective(operation: Callable[[], Result]) -> Result:
     """Return the value of a collective operation; raise `WorldChanged` if it fails."""
     try:
         return operation()
-    except (RuntimeError, TimeoutError) as error:  # Gloo's; `operation` has nothing else
+    except (RuntimeError, TimeoutError) as error:  # Gloo's; `operation` does nothing else
         reason = str(error)
-    # Outside of the handler: otherwise the exception would keep the operation's frames alive, and
+    # Outside the handler: otherwise the exception would keep the operation's frames alive, and
     # with them the process group, whose closed connections the other workers wait for.
     raise WorldChanged(reason)
 
 
 def gather(mine: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the JSON values of all ranks, in rank order."""
+    """Return all ranks' JSON values, in rank order."""
     text, answers = json.dumps(mine).encode(), []
     for source in range(dist.get_world_size()):
         packed = torch.empty(_announced(len(text), source), dtype=torch.uint8)
@@ -82,10 +82,10 @@ def gather(mine: dict[str, Any]) -> list[dict[str, Any]]:
 def follow_furthest(
     mine: dict[str, Any], state: Callable[[], dict[str, Any]], device: torch.device
 ) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any] | None]:
-    """Gather the progress of all ranks, and send the furthest one's state to those that lack it.
+    """Gather all ranks' progress, and send the most advanced rank's state to those that lack it.
 
-    Returns the values of all ranks, those of the furthest by `progress`, and its state on a rank
-    that lacks it. `state` returns this rank's own. Raises `WorldChanged` if a worker was lost.
+    Returns all ranks' values, those of the most advanced by `progress`, and, on a rank that lacks
+    it, its state. `state` returns this rank's own. Raises `WorldChanged` if a worker was lost.
     """
     answers = collective(lambda: gather(mine))
     furthest = max(answers, key=lambda each: each["progress"])
@@ -106,15 +106,15 @@ def follow_furthest(
 def hand_over(
     state: dict[str, Any] | None, source: int, lacking: Sequence[int], device: torch.device
 ) -> dict[str, Any] | None:
-    """Send the state of the rank `source` to those that lack it, and return it there.
+    """Send the state from rank `source` to the ranks that lack it, and return it there.
 
-    It is sent in pieces, so that no rank waits longer than for one piece of a large state. It has
-    only tensors and plain values, which are safe to unpickle. Other ranks pass None.
+    A large state is sent in pieces, so that no rank waits for longer than one piece takes. It
+    contains only tensors and plain values, which are safe to unpickle. Other ranks pass None.
     """
     rank = dist.get_rank()
     if rank == source:
         pieces = _Pieces(source, lacking)
-        # Sent while it is packed, so that there is no second copy of the state.
+        # Send it while packing, so that there is no second copy of the state.
         with io.BufferedWriter(pieces, PIECE_BYTES) as buffered:
             torch.save(state, buffered)
         if pieces.error is not None:
@@ -144,7 +144,7 @@ class _Pieces(io.RawIOBase):
         super().__init__()
         self._source, self._lacking = source, lacking
         self.error: RuntimeError | None = None
-        """The first error; if raised here, torch.save would report an error of a file."""
+        """The first error; if it were raised here, torch.save would report a file error."""
 
     def writable(self) -> bool:
         return True
@@ -162,14 +162,14 @@ class _Pieces(io.RawIOBase):
 
 
 def _announced(length: int, source: int) -> int:
-    """Return the length of the next piece, broadcast from `source`; 0 for the end."""
+    """Return the length of the next piece, broadcast from `source`; 0 marks the end."""
     announced = torch.tensor([length])
     dist.broadcast(announced, source)
     return int(announced)
 
 
 def _all_loaded(is_done: Callable[[], bool]) -> None:
-    """Wait until this and all other ranks are done, with collectives meanwhile."""
+    """Wait until this and all other ranks are done, running collectives in the meantime."""
     while True:
         busy = torch.tensor([not is_done()], dtype=torch.int64)
         dist.all_reduce(busy)
@@ -179,13 +179,13 @@ def _all_loaded(is_done: Callable[[], bool]) -> None:
 
 
 class Bucket:
-    """One flat tensor with the gradients of all float32 parameters, and two numbers."""
+    """A flat tensor that holds the gradients of all float32 parameters, and two numbers."""
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self.parameters = [each for each in parameters if each.requires_grad]
         others = {str(each.dtype) for each in self.parameters} - {"torch.float32"}
         if others:
-            raise ValueError(f"elastic training takes float32 parameters, not {sorted(others)}")
+            raise ValueError(f"elastic training requires float32 parameters, not {sorted(others)}")
         sizes = [each.numel() for each in self.parameters]
         device = self.parameters[0].device if self.parameters else None
         self._flat = torch.zeros(sum(sizes) + _EXTRAS, device=device)
@@ -198,8 +198,8 @@ class Bucket:
     def average(self, samples: int, flag: bool) -> tuple[int, bool]:
         """Replace each parameter's gradient with the mean over the samples of all workers.
 
-        A worker's gradients are those of its mean loss, so they are weighted by its samples. The
-        average of an earlier backward pass in the step is the same on all workers and unchanged.
+        A worker's gradients come from its mean loss, so they are weighted by its sample count. The
+        average from an earlier backward pass in the step is the same on all workers, and stays so.
         Returns the number of samples, and whether any worker raised its flag.
         """
         if samples == 0:
@@ -218,13 +218,13 @@ class Bucket:
         return round(all_samples), flags > 0
 
     def withdraw(self) -> None:
-        """Remove all gradients, so that those of a failed step do not add to the next."""
+        """Remove all gradients, so that a failed step's gradients are not added to the next."""
         for parameter in self.parameters:
             parameter.grad = None
 
 
 def leave() -> None:
-    """Leave the process group, and close its connections, which waiting members notice."""
+    """Leave the process group, and close its connections so that waiting members notice."""
     if not dist.is_initialized():
         return
     # Dropping the last reference to a ProcessGroup joins Gloo's threads while holding the GIL,

@@ -1,1 +1,1 @@
-"""Discovery of an elastic job's workers, and agreement on the members of the next world."""
+"""Discover an elastic job's workers, and agree on the members of the next world."""

@@ -1,13 +1,13 @@
 """The boards on which workers publish their state, and through which the next world opens.
 
-Each worker's board has its name and its last world. Workers that want to be in the next world knock
-repeatedly at the board of the host, the worker through which that world forms. When all workers
-that a member of the last world expects have knocked, the board opens the next world for all that
-knock.
+Each worker's board shows its name and its last world. Workers that want to join the next world
+knock repeatedly at the board of the host, the worker through which that world forms. Once all
+workers that a member of the last world expects have knocked, the board opens the next world for
+everyone who knocked.
 
-A question is one line of JSON over TCP, and so is its answer; each has a limit. The client of
-torch's TCPStore may wait for ever for a hanging process, and can't be created in several threads
-at a time.
+A request is one line of JSON over TCP, and so is its response; both have a time limit. torch's
+TCPStore client may wait forever for a hanging process, and can't be created in several threads at
+the same time.
 """
 
 import json
@@ -26,13 +26,13 @@ from slipway_trainer.membership.settings import Address
 Result = TypeVar("Result")
 
 ANSWER_SECONDS = 2.0
-"""Limit for a worker's answer, which a separate thread gives."""
+"""Time limit for a worker's response, which a separate thread sends."""
 KNOCK_SECONDS = 5.0
-"""Lifetime of a knock, longer than a look at all other workers in between."""
+"""Lifetime of a knock: long enough for a look at all other workers in between."""
 
 
 def index_of(member: str) -> int:
-    """Return the worker's index of a member, whose name is `index-life`, in six digits."""
+    """Return a member's worker index, the first six digits of its name, `index-life`."""
     return int(member.partition("-")[0])
 
 
@@ -41,14 +41,14 @@ class Record:
     """A world: workers that train together, in rank order."""
 
     generation: int
-    """Increases with each world of a job."""
+    """Increases with each of a job's worlds."""
     members: tuple[str, ...]
     outcome: dict[str, Any] | None = None
-    """The job's outcome, once all is done."""
+    """The job's outcome, once the job is complete."""
 
     @property
     def claim(self) -> tuple[int, int, int]:
-        """The precedence among worlds: the newer, the larger, that of the first worker."""
+        """The precedence among worlds: newer first, then larger, then lowest first worker."""
         return self.generation, len(self.members), -index_of(self.members[0])
 
 
@@ -58,7 +58,7 @@ class Snapshot:
 
     owner: str
     store_port: int
-    """The port of the owner's store, at which the members of its worlds meet."""
+    """The port of the owner's store, where the members of its worlds meet."""
     record: Record | None = None
     """The owner's last world."""
     opening: Record | None = None
@@ -70,11 +70,11 @@ class Knock:
     """A request for a place in the next world."""
 
     newest: int
-    """The newest generation that this worker knows or has tried; 0 for none."""
+    """The newest generation that this worker knows or has tried; 0 if there is none."""
     least: int
-    """The fewest members of the next world."""
+    """The minimum number of members in the next world."""
     expected: tuple[int, ...] | None
-    """Indices of the workers that must knock before it opens; None leaves that to others."""
+    """Indices of the workers that must knock before it opens; None leaves the choice to others."""
 
 
 class Board:
@@ -96,7 +96,7 @@ class Board:
                 self.informed.add(index)
             if knock is not None:
                 last = 0 if opening is None else opening.generation
-                # A worker that has not read its invitation does not knock for the following world.
+                # A worker that has not read its invitation is not knocking for the world after it.
                 if opening is None or last <= knock.newest or reader not in opening.members:
                     self._knocks[index] = time.monotonic(), reader, knock
                     self._open(knock, last)
@@ -108,7 +108,7 @@ class Board:
             self.content = replace(self.content, record=record)
 
     def waiting(self) -> list[str]:
-        """Return the members that knocked recently, and since the last world opened here."""
+        """Return the members that knocked recently, after the last world opened here."""
         with self._lock:
             return [member for member, _ in self._fresh()]
 
@@ -128,7 +128,7 @@ class Board:
 
 
 def ask(address: Address, reader: str, knock: Knock | None = None) -> Snapshot:
-    """Return the answer of the board at `address`, as `Board.ask`; `OSError` without one."""
+    """Return what `Board.ask` returns at the board at `address`; `OSError` if it fails."""
     question = json.dumps({"reader": reader, "knock": knock and asdict(knock)})
     with socket.create_connection(address, ANSWER_SECONDS) as connection:
         connection.sendall(f"{question}\n".encode())
@@ -138,7 +138,7 @@ def ask(address: Address, reader: str, knock: Knock | None = None) -> Snapshot:
                 worlds = {key: _record(content[key]) for key in ("record", "opening")}
                 return Snapshot(content["owner"], content["store_port"], **worlds)
             except (KeyError, TypeError, ValueError) as error:
-                raise OSError(f"{address[0]}:{address[1]} is no worker: {error}") from error
+                raise OSError(f"{address[0]}:{address[1]} is not a worker: {error}") from error
 
 
 def serve(board: Board, port: int) -> None:
@@ -157,7 +157,7 @@ class _Server(ThreadingTCPServer):
         super().server_bind()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing; the client gets no answer, or has disconnected."""
+        """Suppress the traceback; the client gets no response, or has already disconnected."""
 
 
 class _Handler(StreamRequestHandler):
@@ -168,7 +168,7 @@ class _Handler(StreamRequestHandler):
         super().__init__(*connection)
 
     def handle(self) -> None:
-        # A question with a thousand expected workers has a tenth of that size.
+        # A request that expects a thousand workers is a tenth of that size.
         question = json.loads(self.rfile.readline(64 * 1024))
         knock = question["knock"] and Knock(**question["knock"])
         answer = json.dumps(asdict(self._board.ask(question["reader"], knock)))
@@ -180,7 +180,7 @@ def _record(packed: dict[str, Any] | None) -> Record | None:
 
 
 def within(seconds: float, what: str, work: Callable[[], Result]) -> Result:
-    """Return the value of `work`, run in a thread; raises TimeoutError if it is too slow."""
+    """Run `work` in a thread and return its value; raises TimeoutError if it is too slow."""
     future = begin(work)
     if not wait([future], seconds).done:
         raise TimeoutError(f"{what} took longer than {seconds:g} s")
@@ -199,7 +199,7 @@ def together(seconds: float, works: Mapping[int, Callable[[], Result]]) -> dict[
 
 
 def begin(work: Callable[[], Result]) -> Future[Result]:
-    """Run `work` in a daemon thread, which unlike a pool's does not delay the process' end."""
+    """Run `work` in a daemon thread, which, unlike a pool's, does not delay the process's exit."""
     future: Future[Result] = Future()
 
     def run() -> None:

@@ -1,12 +1,12 @@
-"""The repeated rendezvous of workers, without a coordinator that could be lost. No torch.
+"""The workers' repeated rendezvous, without a coordinator that could be lost. No torch.
 
-The next world forms at one worker, the host: the first, by index, of the last world's members that
-still answers. All workers knock at its board. A member of the last world expects all other
-members that answer, for a while. Only members open the world, so newcomers can neither take a
+The next world forms at one worker, the host: the lowest-index member of the last world that is
+still responding. All workers knock at its board. For a while, a member of the last world waits for
+all other members that respond. Only members open a world, so newcomers can neither take a
 survivor's place nor form their own world while a member holds the job's model.
 
-A newcomer asks all its peers for the newest world and knocks at that one's host. If no worker knows
-a world, worker 0 is the host of the first one, and expects all others, for a grace period.
+A newcomer asks all its peers for the newest world and knocks at that world's host. If no worker
+knows of a world, worker 0 hosts the first, and waits for all others during a grace period.
 """
 
 import socket
@@ -23,13 +23,13 @@ from slipway_trainer.membership.board import Board, Knock, Record, Snapshot, ind
 from slipway_trainer.membership.settings import Address, ElasticSettings
 
 LOOK_SECONDS = 2.5
-"""Limit of a look at all other workers in parallel."""
+"""Time limit for querying all other workers in parallel."""
 LAST_CALL_SECONDS = LOOK_SECONDS + 1.5
-"""Wait for members that answer but do not knock, since they may still look around."""
+"""Time to wait for members that respond but do not knock: they may still be looking around."""
 GRACE_SECONDS = 10.0
-"""Wait of the first world for more workers than the least number."""
+"""Time the first world waits for more workers than the minimum."""
 PATIENCE_SECONDS = 6.0
-"""Time of knocking before another look, enough for a world to form or fail."""
+"""Time spent knocking before another look, long enough for a world to form or fail."""
 POLL_SECONDS = 0.2
 RIVAL_SECONDS = 3.0
 """Interval at which the host of an incomplete world looks for another world of the job."""
@@ -44,13 +44,13 @@ class JobDone(Exception):
 
 @dataclass(frozen=True)
 class Sight:
-    """A worker that answers."""
+    """A worker that is responding."""
 
     content: Snapshot
     """The content of its board."""
     host: str
     ask: Callable[..., Snapshot]
-    """Reads its board again: `Board.ask`, with this worker as the reader."""
+    """Reads that worker's board again: `Board.ask`, with this worker as the reader."""
 
 
 class Rendezvous:
@@ -69,8 +69,8 @@ class Rendezvous:
             board.serve(self.board, port)
         except OSError as error:
             raise RuntimeError(
-                f"worker {settings.index} cannot listen on port {port}, where others look for it "
-                f"as {host}: {error}"
+                f"worker {settings.index} can't listen on port {port}, where the others connect "
+                f"to it as {host}: {error}"
             ) from error
         Thread(target=self._watch, name="rivals", daemon=True).start()
 
@@ -79,10 +79,10 @@ class Rendezvous:
         return max(self._tried, 0 if self._world is None else self._world.generation)
 
     def newcomers(self) -> bool:
-        """Return whether this is the host, and a new world must form for other workers.
+        """Return whether this worker is the host and a new world must form to include others.
 
-        Either a newcomer has knocked, or there is a world that takes precedence over this one:
-        workers that could not reach each other for a while may have continued in two worlds.
+        Either a newcomer has knocked, or another world takes precedence over this one: workers
+        that could not reach each other for a while may have continued in two worlds.
         """
         if self._world is None or self.me != self._world.members[0]:
             return False
@@ -90,9 +90,9 @@ class Rendezvous:
         return self._has_rival or any(guest not in self._world.members for guest in waiting)
 
     def next_world(self, seconds: float, least: int) -> tuple[Record, Address]:
-        """Return the next world of `least` or more workers, including this one, and its store.
+        """Return the next world with `least` or more workers, this one included, and its store.
 
-        Raises `JobDone`, or `TimeoutError` with the missing workers after `seconds`.
+        Raises `JobDone`, or after `seconds` a `TimeoutError` that lists the missing workers.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -113,19 +113,19 @@ class Rendezvous:
         self.board.publish(record)
 
     def conclude(self, outcome: dict[str, Any]) -> None:
-        """Publish the job's outcome, after which no further world forms."""
+        """Publish the job's outcome; no further world forms after that."""
         if self._world is not None:
             self.publish(replace(self._world, outcome=outcome))
 
     def linger(self, indices: set[int], seconds: float) -> None:
-        """Wait until the workers of `indices` have read the job's outcome."""
+        """Wait until the workers with these `indices` have read the job's outcome."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and not indices <= self.board.informed:
             time.sleep(POLL_SECONDS)
-        time.sleep(POLL_SECONDS)  # for the last answer to arrive
+        time.sleep(POLL_SECONDS)  # for the last response to arrive
 
     def look(self) -> dict[str, Sight]:
-        """Return the workers that answer within LOOK_SECONDS; this one always does."""
+        """Return the workers that respond within LOOK_SECONDS, and always this one."""
         own = self.settings.index
         others = {
             index: partial(_sight, address, self.me)
@@ -141,7 +141,7 @@ class Rendezvous:
         }
 
     def _learn(self, sights: dict[str, Sight]) -> None:
-        """Adopt newer worlds that others know."""
+        """Adopt newer worlds that others know about."""
         for record in _records(sights):
             if record.outcome is not None:
                 raise JobDone(record.outcome)
@@ -164,7 +164,7 @@ class Rendezvous:
         return next((sights[each] for each in self._world.members if each in sights), None)
 
     def _invitation(self, host: Sight, sights: dict[str, Sight], least: int) -> Record | None:
-        """Knock until the host opens a world with this worker in it; None if it does not."""
+        """Knock until the host opens a world that includes this worker; None if it does not."""
         began, others = time.monotonic(), 0
         while (waited := time.monotonic() - began) < PATIENCE_SECONDS:
             expected = None if others else self._expected(sights, waited)
@@ -182,7 +182,7 @@ class Rendezvous:
         return None
 
     def _expected(self, sights: dict[str, Sight], waited: float) -> tuple[int, ...] | None:
-        """Return the workers that the next world needs; None if this one does not decide."""
+        """Return the workers that the next world must wait for; None if this one can't decide."""
         if self._world is None and self.settings.index == 0:
             is_late = time.monotonic() > self._began + GRACE_SECONDS
             return () if is_late else tuple(range(len(self.settings.peers)))
@@ -200,12 +200,12 @@ class Rendezvous:
         ]
         return (
             f"worker {self.settings.index} waited {seconds:.0f} s for a world of at least {least} "
-            f"workers; {len(sights)} answer, these do not: {', '.join(silent) or 'none'}"
+            f"workers; {len(sights)} are responding, these are not: {', '.join(silent) or 'none'}"
         )
 
 
 def _sight(address: Address, reader: str) -> Sight:
-    # One DNS lookup for all requests to it.
+    # One DNS lookup for all requests to this worker.
     host = str(socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][4][0])
     request = partial(board.ask, (host, address[1]), reader)
     return Sight(request(), host, request)

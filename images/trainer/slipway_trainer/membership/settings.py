@@ -1,9 +1,9 @@
 """The identity of this worker and its peers, from the environment. No torch.
 
-In a pod the training operator sets PET_RDZV_ENDPOINT (<job>-worker-0:<port>), PET_NNODES
-(<min>:<max>) and PET_MAX_RESTARTS, from the job's elastic policy; HOSTNAME is the pod's name. On
-one machine SLIPWAY_ELASTIC_PEERS lists the workers' addresses instead (host:port, comma-separated),
-and SLIPWAY_ELASTIC_INDEX is the index of this one. With neither, the worker is alone.
+In a pod, the training operator sets PET_RDZV_ENDPOINT (<job>-worker-0:<port>), PET_NNODES
+(<min>:<max>) and PET_MAX_RESTARTS from the job's elastic policy; HOSTNAME is the pod's name. On a
+single machine, SLIPWAY_ELASTIC_PEERS lists the workers' addresses (host:port, comma-separated), and
+SLIPWAY_ELASTIC_INDEX is this worker's index. If neither is set, there is only this worker.
 """
 
 import os
@@ -21,9 +21,9 @@ _COUNT = r"\d+", "a whole number from 0"
 _VARIABLES = {
     "PET_NNODES": ("1", r"([1-9]\d*)(?::(\d+))?", "<min>:<max> with a min of 1 or more"),
     "PET_MAX_RESTARTS": (str(DEFAULT_LOSSES), *_COUNT),
-    "PET_NPROC_PER_NODE": ("1", "1|auto", "1: set processesPerNode to 1, and raise workers"),
+    "PET_NPROC_PER_NODE": ("1", "1|auto", "1: set processesPerNode to 1 and increase workers"),
 }
-"""Their defaults, and the allowed values as a pattern and as a description."""
+"""The variables' defaults, and their valid values as a pattern and as a description."""
 _LISTED = {
     "SLIPWAY_ELASTIC_PEERS": (
         "", f"{_HOST_PORT}(?:,{_HOST_PORT})*", "host:port or [IPv6 address]:port, comma-separated"),
@@ -37,22 +37,22 @@ _OF_POD = {
 
 @dataclass(frozen=True)
 class ElasticSettings:
-    """The settings of a worker before the first rendezvous."""
+    """A worker's settings before the first rendezvous."""
 
     index: int
-    """The worker's index; a replacement has the index of the one that it replaces."""
+    """The worker's index; a replacement has the index of the worker that it replaces."""
     peers: tuple[Address, ...]
-    """Addresses of all boards by index, this one's included; a single worker uses any port."""
+    """The addresses of all boards by index, including this one; a lone worker uses any port."""
     minimum: int
-    """The fewest workers that may train."""
+    """The minimum number of workers for training."""
     losses: int
-    """The most new worlds after losses of workers."""
+    """The maximum number of new worlds after losing workers."""
 
 
 def read(
     environment: Mapping[str, str] = os.environ, resolver: Path = Path("/etc/resolv.conf")
 ) -> ElasticSettings:
-    """Return the settings in `environment`; `ValueError` lists every wrong variable."""
+    """Return the settings in `environment`; `ValueError` lists every invalid variable."""
     if "SLIPWAY_ELASTIC_PEERS" in environment:
         values = _matches(environment, _LISTED)
         index = int(values["SLIPWAY_ELASTIC_INDEX"][0])
@@ -67,7 +67,7 @@ def read(
     elif int(environment.get("WORLD_SIZE", "1")) > 1:
         raise ValueError(
             f"WORLD_SIZE={environment['WORLD_SIZE']}: a launcher started this elastic worker as "
-            "one of a fixed world; start one process per worker, without torchrun, and give the "
+            "part of a fixed world; start one process per worker, without torchrun, and give the "
             "job an elastic policy, or set SLIPWAY_ELASTIC_PEERS and SLIPWAY_ELASTIC_INDEX"
         )
     else:
@@ -75,14 +75,14 @@ def read(
     least = int(values["PET_NNODES"][1])
     if least > len(peers) or index >= len(peers):
         raise ValueError(
-            f"PET_NNODES={values['PET_NNODES'][0]}, and this is worker {index}: there are only "
-            f"{len(peers)} workers, 0 to {len(peers) - 1}; add to SLIPWAY_ELASTIC_PEERS"
+            f"PET_NNODES={values['PET_NNODES'][0]} and this is worker {index}, but there are only "
+            f"{len(peers)} workers, 0 to {len(peers) - 1}; add the others to SLIPWAY_ELASTIC_PEERS"
         )
     return ElasticSettings(index, tuple(peers), least, int(values["PET_MAX_RESTARTS"][0]))
 
 
 def choose_interface(settings: ElasticSettings) -> None:
-    """Set Gloo's interface to the loopback if all workers are on this machine, unless set."""
+    """Set Gloo's interface, unless set, to the loopback if all workers are on this machine."""
     names = {name for _, name in socket.if_nameindex()}
     if settings.peers[settings.index][0] in {"localhost", "127.0.0.1", "::1"} and "lo" in names:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -91,7 +91,7 @@ def choose_interface(settings: ElasticSettings) -> None:
 def _matches(
     environment: Mapping[str, str], others: Mapping[str, tuple[str, str, str]]
 ) -> dict[str, re.Match[str]]:
-    """Return the match of each variable; raises `ValueError` with every wrong one."""
+    """Return each variable's match; raises `ValueError` listing every invalid variable."""
     matches, problems = {}, []
     for name, (default, pattern, allowed) in {**others, **_VARIABLES}.items():
         text = environment.get(name, default)
@@ -105,9 +105,9 @@ def _matches(
 
 
 def _search_domain(resolver: Path) -> str:
-    """Return the domain of Services with a leading dot, "" outside a cluster.
+    """Return the Services' domain with a leading dot, or "" outside a cluster.
 
-    A short name is tried with all search domains, also those outside, which may take seconds.
+    A short name is tried with all search domains, even external ones, which may take seconds.
     """
     text = resolver.read_text() if resolver.exists() else ""
     search = re.search(r"(?m)^[ \t]*search[ \t](.*)", text)

@@ -1,1 +1,1 @@
-"""Send the events of a pod's ranks to MLflow, W&B or TensorBoard, beside the program."""
+"""Send the events of a pod's ranks to MLflow, W&B or TensorBoard, alongside the program."""

@@ -1,7 +1,7 @@
-"""Convert a pod's events for a tracking server: to metrics by step, parameters and tags. Pure.
+"""Convert a pod's events for a tracking server into metrics by step, parameters and tags. Pure.
 
-Common metrics of all ranks have a plain name, `accuracy`; those of one rank are below it,
-`loss/rank_0`. Servers group metrics with the same prefix.
+Metrics shared by all ranks have a plain name, such as `accuracy`; those from a single rank have a
+suffix, as in `loss/rank_0`. Servers group metrics with the same prefix.
 """
 
 import math
@@ -21,7 +21,7 @@ _TAGS = ("world_size", "backend", "torch", "precision", "device", "device_name")
 
 @dataclass(frozen=True)
 class Point:
-    """A metric's value after `step` steps of the complete run; time in ms since 1970."""
+    """A metric's value after `step` steps of the complete run; `time` is in ms since 1970."""
 
     name: str
     value: float
@@ -30,7 +30,7 @@ class Point:
 
 
 class Figures:
-    """Converts the events of a pod's ranks, in their order."""
+    """Converts the events of a pod's ranks, in order."""
 
     def __init__(self) -> None:
         self.latest: dict[str, float] = {}
@@ -39,7 +39,7 @@ class Figures:
         self._of_epoch: dict[int, int] = {}
 
     def points(self, event: Mapping[str, Any]) -> list[Point]:
-        """Return the metrics of an event; none if it has none, or is invalid."""
+        """Return the metrics in an event; none if it contains none, or is invalid."""
         try:
             time = int(datetime.fromisoformat(event["time"]).timestamp() * 1000)
             step, values = self._read(event)
@@ -59,7 +59,7 @@ class Figures:
         return points
 
     def finals(self, message: Mapping[str, Any], time: int) -> list[Point]:
-        """Return the metrics of a program's termination message that no event had."""
+        """Return the metrics in a program's termination message that no event contained."""
         named = message.get("metrics")
         fields = {name: message.get(name) for name in ("accuracy", "top5_accuracy")}
         values = {**fields, **(named if isinstance(named, dict) else {})}
@@ -67,7 +67,7 @@ class Figures:
         return self.at(new, self.last_step, time)
 
     def _read(self, event: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Return the step of an event, counted over the complete run, and its figures."""
+        """Return an event's step, counted over the complete run, and its figures."""
         rank, step, values = int(event["rank"]), 0, dict[str, Any]()
         match event["event"]:
             case "step":
@@ -94,7 +94,7 @@ class Figures:
         return step, values
 
     def _before(self, event: Mapping[str, Any]) -> int:
-        """Return the steps before the event's epoch, by the epochs' length if it is known."""
+        """Return the number of steps before the event's epoch, from the epoch length if known."""
         if (of_epoch := self._of_epoch.get(event["rank"])) is None:
             return self._done.get(event["rank"], 0)
         return int((event["epoch"] - 1) * of_epoch)
@@ -122,12 +122,12 @@ def parameters(started: Mapping[str, Any]) -> dict[str, str]:
 
 
 def tags(event: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tags of a run, from its `started` event or its termination message."""
+    """Return a run's tags, from its `started` event or its termination message."""
     return {name: str(event[name]) for name in (*_TAGS, "dataset") if name in event}
 
 
 def settings(declared: Any, prefix: str = "job") -> dict[str, str]:
-    """Return a job's declared settings as parameters, by their path: `job.workers`."""
+    """Return a job's declared settings as parameters, named by path: `job.workers`."""
     if not isinstance(declared, Mapping):
         return {prefix: str(declared)}
     return {

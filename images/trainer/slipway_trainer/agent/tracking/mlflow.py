@@ -1,7 +1,7 @@
 """MLflow's tracking server, through its REST API.
 
 https://mlflow.org/docs/latest/api_reference/rest-api.html
-MLflow's client would add 17 packages to the image of every job. The credentials are the client's:
+MLflow's client would add 17 packages to every job's image. Credentials are set as for the client:
 MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN.
 """
 
@@ -21,11 +21,11 @@ from slipway_trainer.agent.tracking.figures import Point
 from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Texts
 
 _SECONDS = 10.0
-"""Limit for an answer. MLflow drops duplicates of metrics that are sent again after it."""
+"""Time limit for a response; after it, metrics are sent again, and MLflow drops duplicates."""
 _METRICS, _PARAMS, _TAGS = 1000, 100, 100
-"""Most entries in one call."""
+"""Maximum number of entries in one call."""
 _NAME, _PARAM, _TAG, _DIGEST = 250, 500, 5000, 36
-"""Most characters, in the strictest versions of MLflow."""
+"""Maximum lengths in characters, in the strictest MLflow versions."""
 _RUN_ID = "slipway.run_id"
 
 
@@ -77,10 +77,10 @@ class Mlflow:
     def artifact(self, path: Path, name: str) -> None:
         if not self._artifacts.startswith("mlflow-artifacts:/"):
             raise RefusedError(
-                f"it keeps files in {self._artifacts.partition(':')[0]} instead of serving them "
+                f"it stores files in {self._artifacts.partition(':')[0]} instead of serving them "
                 "itself; start it with --serve-artifacts"
             )
-        # Also of mlflow-artifacts://host/path only the path counts.
+        # In mlflow-artifacts://host/path, too, only the path counts.
         place = urllib.parse.urlsplit(self._artifacts).path.strip("/")
         target = urllib.parse.quote(f"{place}/{name}")
         with path.open("rb") as file:
@@ -93,7 +93,7 @@ class Mlflow:
             self._post("runs/update", {"run_id": self._id, "status": status, "end_time": _now()})
 
     def _experiment(self) -> str:
-        """Return the id of the experiment, which rank 0 creates."""
+        """Return the experiment's id; rank 0 creates the experiment if it does not exist."""
         name = self._run.experiment
         query = urllib.parse.urlencode({"experiment_name": name})
         try:
@@ -121,7 +121,7 @@ class Mlflow:
         body: bytes | IO[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Return the server's answer; raises as the methods of a sink."""
+        """Return the server's response; raises the same errors as a sink's methods."""
         url, own = f"{self._run.url}/api/2.0/{path}", {**(headers or {}), **_authorization()}
         request = urllib.request.Request(url, body, own, method=method)  # noqa: S310 - from the stack
         try:
@@ -134,8 +134,8 @@ class Mlflow:
             raise OSError(f"{error.code} {error.reason}") from None
         except urllib.error.URLError as error:
             raise OSError(str(error.reason)) from None
-        except (ValueError, http.client.HTTPException) as error:  # invalid answer or URL
-            raise OSError(f"{url} is not MLflow's: {error}") from None
+        except (ValueError, http.client.HTTPException) as error:  # invalid response or URL
+            raise OSError(f"{url} is not an MLflow API: {error}") from None
         return document if isinstance(document, dict) else {}
 
 

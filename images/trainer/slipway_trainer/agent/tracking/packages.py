@@ -16,7 +16,7 @@ from slipway_trainer.agent.tracking.sinks import Dataset, Run, Texts
 
 
 class Wandb:
-    """A pod's W&B run; raises `ModuleNotFoundError` without the package."""
+    """A pod's W&B run; raises `ModuleNotFoundError` if the package is not installed."""
 
     def __init__(self, run: Run) -> None:
         import wandb  # noqa: PLC0415 - only if it is selected
@@ -34,7 +34,7 @@ class Wandb:
             resume="allow", dir=gettempdir(),
             settings=self._package.Settings(console="off", silent=True, x_disable_stats=True),
         )  # fmt: skip
-        # Events of several ranks have their own steps, which may decrease.
+        # Each rank's events have their own steps, so the step may decrease.
         self._wandb_run.define_metric("*", step_metric="step")
         address: str | None = self._wandb_run.url
         return address
@@ -55,7 +55,7 @@ class Wandb:
 
 
 class TensorBoard:
-    """A pod's event files; raises `ModuleNotFoundError` without the package."""
+    """A pod's event files; raises `ModuleNotFoundError` if the package is not installed."""
 
     def __init__(self, run: Run) -> None:
         from tensorboardX import SummaryWriter  # noqa: PLC0415 - only if it is selected
@@ -78,7 +78,7 @@ class TensorBoard:
         self._writer.flush()
 
     def artifact(self, path: Path, name: str) -> None:
-        """Do nothing, since the file is among the program's files."""
+        """Do nothing, since the file is already among the program's files."""
 
     def close(self, *, is_success: bool, ends_run: bool) -> None:
         self._writer.close()

@@ -1,10 +1,10 @@
-"""A pod's tracking: a separate process, and a file through which it gets events.
+"""Tracking for a pod: a separate process that reads events from a file.
 
     python3 -m slipway_trainer.agent.tracking.process
 
-It reads the file SLIPWAY_EVENTS. After the program's end it gets {"code", "message", "seconds"} on
-its standard input, and exits after at most that many seconds; a warning among its rank's events
-then lists what was lost.
+The file is SLIPWAY_EVENTS. When the program ends, the process receives {"code", "message",
+"seconds"} on standard input, and exits within that many seconds; a warning among its rank's events
+then lists anything that was lost.
 """
 
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from slipway_trainer.agent.tracking.sender import Sender
 
 _SECONDS = 10.0
-"""Limit after the program's end for unsent data, documented in docs/tracking.md."""
+"""Time to send the remaining data after the program ends, documented in docs/tracking.md."""
 _ends = threading.Lock()
 
 
@@ -39,12 +39,12 @@ class Tracking:
         # The program inherits the variable: `Events.emit` appends to that file.
         os.environ["SLIPWAY_EVENTS"] = str(self._spool)
         command = (sys.executable, "-m", "slipway_trainer.agent.tracking.process")
-        # In a new session, so that only the launcher ends it, and no signal for the program.
+        # In a new session, so that only the launcher ends it, not a signal sent to the program.
         self._sender = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
     @classmethod
     def begun(cls) -> "Tracking | None":
-        """Start it if SLIPWAY_TRACKING names a server; None if not, or if it can't start."""
+        """Start tracking if SLIPWAY_TRACKING is set; return None if it is not, or on failure."""
         if "SLIPWAY_TRACKING" not in os.environ:
             return None
         try:
@@ -55,7 +55,7 @@ class Tracking:
             return None
 
     def end(self, code: int, message: dict[str, Any]) -> dict[str, Any]:
-        """Let it send the rest within a limit; return the message with the run's URL."""
+        """Let it send the rest within a time limit; return the message plus the run's URL."""
         # SIGKILL follows a SIGTERM, and the program's files must still be copied.
         seconds = 2.0 if code == EXIT_TERMINATED else _SECONDS
         limit = seconds + 2.0
@@ -64,7 +64,7 @@ class Tracking:
             self._sender.communicate(ended.encode(), timeout=limit)
         except subprocess.TimeoutExpired:
             self._sender.kill()
-            _warn(own_rank(), f"tracking did not end within {limit:g} s: some of it is lost")
+            _warn(own_rank(), f"tracking did not finish within {limit:g} s: some data was lost")
         address = self._spool.with_suffix(".address")
         url = address.read_text() if address.is_file() else ""
         os.environ.pop("SLIPWAY_EVENTS")
@@ -73,7 +73,7 @@ class Tracking:
 
 
 def main() -> None:
-    """Send events until the program has ended, and exit."""
+    """Send events until the program has ended, then exit."""
     # Imported here, so that the launcher of an untracked run does not load it.
     from slipway_trainer.agent.tracking.sender import Sender  # noqa: PLC0415
     from slipway_trainer.agent.tracking.sinks import Run, sink_of  # noqa: PLC0415
@@ -82,7 +82,7 @@ def main() -> None:
     spool, run = Path(os.environ.pop("SLIPWAY_EVENTS")), Run.from_environment()
     try:
         sender = Sender(run, sink_of(run), spool)
-    except Exception as error:  # noqa: BLE001 - the import of a package may raise anything
+    except Exception as error:  # noqa: BLE001 - importing a package may raise anything
         _warn(run.rank, f"this run is not tracked: {error}")
         report.end(1)
     threading.Thread(target=_await_end, args=(sender,), daemon=True).start()
@@ -94,7 +94,7 @@ def main() -> None:
 
 
 def _await_end(sender: "Sender") -> None:
-    """Exit in time after the program's end, in any state."""
+    """Exit in time once the program has ended, whatever the sender is doing."""
     try:
         ended = json.loads(sys.stdin.read())
     except ValueError:  # the launcher was killed
@@ -108,7 +108,7 @@ def _end(sender: "Sender") -> None:
     with _ends:  # never released: the other thread waits here until the process exits
         if (lost := sender.lost()) is not None:
             where = sender.run.url or os.environ["SLIPWAY_TRACKING"]
-            text = f"{lost} did not reach {where}: {sender.why}. The log of this run has all events"
+            text = f"{lost} did not reach {where}: {sender.why}. This run's log has all events"
             _warn(sender.run.rank, text)
         report.end(0)
 

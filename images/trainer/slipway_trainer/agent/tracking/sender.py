@@ -1,7 +1,7 @@
 """Read the events of a pod's ranks from their file and send them while the program runs.
 
-The file is the buffer: unsent events stay in it, and are sent again after growing pauses; only one
-batch is in memory. After the end of a run there are a few seconds for the rest.
+The file is the buffer: unsent events stay in it and are retried after growing pauses; only one
+batch is in memory. After a run ends, there are a few seconds left to send the rest.
 """
 
 import threading
@@ -23,12 +23,12 @@ from slipway_trainer.agent.tracking.usage import Usage
 
 _LOOK_SECONDS, _LONGEST_PAUSE, _PAUSE_AT_END = 2.0, 30.0, 0.5
 LARGEST_FILE = 64 * 2**20
-"""Most bytes of a file that is sent to the server."""
+"""Maximum size in bytes of a file that is sent to the server."""
 
 
 @dataclass
 class Batch:
-    """Lines of the file that are read but not sent; `until` is the offset of the next one."""
+    """Lines read from the file but not sent yet; `until` is the offset of the next line."""
 
     until: int
     lines: int = 0
@@ -44,7 +44,7 @@ class Sender:
         self._code, self._message = 1, dict[str, Any]()
         self._has_ended = threading.Event()
         self.files_left: list[Path] | None = None
-        self.why = "it has not answered"
+        self.why = "it has not responded"
         self._figures = figures.Figures()
         self._is_open = self._is_closed = False
         self._sent = self._refused = 0
@@ -54,17 +54,17 @@ class Sender:
         self._usage, self._used = Usage(run.rank), deque[figures.Point](maxlen=1000)
 
     def conclude(self, code: int, message: dict[str, Any]) -> None:
-        """Let `work` end after the program, with its exit code and termination message."""
+        """Let `work` finish now that the program has ended with this exit code and message."""
         self._code, self._message = code, message
         self._has_ended.set()
 
     def work(self) -> None:
-        """Send until the program has ended and everything is sent; raises errors of libraries."""
+        """Send until the program has ended and everything is sent; raises any library error."""
         pause, is_last = _LOOK_SECONDS, False
         while True:
             if not is_last:
                 is_last = self._has_ended.is_set()  # lines before the end are read after this check
-                # At intervals of at least that many seconds.
+                # At most once in that many seconds.
                 self._used += self._usage.points(1.0 if is_last else 10.0)
             try:
                 self._open()
@@ -111,7 +111,7 @@ class Sender:
             texts = {name: str(facts[name]) for name in ("image", "revision") if name in facts}
             settings = figures.settings(facts.get("settings", {}))
             self._describe(settings, {"run_id": self.run.id, **texts}, self._declared)
-        self._is_open, self.why = True, "no time was left"
+        self._is_open, self.why = True, "time ran out"
 
     def _send_some(self) -> bool:
         """Send a batch; return False if there is none."""
@@ -143,7 +143,7 @@ class Sender:
         return True
 
     def _read(self) -> Batch | None:
-        """Return the next batch of complete lines; None without any."""
+        """Return the next batch of complete lines; None if there are none."""
         batch = Batch(self._sent)
         with self.spool.open("rb") as file:
             file.seek(self._sent)
@@ -161,9 +161,9 @@ class Sender:
         return batch if batch.lines or batch.points else None
 
     def _finish(self) -> None:
-        """Send the program's result and its files, after its end."""
+        """Send the program's result and files once it has ended."""
         message, is_success = self._message, self._code == 0
-        # The worker of an elastic job that ends as rank 0 has the result.
+        # In an elastic job, the worker that ends as rank 0 has the result.
         ends_run = self.run.is_first or (is_success and message.get("rank") == 0)
         if ends_run:
             state = {"state": "Succeeded" if is_success else "Failed"}

@@ -1,4 +1,4 @@
-"""The tracked objects of a job, its run and data set, and the sinks that receive them."""
+"""A job's tracked objects (its run and data set), and the sinks that receive them."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,10 @@ KINDS = {
     "wandb": "packages.Wandb",
     "tensorboard": "packages.TensorBoard",
 }
-"""The sinks, as module in this package and class."""
+"""The sinks, each as a module in this package and a class."""
 Texts = Mapping[str, str]
 _MOST_BYTES, _MOST_FILES = 2**30, 10_000
-"""Limits of a directory with a checksum, which takes a second of CPU time per GB."""
+"""Limits for computing a directory's checksum, which takes a second of CPU time per GB."""
 
 
 class RefusedError(Exception):
@@ -33,8 +33,8 @@ class RefusedError(Exception):
 class Run:
     """A run to track, from the pod's environment.
 
-    `experiment` is its stack and job, `rank` that of the pod's first process. The server's URL is
-    `url` for pods, `address` for browsers. `facts` has `revision`, `image`, `data`, `settings`.
+    `experiment` is its stack and job, `rank` the rank of the pod's first process. The server's URL
+    is `url` for pods, `address` for browsers. `facts`: `revision`, `image`, `data`, `settings`.
     """
 
     id: str
@@ -77,7 +77,7 @@ class Dataset:
 class Sink(Protocol):
     """A tracking server or directory.
 
-    Each method raises `OSError` for temporary errors, else `RefusedError`.
+    Each method raises `OSError` for temporary errors, and `RefusedError` for others.
     """
 
     def open(self) -> str | None:
@@ -93,7 +93,7 @@ class Sink(Protocol):
         """Add a file under its path in the program's output directory."""
 
     def close(self, *, is_success: bool, ends_run: bool) -> None:
-        """End this pod's part, and with `ends_run` the run."""
+        """End this pod's part, and the run itself if `ends_run` is set."""
 
 
 def sink_of(run: Run) -> Sink:
@@ -104,12 +104,12 @@ def sink_of(run: Run) -> Sink:
     try:
         sink: Sink = resolve_name(f"slipway_trainer.agent.tracking.{KINDS[kind]}")(run)
     except ModuleNotFoundError as error:
-        raise RefusedError(f"{error}; name {error.name} in the job's `requirements`") from None
+        raise RefusedError(f"{error}; add {error.name} to the job's `requirements`") from None
     return sink
 
 
 def declared_dataset(data: Any) -> Dataset | None:
-    """Return the data set of a job's `data`, a map of `url` and `sha256`; None without one."""
+    """Return the data set in a job's `data`, a map with `url` and `sha256`, if it has a URL."""
     if not isinstance(data, Mapping) or "url" not in data:
         return None
     url = str(data["url"])
@@ -118,7 +118,7 @@ def declared_dataset(data: Any) -> Dataset | None:
 
 
 def dataset_in_directory(started: Mapping[str, Any]) -> Dataset | None:
-    """Return the data set in the directory `data` of a `started` event; None without one."""
+    """Return the data set in the directory that a `started` event gives as `data`, or None."""
     directory = Path(str(started.get("data")))
     try:
         if not directory.is_dir():
@@ -130,7 +130,7 @@ def dataset_in_directory(started: Mapping[str, Any]) -> Dataset | None:
 
 
 def _digest(directory: Path) -> str:
-    """Return the sha256 of `sha256sum`'s lines, sorted by file name; empty for too many files."""
+    """Return the sha256 of `sha256sum`'s lines, sorted by file name; empty above the limits."""
     every = (path for path in directory.rglob("*") if path.is_file())
     files = list(islice(every, _MOST_FILES + 1))
     if len(files) > _MOST_FILES or sum(path.stat().st_size for path in files) > _MOST_BYTES:

@@ -1,6 +1,6 @@
 """Resource use of a pod's container: CPU and memory from its cgroup, GPUs from nvidia-smi.
 
-The names are MLflow's for several nodes, as on its page of system metrics:
+The names are those that MLflow uses for several nodes, as its page on system metrics lists them:
 https://mlflow.org/docs/latest/ml/tracking/system-metrics/
 """
 
@@ -14,11 +14,11 @@ from slipway_trainer.agent.tracking.figures import Point
 
 _QUERY = "--query-gpu=index,utilization.gpu,memory.used"
 ROOT = Path("/sys/fs/cgroup")
-"""Mount point of the cgroup: version 2, or 1 with a directory for each controller."""
+"""Mount point of the cgroup: cgroup v2, or v1 with a directory for each controller."""
 
 
 class Usage:
-    """Measures the use of the container of pod number `pod` since the last measurement."""
+    """Measures resource use in the container of pod number `pod` since the last measurement."""
 
     def __init__(self, pod: int, root: Path = ROOT) -> None:
         self._prefix, self._root = f"system/pod_{pod}", root
@@ -28,7 +28,7 @@ class Usage:
         self._nvidia_smi = shutil.which("nvidia-smi") if has_gpu else None
 
     def points(self, least_seconds: float) -> list[Point]:
-        """Return metrics by seconds since the start; none within `least_seconds` of the last."""
+        """Return metrics by elapsed seconds; none if the last are under `least_seconds` old."""
         if (now := time.monotonic()) - self._before[0] < least_seconds:
             return []
         step, at = int(now - self._began), int(time.time() * 1000)
@@ -73,7 +73,7 @@ class Usage:
 
 
 def gpus(table: str) -> dict[str, float]:
-    """Parse nvidia-smi's lines of index, percent and MiB; `[N/A]` is left out."""
+    """Parse nvidia-smi's lines of index, percent and MiB; skip `[N/A]`."""
     metrics = {}
     for line in table.splitlines():
         index, *values = (word.strip() for word in line.split(","))
@@ -85,7 +85,7 @@ def gpus(table: str) -> dict[str, float]:
 
 
 def _number(path: Path, name: str | None = None, default: float = math.nan) -> float:
-    """Return the number in a file, or the one after `name` in it; `default` without one."""
+    """Return the number in a file, or the one after `name`; `default` if there is none."""
     try:
         words = path.read_text().split()
         return int(words[0 if name is None else words.index(name) + 1])

@@ -238,7 +238,7 @@ def explain(job: str, result: RunResult) -> str:
     for title, texts in (
         (f"the end of {whose}'s log before it was restarted:", before),
         (f"the end of {whose}'s log{again}:", facts.log),
-        *((f"where {ranks} stood:", frames) for ranks, frames in (facts.stacks or {}).items()),
+        *((f"the stack of {ranks}:", frames) for ranks, frames in (facts.stacks or {}).items()),
         ("warning events:", facts.events),
         ("it was resubmitted after:", attempts),
     ):

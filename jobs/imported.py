@@ -37,7 +37,7 @@ class Leaf(NamedTuple):
 
 
 def imported(document: Mapping[str, Any]) -> tuple[str, Entry, list[str]]:
-    """Return a job's name, its entry, and notes on lost values; or raise `ValueError`."""
+    """Return a job's name, its entry, and notes on lost values, or raise `ValueError`."""
     kind = f"{str(document.get('apiVersion')).partition('/')[0]}/{document.get('kind')}"
     if kind not in _TABLES["kinds"]:
         raise ValueError(f"its kind is not one of {', '.join(_TABLES['kinds'])}")
@@ -93,7 +93,7 @@ def _leaves(document: Mapping[str, Any], kind: str) -> dict[str, Leaf]:
 
 
 def _flat(value: Any, place: Place = (), path: Field = ()) -> Iterator[tuple[Place, Field, Any]]:
-    """Yield a document's values, each with its path by index and its path by list items' names."""
+    """Yield a document's values, each with a path by index and a path by names of list items."""
     listed = value if isinstance(value, list) else []
     names = [str(each["name"]) for each in listed if isinstance(each, dict) and "name" in each]
     if isinstance(value, dict) and value:
@@ -119,7 +119,7 @@ def _field(key: str) -> Field:
 
 
 def _value(field: Field, value: Any, known: str | None = None) -> Any:
-    """Return a value as in an entry or, if `known` matches its variables, as in a manifest."""
+    """Convert a value to its form in an entry or, if the pattern `known` is set, in a manifest."""
     if field[:1] in {("command",), ("args",), ("env",)}:
         if isinstance(value, list):
             return [_value(field, each, known) for each in value]

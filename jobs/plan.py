@@ -131,7 +131,7 @@ class Schedule:
         return waiting
 
     def _waited(self, beside: list[str], job: str, needs: Mapping[str, list[list[Decimal]]]) -> int:
-        """Return how many jobs, from the first on, must finish for `job` to fit with the others."""
+        """Return how many of the jobs `beside`, in order, must finish before `job` fits."""
         room = self.capacity
         if room is None:
             return 0

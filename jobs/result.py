@@ -46,7 +46,7 @@ class TrainingReport:
         time_to_accuracy_seconds: Seconds of training until the goal was reached.
         reformations: How often the workers of an elastic job formed a new group.
         longest_pause_seconds: The longest time without a step.
-        step_seconds: Time spent on the steps behind the final model, by the run that took them.
+        step_seconds: Time spent on the steps that led to the final model, by run.
         artifacts: The files copied out of the pod, with the `url`, `sha256` and `bytes` of each.
         left_behind: Files in /work that were lost with the pod, at most ten, with their sizes.
         metrics: Any other figures that the program reports, by name.
@@ -142,7 +142,7 @@ class RunResult(TrainingReport):
         failure: Details about a run that did not succeed.
         attempts: The earlier attempts, oldest first.
         goodput: Share of the time since the first attempt started that was spent on the steps
-            behind the final model, 0 to 1.
+            that led to the final model, 0 to 1.
         tracking: The URL of the run's page on the tracking server.
         last_succeeded: The `run_id` of the latest earlier run that succeeded, if this one did not.
         left_out: Reported values that a result can't hold, such as NaN, as text by their path.

@@ -28,15 +28,15 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _HARMLESS = {
     *("getLogger", "TypeVar", "namedtuple", "getenv", "get", "int", "float", "Path", "device")
 }
-"""Functions that a module may call and still only define things, as they do no work."""
+"""Functions that a definitions-only module may call, since they do no real work."""
 _MAIN = "/__main__.py"
 
 
 def read_script(job: TrainingJob, key: str, folder: Path | None = None) -> Script | Problem:
     """Return a job's script, or the problem with it.
 
-    Its path is absolute, or relative to `folder`, by default the project's. `key` is the job's in
-    the configuration.
+    Its path is absolute, or relative to `folder`, by default the project's. `key` is the job's key
+    in the configuration.
     """
     path = (folder or project_dir()) / str(job.script)
     try:
@@ -108,7 +108,7 @@ def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
 
 
 def _named(path: Path, folder: Path) -> tuple[str, Path]:
-    """Return a file and its path in the folder; an empty folder gets an empty file in it."""
+    """Return a file's path in the folder, and the file; for an empty folder, a placeholder."""
     name = str(path.relative_to(folder))
     return (f"{name}/.gitkeep", Path(os.devnull)) if path.is_dir() else (name, path)
 

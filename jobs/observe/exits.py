@@ -114,7 +114,7 @@ def remarks(ends: Mapping[str, Exit | None], found: RunResult) -> Iterator[str]:
     if is_silent and seconds < 10:  # of CPU time, over all ranks
         yield (
             f"it succeeded, but used only {seconds:.1f} s of CPU time and left no figures or files."
-            " If it should have trained, check whether its file only defines functions or ends soon"
+            " If it should train, check whether its file only defines functions or exits early"
         )
 
 

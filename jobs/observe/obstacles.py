@@ -36,7 +36,7 @@ class Obstacles:
     api: JobApi
     run: RunState
     warn: Callable[[str], None]
-    _unplaced: dict[str, float] = field(default_factory=dict)  # the time since when, by pod uid
+    _unplaced: dict[str, float] = field(default_factory=dict)  # when first seen, by pod uid
     _led_on: set[str] = field(default_factory=set)  # pod uids
     _events_at: float = 0.0
     _room_at: float = 0.0

@@ -111,7 +111,7 @@ def _trained(summaries: Iterable[Mapping[str, Any]]) -> list[list[int]]:
 def _samples_seen(
     first: Mapping[str, Any], summaries: Mapping[int, Mapping[str, Any]], topology: Topology
 ) -> int | None:
-    """Return the total samples that all ranks trained on, or None if a replica did not report any.
+    """Return how many samples all ranks trained on, or None if a replica did not report its number.
 
     An elastic job's replicas may have changed during the run, so the ledger's total is used.
     """

@@ -193,7 +193,7 @@ def _abandoned(run: RunState, elapsed: float) -> End | None:
         return None
     is_lost = run.lost_node is not None
     if run.lasted("a lost node", elapsed, holds=is_lost) >= _NODE_SECONDS:
-        return End("Failed", run.failure or f"it lost a node for more than {_NODE_SECONDS} s")
+        return End("Failed", run.failure or f"a node was lost for more than {_NODE_SECONDS} s")
     failed = [each for each in run.replicas.values() if each.has_failed and not each.is_deleted]
     if run.lasted("a failed pod", elapsed, holds=bool(failed)) < _OPERATOR_SECONDS:
         return None

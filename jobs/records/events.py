@@ -67,7 +67,7 @@ def added(
     """Return a successful result, plus any missing figures that `metrics` find in the log.
 
     Figures in `again` are searched for again. In pods, the launcher searches; this is for images
-    without it, and for patterns added later. A separate process searches, as that may never end.
+    without it, and for patterns added later. A separate process searches, as this may never end.
     """
     due = {name for name in patterns if name in again or result.figure(name) is None} - _PLACES
     log = _log(kept)

@@ -68,7 +68,7 @@ class History:
     def end(self, run_id: str, result: Mapping[str, Any]) -> None:
         if (record := self.find(run_id)) is not None:
             curve: list[dict[str, Any]] = []
-            with suppress(Exception):  # a program's output must not fail the end of a run
+            with suppress(Exception):  # a program's output must not make recording fail
                 curve = epochs(self.archive.run(run_id), limit_seconds=10.0)
             self._save(replace(record, result=result, epochs=curve))
 

@@ -23,7 +23,7 @@ def _gpus_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
         return
     for role in roles(job):
         if (requested := share(job, role).gpus) > most:
-            remedy = "request fewer and use more `workers`, or use larger nodes"
+            remedy = "request fewer per replica and use more `workers`, or use larger nodes"
             reason = f"{requested} for each {role} is more than the {most} that a node has"
             reason += ", and a replica must fit on one node"
             if most == 0:
@@ -65,7 +65,7 @@ def _cores_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
             f"each replica requests {requested.cpu} cores, but a node in the cluster's pool "
             f"{pool.name}, {pool.size}, has only {float(cores):g} available to pods, and a replica "
             "must fit on one node",
-            "request fewer and use more `workers`, or use larger nodes",
+            "request fewer per replica and use more `workers`, or use larger nodes",
         )
 
 

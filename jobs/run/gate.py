@@ -87,7 +87,7 @@ def limits(job: TrainingJob) -> dict[str, Any]:
 
 
 def apart(inputs: Mapping[str, Any], result: RunResult) -> str | None:
-    """Describe ranks that trained separately, with advice; None if there are none, or if meant."""
+    """Describe ranks that trained separately, with advice; None if none did, or if intended."""
     if (groups := result.apart) is None or inputs.get("distributed") is False:
         return None
     ranks, worlds, largest = (groups.get(name) for name in ("ranks", "worlds", "largest"))

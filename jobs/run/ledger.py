@@ -214,7 +214,7 @@ def _packed(folder: Path, longest: int) -> bytes:
         for path in sorted(each for each in folder.rglob("*") if each.is_file()):
             content = path.read_bytes()
             if path.suffix == ".log" and len(content) > longest:
-                note = f"# lines before these were dropped: a ledger holds {longest} bytes a log\n"
+                note = f"# earlier lines were dropped: a ledger holds {longest} bytes per log\n"
                 content = note.encode() + content[-longest:].partition(b"\n")[2]
             file.writestr(str(path.relative_to(folder)), content)
     return packed.getvalue()

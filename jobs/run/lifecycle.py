@@ -117,7 +117,9 @@ class PyTorchJobHandler(Handler):
         try:
             if submissions[0].job.name != submissions[1].job.name:
                 if state["result"]["state"] == RUNNING:
-                    raise RuntimeError(f"PyTorchJob {job} is still running; rename it later")
+                    raise RuntimeError(
+                        f"PyTorchJob {job} is still running; rename it after it ends"
+                    )
                 # An object can't be renamed; the result, the logs and the files do not need it.
                 archive.of_urn(context.urn).take(submissions[1].job.was)
                 remove(_api(state), context)

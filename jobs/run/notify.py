@@ -72,7 +72,7 @@ class Hook:
         thread.start()
         thread.join(_BRIEFLY)
         if thread.is_alive():
-            warn(f"the webhook is not notified about job {job} yet; retries end with this command")
+            warn(f"webhook not yet notified about job {job}; retrying until this command ends")
 
     def _message(self, job: str, result: RunResult) -> tuple[bytes, dict[str, str]]:
         """Return the body and the headers, which are the same for all attempts."""

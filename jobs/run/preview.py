@@ -36,7 +36,7 @@ Leaf = tuple[str, Any, Any]
 def alters_result(
     changes: Iterable[Change], state: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> list[Change]:
-    """Return the changes, marking those that can alter the run's result to replace it."""
+    """Return the changes, marking those that can alter the run's result as replacements."""
     before, now = (_decisive(each) for each in (state, inputs))
     if inputs.get("artifacts") is UNKNOWN:
         # They are known only after the jobs before this one have run.

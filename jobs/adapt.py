@@ -1,4 +1,4 @@
-"""Apply to a job what its cluster requires: GPU nodes, registry mirrors, identity. Pure."""
+"""Adapt a job to its cluster: GPU nodes, registry mirrors and identity. Pure."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,26 +12,26 @@ from jobs.model.parts import Toleration
 from jobs.plan import shares
 
 GROWN_SECONDS = 1800
-"""Start limit of a job on autoscaled nodes: the autoscaler's time for two of them
+"""Start limit for a job on autoscaled nodes: time for the autoscaler to add two of them
 (`max-node-provision-time`, 15 minutes each,
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md)."""
 FALLBACK_SECONDS = 2700
-"""Start limit with a fallback node pool, which the autoscaler tries
-only after that time (https://github.com/kubernetes/autoscaler/issues/8323): three attempts."""
+"""Start limit with a fallback node pool: three attempts, since the autoscaler tries the fallback
+only after that time (https://github.com/kubernetes/autoscaler/issues/8323)."""
 _FILE = Path(__file__).with_name("gpu_variables.yaml")
 (_VARIABLES,) = manifests.rendered(_FILE, outputs=OUTPUT_DIR)
 _TIMEOUT = "--timeout"
-"""Option of the catalogue's programs: minutes to wait for the other ranks."""
+"""An option that the catalogue's programs accept: minutes to wait for the other ranks."""
 
 
 def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
-    """Return `job` with what `cluster` requires; the job's own values take precedence."""
+    """Return `job` with the settings that `cluster` requires; the job's own take precedence."""
     job = on_gpu_nodes(job, cluster.gpus)
     if cluster.identity is not None:
         job = replace(job, labels={**cluster.identity.labels, **job.labels})
     if job.image is not None and job.image in cluster.mirrors:
         job = replace(job, image=cluster.mirrors[job.image])
-    # Kubernetes adds the account's pull Secrets only to pods that have none
+    # Kubernetes adds the service account's pull Secrets only to pods that specify none
     # (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/).
     if cluster.pull_secret is not None and job.pull_secrets:
         names = dict.fromkeys((*job.pull_secrets, REGISTRY_LOGIN))
@@ -40,12 +40,12 @@ def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
 
 
 def on_gpu_nodes(job: TrainingJob, pool: GpuPool | None) -> TrainingJob:
-    """Return `job` as it runs on the nodes of `pool`; a job without GPUs is returned unchanged."""
+    """Return `job` set up for the nodes in `pool`; a job without GPUs is returned unchanged."""
     if pool is None or not wants_gpus(job):
         return job
     variables = dict(_VARIABLES)
     if pool.interface is not None:
-        # With `=` NCCL matches the exact name instead of a prefix. Gloo does not support `=`.
+        # With `=`, NCCL matches the exact name instead of a prefix. Gloo does not support `=`.
         variables["NCCL_SOCKET_IFNAME"] = f"={pool.interface}"
         variables["GLOO_SOCKET_IFNAME"] = pool.interface
     if pool.min_nodes == 0 or (pool.max_nodes or 0) > pool.min_nodes:
@@ -64,17 +64,17 @@ def on_gpu_nodes(job: TrainingJob, pool: GpuPool | None) -> TrainingJob:
 
 
 def wants_gpus(job: TrainingJob) -> bool:
-    """Return whether a replica of `job` requests GPUs."""
+    """Return whether any replica of `job` requests GPUs."""
     return any(each.gpus > 0 for each in shares(job))
 
 
 def _with_time_to_grow(job: TrainingJob, seconds: int) -> TrainingJob:
-    """Return `job` with a start limit of `seconds` for new nodes, unless it sets its own."""
+    """Return `job` with a start limit of `seconds` for adding nodes, unless it sets its own."""
     start = min(seconds, job.timeout)
     if job.start_timeout != START_TIMEOUT or start <= START_TIMEOUT:
         return job
     has_timeout = any(word.partition("=")[0] == _TIMEOUT for word in job.args)
-    # Otherwise the first rank would give up on the others while their node is being created.
+    # Otherwise rank 0 would give up on the others while their node is being created.
     minutes = () if job.module is None or has_timeout else (_TIMEOUT, str(start // 60))
     return replace(job, start_timeout=start, args=(*job.args, *minutes))
 

@@ -1,4 +1,4 @@
-"""Read and check the jobs that a stack declares: the catalogue's, and your own."""
+"""Read and check the jobs that a stack declares, your own and those from the catalogue."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from jobs.rules import containers, distributed, nodes
 from jobs.rules.rule import Finding, Rule, Surroundings
 
 KEYS = tuple(to_camel(name) for name in fields_of(TrainingJob) if name not in {"name", "module"})
-"""The keys of a job's declaration."""
+"""The keys that a job's declaration may contain."""
 
 _DEMOS: Mapping[str, Any] = manifests.read(CHECKOUT / "jobs/catalog.yaml")
 _JOB = TypeAdapter(TrainingJob)
@@ -32,7 +32,7 @@ CATALOG: Mapping[str, TrainingJob] = {
     name: _JOB.validate_json(json.dumps({**fields, "name": name}), by_alias=True, by_name=False)
     for name, fields in _DEMOS.items()
 }
-"""The catalogue's jobs by name."""
+"""The jobs in the catalogue, by name."""
 RULES: Sequence[Rule] = [
     each
     for module in (distributed, nodes, containers)
@@ -43,16 +43,16 @@ RULES: Sequence[Rule] = [
 
 @dataclass(frozen=True)
 class JobsConfig:
-    """The jobs of a stack, with their scripts and the problems of their declarations."""
+    """A stack's jobs, their scripts, and the problems with their declarations."""
 
-    jobs: list[TrainingJob] = field(default_factory=list)  # in the order of the configuration
+    jobs: list[TrainingJob] = field(default_factory=list)  # in configuration order
     scripts: dict[str, Script] = field(default_factory=dict)  # by job name
     problems: list[Problem] = field(default_factory=list)  # any of them stops the deployment
-    skipped: dict[str, str] = field(default_factory=dict)  # why the cluster can't run it
+    skipped: dict[str, str] = field(default_factory=dict)  # why the cluster can't run a job
 
 
 def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConfig:
-    """Return the jobs declared in `section`, which is at `key` of the configuration."""
+    """Return the jobs declared in `section`, which is at `key` in the configuration."""
     config = JobsConfig()
     for name, declared in section.items():
         job = declare(name, declared, f"{key}.{name}")
@@ -69,14 +69,14 @@ def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConf
 
 
 def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem]:
-    """Return a job, or all problems of its declaration.
+    """Return a job, or all problems with its declaration.
 
-    `declared` has its fields as decoded from `key` of the configuration; None means no fields.
-    They override the fields of the catalogue's entry with that name, if there is one.
+    `declared` holds the fields decoded from `key` in the configuration; None means no fields.
+    They override those of the catalogue entry with the same name, if there is one.
     """
     fields = {} if declared is None else declared
     if not isinstance(fields, Mapping):
-        return [Problem(key, f"{quote(declared)} is not allowed; it takes a map, {{}} for none")]
+        return [Problem(key, f"{quote(declared)} is not allowed; use a map, or {{}} for no fields")]
     written = {field: value for field, value in fields.items() if field in KEYS} | {"name": name}
     problems = [
         Problem(f"{key}.{field}", f"there is no such key; {choices(field, KEYS)}")
@@ -90,22 +90,22 @@ def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem
 
 
 def _placed(problem: Problem, name: str, key: str) -> Problem:
-    """Return a problem at its key in the configuration, where a job's name is its key."""
+    """Return a problem with its key as in the configuration, where a job's name is a key."""
     if problem.key == f"{key}.name":
         return Problem(key, problem.text.replace(f"{quote(name)} is", f"the name {quote(name)} is"))
     if problem == Problem(key, NO_PROGRAM):
         allowed = choices(name, CATALOG.keys())
-        text = f"there is no such job in the catalogue; {allowed}. As your own job it"
+        text = f"there is no such job in the catalogue; {allowed}. If it is your own job, it"
         return Problem(key, f"{text} {NO_PROGRAM}")
     return problem
 
 
 def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -> None:
-    """Add a job with its program's files and the problems that the rules find."""
+    """Add a job, its program's files, and the problems that the rules find."""
     config.jobs.append(job)
     if job.script is not None:
         demo = CATALOG.get(job.name)
-        # Scripts of the catalogue are in the checkout; others are relative to the stack's file.
+        # Scripts in the catalogue are in the checkout; others are relative to the stack file.
         is_ours = demo is not None and demo.script == job.script
         script = sources.read_script(job, key, CHECKOUT if is_ours else None)
         if isinstance(script, Script):
@@ -131,7 +131,7 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
 def _dependency_problems(
     jobs: Sequence[TrainingJob], declared: Collection[str], key: str
 ) -> Iterator[Problem]:
-    """Yield problems of `dependsOn`, inputs and `was`; `declared` includes jobs with problems."""
+    """Yield problems with `dependsOn`, inputs and `was`; `declared` includes invalid jobs."""
     for job in jobs:
         others = [name for name in declared if name != job.name]
         references: list[tuple[Path, str]] = [
@@ -140,16 +140,16 @@ def _dependency_problems(
         ]
         for path, name in references:
             if name == job.name:
-                text = "is the job itself, which can't wait for its own end"
+                text = "is the job itself, which can't wait for itself to finish"
             elif any(each.name == name and each.wait is False for each in jobs):
                 text = (
-                    f"{quote(name)} has `wait: false`, so nothing can come after it; take that out"
+                    f"{quote(name)} has `wait: false`, so no job can depend on it; remove that key"
                 )
             elif name in others:
                 continue
             elif name in CATALOG:
                 text = (
-                    f"{quote(name)} is in the catalogue, but not in this stack; declare it beside "
+                    f"{quote(name)} is in the catalogue, but not in this stack; add it alongside "
                     f"this job (`{name}: {{}}`)"
                 )
             else:
@@ -157,21 +157,21 @@ def _dependency_problems(
             yield Problem(located(key, (job.name, *path)), text)
         for index, name in enumerate(job.was):
             if name in declared or any(name in each.was for each in jobs if each is not job):
-                text = f"{quote(name)} is, or was, the name of another job of this stack"
+                text = f"{quote(name)} is, or was, the name of another job in this stack"
                 yield Problem(located(key, (job.name, "was", index)), text)
     yield from _cycles(jobs, key)
 
 
 def lost_inputs(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
-    """Yield a problem for each input whose job keeps no outputs where the stack keeps none."""
+    """Yield a problem for each input from a job that keeps no outputs, if the stack keeps none."""
     kept = {job.name for job in jobs if job.outputs is not None}
     for job in jobs:
         for name, source in job.inputs.items():
             if source.job not in kept:
                 yield Problem(
                     located(key, (job.name, "inputs", name, "job")),
-                    f"{quote(source.job)} has no `outputs`, and the stack keeps no files, so its "
-                    "files are lost; set `outputs` (docs/files.md#outputs)",
+                    f"{quote(source.job)} has no `outputs`, and the stack keeps no files, so the "
+                    "job's files are lost; set its `outputs` (docs/files.md#outputs)",
                 )
 
 
@@ -182,16 +182,16 @@ def _cycles(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        cycle = error.args[1][::-1]  # each needs the next one; first and last are the same
+        cycle = error.args[1][::-1]  # each job needs the next; the first and last are the same
         text = (
-            f"is in a cycle, in which no job can be the first: {' needs '.join(cycle)}; "
-            "take one `dependsOn` or input out of it"
+            f"is part of a dependency cycle: {' needs '.join(cycle)}; "
+            "remove one `dependsOn` or input to break it"
         )
         yield Problem(located(key, (cycle[0],)), text)
 
 
 def mistakes(job: TrainingJob, around: Surroundings) -> list[tuple[Rule, Finding]]:
-    """Return the findings of all rules in a job, each once."""
+    """Return the findings of all rules for a job, without duplicates."""
     findings = ((rule, finding) for rule in RULES for finding in rule.find(job, around))
-    # The same mistake in Master and Workers is reported once.
+    # The same mistake in the Master and the Workers is reported once.
     return list(dict.fromkeys(findings))

@@ -1,6 +1,6 @@
-"""Convert another kind of job to an entry of `slipway:jobs`: `make import`. Pure.
+"""Convert a job of another kind to an entry in `slipway:jobs`: `make import`. Pure.
 
-Comparing the job with the manifest of its entry shows which values an entry can't express.
+Comparing the job with the manifest built from its entry shows which values the entry can't express.
 """
 
 import copy
@@ -26,28 +26,28 @@ _UNSAID = re.compile("|".join(_TABLES["unsaid"]))
 _SHOWN = ("cpu", "memory", "timeout")
 Entry = dict[str, Any]
 Field = tuple[str, ...]
-"""The keys that lead to a value in an entry."""
+"""The path of keys to a value in an entry."""
 
 
 class Leaf(NamedTuple):
-    """A value of a document, and its path there."""
+    """A value in a document, and its path."""
 
     place: Place = ()
     value: Any = None
 
 
 def imported(document: Mapping[str, Any]) -> tuple[str, Entry, list[str]]:
-    """Return a job's name, entry, and notes on lost values; raise `ValueError` if impossible."""
+    """Return a job's name, its entry, and notes on lost values, or raise `ValueError`."""
     kind = f"{str(document.get('apiVersion')).partition('/')[0]}/{document.get('kind')}"
     if kind not in _TABLES["kinds"]:
-        raise ValueError(f"it is none of {', '.join(_TABLES['kinds'])}")
+        raise ValueError(f"its kind is not one of {', '.join(_TABLES['kinds'])}")
     leaves = _leaves(document, kind)
     notes = [] if kind == _OWN_KIND else [*_without_world(leaves)]
     source = str(leaves.get("metadata name", leaves.get("metadata generateName", Leaf())).value)
     name = re.sub(r"[^a-z0-9]+", "-", source.lower())[:40].lstrip("-0123456789").strip("-") or "job"
     name = f"{name}-imported" if name in CATALOG else name
     if name != source:
-        notes.append(f"metadata.name: {quote(source)} is called {name}")
+        notes.append(f"metadata.name: {quote(source)} is renamed to {name}")
     fields = {key: field for key in leaves if (field := _field(key))}
     entry: Entry = {}
     for key, field in fields.items():
@@ -66,12 +66,14 @@ def imported(document: Mapping[str, Any]) -> tuple[str, Entry, list[str]]:
         value = str(_value(field, leaf.value, names))
         if not (is_unsaid or is_other or value == sent.get(key)):
             notes.append(_note(key, leaf, reasons.get(field)))
-    notes += (f"by default it has {key}: {getattr(job, key)}" for key in _SHOWN if key not in entry)
+    notes += (
+        f"by default the job gets {key}: {getattr(job, key)}" for key in _SHOWN if key not in entry
+    )
     return name, {key: entry[key] for key in KEYS if key in entry}, [*dict.fromkeys(notes)]
 
 
 def _leaves(document: Mapping[str, Any], kind: str) -> dict[str, Leaf]:
-    """Return the values of a document by their path in a PyTorchJob."""
+    """Return the values in a document by their path in a PyTorchJob."""
     leaves: dict[str, Leaf] = {}
     for place, path, value in _flat(document):
         key = " ".join(path)
@@ -91,7 +93,7 @@ def _leaves(document: Mapping[str, Any], kind: str) -> dict[str, Leaf]:
 
 
 def _flat(value: Any, place: Place = (), path: Field = ()) -> Iterator[tuple[Place, Field, Any]]:
-    """Yield a document's values with their paths, by index and by the names of list items."""
+    """Yield a document's values, each with a path by index and a path by names of list items."""
     listed = value if isinstance(value, list) else []
     names = [str(each["name"]) for each in listed if isinstance(each, dict) and "name" in each]
     if isinstance(value, dict) and value:
@@ -111,13 +113,13 @@ def _flat(value: Any, place: Place = (), path: Field = ()) -> Iterator[tuple[Pla
 
 
 def _field(key: str) -> Field:
-    """Return the field of an entry for a path of a PyTorchJob; empty if there is none."""
+    """Return the entry field for a path in a PyTorchJob, or an empty one if there is none."""
     matches = ((re.fullmatch(pattern, key), field) for pattern, field in _TABLES["fields"])
     return next((tuple(match.expand(field).split()) for match, field in matches if match), ())
 
 
 def _value(field: Field, value: Any, known: str | None = None) -> Any:
-    """Return a value as in an entry; with `known`, a pattern of variables, as in a manifest."""
+    """Convert a value to its form in an entry or, if the pattern `known` is set, in a manifest."""
     if field[:1] in {("command",), ("args",), ("env",)}:
         if isinstance(value, list):
             return [_value(field, each, known) for each in value]
@@ -131,7 +133,7 @@ def _value(field: Field, value: Any, known: str | None = None) -> Any:
 
 
 def _complete(entry: Entry, leaves: Mapping[str, Leaf]) -> None:
-    """Add fields that derive from several values: the number of Workers, requests from limits."""
+    """Add fields derived from several values: the number of Workers, and requests from limits."""
     roles = {"Worker", "Master"} & {key.partition(" ")[0] for key in leaves}
     counts = (str(leaves.get(f"{role} replicas", Leaf()).value) for role in roles)
     total = sum(int(count) if count.isdecimal() else 1 for count in counts)
@@ -144,7 +146,7 @@ def _complete(entry: Entry, leaves: Mapping[str, Leaf]) -> None:
 
 
 def _allow(name: str, entry: Entry) -> dict[Field, str]:
-    """Remove fields that are not allowed; return the reasons. Raise `ValueError` for the image."""
+    """Remove invalid fields; return the reasons. Raise `ValueError` if the image is invalid."""
     reasons: dict[Field, str] = {}
     while not isinstance(problems := declare(name, entry, name), TrainingJob):
         places = {located(name, field): field for field in _fields(entry)}
@@ -159,7 +161,7 @@ def _allow(name: str, entry: Entry) -> dict[Field, str]:
 
 
 def _shorten(name: str, entry: Entry, sent: Mapping[str, str]) -> TrainingJob:
-    """Remove fields without which the manifest stays the same as `sent`; return the entry's job."""
+    """Remove fields without which the manifest still equals `sent`; return the entry's job."""
     for field in _fields(entry):
         less = copy.deepcopy(entry)
         _put(less, field)
@@ -169,7 +171,7 @@ def _shorten(name: str, entry: Entry, sent: Mapping[str, str]) -> TrainingJob:
 
 
 def _sent(name: str, entry: Entry) -> dict[str, str]:
-    """Return the values of an entry's manifest by path; empty if the entry has problems."""
+    """Return the values in an entry's manifest by path, or none if the entry has problems."""
     if not isinstance(job := declare(name, entry, name), TrainingJob):
         return {}
     leaves = _leaves(manifest(Submission(job=job, image=job.image)), _OWN_KIND)
@@ -177,7 +179,7 @@ def _sent(name: str, entry: Entry) -> dict[str, str]:
 
 
 def _fields(entry: Entry) -> list[Field]:
-    """Return the fields of an entry, nested ones first."""
+    """Return the paths of an entry's fields, nested ones first."""
     maps = (key for key, value in entry.items() if isinstance(value, dict))
     return [*((key, inner) for key in maps for inner in entry[key]), *((key,) for key in entry)]
 
@@ -194,7 +196,7 @@ def _put(entry: Entry, field: Field, value: Any = None) -> None:
 
 
 def _without_world(leaves: dict[str, Leaf]) -> Iterator[str]:
-    """Remove torchrun's options from commands and arguments, and yield a note of each."""
+    """Remove torchrun's options from commands and arguments, and yield a note on each."""
     for key, leaf in [*leaves.items()]:
         if re.fullmatch(r"Worker .* pytorch (command|args)", key) and isinstance(leaf.value, list):
             text = "\0".join(map(str, leaf.value))
@@ -206,7 +208,7 @@ def _without_world(leaves: dict[str, Leaf]) -> Iterator[str]:
 
 
 def _note(key: str, leaf: Leaf, refused: str | None) -> str:
-    """Return the reason why an entry can't have a value, or the subtree above it."""
+    """Describe why an entry can't contain a value, or the subtree that the value is in."""
     matches = ((re.search(pattern, key), reason) for pattern, reason in _TABLES["reasons"].items())
     nothing = (None, "there is no such field (docs/jobs.md)")
     match, reason = next((each for each in matches if each[0]), nothing)

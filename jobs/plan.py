@@ -1,4 +1,4 @@
-"""The resources and costs of a stack's jobs, and their order. Pure."""
+"""The resources, costs and order of a stack's jobs. Pure."""
 
 import operator
 from bisect import bisect_left
@@ -21,14 +21,14 @@ def prerequisites(job: TrainingJob) -> tuple[str, ...]:
 def not_run(
     jobs: Sequence[TrainingJob], states: Mapping[str, str | None], passed: Mapping[str, bool]
 ) -> dict[str, str]:
-    """Return the reasons why jobs did not run, for those that depend on others.
+    """Return why jobs did not run, for those that depend on others.
 
-    `states` has the end state of each job, None if it never ran, and `passed` whether it passed its
-    gate: this time or, for jobs that the engine skips, last time.
+    `states` holds the final state of each job, or None if it never ran. `passed` holds whether it
+    passed its gate: this time or, if the engine skips the job, last time.
     """
     reasons = dict[str, str]()
     ends = dict(states)
-    words = {None: "did not run", "Succeeded": "missed what its gate asks for"}
+    words = {None: "did not run", "Succeeded": "failed its gate"}
     for job in Schedule(jobs, None).ordered:
         blamed = [
             f"{other}, which {words.get(ends[other], f'ended {ends[other]}')}"
@@ -42,12 +42,12 @@ def not_run(
 
 
 def shares(job: TrainingJob) -> list[Share]:
-    """Return the resources of each replica of `job`."""
+    """Return the resources that each replica of `job` requests."""
     return [share(job, role) for role, count in roles(job).items() for _ in range(count)]
 
 
 def fits(requests: Iterable[Share], capacity: Capacity) -> bool:
-    """Return whether pods with these shares fit at the same time."""
+    """Return whether pods with these requests fit in the cluster at the same time."""
     return _fit([*map(_need, requests)], capacity)
 
 
@@ -56,12 +56,12 @@ def _need(share: Share) -> list[Decimal]:
 
 
 def _fit(needs: list[list[Decimal]], capacity: Capacity) -> bool:
-    """Return whether pods with these needs fit at the same time."""
+    """Return whether pods with these needs fit in the cluster at the same time."""
     node = [Decimal(capacity.gpus), capacity.cpu, Decimal(capacity.memory)]
     totals = map(sum, zip(*needs, strict=True))  # faster than placing them
     if any(total > room * capacity.nodes for total, room in zip(totals, node, strict=False)):
         return False
-    # First fit, largest first, which is nearly always optimal for nodes of one kind.
+    # First fit, largest first, is nearly always optimal if all nodes are alike.
     rooms = [node] * capacity.nodes
     for needed in sorted(needs, reverse=True):
         places = (i for i, room in enumerate(rooms) if all(map(operator.le, needed, room)))
@@ -72,7 +72,7 @@ def _fit(needs: list[list[Decimal]], capacity: Capacity) -> bool:
 
 
 def described(requests: Sequence[Share]) -> str:
-    """Describe the resources of pods, such as "2 pods with 4 cores, 2 GiB in total"."""
+    """Describe the resources that pods need, such as "2 pods with 4 cores, 2 GiB in total"."""
     pods, total = ("1 pod", "") if len(requests) == 1 else (f"{len(requests)} pods", " in total")
     cores = sum((each.cores for each in requests), Decimal(0))
     memory = sum(each.bytes for each in requests)
@@ -92,7 +92,7 @@ class Schedule:
 
     @cached_property
     def ordered(self) -> list[TrainingJob]:
-        """The jobs after their prerequisites; jobs with image builds, which take minutes, are last.
+        """The jobs, prerequisites first; jobs with image builds, which take minutes, come last.
 
         Raises:
             StopIteration: no such order exists.
@@ -107,14 +107,15 @@ class Schedule:
 
     @cached_property
     def waits(self) -> dict[str, tuple[str, ...]]:
-        """The jobs that must end before each job fits.
+        """The jobs that must finish before each job fits.
 
-        The cluster has room for any jobs that may then run beside it. A job waits for the first
-        jobs of the order, also if they need no training; for none if the capacity is unknown.
+        The cluster then has room for the job and any others that may run at the same time. A job
+        waits for the first ones in the order, even if they need no training, or for none if the
+        capacity is unknown.
         """
         waiting: dict[str, tuple[str, ...]] = {}
         ended: dict[str, set[str]] = {}
-        """By job: itself, and all jobs that have certainly ended when it starts."""
+        """By job: the job itself, and all jobs certain to have finished when it starts."""
         needs = {job.name: [*map(_need, shares(job))] for job in self.jobs}
         for job in self.ordered:
             over = set().union(*(ended[name] for name in prerequisites(job)))
@@ -130,7 +131,7 @@ class Schedule:
         return waiting
 
     def _waited(self, beside: list[str], job: str, needs: Mapping[str, list[list[Decimal]]]) -> int:
-        """Return the number of first jobs that must end for `job` to fit beside the others."""
+        """Return how many of the jobs `beside`, in order, must finish before `job` fits."""
         room = self.capacity
         if room is None:
             return 0
@@ -142,14 +143,14 @@ class Schedule:
         return bisect_left(range(len(beside)), True, key=has_room)
 
     def text(self, idle: Collection[str] = ()) -> str:
-        """Describe the jobs' resources, the cluster's capacity and the jobs' turns, if known.
+        """Describe the jobs' resources, the cluster's capacity and the jobs' order, if known.
 
-        `idle` are jobs that do not train now, since they have results.
+        `idle` are jobs that need no training, since they already have results.
         """
         parts = []
         if len(self.jobs) > 1:
             requests = [share for job in self.jobs for share in shares(job)]
-            parts.append(f"the {len(self.jobs)} jobs of the stack need {described(requests)}")
+            parts.append(f"the stack's {len(self.jobs)} jobs need {described(requests)}")
         if self.capacity is not None:
             parts.append(f"the cluster has {self.capacity}")
         turn: dict[str, int] = {}
@@ -160,27 +161,27 @@ class Schedule:
         if any(self.waits[name] for name in turn) and len(turns := sorted({*turn.values()})) > 1:
             groups = ([job for job in turn if turn[job] == each] for each in turns)
             listed = "; then ".join(", ".join(group) for group in groups)  # "a, b; then c"
-            parts.append(f"those that train run in turns: {listed}")
+            parts.append(f"the jobs to train run in this order: {listed}")
         return "; ".join(parts)
 
 
 @dataclass(frozen=True)
 class TrainingCost:
-    """Costs of one job's GPU nodes, which are created for it and removed after it."""
+    """The costs of one job's GPU nodes, which are created for the job and then removed."""
 
     fewest: int  # the fewest nodes for its GPUs
-    nodes: int  # nodes with one for each replica
-    hourly: float  # price of one node per hour, at most
+    nodes: int  # their number with one per replica
+    hourly: float  # the highest price of a node per hour
     currency: str
     cheapest: float | None = None  # hourly price in the cheapest of several pools
 
     def most(self, seconds: float) -> float:
-        """Return the highest cost of a training, with a node for each replica."""
-        # A node costs from before its first pod until some minutes after its last.
+        """Return the highest cost of a run of this length, with a node for each replica."""
+        # A node is billed from before its first pod starts until minutes after its last ends.
         return self.nodes * (seconds + 15 * 60) * self.hourly / 3600
 
     def in_words(self, seconds: float) -> str:
-        """Describe the range of costs, from the training's own time to the most."""
+        """Describe the range of costs, from that of the run itself to the highest."""
         hourly = self.hourly if self.cheapest is None else self.cheapest
         least = self.fewest * seconds * hourly / 3600
         return f"{self.currency} {least:,.2f} to {self.most(seconds):,.2f} ({self._nodes})"

@@ -1,7 +1,7 @@
-"""A run's result: the one format of the trainer, the gate, the stack's outputs and the docs.
+"""A run's result, in the one format that the trainer, the gate, stack outputs and the docs use.
 
-In a stack's state and outputs it is a map without unknown values, since the engine drops nulls,
-which would show as a difference.
+In a stack's state and outputs it is a map without unknown values: the engine drops nulls, so they
+would show up as a difference.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +14,12 @@ from core.problem import located
 
 State = Literal["Succeeded", "Failed", "TimedOut", "CannotStart", "Running"]
 RUNNING: State = "Running"
-"""The state of a run that continues in its cluster without a wait."""
+"""The state of a run that continues in its cluster while `up` does not wait for it."""
 
 
 @dataclass(frozen=True)
 class End:
-    """The end of a run, with the reason in one line, and advice for the user."""
+    """The outcome of a run, with a one-line reason and advice for the user."""
 
     state: State
     reason: str
@@ -28,29 +28,29 @@ class End:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingReport:
-    """The report of rank 0's program on its training; all fields are optional.
+    """Rank 0's report on its training; all fields are optional.
 
     Args:
         accuracy: Share of the test set classified correctly after the last epoch, 0 to 1.
-        epoch_accuracies: The same after each epoch.
+        epoch_accuracies: The accuracy after each epoch.
         top5_accuracy: Share of the test set whose class is among the five likeliest, 0 to 1.
         class_accuracies: The accuracy of each class, by its name.
-        loss: Mean training cross-entropy of the last epoch, over all ranks.
-        backend: The backend of torch.distributed.
+        loss: Mean training cross-entropy in the last epoch, over all ranks.
+        backend: The torch.distributed backend.
         dataset: The data set that the run trained on.
-        device: The device of rank 0: cpu or cuda.
+        device: Rank 0's device: cpu or cuda.
         device_name: The GPU's name.
         torch: The version of torch.
         goal: The job's `goal`.
-        goal_reached: Whether it was reached.
+        goal_reached: Whether the goal was reached.
         time_to_accuracy_seconds: Seconds of training until the goal was reached.
         reformations: How often the workers of an elastic job formed a new group.
         longest_pause_seconds: The longest time without a step.
-        step_seconds: Time of the steps in the final model, by the run that made them.
-        artifacts: The files that were copied out: `url`, `sha256` and `bytes` of each.
-        left_behind: Files in /work that were lost with the pod, at most ten: `bytes` of each.
-        metrics: Figures of any other name that the program reports.
-        epoch_metrics: The latest 1,000 values of each figure, in the order of their epochs.
+        step_seconds: Time spent on the steps that led to the final model, by run.
+        artifacts: The files copied out of the pod, with the `url`, `sha256` and `bytes` of each.
+        left_behind: Files in /work that were lost with the pod, at most ten, with their sizes.
+        metrics: Any other figures that the program reports, by name.
+        epoch_metrics: The latest 1,000 values of each figure, in epoch order.
     """
 
     accuracy: float | None = None
@@ -76,30 +76,30 @@ class TrainingReport:
 
 
 FIGURES = frozenset({"accuracy", "top5_accuracy", "loss"})
-"""Fields of a report that are figures of the model."""
+"""The report's fields that measure the model."""
 _JUDGED = FIGURES | {"time_to_accuracy_seconds"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FailureDetails:
-    """Details of a run that did not succeed.
+    """Details about a run that did not succeed.
 
     Args:
         rank: The rank that failed, or that its peers waited for.
-        pod: Its pod.
-        container: The init container, where one failed.
+        pod: That rank's pod.
+        container: The init container, if one failed.
         exit_code: The container's exit code.
-        signal: The signal that ended it.
+        signal: The signal that killed it.
         out_of_memory: Whether the kernel killed it at its memory limit.
-        memory_limit: That limit.
-        error: The program's own message.
+        memory_limit: The container's memory limit.
+        error: The program's own error message.
         artifacts: The files that were copied out.
         disruption: The disruption by the cluster that ended the run; a retry may help.
-        stacks: Stacks of ranks when they were stopped, innermost frame first, by name.
-        followers: How many other replicas failed after it.
-        previous_log: The last lines of its log before it was restarted.
-        log: The last lines of its log.
-        events: Kubernetes' warnings.
+        stacks: The stacks of ranks at the time they were stopped, innermost frame first, by name.
+        followers: The number of other replicas that failed afterwards.
+        previous_log: The last lines of the log before the container was restarted.
+        log: The last lines of the log.
+        events: Warnings from Kubernetes.
         advice: What to do.
     """
 
@@ -123,10 +123,10 @@ class FailureDetails:
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult(TrainingReport):
-    """The end of a run and its results.
+    """The outcome and results of a run.
 
     Args:
-        state: The state in which it ended.
+        state: The state in which the run ended.
         reason: The reason, in one line.
         run_id: The id of the run.
         world_size: The number of ranks.
@@ -136,19 +136,19 @@ class RunResult(TrainingReport):
         started: RFC 3339, by the cluster's clock.
         completed: RFC 3339, by the cluster's clock.
         image: The image of the pods, by its digest.
-        exit_codes: Each replica's exit code, by its rank or ranks.
-        restarts: The number of restarts of containers.
-        resumed_step: The step of the checkpoint that it resumed from.
-        failure: Details of a run that did not succeed.
-        attempts: The attempts before this one, oldest first.
-        goodput: Share of the time since the first attempt's start that was spent on steps of the
-            final model, 0 to 1.
-        tracking: The URL of its page on the tracking server.
+        exit_codes: The exit code of each replica, by its rank or ranks.
+        restarts: The number of container restarts.
+        resumed_step: The step of the checkpoint that the run resumed from.
+        failure: Details about a run that did not succeed.
+        attempts: The earlier attempts, oldest first.
+        goodput: Share of the time since the first attempt started that was spent on the steps
+            that led to the final model, 0 to 1.
+        tracking: The URL of the run's page on the tracking server.
         last_succeeded: The `run_id` of the latest earlier run that succeeded, if this one did not.
-        left_out: Reported values that a result can't hold, such as NaN: their text, by their place.
-        stragglers: Ranks that were slower than the others, and the parts of their steps.
-        apart: Ranks that trained apart from each other: their number (`ranks`), the number of
-            groups (`worlds`) and the largest one's size (`largest`); with `met` they communicated.
+        left_out: Reported values that a result can't hold, such as NaN, as text by their path.
+        stragglers: Ranks that were slower than the others, and how long each part of a step took.
+        apart: Ranks that trained separately: their number (`ranks`), the number of groups
+            (`worlds`) and the size of the largest (`largest`); `met` if they communicated.
     """
 
     state: State
@@ -175,14 +175,14 @@ class RunResult(TrainingReport):
 
     @classmethod
     def from_map(cls, known: Mapping[str, Any]) -> "RunResult":
-        """Return the result in a map of a state or an output; other keys are left out."""
+        """Return the result stored in a state or an output as a map; other keys are ignored."""
         kept, lost = fitting(cls, known)
         return cls(**{**kept, "left_out": {**kept.get("left_out", {}), **lost} or None})
 
     def figure(self, name: str) -> float | None:
-        """Return a figure by its name: a field, or one of the program's own.
+        """Return a figure by its name: a field, or one of the program's own figures.
 
-        A figure that was left out is NaN.
+        Return NaN for a figure that was left out.
         """
         value = getattr(self, name, None) if name in _JUDGED else None
         value = (self.metrics or {}).get(name) if value is None else value
@@ -195,11 +195,11 @@ class RunResult(TrainingReport):
 
     @property
     def files(self) -> Mapping[str, Mapping[str, Any]]:
-        """The files that the run left, even if it failed; empty without any."""
+        """The files that the run left, even if it failed; empty if there are none."""
         return self.artifacts or (self.failure and self.failure.artifacts) or {}
 
     def as_map(self) -> dict[str, Any]:
-        """Return the result as in a state, without unknown values."""
+        """Return the result as stored in a state, without unknown values."""
         return asdict(self, dict_factory=only_known)
 
     def __str__(self) -> str:
@@ -218,7 +218,7 @@ def only_known(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def explain(job: str, result: RunResult) -> str:
-    """Describe a job's run that did not succeed, in several lines."""
+    """Describe a run that did not succeed, in several lines."""
     facts = FailureDetails() if result.failure is None else result.failure
     lines = [f"job {job} ended {result.state}: {result.reason}"]
     if facts.error and facts.error not in result.reason:
@@ -230,7 +230,7 @@ def explain(job: str, result: RunResult) -> str:
     whose = f"rank {facts.rank or 0}" if facts.container is None else f"container {facts.container}"
     if facts.followers:
         noun = "replica" if facts.followers == 1 else "replicas"
-        lines.append(f"{facts.followers} other {noun} failed after it")
+        lines.append(f"{facts.followers} other {noun} failed afterwards")
     repeats = facts.previous_log == facts.log
     again = ", the same as before it was restarted" if repeats else ""
     before = None if repeats else facts.previous_log
@@ -238,7 +238,7 @@ def explain(job: str, result: RunResult) -> str:
     for title, texts in (
         (f"the end of {whose}'s log before it was restarted:", before),
         (f"the end of {whose}'s log{again}:", facts.log),
-        *((f"where {ranks} stood:", frames) for ranks, frames in (facts.stacks or {}).items()),
+        *((f"the stack of {ranks}:", frames) for ranks, frames in (facts.stacks or {}).items()),
         ("warning events:", facts.events),
         ("it was resubmitted after:", attempts),
     ):

@@ -1,4 +1,4 @@
-"""The sources of a job's program: the files of its script or build, and its image."""
+"""The sources of a job's program: the files in its script or build, and its image."""
 
 import ast
 import os
@@ -20,7 +20,7 @@ from jobs.model.program import DEFAULT_ENTRY
 from jobs.model.volumes import Script
 
 LIMIT = 2**20
-"""In bytes: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
+"""Limit in bytes: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
 
 _UTF8 = re.compile("[^\ud800-\udfff]+")
 """Matches a name that is valid UTF-8, as required for a path in a ConfigMap."""
@@ -28,15 +28,15 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _HARMLESS = {
     *("getLogger", "TypeVar", "namedtuple", "getenv", "get", "int", "float", "Path", "device")
 }
-"""Functions that a module of definitions may call, since they do no work."""
+"""Functions that a definitions-only module may call, since they do no real work."""
 _MAIN = "/__main__.py"
 
 
 def read_script(job: TrainingJob, key: str, folder: Path | None = None) -> Script | Problem:
-    """Return the script of a job that has one, or its problem.
+    """Return a job's script, or the problem with it.
 
-    Its path is absolute, or relative to `folder`, by default the project's. The job is at `key`
-    of the configuration.
+    Its path is absolute, or relative to `folder`, by default the project's. `key` is the job's key
+    in the configuration.
     """
     path = (folder or project_dir()) / str(job.script)
     try:
@@ -51,7 +51,7 @@ def read_script(job: TrainingJob, key: str, folder: Path | None = None) -> Scrip
         if wrong is None:
             contents = {name: files[name].read_bytes() for name in files}
             left_out = tuple(ascii(name) for name in paths if name not in files)
-            # A single file is its own entry.
+            # A single file is its own entry point.
             entry = "" if job.command else job.script_entry or _default_entry(contents)
             text = None if job.command else _wrong_entry(entry, contents)
             if text is None:
@@ -64,37 +64,37 @@ def read_script(job: TrainingJob, key: str, folder: Path | None = None) -> Scrip
 
 
 def _wrong(job: TrainingJob, path: Path, files: Mapping[str, Path]) -> tuple[str, str] | None:
-    """Return the field and the problem of a script that can't be used; None without a problem."""
+    """Return the field and problem that make a script unusable, or None if it is usable."""
     script = quote(job.script)
     if path.is_file():
         if job.script_entry is not None:
-            return "scriptEntry", f"goes with a folder, and {script} is a file; leave it out"
+            return "scriptEntry", f"requires a folder, but {script} is a file; remove it"
         if path.suffix != ".py":
-            return "script", f"{script} is no Python file (.py); for other programs use `build`"
+            return "script", f"{script} is not a Python file (.py); for other programs use `build`"
     elif not path.is_dir():
         near = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
         text = f"{script} is neither a file nor a folder: there is no {path}."
         return "script", f"{text}{meant(path.name, near)}"
-    # Checked before they are read, as the folder may contain data.
+    # Checked before the files are read, as the folder may contain data.
     sizes = {name: each.stat().st_size for name, each in files.items()}
-    # In addition to its content a file has its key, its path and their mapping.
+    # Besides its content, each file takes space for its key, its path and their mapping.
     total = sum(sizes.values()) + sum(2 * len(name) + 64 for name in files)
     if total <= LIMIT:
         return None
     largest = sorted(sizes, key=sizes.__getitem__, reverse=True)[:5]
     listed = ", ".join(f"{name} ({sizes[name]:,})" for name in largest)
     return "script", (
-        f"{script} has {total:,} bytes, and a ConfigMap holds {LIMIT:,}; the largest of its "
-        f"{len(files)} files: {listed}. Take out what the program does not need; keep data in a "
-        "volume or as the job's `data` (docs/data.md); or use `build`, which takes all of a folder "
-        "(docs/own-job.md#build)"
+        f"{script} is {total:,} bytes, but a ConfigMap holds at most {LIMIT:,}; the largest of its "
+        f"{len(files)} files: {listed}. Remove what the program does not need; keep data in a "
+        "volume or in the job's `data` (docs/data.md); or use `build`, which accepts folders of "
+        "any size (docs/own-job.md#build)"
     )
 
 
 def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
-    """Yield all files except hidden ones and Python's caches, broken links, and empty folders.
+    """Yield files, broken links and empty folders, but no hidden files or Python caches.
 
-    Links are followed, except to a folder that they are in.
+    Links are followed, except to a folder that contains them.
     """
     inside = {*above, folder.resolve()}
     for path in sorted(folder.iterdir(), key=lambda each: (each.is_dir(), each.name)):
@@ -108,13 +108,13 @@ def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
 
 
 def _named(path: Path, folder: Path) -> tuple[str, Path]:
-    """Return a file's name in the folder, and the file; for a folder, an empty file in it."""
+    """Return a file's path in the folder, and the file; for an empty folder, a placeholder."""
     name = str(path.relative_to(folder))
     return (f"{name}/.gitkeep", Path(os.devnull)) if path.is_dir() else (name, path)
 
 
 def _default_entry(files: Mapping[str, bytes]) -> str:
-    """Return the default entry of a folder: train.py, or its only program."""
+    """Return a folder's default entry point: train.py, or its only program."""
     top = [name for name in files if name.endswith(".py") and "/" not in name]
     guarded = [name for name in top if b"__main__" in files[name]]
     only = guarded or top
@@ -122,16 +122,16 @@ def _default_entry(files: Mapping[str, bytes]) -> str:
 
 
 def _wrong_entry(entry: str, files: Mapping[str, bytes]) -> str | None:
-    """Return why `entry` can't be started, with alternatives; None without a problem."""
+    """Describe why `entry` can't be started, with alternatives; return None if it can."""
     programs = {name: files[name] for name in files if name.endswith(".py")}
     if entry not in programs:
-        return f"{quote(entry)} is no Python file in the folder; {_others(entry, programs)}"
+        return f"{quote(entry)} is not a Python file in the folder; {_others(entry, programs)}"
     if not _only_defines(programs[entry]):
         return None
     more = f", or start something else: {_others(entry, programs)}" if len(programs) > 1 else ""
     return (
-        f"{quote(entry)} defines functions or classes and calls none, so it would end without "
-        f'doing anything; let it end with `if __name__ == "__main__": main()`{more}'
+        f"{quote(entry)} defines functions or classes but calls none, so it would exit without "
+        f'doing anything; end it with `if __name__ == "__main__": main()`{more}'
     )
 
 
@@ -140,7 +140,7 @@ def _only_defines(source: bytes) -> bool:
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False  # it may be a program of a newer Python
+        return False  # it may be written for a newer Python
     others = [each for each in body if not isinstance(each, _DEFINITIONS)]
     calls = [n.func for each in others for n in ast.walk(each) if isinstance(n, ast.Call)]
     names = {f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "") for f in calls}
@@ -148,7 +148,7 @@ def _only_defines(source: bytes) -> bool:
 
 
 def _others(entry: str, programs: Mapping[str, bytes]) -> str:
-    """Describe what can be started: files with a main guard, or else any, and packages."""
+    """List what can be started: files with a main guard, or else all files, and packages."""
     packages = [name.removesuffix(_MAIN).replace("/", ".") for name in programs if _MAIN in name]
     files = [name for name in programs if name != entry and _MAIN not in f"/{name}"]
     guarded = [name for name in files if b"__main__" in programs[name]]
@@ -167,11 +167,11 @@ def image_spec(job: TrainingJob, base: str) -> JobImageSpec | None:
 
 
 def read_build(image: JobImageSpec) -> dict[str, str]:
-    """Return a context's programs and its Dockerfile without comments, by path."""
+    """Return the programs in a build context, and its Dockerfile without comments, by path."""
     texts = {}
     for path in _files(image.context):
         with suppress(OSError):  # the build reports a file that can't be read
-            # A longer file is not written by hand.
+            # A larger file is unlikely to be written by hand.
             if path.suffix in {".py", ".sh"} and path.stat().st_size <= 2**20:
                 texts[str(path.relative_to(image.context))] = path.read_text(errors="replace")
     lines = (image.context / image.dockerfile).read_text(errors="replace").splitlines()
@@ -182,10 +182,10 @@ def read_build(image: JobImageSpec) -> dict[str, str]:
 def declare_images(
     job: TrainingJob, script: Script | None, cluster: Cluster, images: TrainerImages
 ) -> tuple[Input[str], Input[str]]:
-    """Return the image of a job's pods, and the one that fetches its inputs.
+    """Return the image for a job's pods, and the image that fetches its inputs.
 
     Only images that the job needs are declared; the second is empty if nothing is fetched.
-    A job with GPUs gets the trainer's image with CUDA.
+    A job with GPUs gets the trainer image with CUDA.
     """
     has_gpus = cluster.gpus is not None and wants_gpus(job)
     base = images.spec(job.torch, gpus=has_gpus, cifar=_uses_cifar10(job, script))
@@ -206,7 +206,7 @@ def _uses_cifar10(job: TrainingJob, script: Script | None) -> bool:
     # The module `images` reads /data/cifar10 by default.
     if job.module == "images" and job.data is None:
         return True
-    # It is in the names of torchvision's class, the trainer's module and that folder.
+    # The word is in the names of torchvision's class, the trainer's module and that folder.
     texts = [str(job), *({} if script is None else script.files).values()]
     if job.build is not None and (own := image_spec(job, "")) is not None:
         texts += read_build(own).values()

@@ -16,14 +16,14 @@ from slipway.events import json_map
 from slipway.uncaught import FRAME, in_text, relevant
 
 SIGNS = read(Path(__file__).with_name("signs.yaml"))
-"""Patterns and texts of reports about failed runs, by their meaning."""
+"""Patterns in the reports of failed runs, and texts about them, by meaning."""
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|NotFound)(?:: .*)?")
 _PEER_LOST = re.compile("|".join(SIGNS["peerHasGone"]), re.IGNORECASE)
 
 
 @dataclass
 class Exit:
-    """The exit of a container, by the state `terminated` in its status."""
+    """A container's exit, from the `terminated` state in its status."""
 
     terminated: Mapping[str, Any]
 
@@ -34,12 +34,12 @@ class Exit:
         self.message = str(state.get("message", ""))  # its termination message
         self.started = moment(str(state.get("startedAt", "")))
         self.finished = moment(str(state.get("finishedAt", "")))
-        self.container_id = short_id(state)  # a restart gets a new one
+        self.container_id = short_id(state)  # each restart gets a new one
         self.out_of_memory = self.reason == "OOMKilled"
 
     @property
     def signal(self) -> str | None:
-        """The name of the signal that ended it, from the exit code 128 + n."""
+        """The name of the signal that killed it, from the exit code 128 + n."""
         try:
             return signal.Signals(self.code - 128).name
         except ValueError:
@@ -47,7 +47,7 @@ class Exit:
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        """The program's report in its termination message; empty unless that is JSON."""
+        """The program's report from its termination message; empty if the message is not JSON."""
         return json_map(self.message)
 
     @property
@@ -60,7 +60,7 @@ class Exit:
 
     @cached_property
     def exception(self) -> str | None:
-        """The error that ended the program, with the line of the user's code; None if unknown."""
+        """The error that ended the program and its line in the user's code, or None if unknown."""
         if self.code == 0 or self.out_of_memory or self.reason == "StartError":
             return None
         record = self.report or (self._raised if self.code == 1 else {})
@@ -72,7 +72,7 @@ class Exit:
 
     @property
     def lost_peer(self) -> bool:
-        """True if the program failed because it lost a peer, by its report or its final output."""
+        """True if the program failed because it lost a peer, judging by its report or output."""
         if (origin := self.report.get("from")) is not None:
             return bool(origin == "peer")
         frames = FRAME.findall(self._raised.get("traceback", ""))
@@ -82,13 +82,13 @@ class Exit:
 
     @cached_property
     def _text(self) -> str:
-        """The final output, without tracebacks of handled errors."""
+        """The final output, without the tracebacks of handled errors."""
         report = self.report or {"error": self.message}
         return relevant("\n".join(str(report.get(name, "")) for name in ("traceback", "error")))
 
     @cached_property
     def _raised(self) -> dict[str, Any]:
-        """The last traceback in that text as a report has it; else an error at its end."""
+        """The last traceback in the final output, in report format, or else an error at its end."""
         tail = reversed(self._text.splitlines()[-10:])
         errors = (each for each in tail if _EXCEPTION.fullmatch(each.rstrip()))
         return in_text(self._text) or {"error": next(errors, "")}
@@ -103,7 +103,7 @@ class Exit:
 
 
 def remarks(ends: Mapping[str, Exit | None], found: RunResult) -> Iterator[str]:
-    """Yield warnings about a run that succeeded, by the exits of its replicas."""
+    """Yield warnings about a successful run, based on its replicas' exits."""
     reports = {name: {} if end is None else end.report for name, end in ends.items()}
     for name, report in reports.items():
         if isinstance(text := report.get("warning"), str):
@@ -113,11 +113,11 @@ def remarks(ends: Mapping[str, Exit | None], found: RunResult) -> Iterator[str]:
     is_silent = None not in used and not (found.metrics or found.files)
     if is_silent and seconds < 10:  # of CPU time, over all ranks
         yield (
-            f"it succeeded with {seconds:.1f} s of CPU time and left neither a number nor a file. "
-            "If it was to train, check whether its file only defines functions, or ends early"
+            f"it succeeded, but used only {seconds:.1f} s of CPU time and left no figures or files."
+            " If it should train, check whether its file only defines functions or exits early"
         )
 
 
 def short_id(status: Mapping[str, Any]) -> str:
-    """Return the container id in a status or state, without the runtime's prefix."""
+    """Return the container ID from a status or state, without the runtime's prefix."""
     return str(status.get("containerID", "")).rpartition("://")[2]

@@ -1,4 +1,4 @@
-"""Find what ended a run: the first of several failures, or a disruption of the cluster. Pure."""
+"""Find what ended a run: the first of several failures, or a disruption by the cluster. Pure."""
 
 import signal
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,21 +14,21 @@ from jobs.model.names import CONTAINER
 from jobs.observe.exits import SIGNS, Exit
 from jobs.observe.replica import Replica
 
-_BURST = timedelta(seconds=10)  # between failures of one cause; kubelets report full seconds
+_BURST = timedelta(seconds=10)  # between failures with one cause; kubelets report whole seconds
 _TERMINATED = 128 + signal.SIGTERM
 
 
 class Origin(IntEnum):
-    """The origin of a failure, by its symptoms; the lowest explains the others."""
+    """The origin of a failure, inferred from its symptoms; the lowest explains the others."""
 
-    OWN = 0  # the program itself, or a kill of it alone
-    STOPPED = 1  # it obeyed SIGTERM, or its pod was being deleted
-    PEER = 2  # it reports that a peer was lost or did not answer
+    OWN = 0  # the program itself, or a signal that killed only it
+    STOPPED = 1  # the program obeyed SIGTERM, or its pod was being deleted
+    PEER = 2  # the program reports that a peer was lost or did not respond
 
 
 @dataclass
 class Failure:
-    """A container whose exit may have ended the run; an early exit with code 0 counts."""
+    """A container whose exit may have ended the run, including an early exit with code 0."""
 
     replica: Replica  # as observed at the exit
     exit: Exit
@@ -37,7 +37,7 @@ class Failure:
     def __post_init__(self) -> None:
         self.finished = self.exit.finished  # by its node's clock
         if self.finished == NEVER:
-            # An evicted container may have no end time: use the end of its pod's readiness.
+            # An evicted container may have no end time: use the time its pod stopped being ready.
             ready = condition(self.replica.pod, "Ready")
             if ready.get("status", "True") != "True":
                 self.finished = moment(ready.get("lastTransitionTime", ""))
@@ -48,7 +48,7 @@ class Failure:
             self.origin = Origin.PEER
         # The rank that failed: the reported one, else the replica's first.
         reported, topology = self.exit.report.get("rank"), self.replica.topology
-        is_known = type(reported) is int and not topology.elastic  # and no bool
+        is_known = type(reported) is int and not topology.elastic  # and not a bool
         self.rank = reported if is_known else topology.first_rank(self.replica.number)
 
     def __str__(self) -> str:
@@ -61,13 +61,13 @@ class Failure:
 
 
 def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Failure:
-    """Return the failure that ended the run: the first of the last burst that explains the others.
+    """Return the failure that ended the run: the first in the last burst that explains the others.
 
     A failed rank makes its peers fail, and may be running again before they notice. So failures
-    that come from a peer are traced back to those that happened while they still ran.
+    caused by a peer are traced back to those that happened while they were still running.
 
-    `failures` are in the order of observation. `ended_well` are the exits with code 0, since a rank
-    that ends early makes its peers fail, too.
+    `failures` are in the order observed. `ended_well` are the exits with code 0, since a rank that
+    exits early makes its peers fail, too.
     """
     left = sorted(failures, key=lambda each: each.finished)
     last = group = _burst(left)
@@ -94,21 +94,21 @@ def _burst(failures: Sequence[Failure]) -> list[Failure]:
 
 
 def _ran_when(failed: Failure, other: Failure) -> bool:
-    """Return whether `other`, of another replica, still ran when `failed` ended."""
+    """Return whether `other`, from another replica, was still running when `failed` ended."""
     same = failed.replica.number == other.replica.number
     return not same and other.exit.started <= failed.finished
 
 
 @dataclass(frozen=True)
 class Disruption:
-    """The loss of a pod through the cluster and not its program, after which a retry may help."""
+    """A pod lost because of the cluster rather than its program, so a retry may help."""
 
     text: str
     pod: str  # its uid
     at: datetime  # by the cluster's clock
 
     def brought_about(self, cause: Failure | None) -> bool:
-        """Return whether it explains `cause`, the failure that ended the run; None is explained."""
+        """Return whether it explains `cause`, the failure that ended the run; True for no cause."""
         if cause is None:
             return True
         if cause.exit.out_of_memory:
@@ -118,18 +118,18 @@ class Disruption:
 
 
 def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruption | None:
-    """Return the disruption of a pod by its cluster, or by a deletion while it ran; else None."""
+    """Return the disruption of a pod by its cluster or by deletion while it was running, if any."""
     name, status = pod["metadata"]["name"], pod.get("status") or {}
     if holds(pod, "DisruptionTarget"):
         target = condition(pod, "DisruptionTarget")
-        what = SIGNS["disruptions"].get(target.get("reason", ""), "was taken away")
+        what = SIGNS["disruptions"].get(target.get("reason", ""), "was disrupted")
         detail = ": ".join(filter(None, (target.get("reason"), target.get("message"))))
         return _of(pod, f"pod {name} {what} ({detail})", target.get("lastTransitionTime"))
     # For older clusters, and nodes that can't set the condition.
     if status.get("reason") in {"NodeLost", "NodeShutdown", "Shutdown"}:
         return _of(pod, f"pod {name} was lost ({status['reason']}: {status.get('message', '')})")
     if is_running and "deletionTimestamp" in pod["metadata"]:
-        return _of(pod, f"pod {name} was deleted while its program ran")
+        return _of(pod, f"pod {name} was deleted while its program was running")
     return None
 
 
@@ -144,10 +144,10 @@ def on_lost_nodes(
 def lost_node(
     pods: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]]
 ) -> Disruption | None:
-    """Return the disruption by a node that was removed or is not Ready; None if all are Ready."""
+    """Return the disruption by a node that was removed or is not Ready, if there is one."""
     for pod in on_lost_nodes(pods, nodes):
         name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
-        return _of(pod, f"node {node}, where pod {name} ran, is gone or not Ready")
+        return _of(pod, f"node {node}, which pod {name} was running on, is gone or not Ready")
     return None
 
 

@@ -1,4 +1,4 @@
-"""Gather the watches and logs of a job in one queue as they arrive."""
+"""Gather a job's watch events and log lines in one queue as they arrive."""
 
 import queue
 import threading
@@ -24,11 +24,11 @@ See = Callable[[Any], None]
 
 @dataclass
 class Feed:
-    """Follows one run in threads, from `with` on, and records its replicas' logs.
+    """Follows one run in threads while its `with` block runs, and records its replicas' logs.
 
     A watch that ends or breaks (a restarted API server, `410 Gone`) starts over with a new
-    listing, so no lasting change is missed. Progress comes from the lines of replica 0, or in an
-    elastic job from the first replica that runs.
+    listing, so no lasting change is missed. Progress comes from replica 0's lines or, in an elastic
+    job, from the first running replica.
     """
 
     api: JobApi
@@ -52,14 +52,14 @@ class Feed:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A thread ends with its current watch; all of them are daemons.
+        # A thread ends when its current watch does; all threads are daemons.
         self._closed.set()
         self._resources.close()
 
     def process(self, wait_seconds: float) -> None:
-        """Pass on all that arrived since the last call, and wait for it if that is nothing.
+        """Pass on everything that arrived since the last call, after a wait if nothing did.
 
-        Each call also resumes interrupted logs, and raises an unexpected error of a thread.
+        Each call also resumes interrupted logs, and raises unexpected errors from threads.
         """
         arrived = self._take(wait_seconds)
         for see, what in arrived:
@@ -74,7 +74,7 @@ class Feed:
             self.follower.follow(current)
 
     def finish(self, limit_seconds: float) -> None:
-        """Fetch the rest of the logs, before any of the pods is deleted."""
+        """Fetch the rest of the logs before any pod is deleted."""
         try:
             self._pods = self.api.pods()
         except REQUEST_ERRORS as error:
@@ -84,7 +84,7 @@ class Feed:
         else:
             reason = f": {self.follower.last_error}" if self.follower.last_error else ""
             self.warn(f"not all logs were read within {limit_seconds:g} s{reason}")
-        # Only lines are passed on: pods that are stopped now must not change the verdict.
+        # Only lines are passed on: pods stopped now must not change the verdict.
         for see, what in self._take(0):
             if see in (self.run.progress.see, self.run.see_held):
                 see(what)
@@ -101,7 +101,7 @@ class Feed:
         return containers(pods, self.run.topology, run_of(self.run.job))
 
     def _hear(self, replica: int, lines: Iterable[Line]) -> None:
-        # Lines that an earlier process recorded are read again only for the progress.
+        # Lines that an earlier process recorded are read again only to restore the progress.
         fresh = lines if isinstance(lines, Sequence) else ()
         self._seen.put((self.run.see_sign, (replica, fresh)))
         is_progress, may_be_held = replica == self._progress_replica, self.run.may_be_held

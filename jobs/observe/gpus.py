@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from jobs.observe.run_state import RunState
 
 IDLE_SECONDS = 600.0
-"""Idle time that is allowed, for example to load data or to evaluate."""
+"""The idle time allowed, for example to load data or to evaluate."""
 _GAP_SECONDS = 120.0  # a longer gap between measurements ends a streak
 METRIC = "DCGM_FI_DEV_GPU_UTIL"
-"""Percentage of time in which a kernel ran on the GPU:
+"""Percentage of time during which a kernel was running on the GPU:
 https://docs.nvidia.com/deploy/nvml-api/structnvmlUtilization__t.html"""
 _SAMPLE = re.compile(rf"^{METRIC}{{(.*)}}\s+(\d[\d.eE+-]*)", re.MULTILINE)  # not NaN or +Inf
 _MOST = 100.0  # DCGM reports a huge number for an unknown value
@@ -29,25 +29,25 @@ _MOST = 100.0  # DCGM reports a huge number for an unknown value
 Gpu = tuple[str, str]
 """A pod, and the id of one of its GPUs."""
 _EXPORTERS = ("app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter")
-"""The labels of the exporter in its Helm chart, and in NVIDIA's GPU operator:
+"""The exporter's labels in its Helm chart and in NVIDIA's GPU operator:
 https://github.com/NVIDIA/dcgm-exporter/blob/main/deployment/templates/_helpers.tpl and
 https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-dcgm-exporter/0800_daemonset.yaml"""
 # The proxy uses the first port that a pod declares: ResourceLocation in
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/registry/core/pod/strategy.go
 _METRICS = "/api/v1/namespaces/{namespace}/pods/{name}/proxy/metrics"
-_MOST_BYTES = 1 << 24  # an exporter of eight GPUs reports a hundredth of it
+_MOST_BYTES = 1 << 24  # an exporter for eight GPUs reports a hundredth of this
 LOOK_SECONDS = 30.0
-_MOST_SECONDS = 20.0  # for all requests of one measurement: some may time out
+_MOST_SECONDS = 20.0  # for all requests in one measurement; some may time out
 PATIENCE_SECONDS = 300.0
 """Time for a new node to pull the exporter's image."""
 _Look = tuple[float, Mapping[Gpu, float], str | None]
-"""Start of a measurement, the utilization by pod name and GPU, and why some are missing."""
+"""A measurement's start, the utilization by pod name and GPU, and why any GPU is missing."""
 
 
 def utilization(metrics: str, namespace: str) -> dict[Gpu, float]:
-    """Return the utilization in per cent of the GPUs of a namespace's pods.
+    """Return the utilization, in percent, of the GPUs assigned to a namespace's pods.
 
-    Prometheus's text format has one sample per line; the exporter labels it with the GPU's pod.
+    Prometheus's text format has one sample per line; the exporter labels each with the GPU's pod.
     https://prometheus.io/docs/instrumenting/exposition_formats/
     https://github.com/NVIDIA/dcgm-exporter/blob/main/internal/pkg/transformation/kubernetes.go
     """
@@ -62,11 +62,11 @@ def utilization(metrics: str, namespace: str) -> dict[Gpu, float]:
 
 @dataclass(frozen=True)
 class Streak:
-    """A period, in seconds, in which each measurement of a GPU was below the limit."""
+    """A period during which every measurement of a GPU was below the limit; times in seconds."""
 
     since: float
     latest: float
-    highest: float  # of the measurements, in per cent
+    highest: float  # the highest measurement, in percent
 
     @property
     def seconds(self) -> float:
@@ -80,7 +80,7 @@ class GpuUse:
     _streaks: dict[Gpu, Streak] = field(default_factory=dict)
 
     def see(self, at: float, measured: Mapping[Gpu, float], least: float) -> None:
-        """Add measurements in per cent, made at `at` seconds; below `least` a GPU is idle."""
+        """Add measurements in percent, taken at `at` seconds; a GPU below `least` is idle."""
         for gpu, percent in measured.items():
             before = self._streaks.pop(gpu, None)
             if percent >= least:
@@ -96,7 +96,7 @@ class GpuUse:
 
 @dataclass
 class GpuMeter:
-    """Measures the GPUs of one run in a thread; below `least` per cent a GPU is idle."""
+    """Measures one run's GPUs in a thread; a GPU below `least` percent is idle."""
 
     api: JobApi
     run: RunState
@@ -135,7 +135,7 @@ class GpuMeter:
         if at - self._lacking_since >= PATIENCE_SECONDS and not self._warned:
             self._warned = True
             self.warn(
-                f"`minGpuUtilization` of {self.api.name} has no effect on GPUs that are not "
+                f"`minGpuUtilization` in job {self.api.name} has no effect on GPUs that can't be "
                 f"measured: {problem}. The run continues; see docs/gpus.md#idle-gpus"
             )
 
@@ -143,13 +143,13 @@ class GpuMeter:
         try:
             self._result = self._read_exporters(at, pods)
         except REQUEST_ERRORS as error:
-            text = f"the pods of NVIDIA's DCGM exporter can't be listed: {api_message(error)}"
+            text = f"can't list the pods of NVIDIA's DCGM exporter: {api_message(error)}"
             self._result = at, {}, text
-        except Exception as error:  # noqa: BLE001 - an exporter's answer must not end a run
-            self._result = at, {}, f"NVIDIA's DCGM exporter can't be read: {error!r}"
+        except Exception as error:  # noqa: BLE001 - an exporter's response must not end a run
+            self._result = at, {}, f"can't read NVIDIA's DCGM exporter: {error!r}"
 
     def _read_exporters(self, at: float, pods: Mapping[str, str]) -> _Look:
-        """Return the measurement of the exporters on the nodes of `pods`."""
+        """Return a measurement by the exporters on the nodes that `pods` names."""
         exporters = {
             pod["spec"]["nodeName"]: pod
             for labels in _EXPORTERS
@@ -157,20 +157,20 @@ class GpuMeter:
             if pod["spec"].get("nodeName") in pods.values() and pod["status"]["phase"] == "Running"
         }
         measured: dict[Gpu, float] = {}
-        silent = dict.fromkeys({*pods.values()} - exporters.keys(), "has no pod that runs")
+        silent = dict.fromkeys({*pods.values()} - exporters.keys(), "has no running pod")
         for node, exporter in sorted(exporters.items()):
             if time.monotonic() - at > _MOST_SECONDS:
-                silent[node] = f"did not answer within {_MOST_SECONDS:g} s"
+                silent[node] = f"did not respond within {_MOST_SECONDS:g} s"
                 continue
             try:
                 metrics = self._answer(_METRICS.format_map(exporter["metadata"]))
                 measured |= utilization(metrics, self.api.namespace)
             except REQUEST_ERRORS as error:
-                silent[node] = f"does not answer ({api_message(error)})"
+                silent[node] = f"is not responding ({api_message(error)})"
         covered = {pod for pod, _ in measured}
         for pod, node in sorted(pods.items()):
             if pod not in covered:
-                lacks = silent.get(node, f"reports no {METRIC} of pod {pod}")
+                lacks = silent.get(node, f"reports no {METRIC} for pod {pod}")
                 return at, measured, f"NVIDIA's DCGM exporter {lacks} on node {node}"
         return at, measured, None
 

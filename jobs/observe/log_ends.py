@@ -1,4 +1,4 @@
-"""The ends of the relevant logs, and the stacks of ranks that were stopped."""
+"""The last lines of the relevant logs, and the stacks of stopped ranks."""
 
 import re
 from collections.abc import Sequence
@@ -11,24 +11,24 @@ from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
 from jobs.records.events import HELD, Event, events_of
 
-_STACKS = 20  # most ranks whose stacks are shown: of 1,000 hanging ranks the rest are alike
+_STACKS = 20  # the most ranks whose stacks are shown; if 1,000 ranks hang, the rest look alike
 # https://docs.python.org/3/library/faulthandler.html
 _BEGINS = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
-# Frames that wait in gloo, whose calls return when all ranks have taken part, or DDP's backward.
+# Frames waiting in gloo, whose calls return once all ranks have taken part, or in DDP's backward.
 _WAITS = re.compile(r"/torch/(?:distributed/|autograd/graph\.py)")
 
 
 @dataclass
 class LogEnds:
-    """The last output of a run's containers: recorded logs, otherwise termination messages."""
+    """The last output of a run's containers: recorded logs, or else termination messages."""
 
     run: RunState
     kept: Run
 
     def relevant(self) -> list[str]:
-        """Return the relevant log: of the cause's container, otherwise of replica 0.
+        """Return the relevant log: that of the container that failed first, or of replica 0.
 
-        If a single replica hangs or leaves its GPUs idle, return the log of that one.
+        If a single replica hangs or leaves its GPUs idle, return that replica's log.
         """
         suspected = self.silent() or self.run.idle or self.run.stalled or ()
         failed = self.run.cause or self.run.failed_init
@@ -38,7 +38,7 @@ class LogEnds:
         return [] if shown is None else before_stacks(self._now(shown))
 
     def before(self) -> list[str]:
-        """Return the log of the failed replica's previous container, if that failed, too."""
+        """Return the log of the failed replica's previous container, if it failed, too."""
         cause = self.run.cause
         if cause is None:
             return []
@@ -51,18 +51,18 @@ class LogEnds:
         return {replica.ranks: frames for replica, frames in self._stood()}
 
     def summary(self, number: int) -> dict[str, Any]:
-        """Return a replica's summary from its log, if a message's 4 KB did not hold it."""
+        """Return a replica's summary from its log, if it did not fit in a 4 KB message."""
         log = self.kept.log(number, self.run.replicas[number].container_id)
         events = events_of(log, ["summary"])
         summaries: list[Event] = [each["summary"] for each in events if "summary" in each]
         return summaries[-1] if summaries else {}
 
     def silent(self) -> list[Replica]:
-        """Return the replicas that did not answer their peers.
+        """Return the replicas that did not respond to their peers.
 
-        The peers' failures show them. In a run that hangs without a failure it is the only one
-        whose stack is outside of torch while others wait in it. On GPUs stacks do not show that:
-        a collective's call returns before its end.
+        The peers' failures reveal them. In a run that hangs without a failure, it is the only
+        replica whose stack is outside torch while others wait inside it. On GPUs, stacks can't
+        show this: a call to a collective returns before the collective has finished.
         """
         gpus = any(each.gpus for each in self.run.replicas.values())
         is_shown = self.run.all_started and not self.run.failures and not gpus
@@ -75,18 +75,18 @@ class LogEnds:
         return [(replica, frames) for replica, frames in stacks if frames]
 
     def _now(self, replica: Replica) -> list[str]:
-        """Return the log of a replica's latest container so far."""
+        """Return the log so far of a replica's latest container."""
         return [line.text for line in self.kept.log(replica.number, replica.container_id).lines()]
 
     def _of(self, failed: Failure) -> list[str]:
-        """Return a container's recorded log, or its end from the termination message."""
+        """Return a container's recorded log, or its last lines from the termination message."""
         log = self.kept.log(failed.replica.number, failed.exit.container_id)
         end = failed.exit.message.splitlines() if failed.exit.error is None else []
         return [line.text for line in log.lines() if HELD not in line.text] or end
 
 
 def stack_frames(lines: Sequence[str]) -> list[str]:
-    """Return the main thread's innermost frames from a log's last dump, innermost first."""
+    """Return the main thread's innermost frames from the last stack dump, innermost first."""
     starts = _starts(lines)
     frames: list[str] = []
     for line in lines[starts[-1] + 1 :] if starts else ():
@@ -98,7 +98,7 @@ def stack_frames(lines: Sequence[str]) -> list[str]:
 
 
 def before_stacks(lines: list[str]) -> list[str]:
-    """Return the lines of a log before its first dump."""
+    """Return the lines of a log before its first stack dump."""
     starts = _starts(lines)
     return lines[: starts[0]] if starts else lines
 

@@ -1,4 +1,4 @@
-"""Poll a cluster for obstacles that keep the pods of a job from starting."""
+"""Poll a cluster for obstacles that keep a job's pods from starting."""
 
 import re
 import time
@@ -31,19 +31,19 @@ _BYTES = frozenset({"memory", "ephemeral-storage"})
 
 @dataclass
 class Obstacles:
-    """The obstacles of one job; `warn` may get the same message repeatedly."""
+    """The obstacles to one job; `warn` may receive the same message repeatedly."""
 
     api: JobApi
     run: RunState
     warn: Callable[[str], None]
-    _unplaced: dict[str, float] = field(default_factory=dict)  # time since when, by a pod's uid
-    _led_on: set[str] = field(default_factory=set)  # uids of pods
+    _unplaced: dict[str, float] = field(default_factory=dict)  # when first seen, by pod uid
+    _led_on: set[str] = field(default_factory=set)  # pod uids
     _events_at: float = 0.0
     _room_at: float = 0.0
     _nodes_at: float = 0.0
 
     def look(self) -> None:
-        """Warn of obstacles, and record them in the run for its verdict."""
+        """Warn about obstacles, and record them in the run for the verdict."""
         now, run = time.monotonic(), self.run
         if is_suspended(run.job):
             if now - self._events_at >= _EVENTS_SECONDS:
@@ -60,7 +60,7 @@ class Obstacles:
         self._events_at = now
         events = self._events()
         see_events(run, events)
-        # Binding a volume, or deleting the pods that take the room, may last 20 s.
+        # Binding a volume, or deleting the pods that take up the room, may take 20 s.
         for warning in warnings(self._lasting(events, 20.0)):
             self.warn(warning)
         if run.pulls is not None and run.refused_pulls:
@@ -75,9 +75,9 @@ class Obstacles:
                 self._see_room(waiting)
 
     def _lead_on(self) -> None:
-        """Let Workers start whose Master ended before they resolved its name.
+        """Start Workers whose Master ended before they resolved its name.
 
-        The name resolves to the Worker itself, which satisfies the operator's init container.
+        The name then resolves to the Worker itself, which satisfies the operator's init container.
         """
         run, master = self.run, self.run.replicas.get(0)
         if run.all_started or master is None or master.stage != "done":
@@ -89,23 +89,23 @@ class Obstacles:
                 try:
                     self.api.stand_in(each.pod, master.name)
                 except REQUEST_ERRORS as error:
-                    lacking = f"{api_message(error)} (a right in docs/existing-cluster.md)"
-                    self.warn(f"{each} waits for rank 0, which has ended: {lacking}")
+                    lacking = f"{api_message(error)} (grant the right in docs/existing-cluster.md)"
+                    self.warn(f"{each} is waiting for rank 0, which has ended: {lacking}")
 
     def _see_room(self, waiting: Sequence[Replica]) -> None:
-        """Record whether any node could ever fit them, and why an autoscaler adds none."""
+        """Record whether any node could ever hold them, and why an autoscaler is adding none."""
         if (report := self.api.autoscaler_report()) is not None:
             self.run.setbacks = cloud_reports.setbacks(*report)
             for setback in self.run.setbacks:
-                self.warn(f"the cluster's autoscaler makes no node: {setback}")
+                self.warn(f"the cluster's autoscaler is not adding a node: {setback}")
             return
         nodes = self.api.nodes()
         reasons = ((each, never_fits(each.pod, nodes)) for each in waiting)
-        lacks = [f"{replica} has no node: {why}" for replica, why in reasons if why is not None]
+        lacks = [f"{replica} fits on no node: {why}" for replica, why in reasons if why is not None]
         self.run.shortage = lacks[0] if lacks else None
 
     def _lasting(self, events: Iterable[Object], seconds: float) -> Iterator[Object]:
-        """Yield events, but the scheduler's only of pods without a node for at least `seconds`."""
+        """Yield events; the scheduler's only for pods that have had no node for `seconds`."""
         now = time.monotonic()
         unplaced = {each.uid for each in self.run.replicas.values() if each.unschedulable}
         self._unplaced = {uid: self._unplaced.get(uid, now) for uid in unplaced}
@@ -116,16 +116,16 @@ class Obstacles:
                 yield event
 
     def events(self) -> list[Object]:
-        """Return Kubernetes' events that are relevant after a run's end."""
+        """Return the Kubernetes events that are relevant after a run has ended."""
         return list(self._lasting(self._events(), 0))
 
     def _events(self) -> list[Object]:
-        """Return Kubernetes' events of the job and its pods; none when they can't be read."""
+        """Return the Kubernetes events for the job and its pods, or none if they can't be read."""
         uids = {self.run.uid, *(replica.uid for replica in self.run.replicas.values())}
         try:
             return self.api.events(uids)
         except REQUEST_ERRORS as error:
-            self.warn(f"the events of {self.api.name} cannot be read: {api_message(error)}")
+            self.warn(f"the events for {self.api.name} can't be read: {api_message(error)}")
             return []
 
     def see_nodes(self) -> None:
@@ -136,7 +136,7 @@ class Obstacles:
 
 
 def see_events(run: RunState, events: Sequence[Object]) -> None:
-    """Record in a run, from its job's and pods' events, pending nodes and refused pods."""
+    """Record pending nodes and refused pods in a run, from its job's and pods' events."""
     waiting = {each.uid for each in run.replicas.values() if each.unschedulable is not None}
     about = [event for event in events if event["involvedObject"].get("uid") in waiting]
     run.growth = cloud_reports.growth(about)
@@ -148,30 +148,30 @@ def see_events(run: RunState, events: Sequence[Object]) -> None:
 
 
 def queued(workloads: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the queue in which a job waits, and the reason, by its Workload; None without one."""
+    """Return the queue that a job waits in and the reason, or None if it has no Workload."""
     if not workloads:
         return None
     queue = workloads[0]["spec"].get("queueName", "")
     statuses = (condition(workloads[0], each) for each in ("QuotaReserved", "Admitted"))
     lacks = (each.get("message", "") for each in statuses if each.get("status") == "False")
-    return ": ".join(filter(None, (f"in Kueue's queue {queue}", next(lacks, ""))))
+    return ": ".join(filter(None, (f"in the Kueue queue {queue}", next(lacks, ""))))
 
 
 def never_fits(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return why no node could hold a pod even if it were empty; None if one could."""
+    """Return why no node could hold a pod even if the node were empty, or None if one could."""
     needed = _requests(pod["spec"])
     selector = (pod["spec"].get("nodeSelector") or {}).items()
     own = [node for node in nodes if selector <= (node["metadata"].get("labels") or {}).items()]
     most = _merged(max, (_amounts(node["status"].get("allocatable")) for node in own))
-    # A resource that no node has may still come, such as GPUs when the device plugin starts.
+    # A resource that no node has may still appear, such as GPUs once the device plugin starts.
     lacking = {key: most[key] for key in sorted(needed) if needed[key] > most.get(key, needed[key])}
     if not lacking:
         return None
-    return f"it asks for {_listed(needed)}, and no node has more than {_listed(lacking)} for pods"
+    return f"it requests {_listed(needed)}, but no node has more than {_listed(lacking)} for pods"
 
 
 def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether the quota that refused a pod would hold it beside the job's own `pods`."""
+    """Return whether the quota that refused a pod has room for it and the job's own `pods`."""
     match = re.search(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)", refusal)
     if match is None:
         return False
@@ -186,7 +186,7 @@ def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def _requests(spec: Mapping[str, Any]) -> Amounts:
-    """Return the requests of a pod: the sum of its containers, or more for an init container."""
+    """Return a pod's requests: the sum of its containers', or an init container's if higher."""
     total = _merged(add, map(_of, spec["containers"]))
     return _merged(max, [total, *map(_of, spec.get("initContainers") or [])])
 
@@ -203,7 +203,7 @@ def _merged(merge: Callable[[Decimal, Decimal], Decimal], amounts: Iterable[Amou
 
 
 def _amounts(quantities: Mapping[str, Any] | None) -> Amounts:
-    # The function of the kubernetes package has no types.
+    # The kubernetes package's function is untyped.
     return {key: parse_quantity(value) for key, value in (quantities or {}).items()}  # type: ignore[no-untyped-call]
 
 

@@ -1,4 +1,4 @@
-"""Build a run's result, with the reason of a failure and advice. Pure."""
+"""Build a run's result, with the reason for a failure, and advice. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _FROM_RANK_0 = {each.name for each in fields(TrainingReport)}
 _KNOWN = _FROM_RANK_0 | {
     *("rank", "world_size", "samples_seen", "total_samples_seen", "duration_seconds", "cpu_seconds")
 }
-"""The fields of a summary that are not figures."""
+"""The summary fields that are not figures."""
 _LOG_LINES = 30
 _CHAIN = re.compile("direct cause of the following exception|During handling of the above")
 _OF_A_FILE = ("url", "sha256", "bytes")
@@ -37,20 +37,20 @@ def result(
 ) -> RunResult:
     """Return the result of a run that has ended.
 
-    `seen_at` is the time of that end for a job that the operator did not complete.
-    `full_message` returns the complete message of a replica, by number, if 4 KB did not hold it.
+    `seen_at` is when it ended, for a job that the operator did not complete.
+    `full_message` returns a replica's complete message, by number, if it did not fit in 4 KB.
     """
     job, topology, replicas = run.job, run.topology, run.replicas
-    # Includes pods that were replaced since.
+    # Includes pods that have since been replaced.
     failed = {each.replica.number: [each.exit] for each in run.failures}
     ends: dict[int, Exit] = {}
     for number, replica in replicas.items():
-        # Of a failed run the first failure of a replica counts.
+        # In a failed run, each replica's first failure counts.
         own = [each for each in replica.exits if each.code != 0 and end.state != "Succeeded"]
         if exits := own or replica.exits[-1:] or failed.get(number):
             ends[number] = exits[0]
     summaries = {number: ended.report for number, ended in ends.items() if ended.code == 0}
-    # In an elastic job any replica may have been the last rank 0.
+    # In an elastic job, any replica may have been the last rank 0.
     ranks_0 = (number for number, each in summaries.items() if each.get("rank") == 0)
     number = next(ranks_0, -1) if topology.elastic else 0
     first = summaries.get(number, {})
@@ -59,11 +59,11 @@ def result(
     started, completed = pytorchjob.times(job)
     completed = completed or seen_at
     reported = {name: first.get(name) for name in _FROM_RANK_0}
-    # A program's own figures are in `metrics`, or beside the known fields.
+    # A program's own figures are in `metrics`, or alongside the known fields.
     others = {key: first[key] for key in first if key not in _KNOWN}
     metrics, histories = numbers(others) | numbers(first.get("metrics")), _histories(first)
     reported |= {
-        # A program may report a field of the result among its own figures.
+        # A program may report a result field among its own figures.
         **{name: figure(first.get(name, metrics.get(name))) for name in FIGURES},
         "step_seconds": numbers(first.get("step_seconds")) or None,
         "artifacts": artifacts(first),
@@ -82,7 +82,7 @@ def result(
         state=end.state,
         reason=end.reason,
         run_id=run_of(job),
-        # The program may have started more ranks in a pod by itself.
+        # The program itself may have started more ranks in a pod.
         world_size=max([topology.world_size, *(size for _, size, *_ in trained)]),
         samples_seen=_samples_seen(first, summaries, topology),
         duration_seconds=(moment(completed) - moment(started)).total_seconds(),
@@ -92,7 +92,7 @@ def result(
         exit_codes={topology.span(number): each.code for number, each in ends.items()},
         resumed_step=run.progress.resumed,
         restarts=sum(replica.restarts for replica in replicas.values()),
-        # Only now all replicas have ended.
+        # Only now have all replicas ended.
         failure=None if failure is None else replace(failure, artifacts=_left(run)),
         tracking=next((each for each in addresses if isinstance(each, str)), None),
         stragglers={f"rank {rank}": text for rank, text in run.paces.slow.items()} or None,
@@ -101,7 +101,7 @@ def result(
 
 
 def _trained(summaries: Iterable[Mapping[str, Any]]) -> list[list[int]]:
-    """Return the ranks' records of process groups (`slipway.worlds.noted`); [] if invalid."""
+    """Return the ranks' process group records (`slipway.worlds.noted`), or [] if invalid."""
     records = (each for one in summaries if isinstance(each := one.get("trained"), list))
     notes = [note for each in records for note in each if isinstance(note, list) and len(note) > 1]
     is_valid = all(isinstance(number, int) for note in notes for number in note)
@@ -111,9 +111,9 @@ def _trained(summaries: Iterable[Mapping[str, Any]]) -> list[list[int]]:
 def _samples_seen(
     first: Mapping[str, Any], summaries: Mapping[int, Mapping[str, Any]], topology: Topology
 ) -> int | None:
-    """Return the number of samples that all ranks trained on; None if a replica did not report it.
+    """Return how many samples all ranks trained on, or None if a replica did not report its number.
 
-    An elastic job's replicas may have changed during the run, so the ledger's total counts.
+    An elastic job's replicas may have changed during the run, so the ledger's total is used.
     """
     if topology.elastic:
         total = first.get("total_samples_seen")
@@ -134,7 +134,7 @@ def _histories(message: Mapping[str, Any]) -> dict[str, list[float]]:
 
 
 def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """Return the files of a termination message that have url and sha256; None without any."""
+    """Return the files in a termination message that have a url and a sha256, if any."""
     listed = message.get("artifacts")
     files = {
         name: {key: each[key] for key in _OF_A_FILE if isinstance(each.get(key), str | int)}
@@ -145,7 +145,7 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
 
 
 def _left(run: RunState) -> dict[str, dict[str, Any]] | None:
-    """Return the files of rank 0, which may only have lost a peer, and of the failed rank."""
+    """Return the files left by rank 0, which may only have lost a peer, and by the failed rank."""
     of_rank_0 = run.replicas[0].exits if 0 in run.replicas else []
     broken = [] if run.cause is None else [run.cause.exit]
     listed = [artifacts(each.report) or {} for each in (*of_rank_0, *broken)]
@@ -159,13 +159,13 @@ def details(
     events: Iterable[Mapping[str, Any]],
     again: str = "run `make up` again",
 ) -> FailureDetails:
-    """Return the details of a run that did not succeed, with its logs and events.
+    """Return the details about a run that did not succeed, with its logs and events.
 
-    `again` is the last step of the advice.
+    `again` is the last step in the advice.
     """
     disruption, cause, silent = run.cured_by_a_retry, run.cause, logs.silent()
     evicted = None if cause is None else cause.replica.evicted
-    held = "".join(f"look into its pod by {way}, " for way in run.held.values())
+    held = "".join(f"inspect its pod with {way}, " for way in run.held.values())
     is_news = disruption is not None and (evicted is None or evicted not in disruption)
     return FailureDetails(
         **_culprit(run, silent or run.idle or run.stalled or ()),
@@ -180,7 +180,7 @@ def details(
 
 
 def warnings(events: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the warnings among `events`, each once, oldest first."""
+    """Return the warnings among `events`, without duplicates, oldest first."""
     ordered = sorted(
         (event for event in events if event.get("type") == "Warning"),
         key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""),
@@ -195,7 +195,7 @@ def warnings(events: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _culprit(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
-    """Return the details of the replica that failed, or that its peers waited for."""
+    """Return the details about the replica that failed, or that its peers waited for."""
     if len(silent) == 1:
         [one] = silent
         return {"rank": one.topology.first_rank(one.number), "pod": one.name}
@@ -218,7 +218,7 @@ def _culprit(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
 def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
     cause, failed, advice = run.cause, run.cause or run.failed_init, end.advice
     if run.cured_by_a_retry is not None:
-        advice = "set `retries: 2`, so that it is submitted again automatically"
+        advice = "set `retries: 2`, so that it is resubmitted automatically"
     elif silent:
         limit = "timeout" if run.stalled is None else "stall"
         raised = f", or raise the job's `{limit}`" if end.state == "TimedOut" else ""
@@ -228,17 +228,17 @@ def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
     elif cause is None:
         pass
     elif cause.replica.evicted is not None:
-        advice = "use less of what its node ran short of, or request more, such as `limits`"
+        advice = "use less of what its node ran short of, or request more of it, up to the limit"
     elif cause.exit.reason == "StartError":
-        advice = "check that the image has the job's `command`"
+        advice = "check that the image contains the job's `command`"
     elif cause.exit.code == 0:
         advice = (
-            "have every rank make the same number of steps and end with a barrier, and do not "
-            "catch and drop errors"
+            "have every rank take the same number of steps and end with a barrier, and do not "
+            "swallow errors"
         )
     else:
         error, message = cause.exit.exception or cause.exit.error, cause.exit.message
-        # With a known exception the rest of the output counts only if another one caused it.
+        # If the exception is known, other output counts only if another exception caused it.
         is_read = error is None or _CHAIN.search(message) is not None
         texts = (error or "", f"{cause.exit}\n{message}" if is_read else "")
         signs = product(texts, SIGNS["remedies"].items())

@@ -1,4 +1,4 @@
-"""Find ranks that are slower than the others, by their own part of a step. Pure."""
+"""Find ranks that are slower than the others, comparing their own part of a step. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,16 +10,16 @@ from slipway.pace import OWN
 
 @dataclass
 class Paces:
-    """The step times that the ranks of a run have reported."""
+    """The step times reported by a run's ranks."""
 
     world_size: int
     slow: dict[int, str] = field(default_factory=dict)
-    """For each rank that was slow: by how much, and the parts of a step, as first reported."""
-    now: set[int] = field(default_factory=set)  # the ranks that are slow
+    """By slow rank: how much slower it was, and the parts of its step, as first reported."""
+    now: set[int] = field(default_factory=set)  # the ranks that are slow now
     _latest: dict[int, Mapping[str, float]] = field(default_factory=dict)
 
     def see(self, line: str) -> None:
-        """Process a line of any rank's log, which may report step times."""
+        """Process a line from any rank's log, which may report step times."""
         if '"event": "pace"' not in line:
             return
         event = event_in(line)
@@ -40,7 +40,7 @@ class Paces:
         others = median(own[each] for each in own if each != rank)
         waited_for = own[rank] - others
         self.now.discard(rank)
-        # Only a rank for which the others wait at least a tenth of a step counts.
+        # A rank counts only if the others wait at least a tenth of a step for it.
         if own[rank] >= 1.5 * others and waited_for >= 0.1 * sum(parts.values()):
             self.now.add(rank)
             where = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in parts.items())
@@ -48,6 +48,6 @@ class Paces:
             self.slow.setdefault(rank, f"{own[rank] / max(others, 1e-6):.1f} times {text}")
 
     def __str__(self) -> str:
-        """Name the ranks that are slow, as the end of a row; empty without any."""
+        """List the ranks that are slow now, to end a row with; empty if there are none."""
         listed = ", ".join(f"rank {rank}" for rank in sorted(self.now))
         return f"; slower than the others: {listed}" if listed else ""

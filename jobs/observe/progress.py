@@ -9,12 +9,12 @@ from jobs.api.lines import seconds_between
 from jobs.records.events import event_in, figure, numbers
 
 _LONGEST_LINE = 80
-_TRAINS = frozenset({"step", "epoch", "metrics"})  # events of a training in progress
+_TRAINS = frozenset({"step", "epoch", "metrics"})  # events that show that training is in progress
 
 
 @dataclass
 class Point:
-    """A step or the end of an epoch, as an event reports it; docs/results.md has the events."""
+    """A step or the end of an epoch, as reported by an event; docs/results.md lists the events."""
 
     event: Mapping[str, Any]
     epoch: int  # from 1
@@ -23,7 +23,7 @@ class Point:
         event, kind, own = self.event, self.event["event"], numbers(self.event.get("metrics"))
         step, steps = _count(event.get("step")), _count(event.get("steps"))
         self.ends_its_epoch = kind == "epoch" or (kind == "metrics" and step is None)
-        # From 0; past all steps for the epoch's end.
+        # From 0; past all steps at the end of an epoch.
         self.step = float("inf") if self.ends_its_epoch else step or 0
         share = None if step is None or not steps else min(1.0, (step + 1) / steps)
         self.share = 1.0 if self.ends_its_epoch else share  # the completed part of the epoch
@@ -55,7 +55,7 @@ class Progress:
         return 0 if self._ended is None else self._ended.epoch
 
     def see(self, line: str) -> None:
-        """Process a line of the log, which may be an event."""
+        """Process a log line, which may be an event."""
         event = event_in(line)
         trains, epoch = event.get("event") in _TRAINS, _count(event.get("epoch"))
         self.has_stepped |= trains
@@ -91,7 +91,7 @@ class Progress:
             self._ended = point
 
     def __str__(self) -> str:
-        """Describe it in one line; empty when nothing was reported."""
+        """Describe the progress in one line; empty if nothing was reported."""
         point = self._latest
         begun = "" if self.resumed is None else f"resumed from step {self.resumed}"
         if point is None:
@@ -117,7 +117,7 @@ class Progress:
         ]
 
     def _left(self, point: Point) -> str:
-        """Return the remaining time at the pace so far; empty if unknown."""
+        """Describe the remaining time at the pace so far; empty if unknown."""
         first, done = self._first or point, self._done(point)
         pace = _pace(first, self._done(first), point, done)
         if done is None or pace is None or pace <= 0 or done >= 1:
@@ -138,7 +138,7 @@ def _shown(figures: Mapping[str, float]) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in its two largest units, without the second one if it is 0."""
+    """Format a duration in its two largest units, without the second if it is 0."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
@@ -147,7 +147,7 @@ def duration(seconds: float) -> str:
 
 
 def _pace(first: Point, before: float | None, then: Point, now: float | None) -> float | None:
-    """Return the growth of a figure per second between two points; None if unknown."""
+    """Return a figure's growth per second between two points, or None if unknown."""
     seconds = seconds_between(first.at, then.at)
     if before is None or now is None or seconds is None:
         return None

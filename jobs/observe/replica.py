@@ -15,7 +15,7 @@ from jobs.observe.exits import SIGNS, Exit, short_id
 
 @dataclass
 class Replica:
-    """One replica by its pod, which is parsed once since its fields are read often."""
+    """A replica as its pod shows it; the pod is parsed once, since its fields are read often."""
 
     pod: Mapping[str, Any]
     topology: Topology
@@ -29,7 +29,7 @@ class Replica:
         self.ranks = self.topology.ranks(self.number)  # for messages
         self.node: str | None = spec.get("nodeName")
         self.is_deleted = "deletionTimestamp" in metadata
-        self.has_failed = status.get("phase") == "Failed"  # none of its containers starts again
+        self.has_failed = status.get("phase") == "Failed"  # none of its containers will start again
         self.evicted: str | None = None  # the node's reason for an eviction
         if status.get("reason") == "Evicted":
             self.evicted = str(status.get("message", "")).strip(" .") or "no reason given"
@@ -42,7 +42,7 @@ class Replica:
 
         own = self._status_of(CONTAINER)
         state, before = own.get("state", {}), own.get("lastState", {})
-        self.container_id = short_id(own)  # of its latest start; empty before the first one
+        self.container_id = short_id(own)  # of its latest start; empty before the first
         self.image = str(own.get("imageID", ""))  # by digest; empty if unknown
         self.restarts = int(own.get("restartCount", 0))
         self.running = "running" in state
@@ -51,14 +51,14 @@ class Replica:
         self.exits = [Exit(each["terminated"]) for each in (before, state) if "terminated" in each]
         self.ended = self.exits[-1] if "terminated" in state else None
         self.started = self.running or len(self.exits) > 0
-        # Whether its program runs, or will run. The phase lags behind the container's end.
+        # Whether its program is running or will run. The phase lags behind the container's exit.
         may_restart = spec.get("restartPolicy") != "Never"
         self.active = status.get("phase") not in {"Failed", "Succeeded"} and (
             self.ended is None or (self.ended.code != 0 and may_restart)
         )
-        # Whether its program will start for the first time.
+        # Whether its program has yet to start for the first time.
         self.to_come = self.active and not self.started and not self.is_deleted
-        # Containers, such as a webhook's, that keep the pod running after its program's end.
+        # Containers, such as a webhook's, that keep the pod running after its program exits.
         is_over = self.ended is not None and not self.active and status.get("phase") == "Running"
         left = self._statuses[len(self._inits) :] if is_over else ()
         self.outlasting = [
@@ -75,7 +75,7 @@ class Replica:
 
     @property
     def blocked(self) -> list[str]:
-        """Reasons why its containers, init containers included, can't start."""
+        """The reasons why its containers, including init containers, can't start."""
         reasons = []
         for status in self._statuses:
             waiting = status.get("state", {}).get("waiting", {})
@@ -109,7 +109,7 @@ class Replica:
         return None
 
     def was_deleted(self, at: datetime) -> bool:
-        """Return whether the deletion of its pod began in a second before `at`."""
+        """Return whether its pod's deletion began in an earlier second than `at`."""
         if not self.is_deleted:
             return False
         metadata = self.pod["metadata"]
@@ -136,7 +136,7 @@ class Replica:
         return "pending" if self.node is None else "starting"
 
     def _status_of(self, container: str) -> Mapping[str, Any]:
-        """Return the status of a container of the pod; empty without it."""
+        """Return the status of a container in the pod; empty if there is none."""
         return next((each for each in self._statuses if each["name"] == container), {})
 
 
@@ -150,7 +150,7 @@ def containers(
 
 
 def starts(replica: Replica) -> list[Container]:
-    """Return the containers of a replica's program in its pod's status, oldest first."""
+    """Return the containers that ran a replica's program, from its pod's status, oldest first."""
     ended = [end.container_id for end in replica.exits if end.container_id]
     running = [replica.container_id] if replica.running and replica.container_id else []
     ids = list(dict.fromkeys([*ended, *running]))
@@ -163,5 +163,5 @@ def starts(replica: Replica) -> list[Container]:
 
 
 def starts_in(pod: Mapping[str, Any]) -> list[Container]:
-    """Return the containers of a program in one pod's status, oldest first."""
+    """Return the containers that ran the program, from one pod's status, oldest first."""
     return starts(Replica(pod, Topology(1))) if is_replica(pod) else []

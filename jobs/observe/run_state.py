@@ -31,21 +31,21 @@ class RunState:
 
     job: Mapping[str, Any]
     pulls: RefusedPulls | None = None  # refused image pulls that may still be admitted
-    failures: list[Failure] = field(default_factory=list)  # in order of observation
-    disruption: Disruption | None = None  # of a pod, before any failure of a program
+    failures: list[Failure] = field(default_factory=list)  # in the order observed
+    disruption: Disruption | None = None  # of a pod, before any program failed
     lost_node: Disruption | None = None  # with a replica that has not ended
-    shortage: str | None = None  # why no node could ever fit a waiting pod
+    shortage: str | None = None  # why no node could ever hold a waiting pod
     refusal: str | None = None  # why pods are not admitted
-    growth: Growth | None = None  # the autoscaler's latest answer about waiting pods
+    growth: Growth | None = None  # the autoscaler's latest report on waiting pods
     setbacks: Sequence[str] = ()  # why it could add no nodes
     gone: bool = False  # whether the job was deleted, but not by Slipway
-    queued: str | None = None  # Kueue's reason, while it is suspended
+    queued: str | None = None  # Kueue's reason, while the job is suspended
     gpu_use: GpuUse = field(default_factory=GpuUse)
     refused_until: float = 0.0  # seconds to the latest refused pull that may be admitted
     replicas: dict[int, Replica] = field(default_factory=dict)  # the latest, even if deleted
     held: dict[int, str] = field(default_factory=dict)  # the shell command, by replica number
-    stalled: Sequence[Replica] | None = None  # those that stalled first; None while none does
-    _since: dict[str, float] = field(default_factory=dict)  # start of conditions, for `lasted`
+    stalled: Sequence[Replica] | None = None  # those that stalled first; None while none has
+    _since: dict[str, float] = field(default_factory=dict)  # when conditions began, for `lasted`
     _last_signs: dict[int, str] = field(default_factory=dict)  # time of each replica's last line
     _trained: Counter[int] = field(default_factory=Counter)  # number of training events by replica
     _seen: dict[str, Replica] = field(default_factory=dict)  # replicas of all pods, by uid
@@ -56,7 +56,7 @@ class RunState:
     _ended_well: list[Failure] = field(default_factory=list)  # exits with code 0
 
     def __post_init__(self) -> None:
-        self.uid = str(self.job["metadata"]["uid"])  # another uid is another run
+        self.uid = str(self.job["metadata"]["uid"])  # another uid means another run
         self.topology = Topology.of_object(self.job)
         self.progress = Progress(self.topology.world_size)
         self.paces = Paces(self.topology.world_size)
@@ -74,7 +74,7 @@ class RunState:
         return next((each for each in self.failures if self._is_outlived(each)), first)
 
     def _is_outlived(self, failed: Failure) -> bool:
-        """Return whether a replica failed by itself while another one of its world still runs."""
+        """Return whether a replica failed on its own while another in its world still runs."""
         others = (each for each in self.replicas.values() if each.number != failed.replica.number)
         return failed.origin is Origin.OWN and any(
             each.running and moment(each.running_since) <= failed.finished for each in others
@@ -82,7 +82,7 @@ class RunState:
 
     @property
     def silent(self) -> list[Replica]:
-        """Replicas that kept running while all others lost a peer: one of them may hang."""
+        """The replicas that kept running while all others lost a peer; one may be hanging."""
         cause = self.cause
         if cause is None or cause.origin is not Origin.PEER or self.topology.elastic:
             return []
@@ -91,20 +91,20 @@ class RunState:
 
     @property
     def failure(self) -> str | None:
-        """A message about the failure that ended the run; None without one."""
+        """A message about the failure that ended the run, or None if there was none."""
         if len(silent := self.silent) == 1:
-            return f"{silent[0]} did not answer its peers: {self.cause}"
+            return f"{silent[0]} did not respond to its peers: {self.cause}"
         return None if self.cause is None else str(self.cause)
 
     @property
     def hanging(self) -> list[Replica]:
-        """Replicas of a stuck run that still run: the suspected ones, or all of them."""
+        """The replicas of a stuck run that are still running: the suspects, or else all of them."""
         suspected = self.silent or self.idle or [*(self.stalled or ()), *self.replicas.values()]
         return [each for each in {each.uid: each for each in suspected}.values() if each.active]
 
     @property
     def idle(self) -> list[Replica]:
-        """Running replicas with a GPU that has been idle for too long."""
+        """The running replicas with a GPU that has been idle for too long."""
         uids = {uid for uid, _ in self.gpu_use.idle}
         return [each for each in self.replicas.values() if each.running and each.uid in uids]
 
@@ -124,7 +124,7 @@ class RunState:
 
     @property
     def cured_by_a_retry(self) -> str | None:
-        """The disruption by the cluster that ended the run; None if the run failed by itself."""
+        """The disruption by the cluster that ended the run, or None if it failed on its own."""
         disruption = self.disruption or self.lost_node
         if disruption is None or not disruption.brought_about(self.cause):
             return None
@@ -149,23 +149,23 @@ class RunState:
 
     @property
     def nodes(self) -> set[str]:
-        """The names of its replicas' nodes."""
+        """The names of the nodes its replicas are on."""
         return {each.node for each in self.replicas.values() if each.node is not None}
 
     def see_jobs(self, jobs: Iterable[Mapping[str, Any]]) -> None:
-        """Process the list of jobs with this name: this one, another one, or none."""
+        """Process the list of jobs with this name: this job, another one, or none."""
         mine = [job for job in jobs if job["metadata"]["uid"] == self.uid]
         self.gone = not mine
         if mine:
             self.job = mine[-1]
         if is_suspended(self.job) and not self.gone:
-            # A suspension stops its pods, whose exits are no failures; new ones start afterwards.
+            # A suspension stops its pods, whose exits are not failures; new ones start later.
             stopped, queued = self._stopped | self._seen.keys(), self.queued
             vars(self).update(vars(RunState(self.job, self.pulls)))
             self._stopped, self.queued = stopped, queued
 
     def see_pods(self, pods: Iterable[Mapping[str, Any]]) -> None:
-        """Process the list of pods; the state of others is kept."""
+        """Process a list of pods; the state of any others is kept."""
         if is_suspended(self.job):
             # The operator may create new pods before it marks the job as resumed.
             left = (pod["metadata"] for pod in pods if "deletionTimestamp" in pod["metadata"])
@@ -213,7 +213,7 @@ class RunState:
         self.gpu_use.see(at, by_uid, least)
 
     def see_sign(self, printed: tuple[int, Sequence[Line]]) -> None:
-        """Process lines of a replica, a sign that its ranks may be at work after rank 0 is done."""
+        """Process a replica's lines: a sign that its ranks may be busy after rank 0 is done."""
         number, lines = printed
         for what in ("silence", _STILLNESS.format(number)):
             self._since.pop(what, None)
@@ -224,7 +224,7 @@ class RunState:
 
     @cached_property
     def may_be_held(self) -> bool:
-        """True if the pod of a failed rank stays for a while."""
+        """True if a failed rank's pod is kept for a while."""
         return "SLIPWAY_HOLD" in str(self.job["spec"])
 
     def see_held(self, printed: tuple[int, str]) -> None:
@@ -241,11 +241,11 @@ class RunState:
             self.held[replica.number] = f"{shell} until {event.get('until')}"
 
     def see_stillness(self, elapsed: float, limit: float, loading: float) -> bool:
-        """Return whether a rank stalled for `limit` seconds; `stalled` gets those that did first.
+        """Return whether a rank stalled for `limit` seconds; set `stalled` to the first that did.
 
-        Before the first line of any rank, programs may take `loading` seconds to import packages.
-        A silent rank may be at work, so ranks that have not reported any training count only while
-        no rank prints anything. Of the ranks that have, one may be the first.
+        Until any rank prints a line, programs may take `loading` seconds to import packages.
+        A silent rank may be busy, so ranks that have not reported any training count only while
+        no rank prints anything. Among the ranks that have, one may be the first to stall.
         """
         quiet, others = list[Replica](), list[float]()
         limit = limit if self._last_signs else max(limit, loading)
@@ -278,7 +278,7 @@ class RunState:
             self._since.pop(_STILLNESS.format(number), None)
 
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
-        """Return the seconds for which a condition has held, given those since submission; or 0."""
+        """Return for how many seconds a condition has held, given the seconds since submission."""
         if not holds:
             self._since.pop(what, None)
             return 0.0
@@ -286,7 +286,7 @@ class RunState:
 
     @property
     def refused_pulls(self) -> list[Replica]:
-        """Replicas that wait only for a registry that refuses pulls for now."""
+        """The replicas that are waiting only for a registry that refuses pulls for now."""
         policy = self.pulls
         if policy is None:
             return []
@@ -311,7 +311,7 @@ class RunState:
         if (missing := topology.replicas - counts.total()) > 0:
             counts["to be created"] = missing
         if self.growth is not None and self.growth.coming and "waiting for a node" in counts:
-            counts["waiting for a node that is being made"] = counts.pop("waiting for a node")
+            counts["waiting for a node that is being added"] = counts.pop("waiting for a node")
         stages = ", ".join(f"{count} {stage}" for stage, count in counts.items())
         in_each = f", {topology.processes} in each pod" if topology.processes > 1 else ""
         lost = f"; {self.lost_node.text}" if self.lost_node is not None else ""

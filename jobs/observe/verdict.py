@@ -13,41 +13,41 @@ from jobs.plan import TrainingCost
 from jobs.result import End
 
 _STRAGGLERS_SECONDS = 30
-"""Silence allowed to other ranks after rank 0 is done, when the operator reports Succeeded."""
+"""Silence allowed from other ranks after rank 0 is done, when the operator reports Succeeded."""
 _OPERATOR_SECONDS = 60
 """Time for the operator to act on a failed pod, including a restart of the operator."""
 _NODE_SECONDS = 30
 """Time for a kubelet to reconnect; Kubernetes itself waits 5 minutes:
 https://kubernetes.io/docs/concepts/architecture/nodes/#condition"""
 _OUTLASTED_SECONDS = 5
-"""Time for all containers of a pod to end, which the kubelet reports together."""
+"""Time for all containers in a pod to end; the kubelet reports their ends together."""
 _REPEATS = 3
 _EARLY = timedelta(seconds=120)
-"""After this time a program that reports no steps may have made some."""
+"""After this time, even a program that reports no steps may have completed some."""
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
-_REMOVED = End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
+_REMOVED = End("Failed", "the PyTorchJob was deleted while it was running, but not by Slipway")
 _REMOVED_WHEN_DONE = End("Succeeded", "every rank exited with 0 before the PyTorchJob was deleted")
 _RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
 _RAISE_STALL = "find out what its ranks waited for, or raise the job's `stall`"
 _USE_GPUS = "find out what those ranks waited for, or lower `minGpuUtilization`"
-_ASK_LESS = "ask for less `cpu`, `memory` or `workers`, or raise `startTimeout`"
+_ASK_LESS = "request less `cpu` or `memory`, or fewer `workers`, or raise `startTimeout`"
 _MOST_NAMED = 8
-_SEE_OPERATOR = "see why it does not run with `kubectl get pods,events --all-namespaces`"
-_SEE_REFUSAL = "change what the message names, in the job or in the cluster"
-_SEE_IMAGE = "check that the job's `image` exists and that its nodes may pull it"
+_SEE_OPERATOR = "see why the operator is not running: `kubectl get pods,events --all-namespaces`"
+_SEE_REFUSAL = "fix what the message points out, in the job or in the cluster"
+_SEE_IMAGE = "check that the job's `image` exists and that the nodes may pull it"
 
 
 def end_of(
     run: RunState, elapsed: float, declared: TrainingJob, cost: TrainingCost | None = None
 ) -> End | None:
-    """Return the end of a declared job's run; None while it continues.
+    """Return the outcome of a declared job's run, or None while it continues.
 
-    `elapsed` is the time in seconds since its submission, `cost` that of its nodes.
+    `elapsed` is the time in seconds since submission, and `cost` the cost of the nodes.
     """
     if (message := message_of(run.job, "Failed")) is not None:
         return _failed(run, message, declared)
     if (message := message_of(run.job, "Succeeded")) is not None:
-        # If a TTL or a user removed it, a straggler's exit is unknown, or caused by SIGTERM.
+        # If a TTL or a user removed the job, a straggler's exit is unknown or due to SIGTERM.
         if run.gone and (run.cause is None or run.cause.origin is not Origin.OWN):
             return End("Succeeded", message)
         return _succeeded(run, message, elapsed, declared)
@@ -81,7 +81,7 @@ def _failed(run: RunState, message: str, declared: TrainingJob) -> End:
 
 
 def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJob) -> End | None:
-    """Judge every replica, since the operator judges by the Master or any one Worker."""
+    """Check every replica, since the operator considers only the Master or any single Worker."""
     elastic, replicas = run.topology.elastic, run.replicas.values()
     # The other ranks may start late, so their time counts from their last output. The replacement
     # of a pod that had started would wait for a rank 0 that has ended.
@@ -102,15 +102,15 @@ def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJo
     cause = run.cause
     if not has_failed and (cause is None or cause.replica.number not in missing):
         listed = ", ".join(map(run.topology.ranks, missing))
-        reason = f"{listed} did not end, silent for 30 s, after rank 0 succeeded; {run.status}"
+        reason = f"{listed} did not finish, silent for 30 s after rank 0 succeeded; {run.status}"
         return End("Failed", reason)
     if cause is not None and cause.exit.code == 0:
-        return End("Failed", f"{cause}, and took {counted(run.followers, 'replica')} along")
+        return End("Failed", f"{cause}, which made {counted(run.followers, 'replica')} fail")
     return End("Failed", f"{cause}, although rank 0 succeeded")
 
 
 def _outlasted(run: RunState, elapsed: float) -> End | None:
-    """Return the end of a run whose pods only another container keeps running."""
+    """Return the outcome of a run whose pods are kept running only by another container."""
     left = [each for each in run.replicas.values() if each.outlasting]
     failed = [each for each in left if each.ended is not None and each.ended.code != 0]
     # Such a failure is final unless the job is elastic.
@@ -122,15 +122,15 @@ def _outlasted(run: RunState, elapsed: float) -> End | None:
 
 
 def outlasting(run: RunState) -> str:
-    """Describe the containers that outlast the programs in their pods; empty without any."""
+    """Describe the containers that outlast the programs in their pods; empty if there are none."""
     left = [each.outlasting for each in run.replicas.values() if each.outlasting]
     names = ", ".join(sorted({name for each in left for name in each}))
-    where = f"in {counted(len(left), 'pod')}, which was stopped"
-    return f"container {names} did not end {where}" if left else ""
+    where = f"in {counted(len(left), 'pod')} and was stopped"
+    return f"container {names} was still running {where}" if left else ""
 
 
 def _repeats(run: RunState) -> End | None:
-    """Return the end of an elastic run that repeats one failure before its first step."""
+    """Return the outcome of an elastic run that repeats one failure before its first step."""
     if not run.topology.elastic or run.progress.has_stepped or not run.failures:
         return None
     error = _early_error(run.failures[-1])
@@ -138,11 +138,11 @@ def _repeats(run: RunState) -> End | None:
     is_restarted = len({each.replica.number for each in same}) < len(same)
     if error is None or len(same) < _REPEATS or not is_restarted:
         return None
-    return End("Failed", f"{run.failure}; {len(same)} starts in a row failed so, before any step")
+    return End("Failed", f"{run.failure}; {len(same)} identical failures in a row before any step")
 
 
 def _early_error(failed: Failure) -> str | None:
-    """Return a program's own error soon after its start, with numbers masked; else None."""
+    """Return a program's own error if it came soon after the start, numbers masked; else None."""
     ended, is_own = failed.exit, failed.origin is Origin.OWN
     is_late = ended.finished - ended.started >= _EARLY
     if not is_own or is_late or ended.out_of_memory or ended.signal is not None:
@@ -160,7 +160,7 @@ def _never_starts(run: RunState, elapsed: float, declared: TrainingJob) -> End |
         # A user's program may report no steps, so it gets all restarts that its job allows.
         is_used_up = not replica.started or used >= declared.max_restarts
         if replica.crash_loop is not None and is_used_up and not run.progress.has_stepped:
-            reason = f"{replica}: container {replica.crash_loop} fails again and again"
+            reason = f"{replica}: container {replica.crash_loop} keeps failing"
             # The operator is about to report the same failure, so the result must be the same.
             has_begun = replica.started and run.failure is not None
             return End("Failed", str(run.failure)) if has_begun else End("CannotStart", reason)
@@ -170,7 +170,7 @@ def _never_starts(run: RunState, elapsed: float, declared: TrainingJob) -> End |
         return End("CannotStart", f"its pods are refused: {run.refusal}", _SEE_REFUSAL)
     is_growing = run.growth is not None and run.growth.coming
     if run.shortage is not None and not is_growing:
-        return End("CannotStart", f"there is never room: {run.shortage}", _ASK_LESS)
+        return End("CannotStart", f"it can never be scheduled: {run.shortage}", _ASK_LESS)
     return None
 
 
@@ -185,7 +185,7 @@ def _waits_for_a_pull(run: RunState, elapsed: float) -> bool:
 
 
 def _abandoned(run: RunState, elapsed: float) -> End | None:
-    """Return the end of a run that lost a node, or the operator, for good; elastic ones continue.
+    """Return the outcome of a run that lost a node or the operator for good; elastic ones go on.
 
     A node under pressure may evict the operator, too, so that failed pods are not replaced.
     """
@@ -193,7 +193,7 @@ def _abandoned(run: RunState, elapsed: float) -> End | None:
         return None
     is_lost = run.lost_node is not None
     if run.lasted("a lost node", elapsed, holds=is_lost) >= _NODE_SECONDS:
-        return End("Failed", run.failure or f"it lost a node for more than {_NODE_SECONDS} s")
+        return End("Failed", run.failure or f"a node was lost for more than {_NODE_SECONDS} s")
     failed = [each for each in run.replicas.values() if each.has_failed and not each.is_deleted]
     if run.lasted("a failed pod", elapsed, holds=bool(failed)) < _OPERATOR_SECONDS:
         return None
@@ -217,18 +217,18 @@ def _overdue(run: RunState, elapsed: float, declared: TrainingJob) -> End | None
 
 
 def _stalled(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
-    """Return the end of a run in which a rank, or all, have printed nothing for too long."""
+    """Return the outcome of a run in which one rank, or all, printed nothing for too long."""
     limit = declared.stall if declared.debug is None else None
     if limit is None or not run.all_started:
         return None
     if not run.see_stillness(elapsed, limit, declared.start_timeout):
         return None
     who = ", ".join(map(str, run.stalled or ())) or "every rank"
-    return End("TimedOut", f"{who} stood still: nothing was printed for {limit} s", _RAISE_STALL)
+    return End("TimedOut", f"{who} stalled: nothing was printed for {limit} s", _RAISE_STALL)
 
 
 def _idle(run: RunState, declared: TrainingJob, cost: TrainingCost | None) -> End | None:
-    """Return the end of a run that leaves GPUs idle, with the cost of that time."""
+    """Return the outcome of a run that leaves GPUs idle, with the cost of that time."""
     replicas = run.idle
     least = declared.min_gpu_utilization if declared.debug is None else None
     if least is None or not replicas:
@@ -245,8 +245,8 @@ def _idle(run: RunState, declared: TrainingJob, cost: TrainingCost | None) -> En
         nodes = len({each.node for each in having})
         wasted += f", {cost.of_nodes(nodes / total, seconds)}"
     reason = (
-        f"{len(idle)} of {counted(total, 'GPU')} stayed below {least} % for "
-        f"{gpus.IDLE_SECONDS / 60:g} minutes, at {max(each.highest for each in idle):g} % at "
-        f"most: {who}{more}. That wasted {wasted}"
+        f"{len(idle)} of {counted(total, 'GPU')} stayed below {least}% for "
+        f"{gpus.IDLE_SECONDS / 60:g} minutes, peaking at {max(each.highest for each in idle):g}%: "
+        f"{who}{more}. That wasted {wasted}"
     )
     return End("TimedOut", reason, _USE_GPUS)

@@ -1,4 +1,4 @@
-"""Wait for the end of a run, and show its progress."""
+"""Wait until a run ends, and show its progress."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,13 +27,13 @@ from jobs.result import End, RunResult
 
 _TICK_SECONDS = 0.5
 _PAUSE_SECONDS = 15.0  # between two lines on the same epoch, to keep the log short
-_SETTLE_SECONDS = 5.0  # delay of the cause after the failures of its followers
-_NODE_SECONDS = 60.0  # time for which a lost node may still be Ready
+_SETTLE_SECONDS = 5.0  # a cause may be seen this long after its effects
+_NODE_SECONDS = 60.0  # time for which a lost node may still look Ready
 _STACKS_SECONDS = 5.0
-_MOST_EVENTS = 500  # of Kubernetes' events in a timeline
-_LOGS_SECONDS = 30.0  # limit for the rest of the logs at the end
+_MOST_EVENTS = 500  # Kubernetes events in a timeline
+_LOGS_SECONDS = 30.0  # limit for reading the rest of the logs at the end
 _SILENCE_SECONDS = 120.0
-"""Limit without an answer of the API server, which may be restarting."""
+"""The longest wait for a response from the API server, which may be restarting."""
 
 
 class InterruptedWait(Exception):
@@ -42,7 +42,7 @@ class InterruptedWait(Exception):
 
 @dataclass
 class Wait:
-    """The wait for the end of one run."""
+    """The wait for one run to end."""
 
     api: JobApi
     job: Mapping[str, Any]  # the PyTorchJob
@@ -67,14 +67,16 @@ class Wait:
             self._gpus = GpuMeter(self.api, run, least, self._warn_once)
 
     def to_the_end(self) -> RunResult:
-        """Return the run's result, also of a failure, and stop the pods that still run.
+        """Return the run's result, even if it failed, and stop the pods that are still running.
 
         Raises:
-            InterruptedWait: Ctrl-C, or no contact to the API server for two minutes.
+            InterruptedWait: Ctrl-C, or no contact with the API server for two minutes.
         """
         run, begun = self._run, self.clock() - self.api.age(self.job)
         if (rank := self.declared.debug) is not None:
-            self.context.info(f"rank {rank} waits for a debugger: `make debug JOB={self.api.name}`")
+            self.context.info(
+                f"rank {rank} is waiting for a debugger: `make debug JOB={self.api.name}`"
+            )
         # An adopted run may be older than its start limit.
         run.see_pods(self.api.pods())
         with Feed(self.api, run, self.kept, self._warn_once) as feed:
@@ -91,7 +93,7 @@ class Wait:
                 self._await_stacks(len(run.hanging))
             feed.finish(_LOGS_SECONDS)
         if not stuck:
-            # Pods that were stopped by now do not count.
+            # Pods that have been stopped by now do not count.
             self._see_pods()
             end = self._end() or end
         return self._conclude(end)
@@ -112,9 +114,9 @@ class Wait:
         self._await_stacks(len(stalled))
         stacks = self._logs.stacks()
         for replica in stalled:
-            where = ", ".join(stacks.get(replica.ranks, [])[:1]) or "an unknown place"
+            where = ", ".join(stacks.get(replica.ranks, [])[:1]) or "an unknown location"
             limit = f"for {self.declared.stall} s at {where}"
-            self.context.warn(f"{replica} stood still {limit}: its pod was deleted")
+            self.context.warn(f"{replica} stalled {limit}: its pod was deleted")
             self._dropped += 1
         self._run.forget_stillness()
 
@@ -127,12 +129,12 @@ class Wait:
             self._gpus.look()
 
     def _see_pods(self) -> None:
-        """List the pods again, since the watch of the job may report its end first."""
+        """List the pods again, since the watch on the job may report its end first."""
         self._run.see_pods(self.api.pods())
         self._report()
 
     def _settle(self, feed: Feed, *, may_be_held: bool) -> None:
-        """Wait for the failure that caused the others, or its hold, which come with a delay."""
+        """Wait for the failure that caused the others, or its hold; both come with a delay."""
         cause = self._run.cause
         missed_a_peer = cause is not None and cause.origin is Origin.PEER
         # The peer may have been on a lost node.
@@ -152,21 +154,21 @@ class Wait:
     def _check(self, feed: Feed) -> None:
         job = f"{self.api.namespace}/{self.api.name}"
         if self.context.cancelled.is_set():
-            end = ", which continues. The next `make up` waits for it again; `make down` ends it"
+            end = ", which continues. The next `make up` waits for it again; `make down` stops it"
             if self.declared.on_cancel == "delete":
                 self.api.delete()
                 resumes = self.declared.checkpoint is not None
                 begins = "its newest checkpoint, if it has one" if resumes else "the beginning"
-                end = f" it, as its `onCancel` says; the next `make up` trains from {begins}"
+                end = f" it, as `onCancel` requests; the next `make up` trains from {begins}"
                 ended = entry(datetime.now(UTC), "end", INTERRUPTED, f"Ctrl-C deleted{end}")
                 self._timeline.add([ended])
                 end = f" and deleted{end}"
             raise InterruptedWait(f"stopped waiting for PyTorchJob {job}{end}")
         if time.monotonic() - feed.follower.contact > _SILENCE_SECONDS:
             raise InterruptedWait(
-                f"no answer from the API server for {_SILENCE_SECONDS:g} s while waiting for "
-                f"PyTorchJob {job}: {feed.follower.last_error}. Once it answers, the next "
-                "`make up` waits for it again"
+                f"no response from the API server for {_SILENCE_SECONDS:g} s while waiting for "
+                f"PyTorchJob {job}: {feed.follower.last_error}. Once the server responds, the next "
+                "`make up` waits for the job again"
             )
 
     def _report(self) -> None:
@@ -204,23 +206,23 @@ class Wait:
             self._warn_once(text)
         if outcome.left_out:
             listed = ", ".join(f"{place} is {text}" for place, text in outcome.left_out.items())
-            self._warn_once(f"the result lacks what it can't hold (docs/results.md): {listed:.500}")
+            self._warn_once(f"the result omits what it can't hold (docs/results.md): {listed:.500}")
         return outcome
 
     def _full_message(self, number: int) -> Mapping[str, Any]:
-        """Return the summary that a replica's termination message could not hold."""
+        """Return the summary that did not fit in a replica's termination message."""
         if not (summary := self._logs.summary(number)):
             self._warn_once(
-                "the result lacks a part of rank 0's report, which is longer than 4 KB and is not "
-                "in its log, as it should be; the log was lost, or a line has over 256 KB"
+                "the result lacks part of rank 0's report, which is over 4 KB and should also be "
+                "in its log, but is not; the log was lost, or a line is over 256 KB"
             )
         return summary
 
     def _stop_survivors(self, end: End) -> None:
-        """Stop the pods of an ended run that still run; the others stay, for their logs."""
+        """Stop an ended run's pods that are still running; the others stay, for their logs."""
         held = self._run.held
         if end.state in {"TimedOut", "CannotStart"} or (self._run.goes_on and not held):
-            # For the operator it has not ended, so it would replace pods unless the job is deleted.
+            # To the operator it has not ended, so pods would be replaced unless the job is deleted.
             self.api.delete()
             return
         ends = {"spec": {"activeDeadlineSeconds": 1}}  # a deleted pod would be replaced
@@ -231,7 +233,7 @@ class Wait:
 
 @dataclass
 class _Row:
-    """The row of a run in `pulumi up`, each change of which is a line in the log of a CI run."""
+    """A run's row in `pulumi up`; in the log of a CI run, each change to it is a line."""
 
     context: Context
     prefix: str = ""
@@ -253,13 +255,13 @@ class _Row:
 
 
 def entries_of_end(end: End, at: str, events: Iterable[Mapping[str, Any]]) -> list[Entry]:
-    """Return Kubernetes' latest events about a run, and its end."""
+    """Return the latest Kubernetes events about a run, and its end."""
     entries = sorted(map(_of_event, events), key=lambda each: each["time"])
     return [*entries[-_MOST_EVENTS:], entry(at, "end", end.state, end.reason)]
 
 
 def entries_of_run(run: RunState) -> Iterator[Entry]:
-    """Yield the observed events of a run so far."""
+    """Yield the events observed in a run so far."""
     job = f"PyTorchJob {run.job['metadata'].get('name')}"
     for each in conditions(run.job):
         text = f"{each['type']}: {each.get('message') or each.get('reason') or ''}"

@@ -1,1 +1,1 @@
-"""The output of a run's ranks: its logs, events and history."""
+"""The output from a run's ranks: its logs, events and history."""

@@ -1,4 +1,4 @@
-"""The archive of the logs of a job's runs, on the machine that waits for them.
+"""The archive of logs from a job's runs, on the machine that waits for them.
 
     <state>/runs/<stack>/<job>/<run_id>/run.json                  the run's topology
     <state>/runs/<stack>/<job>/<run_id>/<replica>-<container>.log one for each container
@@ -6,8 +6,8 @@
     <state>/runs/<stack>/<job>/<run_id>/timeline.jsonl            the run's observed events
     <state>/runs/<stack>/<job>/<run_id>.json                      stays: jobs/records/history.py
 
-Logs are stored as the kubelet sends them, a time before each line; a first line that begins with #
-means that earlier lines were dropped. Only their owner can read them, as they may have secrets.
+Logs are stored as the kubelet sends them, with a timestamp before each line; a # at the beginning
+means that earlier lines were dropped. Only the owner can read them, as they may contain secrets.
 """
 
 import json
@@ -34,9 +34,9 @@ COMPLETE = "complete"
 NOTE = "#"
 _NAME = re.compile("[0-9]{1,9}-")
 INTERRUPTED = "interrupted"
-"""The `about` of the end of a run that Ctrl-C deleted."""
+"""The `about` of the last entry for a run that Ctrl-C deleted."""
 _MOST_ENTRIES = 5000
-"""Most entries that are kept, enough for a thousand replicas that restart once."""
+"""The most entries kept, enough for a thousand replicas that each restart once."""
 _FIELDS = {"time", "kind", "about", "text"}
 Kind = Literal["condition", "container", "failure", "event", "warning", "end"]
 Entry = dict[str, str]
@@ -45,7 +45,7 @@ Entry = dict[str, str]
 
 @dataclass
 class Log:
-    """The log of one container, a file that may not exist."""
+    """One container's log, a file that may not exist."""
 
     path: Path
 
@@ -55,32 +55,32 @@ class Log:
 
     @property
     def is_cut(self) -> bool:
-        """True if its beginning was dropped since it was too long."""
+        """True if its beginning was dropped because the log was too long."""
         with suppress(OSError), self.path.open("rb") as file:
             return file.read(1) == NOTE.encode()
         return False
 
     def lines(self, tail: int | None = None) -> Iterator[Line]:
-        """Yield its complete lines, or those of its last `tail` bytes; none if unreadable."""
+        """Yield its complete lines, or those in its last `tail` bytes; none if it is unreadable."""
         with suppress(OSError), self.path.open("rb") as file:
             if tail is not None:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - tail))
             for raw in file:
-                # A truncated first line has no time, and is left out.
+                # A truncated first line has no timestamp, and is left out.
                 line = Line.parse(raw[:-1].decode(errors="replace"))
                 if raw.endswith(b"\n") and line is not None:
                     yield line
 
     def cursor(self) -> Cursor:
-        """Return the position up to which the container's log was read."""
+        """Return the position up to which the container's log has been read."""
         cursor = Cursor()
-        # A line of LONGEST bytes may have grown threefold through replacement characters.
+        # A line of LONGEST bytes may have tripled in size through replacement characters.
         cursor.see(self.lines(tail=4 * LONGEST))
         return cursor
 
 
 def open_private(path: Path) -> BinaryIO:
-    """Open a file for appending, and create it readable only by its owner."""
+    """Open a file for appending; if it is new, make it readable only by its owner."""
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "ab+")
 
 
@@ -96,7 +96,7 @@ class Run:
 
     @property
     def topology(self) -> Topology | None:
-        """The run's topology; None if it was not written."""
+        """The run's topology, or None if it was not written."""
         try:
             topology = Topology(**fitting(Topology, read(self.directory / ABOUT))[0])
         except TypeError:
@@ -109,7 +109,7 @@ class Run:
 
     @property
     def is_complete(self) -> bool:
-        """True if all of its logs were read to the end."""
+        """True if all of the run's logs were read to the end."""
         return (self.directory / COMPLETE).exists()
 
     def describe(self, topology: Topology) -> None:
@@ -119,14 +119,14 @@ class Run:
         return Log(self.directory / f"{replica}-{container}.log")
 
     def logs(self) -> list[Log]:
-        """Return the existing logs, in the order of their replicas."""
+        """Return the existing logs, in replica order."""
         logs = [Log(path) for path in self.directory.glob("*-*.log") if _NAME.match(path.name)]
         return sorted(logs, key=lambda log: (log.replica, log.container))
 
 
 @dataclass(frozen=True)
 class Archive:
-    """The logs of all kept runs of one job, in a directory that may not exist."""
+    """The logs from all kept runs of one job, in a directory that may not exist."""
 
     directory: Path
 
@@ -134,17 +134,17 @@ class Archive:
         return Run(self.directory / run_id)
 
     def runs(self) -> list[Run]:
-        """Return the runs with a folder, oldest first, since their ids begin with the time."""
+        """Return the runs that have a folder, oldest first, as their IDs begin with the time."""
         return [Run(path) for path in sorted(self.directory.glob("*")) if path.is_dir()]
 
     def keep(self, run_ids: Collection[str]) -> None:
-        """Delete the logs of all other runs; `run_ids` are the attempts to keep."""
+        """Delete the logs of all runs except `run_ids`, the attempts to keep."""
         for run in self.runs():
             if run.id not in run_ids:
                 shutil.rmtree(run.directory, ignore_errors=True)
 
     def take(self, names: Iterable[str]) -> None:
-        """Take over the archive under a job's former `names`, unless it has one already."""
+        """Take over the archive under a job's former `names`, unless the job already has one."""
         for name in names:
             with suppress(OSError):  # there is none with that name, or the job has its own
                 (self.directory.parent / _folder(name)).rename(self.directory)
@@ -157,34 +157,34 @@ class Archive:
 
 
 def of_urn(urn: str) -> Archive:
-    """Return the archive of the resource urn:pulumi:<stack>::<project>::<types>::<name>."""
+    """Return the archive for the resource urn:pulumi:<stack>::<project>::<types>::<name>."""
     stack, _project, _types, name = urn.removeprefix("urn:pulumi:").split("::", 3)
     return of_job(stack, name)
 
 
 def of_job(stack: str, job: str) -> Archive:
-    """Return the archive of a stack's job."""
+    """Return the archive for a stack's job."""
     return Archive(of_stack(stack) / _folder(job))
 
 
 def jobs(stack: str) -> list[str]:
-    """Return the jobs of a stack that have kept logs."""
+    """Return the names of a stack's jobs whose logs were kept."""
     archives = map(Archive, of_stack(stack).glob("*"))
     return sorted(archive.directory.name for archive in archives if archive.runs())
 
 
 def of_stack(stack: str) -> Path:
-    """Return the directory with the logs of a stack's jobs."""
+    """Return the directory that holds the logs of a stack's jobs."""
     return state_dir() / "runs" / _folder(of_project(stack))
 
 
 def _folder(name: str) -> str:
-    """Return a folder name for a stack or job, since Pulumi allows `..` as a stack's name."""
+    """Return a folder name for a stack or job; Pulumi even allows `..` as a stack name."""
     return name.replace("/", "_") if name.strip(".") else name.replace(".", "_")
 
 
 def entries(file: Path) -> list[Entry]:
-    """Return the entries of a timeline, each once and sorted by time; none without a file."""
+    """Return a timeline's distinct entries, sorted by time; none if the file does not exist."""
     try:
         lines = dict.fromkeys(file.read_text(encoding="utf-8", errors="replace").splitlines())
     except OSError:
@@ -197,7 +197,7 @@ def entries(file: Path) -> list[Entry]:
 
 @dataclass
 class Timeline:
-    """Writes the entries of one run; errors of the disk are ignored."""
+    """Writes one run's entries; disk errors are ignored."""
 
     file: Path
 
@@ -206,20 +206,20 @@ class Timeline:
         self._known = {json.dumps(each) for each in entries(self.file)}
 
     def add(self, items: Iterable[Entry]) -> None:
-        """Write the entries that are not written yet."""
+        """Write the entries that have not been written yet."""
         lines = [line for line in dict.fromkeys(map(json.dumps, items)) if line not in self._known]
         new = lines[: max(0, _MOST_ENTRIES - len(self._known))]
         if not new:
             return
         self._known.update(new)
         with suppress(OSError), open_private(self.file) as file:
-            # Before each line, as a kill may have left the last one incomplete.
+            # The newline comes first, as a kill may have left the last line incomplete.
             file.write("".join(f"\n{line}" for line in new).encode())
 
 
 def entry(at: str | datetime | None, kind: Kind, about: str, text: str) -> Entry:
     """Return an entry; `at` may be unknown."""
     when = at if isinstance(at, datetime) else moment(str(at))
-    # The current time would make it a new entry at each observation.
+    # The current time would make it a new entry each time it is observed.
     shown = "" if when == NEVER else f"{when.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return {"time": shown, "kind": kind, "about": about, "text": text}

@@ -1,4 +1,4 @@
-"""Parse the output of ranks: events, as in docs/results.md, and numbers in other lines."""
+"""Parse the output from ranks: events, as in docs/results.md, and numbers in other lines."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from jobs.result import FIGURES, RunResult
 from slipway.events import reported
 
 Event = dict[str, Any]
-HELD = '"event": "held"'  # of a launcher that keeps the pod after its program failed
+HELD = '"event": "held"'  # from a launcher that keeps the pod after its program has failed
 _TYPES = {
     **dict.fromkeys(("event", "time"), (str,)),
     **dict.fromkeys(("rank", "epochs", "steps", "samples"), (int,)),
@@ -31,14 +31,14 @@ _LABELLED = re.compile(
 
 
 def event_in(line: str) -> dict[str, Any]:
-    """Return the event at the end of a log's line; an empty map for any other line."""
+    """Return the event at the end of a log line, or an empty map for any other line."""
     items = reported(line).items()
-    # Any program may print JSON, so fields with another type than an event's are left out.
+    # Any program may print JSON, so fields whose type differs from an event's are left out.
     return {key: value for key, value in items if type(value) in _TYPES.get(key, (type(value),))}
 
 
 def events_of(log: Log, kinds: Sequence[str], tail: int | None = None) -> Iterator[Event]:
-    """Yield the events of some kinds in a container's log, or in its last `tail` bytes."""
+    """Yield events of these kinds from a container's log, or from its last `tail` bytes."""
     names = [f'"event":{space}"{kind}"' for kind in kinds for space in ("", " ")]
     for line in log.lines(tail):
         is_likely = any(name in line.text for name in names)
@@ -47,13 +47,13 @@ def events_of(log: Log, kinds: Sequence[str], tail: int | None = None) -> Iterat
 
 
 def numbers(values: object) -> dict[str, float]:
-    """Return the numbers in a map; an empty map for any other object."""
+    """Return the numbers in a map, or an empty map for any other object."""
     every = values if isinstance(values, dict) else {}
     return {key: value for key, text in every.items() if (value := figure(text)) is not None}
 
 
 def figure(value: object) -> float | None:
-    """Return a figure that a user's program reported; None if it is no number."""
+    """Return a figure that a user's program reported, or None if it is not a number."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
@@ -64,10 +64,10 @@ def added(
     warn: Callable[[str], None],
     again: Collection[str] = (),
 ) -> RunResult:
-    """Return a success with the missing figures that a job's `metrics` find in the log.
+    """Return a successful result, plus any missing figures that `metrics` find in the log.
 
-    Figures in `again` are searched for again. In pods the launcher searches: this is for images
-    without it, and for later patterns. A separate process does it, as a search may never end.
+    Figures in `again` are searched for again. In pods, the launcher searches; this is for images
+    without it, and for patterns added later. A separate process searches, as this may never end.
     """
     due = {name for name in patterns if name in again or result.figure(name) is None} - _PLACES
     log = _log(kept)
@@ -106,7 +106,7 @@ def likeness(kept: Run, name: str) -> str:
 
 
 def pattern_of(match: re.Match[str]) -> str:
-    """Return the pattern for the number after a label, quoted for the stack's file."""
+    """Return the pattern for the number after a label, quoted for the stack file."""
     before = re.sub(r"(\\[ \t]){2,}", " +", re.escape(match[1] + match[2]))
     before = before.replace("\\ ", " ").replace("\\-", "-").replace("'", "''")
     number = "[0-9.]+" if re.fullmatch(r"[\d.]+", match[3]) else "[-+.0-9eE]+"

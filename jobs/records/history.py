@@ -1,6 +1,6 @@
 """The provenance and result of each run of a job, kept after its logs are deleted.
 
-A record is <run_id>.json beside the folder of the run's logs. Errors of the disk stop no run.
+A record is <run_id>.json, next to the folder with the run's logs. Disk errors never stop a run.
 """
 
 import json
@@ -22,11 +22,11 @@ from jobs.result import RunResult
 from slipway.termination import read
 
 MOST = 200
-"""Number of latest runs of a job that are recorded."""
+"""The number of a job's latest runs that are recorded."""
 
 
 def mean(values: Collection[float]) -> float:
-    """Return the mean, also of infinite values, for which `statistics.fmean` may raise."""
+    """Return the mean, even of infinite values, for which `statistics.fmean` may raise."""
     return sum(values) / len(values)
 
 
@@ -43,7 +43,7 @@ class Record:
     run_id: str
     submitted: str  # RFC 3339, by the cluster's clock
     provenance: Mapping[str, Any] = field(default_factory=dict)  # see `provenance`
-    result: Mapping[str, Any] | None = None  # None while it runs, or if its end was not observed
+    result: Mapping[str, Any] | None = None  # None while it is running, or if its end was missed
     epochs: Sequence[Mapping[str, Any]] = ()  # see `epochs`
 
     @property
@@ -58,7 +58,7 @@ class History:
     archive: Archive
 
     def begin(self, record: Record) -> None:
-        """Record a run, unless it is recorded already because the wait resumes."""
+        """Record a run, unless it is already recorded because the wait was resumed."""
         if self.find(record.run_id) is None:
             self._save(record)
             with suppress(OSError):
@@ -68,12 +68,12 @@ class History:
     def end(self, run_id: str, result: Mapping[str, Any]) -> None:
         if (record := self.find(run_id)) is not None:
             curve: list[dict[str, Any]] = []
-            with suppress(Exception):  # a program's output must not fail the end of a run
+            with suppress(Exception):  # a program's output must not make recording fail
                 curve = epochs(self.archive.run(run_id), limit_seconds=10.0)
             self._save(replace(record, result=result, epochs=curve))
 
     def find(self, run_id: str) -> Record | None:
-        """Return the record of a run; None if missing or unreadable."""
+        """Return the record of a run, or None if it is missing or unreadable."""
         return _read(self._file(run_id))
 
     def records(self) -> list[Record]:
@@ -94,8 +94,8 @@ class History:
 
 
 def _read(file: Path) -> Record | None:
-    """Return the valid part of the record in a file; None if there is none."""
-    document = read(file, limit=-1)  # without a limit, since many epochs exceed that of a message
+    """Return the valid part of the record in a file, or None if there is none."""
+    document = read(file, limit=-1)  # no limit, since many epochs exceed a message's
     curve = document.pop("epochs", None)
     kept, _ = fitting(Record, document)
     if not kept.keys() >= {"run_id", "submitted"}:
@@ -114,11 +114,11 @@ def _figures(epoch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def epochs(run: Run, limit_seconds: float = float("inf")) -> list[dict[str, Any]]:
-    """Return the ranks' reports of each epoch, merged; empty if reading exceeds the limit.
+    """Return the ranks' reports on each epoch, merged; empty if reading exceeds the limit.
 
-    Each has `epoch` and, if known, `loss`, `accuracy`, `seconds` of training, `samples_per_second`
-    of all ranks together, `seconds_in` the parts of their steps as the mean of the ranks, and
-    `elapsed_seconds` since training began.
+    Each contains `epoch` and, if known, `loss`, `accuracy`, `seconds` of training,
+    `samples_per_second` over all ranks, `seconds_in` the parts of a step, averaged over the ranks,
+    and `elapsed_seconds` since training began.
     """
     deadline = time.monotonic() + limit_seconds
     events: dict[int, dict[int, Event]] = {}
@@ -130,7 +130,7 @@ def epochs(run: Run, limit_seconds: float = float("inf")) -> list[dict[str, Any]
             if event["event"] == "started":
                 begun = min(begun or str(event.get("time")), str(event.get("time")))
             elif isinstance(event.get("epoch"), int) and isinstance(event.get("rank"), int):
-                # Of an epoch that was repeated from a checkpoint the latest report counts.
+                # If an epoch was repeated from a checkpoint, the latest report counts.
                 events.setdefault(event["epoch"], {})[event["rank"]] = event
     return [_merged(epoch, [*of.values()], begun) for epoch, of in sorted(events.items())]
 
@@ -154,10 +154,10 @@ def _merged(epoch: int, ranks: Sequence[Event], begun: str) -> dict[str, Any]:
 def provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the provenance of a run with these inputs, without unknown fields.
 
-    `revision` is the commit of the directory of the job's script or build, otherwise of this one,
-    with "-dirty" if files differ from it or are untracked. `image` is the reference that pods run,
-    `files` the ConfigMaps with the script, whose names have a hash of its content, `data` the
-    declared data with their sha256, if declared, and `settings` the complete declaration.
+    `revision` is the commit in the directory of the job's script or build, or else in the project,
+    with "-dirty" if files differ from it or are untracked. `image` is the reference that pods use,
+    `files` the ConfigMaps that hold the script, named with a hash of its content, `data` the
+    declared data, with the sha256 if declared, and `settings` the complete declaration.
     """
     settings, script = inputs["job"], inputs.get("script")
     own = settings.get("script") or settings.get("build", {}).get("context", "")
@@ -173,7 +173,7 @@ def provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def revision(directory: Path) -> str | None:
-    """Return the commit of a directory; None without one, or if git does not answer in time."""
+    """Return a directory's commit, or None if it has none or git does not respond in time."""
     try:
         lines = run(*_STATUS, cwd=directory, limit=5.0).splitlines()
     except (CommandFailed, OSError):

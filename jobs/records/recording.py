@@ -1,4 +1,4 @@
-"""Write the logs of a run to the archive during the wait."""
+"""Write a run's logs to the archive while waiting for the run."""
 
 import os
 import shutil
@@ -24,8 +24,8 @@ T = TypeVar("T")
 class Recording:
     """Writes a run's logs as a `Follower` passes them on.
 
-    An error of the disk does not stop the run: it is warned of once, and ends the recording. A lock
-    lets one process write at a time, since a killed CLI may still be ending.
+    A disk error does not stop the run: it causes one warning, and ends the recording. A lock lets
+    only one process write at a time, since a killed CLI may still be exiting.
     """
 
     run: Run
@@ -39,7 +39,7 @@ class Recording:
 
     @property
     def limit(self) -> int:
-        """The most bytes of a container's log that are kept, the newest."""
+        """The most bytes kept of a container's log, the newest ones."""
         return min(_LOG_BYTES, _RUN_BYTES // self.topology.replicas)
 
     def __enter__(self) -> "Recording":
@@ -51,7 +51,7 @@ class Recording:
         self._lock.close()
 
     def begin(self, container: Container) -> Cursor:
-        """Return the position after the recorded lines, to read a log from."""
+        """Return the position just past the recorded lines, where reading the log resumes."""
         log = self.run.log(container.replica, container.id)
         self._attempt(lambda: _repair(log.path))
         written = self._attempt(log.cursor)
@@ -88,28 +88,28 @@ class Recording:
         with path.open("rb") as full, open_private(shorter) as kept:
             full.seek(-(self.limit // 2), os.SEEK_END)
             full.readline()
-            note = f"{NOTE} lines before these were dropped: the log grew over {self.limit} bytes\n"
+            note = f"{NOTE} lines before these were dropped: the log exceeded {self.limit} bytes\n"
             kept.write(note.encode())
             shutil.copyfileobj(full, kept, 2**20)
         shorter.replace(path)
 
     def _attempt(self, step: Callable[[], T]) -> T | None:
-        """Return the value of a step on the disk; None once one has failed."""
+        """Return the value of a disk operation, or None once one has failed."""
         try:
             return None if self._off else step()
         except OSError as error:
             if not self._off:
                 self._off = True
                 self.warn(
-                    f"the logs of {self.run.id} are not kept in {self.run.directory}: "
-                    f"{error.strerror or error}. The run goes on; `make logs` shows what its pods "
-                    "have"
+                    f"the logs of {self.run.id} can't be kept in {self.run.directory}: "
+                    f"{error.strerror or error}. The run continues; `make logs` shows the logs "
+                    "that its pods still have"
                 )
             return None
 
 
 def _repair(path: Path) -> None:
-    """Remove an incomplete last line, left by a kill or a full disk; it is read again."""
+    """Remove an incomplete last line, left by a kill or a full disk; it will be read again."""
     with open_private(path) as file:
         begin = max(0, file.seek(0, os.SEEK_END) - LONGEST * 4)
         file.seek(begin)

@@ -1,4 +1,4 @@
-"""Rules for containers: their image, restarts and outputs."""
+"""Rules for containers: their images, restarts and outputs."""
 
 from core.problem import quote
 from images.build.releases import chosen, usable
@@ -12,15 +12,15 @@ from jobs.rules.rule import Finding, Findings, Surroundings, rule
 def _unpinned_image(job: TrainingJob, _: Surroundings) -> Findings:
     if job.image is None or "@" in job.image:
         return
-    # A port comes before a slash, and a tag after the last one.
+    # A port comes before a slash, and a tag after the last slash.
     _name, _colon, tag = job.image.rpartition("/")[2].partition(":")
     if tag in {"", "latest"}:
-        what = "names no tag, which means `latest`" if tag == "" else "names the tag `latest`"
+        what = "has no tag, which means `latest`" if tag == "" else "has the tag `latest`"
         yield Finding(
             ("image",),
-            f"{quote(job.image)} {what}: that is another image after each push, so a run "
+            f"{quote(job.image)} {what}: that is a different image after each push, so a run "
             "can't be repeated",
-            "name a version, or a digest (@sha256:…)",
+            "specify a version or a digest (@sha256:…)",
         )
 
 
@@ -30,8 +30,8 @@ def _image_out_of_reach(job: TrainingJob, around: Surroundings) -> Findings:
     if job.image is not None and reach is not None and not reach.has(job.image):
         yield Finding(
             ("image",),
-            f"{quote(job.image)} is in no registry that the cluster reaches",
-            f"push it to {reach.host}, or say where it is there, by its digest, in "
+            f"{quote(job.image)} is not in a registry that the cluster can reach",
+            f"push it to {reach.host}, or map it to its location there, by digest, in "
             "slipway:cluster.registry.mirrors",
         )
 
@@ -41,9 +41,9 @@ def _exit_code_with_backoff(job: TrainingJob, _: Surroundings) -> Findings:
     if job.restart_policy == "ExitCode" and job.backoff_limit is not None:
         yield Finding(
             ("backoffLimit",),
-            f"{job.backoff_limit} would have no effect: the operator counts restarts of "
-            'containers, and with the restart policy "ExitCode" it makes new pods instead',
-            'leave `backoffLimit` out, so that `timeout` ends the run, or use "OnFailure"',
+            f"{job.backoff_limit} would have no effect: the operator counts container restarts, "
+            'but with the restart policy "ExitCode" it creates new pods instead',
+            'remove `backoffLimit`, so that `timeout` ends the run, or use "OnFailure"',
         )
 
 
@@ -51,16 +51,16 @@ def _exit_code_with_backoff(job: TrainingJob, _: Surroundings) -> Findings:
 def _torch_that_cannot_run(job: TrainingJob, around: Surroundings) -> Findings:
     if job.image is not None or not around.has_trainer:
         if job.torch is not None:
-            remedy = "leave it out, or start its Dockerfile from the trainer's image"
-            yield Finding(("torch",), "the job's own image has a torch of its own", remedy)
+            remedy = "remove it, or base the Dockerfile on the trainer image"
+            yield Finding(("torch",), "the job's own image brings its own torch", remedy)
         return
     if around.gpus_per_node is None:
-        return  # unknown, because the cluster's settings are wrong
+        return  # unknown, because the cluster's settings are invalid
     gpus = None if around.pool is None or not wants_gpus(job) else around.pool.cards
     release = chosen(job.torch, gpus=gpus is not None, stack=around.torch)
     if (why := release.unfit(gpus)) is not None:
         others = " or ".join(quote(each.torch) for each in usable(gpus))
-        remedy = f"take {others}" if others else "give the job an `image` that can"
+        remedy = f"use {others}" if others else "give the job an `image` that can"
         of_stack = release.torch == around.torch
         origin = "" if job.torch else ", by slipway:torch," if of_stack else ", the default,"
         yield Finding(("torch",), f"torch {release.torch}{origin} {why}", remedy)
@@ -79,7 +79,6 @@ def _outputs_not_kept(job: TrainingJob, _: Surroundings) -> Findings:
         have = f"there are {', '.join(lasting)}" if lasting else "there is none"
         yield Finding(
             ("outputs",),
-            f"{quote(job.outputs)} lies in no volume that can be written and stays when the pod "
-            f"goes ({have})",
-            "mount one there, or name a store such as abfs://container/folder or s3://bucket/folder",
+            f"{quote(job.outputs)} is not in a writable volume that outlives the pod ({have})",
+            "mount one there, or use a store such as abfs://container/folder or s3://bucket/folder",
         )

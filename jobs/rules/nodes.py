@@ -1,4 +1,4 @@
-"""Rules for jobs that request more than the cluster's nodes can ever have."""
+"""Rules for jobs that request more than the cluster's nodes can ever provide."""
 
 import operator
 from collections import Counter
@@ -23,11 +23,11 @@ def _gpus_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
         return
     for role in roles(job):
         if (requested := share(job, role).gpus) > most:
-            remedy = "ask for less and more `workers`, or for larger nodes"
+            remedy = "request fewer per replica and use more `workers`, or use larger nodes"
             reason = f"{requested} for each {role} is more than the {most} that a node has"
-            reason += ", and a replica is on one node"
+            reason += ", and a replica must fit on one node"
             if most == 0:
-                reason = f"{requested} can't be had: this cluster has no nodes with GPUs"
+                reason = f"{requested} can't be provided: this cluster has no nodes with GPUs"
                 remedy = f"remove it, or {NO_GPUS_REMEDY}"
             yield Finding(place(job, role, "gpus"), reason, remedy)
 
@@ -38,7 +38,7 @@ def _gpus_beyond_the_pool(job: TrainingJob, around: Surroundings) -> Findings:
     if pool is None or pool.max_nodes is None:
         return
     requested = [each for each in shares(job) if each.gpus]
-    # With enough cores and memory only the GPUs count.
+    # Given enough cores and memory, only the GPUs count.
     cores, memory = sum(each.cores for each in requested), sum(each.bytes for each in requested)
     most = Capacity(Decimal(cores), memory, pool.per_node, pool.max_nodes)
     if any(each.gpus > pool.per_node for each in requested) or fits(requested, most):
@@ -47,8 +47,8 @@ def _gpus_beyond_the_pool(job: TrainingJob, around: Surroundings) -> Findings:
     yield Finding(
         ("workers",),
         f"{sum(each.gpus for each in requested)} GPUs in {len(requested)} replicas are more than "
-        f"there will ever be: {nodes} with {pool.per_node} each",
-        "ask for less `workers` or `gpus`, or let the cluster's pool grow to more nodes",
+        f"there can ever be: {nodes} with {pool.per_node} each",
+        "request fewer `workers` or `gpus`, or let the cluster's pool grow to more nodes",
     )
 
 
@@ -62,17 +62,17 @@ def _cores_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
         cores, pool = largest
         yield Finding(
             place(job, role, "cpu"),
-            f"{requested.cpu} cores for each replica are more than the {float(cores):g} that pods "
-            f"get of a node of the cluster's pool {pool.name}, {pool.size}, and a replica is on "
-            "one node",
-            "ask for less and more `workers`, or for larger nodes",
+            f"each replica requests {requested.cpu} cores, but a node in the cluster's pool "
+            f"{pool.name}, {pool.size}, has only {float(cores):g} available to pods, and a replica "
+            "must fit on one node",
+            "request fewer per replica and use more `workers`, or use larger nodes",
         )
 
 
 def _largest(requested: Share, pools: tuple[NodePool, ...]) -> tuple[Decimal, NodePool] | None:
-    """Return the most cores per node of the pools that a replica may run in, and that pool.
+    """Return the most cores per node among the pools a replica may run in, and that pool.
 
-    A replica without GPUs does not tolerate the taint of GPU nodes. None if cores are unknown.
+    A replica without GPUs does not tolerate the taint on GPU nodes. None if cores are unknown.
     """
     may = [
         pool
@@ -102,7 +102,7 @@ def _more_than_the_cluster(job: TrainingJob, around: Surroundings) -> Findings:
     memory = gibibytes(sum(each.bytes for each in requested))
     yield Finding(
         (),
-        f"its replicas ask for {listed}, together {float(cores):g} cores and {memory}, and the "
-        f"cluster could never hold them at the same time: it is {around.capacity}",
-        "ask for less `workers`, `cpu`, `memory` or `gpus`",
+        f"its replicas request {listed}, in total {float(cores):g} cores and {memory}, but the "
+        f"cluster can never hold them at the same time: it has {around.capacity}",
+        "request fewer `workers` or `gpus`, or less `cpu` or `memory`",
     )

@@ -1,4 +1,4 @@
-"""Rules and their inputs besides the job; decorate a function with `rule` to add one."""
+"""Rules, and their inputs other than the job; to add a rule, decorate a function with `rule`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,18 +12,18 @@ from jobs.model.program import Role
 
 @dataclass(frozen=True)
 class Surroundings:
-    """A job's cluster and program, as known before anything is created; None is unknown."""
+    """A job's cluster and program, as known before anything is created; None means unknown."""
 
     gpus_per_node: int | None = None
     capacity: Capacity | None = None
-    pool: GpuPool | None = None  # the cluster's GPU nodes; None also without any
+    pool: GpuPool | None = None  # the cluster's GPU nodes; also None if it has none
     # The only registry that nodes can reach; None if they reach all.
     reach: Registry | None = None
     pools: tuple[NodePool, ...] = ()  # all pools with a price; empty if unknown
-    # The program's files by path: Python files of a script or elastic build, and its Dockerfile.
+    # The program's files by path: Python files in a script or elastic build, and its Dockerfile.
     files: Mapping[str, str] = field(default_factory=dict)
-    torch: str | None = None  # the version for jobs without one; None for the default
-    has_trainer: bool = True  # whether it runs the trainer's image, or one that is built from it
+    torch: str | None = None  # the version for jobs that set none; None for the default
+    has_trainer: bool = True  # whether it runs the trainer image, or one based on it
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Finding:
 
 
 NO_GPUS_REMEDY = (
-    "let the cluster have some: `gpu` of the kinds aks and azure-stack, `gpus` of kubeconfig"
+    "add some to the cluster: `gpu` for the kinds aks and azure-stack, `gpus` for kubeconfig"
 )
 Findings = Iterator[Finding]
 Find = Callable[[TrainingJob, Surroundings], Findings]
@@ -51,17 +51,17 @@ class Rule:
     find: Find
 
     def problem(self, finding: Finding, key: str) -> Problem:
-        """Return the message about a finding in the job at `key` of the configuration."""
+        """Return the message about a finding in the job at `key` in the configuration."""
         text = f"{finding.reason}; {finding.remedy}; see {self.pointer}"
         return Problem(located(key, finding.path), text)
 
 
 def rule(pointer: str) -> Callable[[Find], Rule]:
-    """Create a rule with the name of the function that finds its mistake."""
+    """Create a rule, named after the function that finds its mistake."""
     return lambda find: Rule(find.__name__[1:].replace("_", "-"), pointer, find)
 
 
 def place(job: TrainingJob, role: Role, *field: str) -> Path:
-    """Return the path of a role's field: the Master's own, if it has one."""
+    """Return the path to a role's field: the Master's own, if it has one."""
     is_own = role == "Master" and getattr(job.master, field[0], None) is not None
     return ("master", *field) if is_own else field

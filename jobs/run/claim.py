@@ -1,6 +1,6 @@
-"""The resource `slipway:jobs:Claim`: a job's claim, which can be kept and adopted again.
+"""The resource `slipway:jobs:Claim`: a job's volume claim, which can be kept and adopted again.
 
-Pulumi's Kubernetes provider refuses to create an existing object, such as a kept claim.
+Pulumi's Kubernetes provider refuses to create an object that exists, such as a kept claim.
 """
 
 from http import HTTPStatus
@@ -20,31 +20,31 @@ from jobs.api.client import Unreachable
 
 _SECONDS = 60
 _FIXED = ("metadata.namespace", "spec.accessModes", "spec.storageClassName")
-"""The immutable fields of a claim."""
+"""A claim's immutable fields."""
 
 
 class ClaimHandler(Handler):
-    """The handler of a claim. The engine never calls `delete` for a kept one, which is retained."""
+    """Handler for a claim. The engine never calls `delete` for a kept claim, which is retained."""
 
     replaced_by: ClassVar[frozenset[str]] = frozenset(f"manifest.{place}" for place in _FIXED)
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return a change if the claim was deleted, since pods that mount it could not start."""
+        """Return a change if the claim was deleted: pods that mount it could not start."""
         try:
             is_gone = _ask(kube.connect(state["kubeconfig"]), state, "GET") is None
         except (NotYet, RuntimeError, Unreachable, ConfigException):
-            return []  # the claim may exist in a cluster that does not answer
+            return []  # the claim may exist in a cluster that is not responding
         return [Change("manifest", drift=True)] if is_gone else []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Create the claim, or adopt the one that this stack has kept.
+        """Create the claim, or adopt the one that this stack kept.
 
         Raises:
-            RuntimeError: the claim exists and is not this stack's, or the API server refuses it.
-            TimeoutError: the API server did not answer.
+            RuntimeError: the claim exists but is not this stack's, or the API server refused it.
+            TimeoutError: the API server did not respond.
         """
         if _apply(inputs, context):
-            context.info(f"{_name(inputs)} exists already: adopted with its files")
+            context.info(f"{_name(inputs)} already exists: adopted with its files")
         return _name(inputs), {}
 
     def read(self, state: Properties, context: Context) -> Properties | None:
@@ -56,18 +56,18 @@ class ClaimHandler(Handler):
         return {}
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Delete the claim with its files, and wait for the end, which a pod may delay."""
+        """Delete the claim and its files, and wait until it is gone; a pod may delay this."""
         api = kube.connect(state["kubeconfig"])
 
         def attempt() -> None:
             try:
                 if _ask(api, state, "DELETE") is not None:
-                    raise NotYet("a pod uses it: `kubectl describe persistentvolumeclaim` names it")
+                    raise NotYet("in use: `kubectl describe persistentvolumeclaim` names the pod")
             except Unreachable:
                 if not kube.may_be_gone():
                     raise
 
-        until(attempt, _SECONDS, f"the end of {_name(state)}", context)
+        until(attempt, _SECONDS, f"the deletion of {_name(state)}", context)
 
 
 def _apply(inputs: Properties, context: Context) -> bool:
@@ -80,14 +80,14 @@ def _apply(inputs: Properties, context: Context) -> bool:
             _ask(api, inputs, "POST", desired)
             return False
         if "deletionTimestamp" in existing["metadata"]:
-            raise NotYet("one of that name is being deleted")
+            raise NotYet("one with that name is being deleted")
         own = desired["metadata"]["annotations"]
         annotations = existing["metadata"].get("annotations") or {}
         if annotations.get(MADE_BY) != own[MADE_BY]:
             raise RuntimeError(
-                f"{_name(inputs)} is there already, made by {annotations.get(MADE_BY, 'others')}. "
-                f"To use it, give the volume `claim: {desired['metadata']['name']}` in place of "
-                "`size`; otherwise give the volume another name"
+                f"{_name(inputs)} exists, created by {annotations.get(MADE_BY, 'another program')}."
+                f" To use it, set `claim: {desired['metadata']['name']}` on the volume instead of "
+                "`size`; otherwise rename the volume"
             )
         resources = desired["spec"]["resources"]
         if existing["spec"]["resources"] != resources or not own.items() <= annotations.items():
@@ -104,7 +104,7 @@ def _ask(
     method: Literal["GET", "POST", "DELETE", "PATCH"],
     body: dict[str, Any] | None = None,
 ) -> Any | None:
-    """Return the answer to a request about the claim; None where it does not exist."""
+    """Return the response to a request about the claim, or None if it does not exist."""
     metadata, settled = properties["manifest"]["metadata"], None
     path = f"/api/v1/namespaces/{metadata['namespace']}/persistentvolumeclaims"
     if method != "POST":
@@ -114,7 +114,7 @@ def _ask(
     except ApiException as error:
         if error.status == HTTPStatus.CONFLICT or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise NotYet(kube.api_message(error)) from error
-        raise RuntimeError(f"{_name(properties)} is refused: {kube.api_message(error)}") from error
+        raise RuntimeError(f"{_name(properties)} was refused: {kube.api_message(error)}") from error
 
 
 def _name(properties: Properties) -> str:

@@ -1,6 +1,6 @@
 """The resource `slipway:jobs:Gate`: fails an `up` whose run failed or missed a limit.
 
-It is separate from the run's resource, so that the run's result is kept in any case.
+It is separate from the run's resource so that the run's result is always kept.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy", "require")
 
 
 class GateHandler(Handler):
-    """The handler of a gate, which exists in the state only while its result passes."""
+    """Handler for a gate, which exists in the state only while its result passes."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Replace the gate, which judges again, for a new result or new limits."""
+        """Replace the gate if the result or limits changed, so that it checks again."""
         changed = {change.path.split(".")[0] for change in compare(state, inputs)}
         # Removed limits, and a missing result, are only in the state.
         changed |= state.keys() - inputs.keys()
         return [Change(path, replace=True) for path in sorted(changed)]
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Let a success pass.
+        """Pass a run that succeeded within its limits.
 
         Raises:
-            RuntimeError: with the details of a run that did not succeed, or with each limit that
-                a run missed, and by how much.
+            RuntimeError: the run did not succeed, with details, or it missed limits, each listed
+                with how much it was missed by.
         """
         job = inputs["job"]
         if inputs.get("result") is None:
             # With PULUMI_CONTINUE_ON_ERROR the engine continues after an error.
-            raise RuntimeError(f"job {job} has no result: its run did not come to an end")
+            raise RuntimeError(f"job {job} has no result: its run did not finish")
         result = RunResult.from_map(inputs["result"])
         if result.state == RUNNING:
-            context.info(f"job {job} goes on in its cluster: it is judged when it has ended")
+            context.info(f"job {job} continues in its cluster: its limits are checked when it ends")
             return job, {}
         judge(inputs, result, archive.of_urn(context.urn).run(result.run_id or ""), context.warn)
         return job, {}
@@ -59,11 +59,11 @@ def judge(
     result: RunResult,
     kept: archive.Run,
     warn: Callable[[str], None],
-    then: str = "Its result is kept and it is not trained again:",
+    then: str = "Its result is kept, and it is not trained again:",
 ) -> None:
-    """Pass a run that succeeded and missed no limit; raises as `GateHandler.create`.
+    """Pass a run that succeeded and missed no limit; raise as `GateHandler.create` does.
 
-    `kept` has the run's logs, and `then` introduces the advice after a miss.
+    `kept` holds the run's logs, and `then` introduces the advice if a limit was missed.
     """
     job = inputs["job"]
     if not result.succeeded:
@@ -79,7 +79,7 @@ def judge(
 
 
 def limits(job: TrainingJob) -> dict[str, Any]:
-    """Return a job's limits, as `missed` takes them; None means no limit."""
+    """Return a job's limits in the form that `missed` takes; None means no limit."""
     bounds = {name: asdict(each, dict_factory=only_known) for name, each in job.require.items()}
     values = (job.min_accuracy, job.max_duration, job.max_time_to_accuracy, bounds or None)
     own = {} if job.distributed else {"distributed": False}
@@ -87,36 +87,36 @@ def limits(job: TrainingJob) -> dict[str, Any]:
 
 
 def apart(inputs: Mapping[str, Any], result: RunResult) -> str | None:
-    """Describe ranks that trained apart, with advice; None if there are none, or if intended."""
+    """Describe ranks that trained separately, with advice; None if none did, or if intended."""
     if (groups := result.apart) is None or inputs.get("distributed") is False:
         return None
     ranks, worlds, largest = (groups.get(name) for name in ("ranks", "worlds", "largest"))
-    detail = f"each process group had {largest} of them at most"
+    detail = f"each process group had at most {largest} of them"
     if groups.get("met"):
-        detail = "what they exchanged came before or after their steps, as numbers do"
+        detail = "they exchanged data only before or after their steps, as for metrics"
     elif largest == 1:
         detail = "no process group joined them"
     elif worlds == ranks:
-        detail = f"nothing went through their process group of {largest}"
+        detail = f"nothing was sent through their process group of {largest}"
     return (
-        f"one training of all ranks: {ranks} ranks trained in {worlds} groups, each for itself; "
-        f"{detail}. Wrap the model in DistributedDataParallel or fully_shard, or let the framework "
-        "know of all pods (Lightning: `num_nodes`); if it is meant, set `distributed: false` "
-        "(docs/runs.md#ranks-that-train-apart)"
+        f"joint training of all ranks: {ranks} ranks trained in {worlds} independent groups; "
+        f"{detail}. Wrap the model in DistributedDataParallel or fully_shard, or configure the "
+        "framework for all pods (Lightning: `num_nodes`); if this is intended, set `distributed: "
+        "false` (docs/runs.md#ranks-that-train-apart)"
     )
 
 
 class Miss(NamedTuple):
-    """A limit that a result misses, and by how much; or why it can't be judged, with advice."""
+    """A limit that a result misses, and by how much; or why it can't be checked, with advice."""
 
     text: str
     is_judged: bool = True
 
 
 def advice(misses: Iterable[Miss]) -> str:
-    """Return the advice for all misses: settings help only with reported figures."""
+    """Return advice that covers all misses; new settings help only with reported figures."""
     is_judged = any(each.is_judged for each in misses)
-    return "change its settings or the limit" if is_judged else "do what it says above"
+    return "change its settings or the limit" if is_judged else "follow the advice above"
 
 
 def missed(
@@ -129,13 +129,13 @@ def missed(
         yield Miss(text, is_judged=False)
     least = inputs.get("minAccuracy")
     if isinstance(least, Mapping):
-        # The limit is that of the data set that the run really used.
+        # The limit is the one for the data set that the run actually used.
         dataset, names = result.dataset or "a data set that it did not name", sorted(least)
         least = least.get(dataset)
         if least is None:
             yield Miss(
-                f"it has a `minAccuracy` for {', '.join(names)}, and its result is for {dataset}: "
-                "add one for it, or set one number",
+                f"its `minAccuracy` is for {', '.join(names)}, but its result is for {dataset}: "
+                "add a limit for that data set, or set a single number",
                 is_judged=False,
             )
     yield from _judged(
@@ -146,15 +146,15 @@ def missed(
     yield from _judged(
         ("a duration of", result.duration_seconds, " s"),
         ("maxDuration", inputs.get("maxDuration")),
-        lambda limit: Miss(f"it has no duration, so {limit} can't be judged", is_judged=False),
+        lambda limit: Miss(f"it has no duration, so {limit} can't be checked", is_judged=False),
     )
     yield from _judged(
         ("a time to its goal of", result.figure("time_to_accuracy_seconds"), " s"),
         ("maxTimeToAccuracy", inputs.get("maxTimeToAccuracy")),
         lambda limit: Miss(
-            f"no time to accuracy was reported, so {limit} can't be judged (its goal: "
-            f"{result.goal or 'none'}): give the job a `goal` that it reaches, or let its program "
-            "write time_to_accuracy_seconds (docs/results.md)",
+            f"no time to accuracy was reported, so {limit} can't be checked (its goal: "
+            f"{result.goal or 'none'}): set a `goal` that the job reaches, or have its program "
+            "report time_to_accuracy_seconds (docs/results.md)",
             is_judged=False,
         ),
     )
@@ -169,11 +169,11 @@ def missed(
 def _unreported(name: str, limit: str, result: RunResult, like: Callable[[str], str]) -> Miss:
     figures = (*sorted(FIGURES), *(result.metrics or ()))
     reported = [each for each in figures if result.figure(each) is not None]
-    what = "let its program report one (docs/results.md), or take the limit out"
+    what = "have its program report one (docs/results.md), or remove the limit"
     if hint := like(name):
-        what = f"its log has {hint} to the job, for which nothing is trained"
+        what = f"its log contains {hint} to the job; this trains nothing"
     return Miss(
-        f"no {name} was reported, so {limit} can't be judged (reported: "
+        f"no {name} was reported, so {limit} can't be checked (reported: "
         f"{', '.join(reported) or 'none'}).{meant(name, reported)} {what[0].upper()}{what[1:]}",
         is_judged=False,
     )
@@ -184,9 +184,9 @@ def _judged(
     limit: tuple[str, float | None],
     lacking: Callable[[str], Miss] = Miss,
 ) -> Iterator[Miss]:
-    """Yield by how much a figure misses a limit; the name of a lower limit begins with min.
+    """Yield by how much a figure misses a limit; names of lower limits begin with min.
 
-    A figure has a description, a value and a unit. `lacking` is for one without a value.
+    A figure consists of a description, a value and a unit. `lacking` handles a missing value.
     """
     what, value, unit = figure
     name, bound = limit
@@ -197,7 +197,7 @@ def _judged(
         yield lacking(shown_limit)
     elif not isfinite(value):
         # No comparison with NaN is true.
-        yield Miss(f"{what} {value}{unit}, which is no finite number and misses its {shown_limit}")
+        yield Miss(f"{what} {value}{unit}, which is not finite and so misses its {shown_limit}")
     elif value < bound if name.startswith("min") else value > bound:
         # With enough digits to differ from its limit.
         shown = f"{value:.6g}" if f"{value:.6g}" != f"{bound:.6g}" else f"{value!r}"

@@ -1,7 +1,7 @@
-"""A run whose wait is in its cluster: a Job there judges it with the same code as `up`.
+"""Wait for a run inside its cluster: a Job there evaluates it with the same code as `up`.
 
-The ConfigMap `<job>-waiter`, the ledger, has the run and its outcome. It owns the Job, its service
-account, its roles and its code, and at the end ConfigMaps with the run's logs.
+The ConfigMap `<job>-waiter`, the ledger, holds the run and its outcome. It owns the Job, its
+service account, roles and code, and in the end the ConfigMaps that hold the run's logs.
 """
 
 import base64
@@ -32,7 +32,7 @@ _CODE = (
     *("images/trainer/slipway/*", "images/trainer/slipway_trainer/agent/*"),
 )
 _PART, _MOST_PARTS = 700_000, 32
-"""Bytes of the archive per ConfigMap, which holds 1 MiB in base64, and the most ConfigMaps."""
+"""Archive bytes per ConfigMap (its limit is 1 MiB in base64), and the most ConfigMaps."""
 _LOG_BYTES = 128 * 2**20  # of all logs before compression, which takes a few seconds
 _POLL_SECONDS = 0.5
 _GONE_SECONDS = 90.0
@@ -47,21 +47,21 @@ class Ledger(JobApi):
         return f"{self.name}-waiter"
 
     def known(self) -> dict[str, str] | None:
-        """Return the ledger's values by key; None if it does not exist."""
+        """Return the ledger's values by key, or None if it does not exist."""
         ledger = self._one("ConfigMap", self.own)
         return None if ledger is None else dict(ledger.get("data") or {})
 
     def note(self, **values: str) -> None:
-        """Write values by their keys; nothing happens if the ledger no longer exists."""
+        """Write values by key; do nothing if the ledger no longer exists."""
         self._unless_gone(Request("PATCH", self._of("ConfigMap", self.own), body={"data": values}))
 
     def begin(
         self, run: Mapping[str, Any], digest: str, image: str, hook: Mapping[str, Any] | None
     ) -> None:
-        """Create the ledger and its objects, unless a killed `up` has created them already.
+        """Create the ledger and its objects, unless a killed `up` has already created them.
 
-        `run` has the inputs of `jobs.run.waiter`, `image` has the packages of waiter.txt, and
-        `hook` is a `jobs.run.notify.Hook`, which is kept in a Secret and not in the ledger.
+        `run` holds the inputs for `jobs.run.waiter`, `image` contains the packages in waiter.txt,
+        and `hook` is a `jobs.run.notify.Hook`, kept in a Secret rather than in the ledger.
         """
         names = {"name": self.own, "job": self.name, "namespace": self.namespace, "image": image}
         objects = rendered(Path(__file__).with_name("waiter.yaml"), **names)
@@ -77,23 +77,23 @@ class Ledger(JobApi):
             self._ensure(each, owner)
 
     def remove(self, context: Context) -> None:
-        """Delete the ledger and its objects, and wait for its pod, which may still submit."""
+        """Delete the ledger and its objects, and wait until its pod can no longer submit."""
 
         def look() -> None:
             if self._one("ConfigMap", self.own) is not None:
-                raise NotYet("its pod has not ended")
+                raise NotYet("its pod is still running")
 
         path, after_all = self._of("ConfigMap", self.own), {"propagationPolicy": "Foreground"}
         if self._unless_gone(Request("DELETE", path, after_all)):
-            until(look, _GONE_SECONDS, f"the end of the waiter of {self.name}", context, every=0.2)
+            until(look, _GONE_SECONDS, f"the waiter for {self.name} to end", context, every=0.2)
 
     def follow(self, context: Context, logs: Archive, *, to_the_end: bool) -> RunResult:
-        """Show the waiter's status until the run has ended, or all of its ranks run.
+        """Show the waiter's status until the run has ended, or all of its ranks are running.
 
-        The logs of a run that has ended are fetched.
+        If the run has ended, its logs are fetched.
 
         Raises:
-            InterruptedWait: Ctrl-C, or the waiter does not start or was removed; the run continues.
+            InterruptedWait: Ctrl-C, or the waiter did not start or was removed; the run continues.
         """
         waited = 0.0
         while (values := self.known()) is not None:
@@ -101,26 +101,26 @@ class Ledger(JobApi):
                 context.warn(text)
             if (result := self._ended(values, logs)) is not None:
                 return result
-            context.status(values.get("status", "waiting for the start of its waiter"))
+            context.status(values.get("status", "waiting for its waiter to start"))
             if not to_the_end and (result := self._running(values)) is not None:
                 return result
             if "status" not in values and waited > _START_SECONDS:
-                text = "; ".join(self._troubles()) or "its pod has no node"
+                text = "; ".join(self._troubles()) or "its pod has no node yet"
                 raise InterruptedWait(
-                    f"the waiter of job {self.name} has not started in {_START_SECONDS:g} s: "
-                    f"{text}. See why with `kubectl --namespace {self.namespace} describe job "
-                    f"{self.own}`; the next `make up` follows it"
+                    f"the waiter for job {self.name} did not start within {_START_SECONDS:g} s: "
+                    f"{text}. To find out why, run `kubectl --namespace {self.namespace} describe "
+                    f"job {self.own}`; the next `make up` follows the job again"
                 )
             if context.cancelled.wait(_POLL_SECONDS):
                 raise InterruptedWait(
-                    f"stopped following job {self.name}, which goes on with its waiter in the "
-                    "cluster; the next `make up` has its result, `make down` ends it"
+                    f"stopped following job {self.name}, which continues with its waiter in the "
+                    "cluster; the next `make up` shows its result, and `make down` stops it"
                 )
             waited += _POLL_SECONDS
-        raise InterruptedWait(f"job {self.name} was removed: by `make down`, or an `up` without it")
+        raise InterruptedWait(f"job {self.name} was removed by `make down`, or an `up` without it")
 
     def _running(self, values: Mapping[str, str]) -> RunResult | None:
-        """Return the result of a run whose ranks all run; None until then."""
+        """Return the result of a run whose ranks are all running, or None until then."""
         job = self.get()
         if job is None:
             return None
@@ -139,7 +139,7 @@ class Ledger(JobApi):
             yield from troubles(pod)
 
     def end(self, result: RunResult, logs: Archive) -> None:
-        """Write the result of the run, after its logs and records."""
+        """Write the run's result, after its logs and records."""
         count = max(1, len([*logs.directory.glob("*/*.log")]))
         for shift in range(24):
             packed = _packed(logs.directory, _LOG_BYTES // count >> shift)
@@ -154,7 +154,7 @@ class Ledger(JobApi):
         self.note(logs=f"{digest} {len(parts)}", result=json.dumps(result.as_map()))
 
     def catch_up(self, archive: Archive) -> RunResult | None:
-        """Return the run's result, with its logs in the archive; None while it runs."""
+        """Return the run's result and archive its logs, or return None while it is running."""
         return self._ended(self.known() or {}, archive)
 
     def _ended(self, values: Mapping[str, str], archive: Archive) -> RunResult | None:
@@ -198,7 +198,7 @@ class Ledger(JobApi):
 
 
 def code() -> bytes:
-    """Return a zip file with the modules that a waiter runs."""
+    """Return a zip file of the modules that a waiter runs."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for path in (path for pattern in _CODE for path in sorted(CHECKOUT.glob(pattern))):
@@ -208,13 +208,13 @@ def code() -> bytes:
 
 
 def _packed(folder: Path, longest: int) -> bytes:
-    """Return a zip file with a job's archive, with only the newest bytes of long logs."""
+    """Return a zip file of a job's archive, with only the newest bytes of long logs."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(each for each in folder.rglob("*") if each.is_file()):
             content = path.read_bytes()
             if path.suffix == ".log" and len(content) > longest:
-                note = f"# lines before these were dropped: a ledger holds {longest} bytes of it\n"
+                note = f"# earlier lines were dropped: a ledger holds {longest} bytes per log\n"
                 content = note.encode() + content[-longest:].partition(b"\n")[2]
             file.writestr(str(path.relative_to(folder)), content)
     return packed.getvalue()

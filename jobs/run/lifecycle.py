@@ -1,6 +1,6 @@
 """The resource `slipway:jobs:PyTorchJob`: a training run with the lifecycle of infrastructure.
 
-Creating it trains; its result stays in the state, even if the PyTorchJob is deleted.
+Creating it trains the job; the result stays in the state, even if the PyTorchJob is deleted.
 """
 
 import json
@@ -35,18 +35,18 @@ _REFUSED = frozenset({401, 403})
 
 
 class PyTorchJobHandler(Handler):
-    """The handler of a run."""
+    """Handler for a run."""
 
     outputs: ClassVar[tuple[str, ...]] = ("result",)
     passing_inputs: ClassVar[frozenset[str]] = frozenset({"cost", "hook", "refusedPulls", "waiter"})
 
     def __init__(self) -> None:
         self._succeeded: dict[str, str | None] = {}
-        """The latest run that succeeded, by the URN of jobs that this `up` trains again."""
+        """The latest successful run, by the URN of each job that this `up` trains again."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Replace the run after a change that can alter the result, or if it did not succeed."""
-        # The PyTorchJob is not read: a result stays valid when its job was deleted.
+        # The PyTorchJob is not read: a result stays valid after its job is deleted.
         state = upgraded(state)
         changes = self._changes(state, inputs, context)
         succeeded = state["result"]["state"] == "Succeeded"
@@ -76,10 +76,10 @@ class PyTorchJobHandler(Handler):
         return super().preview(state, inputs, shown, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Run the job to its end, or resume the wait for one that an interrupted `up` left.
+        """Run the job until it ends, or resume waiting for one that an interrupted `up` left.
 
         Raises:
-            RuntimeError: it could not be submitted.
+            RuntimeError: the job could not be submitted.
         """
         api, succeeded = _api(inputs), self._succeeded.get(context.urn)
         submission = replace(Submission.from_inputs(inputs), succeeded=succeeded)
@@ -105,7 +105,7 @@ class PyTorchJobHandler(Handler):
         """Apply in-place changes to the job and its pods, if they still exist.
 
         Raises:
-            RuntimeError: the API server refused them, or the replacement of a success.
+            RuntimeError: the API server refused them, or refused to replace a successful run.
         """
         state, api = upgraded(state), _api(inputs)
         job = f"{api.namespace}/{api.name}"
@@ -117,7 +117,9 @@ class PyTorchJobHandler(Handler):
         try:
             if submissions[0].job.name != submissions[1].job.name:
                 if state["result"]["state"] == RUNNING:
-                    raise RuntimeError(f"PyTorchJob {job} still runs: rename it when it has ended")
+                    raise RuntimeError(
+                        f"PyTorchJob {job} is still running; rename it after it ends"
+                    )
                 # An object can't be renamed; the result, the logs and the files do not need it.
                 archive.of_urn(context.urn).take(submissions[1].job.was)
                 remove(_api(state), context)
@@ -125,10 +127,10 @@ class PyTorchJobHandler(Handler):
                 patch_in_place(api, before, now)
         except REQUEST_ERRORS as error:
             raise RuntimeError(
-                f"PyTorchJob {job} was not changed: {api_message(error)}. Nothing was trained, the "
-                "result is kept. Correct what is refused, or remove the job with `kubectl "
-                f"--namespace {api.namespace} delete pytorchjob {api.name}`, as the result does "
-                "not need it; then run the same command again"
+                f"PyTorchJob {job} was not changed: {api_message(error)}. Nothing was trained, and "
+                "the result is kept. Correct what was refused, or delete the PyTorchJob, which the "
+                f"result does not need, with `kubectl --namespace {api.namespace} delete "
+                f"pytorchjob {api.name}`; then run the same command again"
             ) from error
         if state["result"]["state"] == RUNNING:
             logs, is_left = archive.of_urn(context.urn), "waiter" in inputs
@@ -146,10 +148,10 @@ class PyTorchJobHandler(Handler):
         except Unreachable as error:
             if not kube.may_be_gone():
                 raise RuntimeError(
-                    f"PyTorchJob {job} cannot be deleted, its cluster does not answer: "
+                    f"PyTorchJob {job} can't be deleted, because its cluster is not responding: "
                     f"{api_message(error)}. {kube.IF_GONE}"
                 ) from error
-            context.warn(f"{job}: assumed deleted, because its cluster does not answer")
+            context.warn(f"{job}: assumed deleted, because its cluster is not responding")
         archive.of_urn(context.urn).remove()
         if (values := state.get("result")) is not None:
             result = RunResult.from_map(values)
@@ -161,24 +163,24 @@ class PyTorchJobHandler(Handler):
 
 
 def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]]:
-    """Return the result of a run that was left to its waiter, if any, and the changes."""
+    """Return the result, if any, of a run that was left to its waiter, and the changes."""
     try:
         values = _api(inputs).known()
     except REQUEST_ERRORS:
         return None, []
     if values is None:
-        context.info("its waiter no longer exists: the run or its cluster was removed")
+        context.info("nothing is waiting for it any more: the run or its cluster was removed")
         return None, [Change("result", replace=True, drift=True)]
     result = json.loads(values.get("result", "null"))
     if result is not None or "waiter" not in inputs:
         return result, [Change("result", drift=True)]
-    text = values.get("status", "its waiter starts")
+    text = values.get("status", "its waiter is starting")
     context.info(f"continues: {text}. `make wait JOB={inputs['job']['name']}` follows it")
     return None, []
 
 
 def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunResult | None:
-    """Return the result of a run that has a waiter or gets one, or its state; None without one."""
+    """Return the result or state of a run that has a waiter or gets one; None if it does not."""
     context, digest, image = training.context, training.submission.digest(), inputs.get("waiter")
     if (ledger.known() or {}).get("digest") != digest:
         ledger.remove(context)
@@ -192,14 +194,14 @@ def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunR
         except ApiException as error:
             if error.status not in _REFUSED:
                 raise
-            context.warn(f"it is waited for here, as no waiter may be made: {api_message(error)}")
+            context.warn(f"waiting here, as creating a waiter was refused: {api_message(error)}")
             ledger.remove(context)
             return None
     return ledger.follow(context, training.logs, to_the_end=image is None)
 
 
 def _searched(state: Properties, inputs: Properties, context: Context) -> Any:
-    """Return the result, with figures that changed `metrics` find in the archived log."""
+    """Return the result, plus any figures that changed `metrics` find in the archived log."""
     values, logs = state["result"], archive.of_urn(context.urn)
     before, now = (each["job"].get("metrics", {}) for each in (state, inputs))
     if changed := [name for name in now if now[name] != before.get(name)]:

@@ -1,4 +1,4 @@
-"""Run a job as local processes, which are judged by the same code as pods."""
+"""Run a job as local processes, which are evaluated by the same code as pods."""
 
 import os
 import signal
@@ -42,10 +42,10 @@ _MOST_LINES = 10_000
 
 @dataclass
 class LocalRun:
-    """One run of a job, whose ranks run in the user's Python.
+    """One run of a job, with its ranks in the user's Python.
 
     Args:
-        kept: The run's folder, whose name is the run's id.
+        kept: The run's folder, named after the run's ID.
         checkpoints: A folder that outlives the run.
         show: Receives each line, with its replica's number.
         warn: Receives warnings.
@@ -63,7 +63,7 @@ class LocalRun:
     _lines: "Queue[tuple[int, Line]]" = field(default_factory=partial(Queue, _MOST_LINES))
 
     def to_the_end(self) -> RunResult:
-        """Return the run's result, also of a failure, after all of its processes have ended.
+        """Return the run's result, even if it failed, after all of its processes have ended.
 
         Raises:
             OSError: a process could not be started.
@@ -106,7 +106,7 @@ class LocalRun:
                 self._lines.put((number, Line(stamp, raw.decode(errors="replace").rstrip("\n"))))
 
     def _drain(self) -> None:
-        """Process the printed lines, after a short wait if there are none."""
+        """Process the lines printed so far; if there are none, wait briefly."""
         batches = defaultdict[int, list[Line]](list)
         with suppress(Empty):
             for count in range(_MOST_LINES):
@@ -121,14 +121,14 @@ class LocalRun:
                 self._state.progress.see(line.text)
 
     def _end(self, elapsed: float) -> End | None:
-        """Judge the processes as the training operator does, but without restarts."""
+        """Evaluate the processes as the training operator would, but without restarts."""
         state, codes = self._state, [each.code for each in self._replicas]
         state.see_pods([each.pod for each in self._replicas])
         lasted = state.lasted("a failure", elapsed, holds=any(codes))
         status: dict[str, Any] = {}
         if codes[0] == 0:
             status = {"type": "Succeeded", "message": "every rank exited with 0"}
-        # Wait for failures that follow from it, or that caused it.
+        # Wait for failures that this one caused, or that caused it.
         elif any(codes) and (None not in codes or lasted >= 2.0):
             status = {"type": "Failed"}
         if status:
@@ -136,7 +136,7 @@ class LocalRun:
         return end_of(state, elapsed, self.job)
 
     def _stop(self) -> None:
-        """Stop the processes with SIGTERM, on which they print their stacks, then with SIGKILL."""
+        """Stop the processes with SIGTERM, so that they print their stacks, then with SIGKILL."""
         resumes = self.job.checkpoint is not None
         seconds = _STOP_WITH_CHECKPOINT_SECONDS if resumes else _STOP_SECONDS
         deadline = time.monotonic() + seconds
@@ -156,7 +156,7 @@ class LocalRun:
     def _conclude(self, end: End) -> RunResult:
         state, logs, failure = self._state, LogEnds(self._state, self.kept), None
         if end.state != "Succeeded":
-            again = f"run it again (here its packages are those of {self.python})"
+            again = f"run it again (its packages here come from {self.python})"
             failure = details(end, state, logs, (), again)
             if not is_stuck(state, end):  # the stacks of stopped ranks are irrelevant
                 failure = replace(failure, stacks=None)
@@ -168,7 +168,7 @@ class LocalRun:
 
 
 def _kill(variable: str) -> None:
-    """Kill each process that has a variable in its environment, in any session."""
+    """Kill each process that has this variable in its environment, in any session."""
     deadline = time.monotonic() + _KILL_SECONDS
     while time.monotonic() < deadline:
         pids = []
@@ -177,6 +177,6 @@ def _kill(variable: str) -> None:
                 if variable.encode() in file.read_bytes().split(b"\0"):
                     pids.append(int(file.parent.name))
                     os.kill(pids[-1], signal.SIGKILL)
-        if not pids:  # until then a process may have started another one
+        if not pids:  # until none is left, a process may have started another
             return
         time.sleep(_TICK_SECONDS)

@@ -1,6 +1,6 @@
-"""A replica of a job as a local process that looks like a pod; its root is a folder.
+"""A job's replica as a local process that looks like a pod, with a folder as its root.
 
-It runs the command of its pod in the manifest, with the variables of the training operator.
+It runs the command that the manifest gives its pod, with the training operator's variables.
 """
 
 import json
@@ -35,7 +35,7 @@ _IMAGES = {
     "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
     "USE_LIBUV": "0",
 }
-"""The variables of images/trainer/Dockerfile that are valid for any torch."""
+"""The variables from images/trainer/Dockerfile that are valid for any version of torch."""
 _OF_A_RANK = re.compile("RANK|LOCAL_.*|WORLD_SIZE|MASTER_.*|(PET|SLIPWAY|TORCHELASTIC)_.*")
 _LEFT_OUT = ("KEPT", "OUTPUTS", "OUTPUTS_EVERY", "HOLD", "DEBUG")
 _OF_A_CLUSTER = {f"SLIPWAY_{each}" for each in _LEFT_OUT}
@@ -44,20 +44,20 @@ _REFERENCE = re.compile(r"\$(?:(\$)|\((\w+)\))")
 
 
 def problems(job: TrainingJob, key: str) -> Iterator[Problem]:
-    """Yield reasons why a job, declared at `key` of the configuration, can't run locally."""
+    """Yield the reasons why a job, declared at `key` in the configuration, can't run locally."""
     for name in ("elastic", "module", "build", "image", "volumes", "inputs", "data"):
         if getattr(job, name):
             place = key if name == "module" else f"{key}.{name}"
             yield Problem(place, "needs a cluster: run it with `make up`")
     for name, value in job.env.items():
         if isinstance(value, SecretKey) and name not in os.environ:
-            text = f"is a Secret's value, and no cluster is used: set {name} in your environment"
+            text = f"comes from a Secret, but no cluster is used: set {name} in your environment"
             yield Problem(located(key, ("env", name)), text)
 
 
 @dataclass
 class LocalProcess:
-    """A replica; `name` is its pod's name."""
+    """A replica; `name` is the name of its pod."""
 
     number: int
     name: str
@@ -66,7 +66,7 @@ class LocalProcess:
     variables: Mapping[str, str]
 
     def start(self, script: Path, checkpoints: Path) -> subprocess.Popen[bytes]:
-        """Start the process with the files in `script`, and return it; raises `OSError`."""
+        """Start the process with the files in `script`, and return it; may raise `OSError`."""
         work = Path(f"{self.root}{WORK}")
         work.mkdir(parents=True)
         for inside, target in ((SCRIPT, script), (KEPT_DIRECTORY, checkpoints)):
@@ -80,20 +80,20 @@ class LocalProcess:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C must reach only this process, which stops them
+            start_new_session=True,  # Ctrl-C must reach only this process, which stops the others
         )
         self._started, self._ended = now(), dict[str, Any]()
         return self.process
 
     @property
     def code(self) -> int | None:
-        """The exit code as in a shell; None while it runs."""
+        """The exit code as in a shell, or None while the process is running."""
         code = self.process.poll()
         return 128 - code if code is not None and code < 0 else code
 
     @property
     def pod(self) -> dict[str, Any]:
-        """The process as a pod of the API server."""
+        """The process as a pod, as the API server would return it."""
         code, identity = self.code, {"containerID": f"local://{self.name}"}
         if code is not None and not self._ended:
             times = {"startedAt": self._started, "finishedAt": now()}
@@ -134,7 +134,7 @@ class LocalProcess:
 def processes(
     job: TrainingJob, document: Mapping[str, Any], folder: Path, python: str, port: int
 ) -> Iterator[LocalProcess]:
-    """Yield the replicas of a job's manifest; `python` runs them, rank 0 listens at `port`."""
+    """Yield the replicas in a job's manifest; `python` runs them, and rank 0 listens on `port`."""
     topology, pods = Topology.of_object(document), templates(document)
     places = [("master", 0), *(("worker", index) for index in range(topology.replicas - 1))]
     names = [host(job.name, *each) for each in places]
@@ -161,7 +161,7 @@ def processes(
 
 
 def _inherited(python: str) -> dict[str, str]:
-    """Return the user's variables, and those of the image that any Python needs."""
+    """Return the user's variables, plus those from the image that any Python needs."""
     inherited = {name: text for name, text in os.environ.items() if not _OF_A_RANK.fullmatch(name)}
     ours = {"PATH": [Path(python).parent], "PYTHONPATH": [_TRAINER / "python", _TRAINER]}
     paths = {
@@ -185,7 +185,7 @@ def _declared(job: TrainingJob, env: Sequence[Mapping[str, Any]], run_id: str) -
 
 
 def _operators(topology: Topology, number: int, port: int) -> dict[str, str]:
-    """Return the training operator's variables, and those that bind ranks to the loopback.
+    """Return the training operator's variables, and those that bind ranks to loopback.
 
     https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/pytorch/envvar.go
     """
@@ -204,10 +204,10 @@ def _operators(topology: Topology, number: int, port: int) -> dict[str, str]:
 
 
 def _filled(word: str, variables: Mapping[str, str]) -> str:
-    """Return a word with $(NAME) expanded as Kubernetes does: unknown ones stay, $$ is $."""
+    """Return a word with $(NAME) expanded as Kubernetes does: unknown names stay, $$ becomes $."""
     return _REFERENCE.sub(lambda match: match[1] or variables.get(match[2], match[0]), word)
 
 
 def now() -> str:
-    """Return the time in Kubernetes' format, with milliseconds."""
+    """Return the current time in Kubernetes format, with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

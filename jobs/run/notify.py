@@ -1,4 +1,4 @@
-"""Deliver a run's end to a webhook: signed, at least once, and without blocking the run."""
+"""Notify a webhook that a run ended: signed, at least once, and without blocking the run."""
 
 import hmac
 import html
@@ -20,7 +20,7 @@ from jobs.result import RunResult
 _SENT = ("run_id", "state", "reason", "accuracy", "loss", "metrics", "duration_seconds")
 _CARD = "application/vnd.microsoft.card.adaptive"
 _BRIEFLY = 10.0
-_ONLY = "{config: hook} alone, for what `pulumi config set --secret hook` has set"
+_ONLY = "{config: hook} only, for a value set by `pulumi config set --secret hook`"
 Secret = Annotated[dict[Literal["config"], ConfigKey], Field(min_length=1)]
 Ends = tuple[Literal["failed", "succeeded"], ...]
 Form = Literal["plain", "slack", "teams"]
@@ -31,10 +31,10 @@ class Notify:
     """The settings of `slipway:notify`: a webhook that is called when a run ends.
 
     Args:
-        url: The secret with its URL.
-        key: The secret that signs the requests.
-        on: The ends that it is called for; `failed` is all but success.
-        form: The body: fields of the result, a message for Slack, or one for a Teams workflow.
+        url: The secret that holds its URL.
+        key: The secret that holds the key to sign requests with.
+        on: The outcomes that it is called for; `failed` is any outcome but success.
+        form: The body: the result's fields, a message for Slack, or one for a Teams workflow.
     """
 
     url: Secret = Field(description=_ONLY, json_schema_extra={"writeOnly": True})
@@ -45,7 +45,7 @@ class Notify:
 
 @dataclass(frozen=True)
 class Hook:
-    """A webhook with its secrets, which an error's text may have, so that no message shows it."""
+    """A webhook with its secrets; no message shows an error's text, as it may contain them."""
 
     url: str = field(repr=False)
     key: str | None = field(default=None, repr=False)
@@ -54,12 +54,12 @@ class Hook:
     stack: str = ""
 
     def tell(self, job: str, result: RunResult, warn: Callable[[str], None]) -> bool:
-        """Deliver the end of a job's run within about 10 minutes, or warn; return the success."""
+        """Report the end of a job's run within about 10 minutes or warn; return True on success."""
         if ("succeeded" if result.succeeded else "failed") not in self.on:
             return True
         try:
             status = _post(self.url, *self._message(job, result))
-            why = "" if status // 100 == 2 else f"it answered {status}"
+            why = "" if status // 100 == 2 else f"it returned status {status}"
         except Exception as error:  # noqa: BLE001  # the run has ended in any case
             why = type(error).__name__
         if why:
@@ -67,15 +67,15 @@ class Hook:
         return not why
 
     def tell_beside(self, job: str, result: RunResult, warn: Callable[[str], None]) -> None:
-        """Deliver it in a thread, and wait for at most 10 seconds."""
+        """Report the end in a thread, and wait for at most 10 seconds."""
         thread = Thread(target=self.tell, args=(job, result, warn), daemon=True)
         thread.start()
         thread.join(_BRIEFLY)
         if thread.is_alive():
-            warn(f"the webhook is not notified of job {job} yet; retrying until this command ends")
+            warn(f"webhook not yet notified about job {job}; retrying until this command ends")
 
     def _message(self, job: str, result: RunResult) -> tuple[bytes, dict[str, str]]:
-        """Return body and headers, which are the same in all attempts."""
+        """Return the body and the headers, which are the same for all attempts."""
         name, values = f"{result.run_id or uuid4()}/{result.state}", result.as_map()
         text = f"Job {job} of stack {self.stack}: {result}"
         # Unlike a TextBlock, a TextRun does not interpret Markdown.
@@ -97,14 +97,14 @@ class Hook:
 
 @tenacity.retry(
     retry=tenacity.retry_if_exception_type(OSError)
-    & tenacity.retry_if_not_exception_type(ValueError)  # which an error about a wrong URL also is
+    & tenacity.retry_if_not_exception_type(ValueError)  # an error about an invalid URL is both
     | tenacity.retry_if_result(lambda status: status == 429 or status >= 500),
     stop=tenacity.stop_before_delay(600),
     wait=tenacity.wait_exponential_jitter(max=60),
     retry_error_callback=lambda last: last.outcome and last.outcome.result(),
 )
 def _post(url: str, body: bytes, headers: dict[str, str]) -> int:
-    """Return the status of the answer; a redirection is not followed."""
+    """Return the response's status; redirects are not followed."""
     from core.http import ask  # noqa: PLC0415 - programs import the settings without it
 
     return ask(

@@ -13,11 +13,11 @@ CHANGEABLE: Parts = {
     "metadata": _METADATA,
     "spec": {"runPolicy": {}, "pytorchReplicaSpecs": {"*": {"template": _TEMPLATE}}},
 }
-"""The parts of a live PyTorchJob that are patched in place, each with all below it. * is any other
-key, and None excludes one: Kueue refuses a change of the queue while a job runs.
-`runPolicy.suspend` belongs to the user and Kueue, so no manifest has it.
+"""The parts of a live PyTorchJob that are patched in place, each with everything below it. * is any
+other key, and None excludes one: Kueue refuses to change the queue while a job is running.
+`runPolicy.suspend` belongs to the user and Kueue, so no manifest sets it.
 
-The webhook's only immutable field is `runPolicy.managedBy`, which no manifest here has.
+The webhook's only immutable field is `runPolicy.managedBy`, which no manifest here sets.
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/common/util/webhooks.go
 """
 
@@ -27,12 +27,12 @@ def patch_in_place(
 ) -> None:
     """Patch a job and its pods in place, if they exist.
 
-    `old` is the manifest that was applied last, whose fields that `new` lacks are removed; or the
-    job itself, with `removing` unset, as no manifest has all of its labels.
+    `old` is the last applied manifest, and its fields that `new` lacks are removed. Or it is the
+    job itself, with `removing` unset, as no manifest contains all of the job's labels.
 
     Raises:
-        ApiException: the API server or the operator's webhook refuses it.
-        Unreachable: the API server does not answer.
+        ApiException: the API server or the operator's webhook refused the patch.
+        Unreachable: the API server is not responding.
     """
     if change := _patch(*(_split(each, CHANGEABLE) for each in (old, new)), removing=removing):
         api.patch(change)
@@ -47,7 +47,7 @@ def patch_in_place(
 
 
 def _split(value: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
-    """Return these parts of a value; an empty part selects all below it, and * any key."""
+    """Return these parts of a value; an empty part selects everything below it, and * any key."""
     selected = {}
     for key, each in value.items():
         below = parts.get(key, parts.get("*"))

@@ -1,4 +1,4 @@
-"""The preview of a run: the effect of a change, and the manifest of a new run."""
+"""Preview a run: show the effect of a change, or the manifest of a new run."""
 
 import os
 import re
@@ -36,10 +36,10 @@ Leaf = tuple[str, Any, Any]
 def alters_result(
     changes: Iterable[Change], state: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> list[Change]:
-    """Return the changes, of which those that can alter the run's result replace it."""
+    """Return the changes, marking those that can alter the run's result as replacements."""
     before, now = (_decisive(each) for each in (state, inputs))
     if inputs.get("artifacts") is UNKNOWN:
-        # They are known only when the jobs before this one have run.
+        # They are known only after the jobs before this one have run.
         now["artifacts"] = before.get("artifacts", {})
     paths = [each.path for each in differences(before, now)]
     return [
@@ -49,13 +49,13 @@ def alters_result(
 
 
 def _decisive(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the decisive values of a run's inputs, at their paths in the inputs."""
+    """Return the inputs that determine a run's result, at their paths in the inputs."""
     try:
         values = Submission.from_inputs(inputs).decisive()
     except RuntimeError:
-        # Declared by a version that allowed other jobs.
+        # Declared with a version of Slipway that allowed other jobs.
         values = {"job": inputs["job"]}
-    # A job's identity is its first name, which is in `was`.
+    # A job's identity is its original name, which is in `was`.
     job = {**values["job"], "was": values["job"]["name"]}
     return {"namespace": inputs["namespace"], **values, "job": job}
 
@@ -71,13 +71,13 @@ def describe(
 ) -> str | None:
     """Describe in one line the changed fields, their values, and whether the job trains again.
 
-    None if no field of the job changed. `state` has the run's last inputs and its result.
+    Return None if no field of the job changed. `state` holds the run's last inputs and its result.
     """
     before, declared = state["job"], inputs["job"]
     fields = [*leaves(before, declared)]
     if not any(change.replace for change in changes):
         if inputs.get("artifacts") is UNKNOWN:
-            return "trains again if the jobs before it leave other inputs than last time"
+            return "trains again if the jobs before it leave different inputs from last time"
         return f"{_listed(map(_worded, fields))}; nothing is trained" if fields else None
     reasons = [_worded(each) for each in fields if _effect(each) is Effect.TRAINS]
     reasons += [*_contents(state, inputs), *_artifacts(state, inputs)]
@@ -95,17 +95,17 @@ def _effect(leaf: Leaf) -> Effect | None:
 
 
 def _begins(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
-    """Describe the start of a job with checkpoints, which a successful run removes."""
+    """Describe where a job with checkpoints starts; a successful run removes them."""
     before, now = (checkpoint_key(Submission.from_inputs(each)) for each in (state, inputs))
     if before != now:
         return "; it starts over, not from a checkpoint"
     if state["result"]["state"] != "Succeeded":
         return "; it resumes from its newest checkpoint, if there is one"
-    return "; it starts over, unless an interrupted run has left a checkpoint"
+    return "; it starts over, unless an interrupted run left a checkpoint"
 
 
 def leaves(old: Any, new: Any, path: str = "") -> Iterator[Leaf]:
-    """Yield the differences of two values, inside of maps and lists of the same length."""
+    """Yield the differences between two values, down into maps and lists of the same length."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted(old.keys() | new.keys()):
             yield from leaves(old.get(key), new.get(key), f"{path}.{key}" if path else key)
@@ -117,7 +117,7 @@ def leaves(old: Any, new: Any, path: str = "") -> Iterator[Leaf]:
 
 
 def _contents(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the changes of the program and its files, named in the job or not."""
+    """Yield the changes to the program and its files, whether or not the job names them."""
     before, declared = state["job"], inputs["job"]
     for field in ("was", "torch"):
         if before.get(field) != declared.get(field):
@@ -130,7 +130,7 @@ def _contents(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[s
             if "build" in declared:
                 what = f"the image built from {declared['build']['context']}"
             elif "requirements" in declared:
-                what = f"the image with the packages of {declared['requirements']}"
+                what = f"the image with the packages from {declared['requirements']}"
             yield f"{what} {'is rebuilt' if inputs['image'] is UNKNOWN else 'changed'}"
     if (old := state.get("script")) != (new := inputs.get("script")):
         script = declared.get("script")
@@ -143,11 +143,11 @@ def _contents(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[s
 
 
 def _artifacts(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the inputs of a job that are another file."""
+    """Yield a job's inputs that are now a different file."""
     before, now = state.get("artifacts", {}), inputs.get("artifacts", {})
     for name in sorted(before.keys() & now.keys()) if now is not UNKNOWN else ():
         if now[name].get("sha256") not in {None, before[name].get("sha256")}:
-            yield f"input {name} is another file"
+            yield f"input {name} is a different file"
 
 
 def _worded(leaf: Leaf) -> str:
@@ -160,7 +160,7 @@ def _value(value: object) -> str:
     if value is None:
         return "unset"
     if value is UNKNOWN:
-        return "what is known later"
+        return "a value known later"
     if isinstance(value, str) and _PLAIN.fullmatch(value) and len(value) < len(quote(value)):
         return value
     return quote(value)
@@ -172,15 +172,15 @@ def _listed(parts: Iterable[str]) -> str:
 
 
 def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) -> None:
-    """Show a new run's resources, and validate its PyTorchJob with a running API server.
+    """Show a new run's resources, and validate its PyTorchJob against a running API server.
 
     The job that SHOWN_VARIABLE names is printed as YAML; `shown` has SECRET in place of secrets.
 
     Raises:
-        RuntimeError: the API server or the operator's webhook refuses it, with their message.
+        RuntimeError: the API server or the operator's webhook refused it, with the reason.
     """
     job = Submission.from_inputs(inputs).job
-    line = f"needs {described(shares(job))}; ends after {duration(job.timeout)} at most"
+    line = f"needs {described(shares(job))}; ends after at most {duration(job.timeout)}"
     line += f"; {validate_admission(inputs)}"
     if cost := inputs.get("cost"):
         seconds = job.timeout * (job.retries + 1) + job.hold
@@ -202,7 +202,7 @@ def render(manifest: Mapping[str, Any]) -> str:
 
 
 def validate_admission(inputs: Mapping[str, Any]) -> str:
-    """Return the API server's answer to a run's PyTorchJob; raise `RuntimeError` if it refuses."""
+    """Return the API server's verdict on a run's PyTorchJob; raise `RuntimeError` if refused."""
     namespace, name = inputs["namespace"], inputs["job"]["name"]
     submitted = _manifest(inputs)
     if inputs["kubeconfig"] is UNKNOWN:
@@ -215,9 +215,9 @@ def validate_admission(inputs: Mapping[str, Any]) -> str:
             raise RuntimeError(
                 f"PyTorchJob {namespace}/{name} would be refused: {api_message(error)}"
             ) from error
-        return f"not validated, the API server could not judge it: {api_message(error)}"
+        return f"not validated, as the API server could not check it: {api_message(error)}"
     except Unreachable:
-        return "not validated, because the API server does not answer"
+        return "not validated, because the API server is not responding"
     except ConfigException as error:
         return f"not validated: {error}"
     return "the API server admits it"
@@ -226,7 +226,7 @@ def validate_admission(inputs: Mapping[str, Any]) -> str:
 def _plain(value: Any, words: Mapping[Any, str]) -> Any:
     """Return `value` with placeholders for secrets and unknown values, in a stable order."""
     if isinstance(value, Mapping):
-        # The engine does not keep the order. A name comes first.
+        # The engine does not preserve the order. A name comes first.
         keys = sorted(value, key=lambda key: (key != "name", key))
         return {key: _plain(value[key], words) for key in keys}
     if isinstance(value, list):
@@ -235,7 +235,7 @@ def _plain(value: Any, words: Mapping[Any, str]) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes multi-line text as a block, so that a program is readable."""
+    """Writes multi-line text as a block, so that programs stay readable."""
 
 
 _Dumper.add_representer(

@@ -1,4 +1,4 @@
-"""The Pulumi resources of a run, its claims and its gate; the handlers are in this folder."""
+"""The Pulumi resources for a run, its claims and its gate; their handlers are in this folder."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,16 +15,16 @@ from jobs.model.submission import Submission
 from jobs.run.gate import limits
 
 WAITERS_PACKAGES = Path(__file__).with_name("waiter.txt")
-"""The packages of a waiter, on top of the trainer's image."""
+"""The packages that a waiter needs on top of those in the trainer image."""
 
 
 class PyTorchJob(pulumi.CustomResource):
-    """A training run; its creation trains to the end.
+    """A training run; creating it trains until the run ends.
 
-    A submission's images and artifacts may be outputs of other resources. `cost` is that of its
-    nodes (`infra.cost.estimates.of_jobs`), `pulls` are refused image pulls that may still be
-    admitted, and `waiter` is the image of the waiter in the cluster (`jobs.run.ledger`), unless
-    `up` itself waits. `hook` has the fields of a `jobs.run.notify.Hook`, with its `stack`.
+    A submission's images and artifacts may be outputs of other resources. `cost` is the cost of
+    its nodes (`infra.cost.estimates.of_jobs`), `pulls` are refused image pulls that may still be
+    admitted, and `waiter` is the image for the waiter in the cluster (`jobs.run.ledger`), unless
+    `up` itself waits. `hook` holds the fields of a `jobs.run.notify.Hook`, including `stack`.
     """
 
     result: Output[dict[str, Any]]
@@ -52,7 +52,7 @@ class PyTorchJob(pulumi.CustomResource):
         }
         own = ResourceOptions(
             additional_secret_outputs=["kubeconfig"],
-            # With `--replace` the engine does not call `diff`, so that the existing job would be
+            # With `--replace` the engine does not call `diff`, so the existing job would be
             # adopted and then deleted.
             delete_before_replace=True,
             aliases=[pulumi.Alias(name) for name in submission.job.was],
@@ -62,7 +62,7 @@ class PyTorchJob(pulumi.CustomResource):
 
 
 class Claim(pulumi.CustomResource):
-    """A claim that is created for a job, or adopted; with `keep` it stays with its files."""
+    """A claim created for a job, or adopted; with `keep`, the claim and its files stay."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Claim(pulumi.CustomResource):
 
 
 class Gate(pulumi.CustomResource):
-    """Fails an `up` whose run failed or missed a limit; it has the job's name."""
+    """Fails an `up` whose run failed or missed a limit; it is named after the job."""
 
     job: Output[str]
 

@@ -1,4 +1,4 @@
-"""The attempts of one run: a job that was disrupted or failed may be resubmitted.
+"""The attempts at one run: a job that was disrupted or failed may be resubmitted.
 
 The PyTorchJob records the earlier attempts, since the waiting process may be killed.
 """
@@ -12,7 +12,7 @@ from jobs.api.lines import moment
 from jobs.result import RunResult
 
 LABEL = "slipway.dev/attempt"
-"""The label with the number of a job's attempt, from 1."""
+"""The label that holds the number of a job's attempt, counted from 1."""
 ANNOTATION = "slipway.dev/earlier-attempts"
 SUCCEEDED = "slipway.dev/last-succeeded"
 """The annotation with the id of the latest earlier run that succeeded, if known."""
@@ -23,17 +23,17 @@ Attempt = dict[str, Any]
 
 
 def earlier(job: Mapping[str, Any]) -> list[Attempt]:
-    """Return the attempts recorded in a PyTorchJob, oldest first; its own one if it was lost."""
+    """Return the attempts recorded in a PyTorchJob, oldest first, and its own if it was lost."""
     return list(json.loads((job["metadata"].get("annotations") or {}).get(ANNOTATION, "[]")))
 
 
 def last_succeeded(job: Mapping[str, Any]) -> str | None:
-    """Return the latest run that had succeeded when a PyTorchJob was submitted; None if unknown."""
+    """Return the latest run that had succeeded when a PyTorchJob was submitted, if known."""
     return (job["metadata"].get("annotations") or {}).get(SUCCEEDED)
 
 
 def curable(result: RunResult, retry_on: Collection[str]) -> str | None:
-    """Return the reason of an end after which `retry_on` allows a retry; None for others."""
+    """Return the reason a run ended if `retry_on` allows a retry after it, or None if not."""
     disruption = None if result.failure is None else result.failure.disruption
     if disruption is not None:
         return disruption if "lostNode" in retry_on else None
@@ -44,7 +44,7 @@ def curable(result: RunResult, retry_on: Collection[str]) -> str | None:
 
 
 def with_ended(before: Sequence[Attempt], result: RunResult, reason: str) -> list[Attempt]:
-    """Return the attempts `before`, and the one that ended with `result` for `reason`."""
+    """Return the attempts `before`, plus the one that ended with `result` for `reason`."""
     kept = {key: value for key in _KEPT if (value := getattr(result, key)) is not None}
     return [*before, {"number": len(before) + 1, **kept, "reason": reason[:500]}]
 
@@ -57,7 +57,7 @@ def complete(result: RunResult, before: Sequence[Attempt], succeeded: str | None
     if not result.succeeded or result.step_seconds is None or not (begun and result.completed):
         return result
     runs = {result.run_id, *(each.get("run_id") for each in before)}
-    # Steps from a checkpoint count for the run that made them.
+    # Steps from a checkpoint count for the run that took them.
     useful = sum(seconds for run, seconds in result.step_seconds.items() if run in runs)
     total = (moment(result.completed) - moment(begun)).total_seconds()
     return replace(result, goodput=round(min(1.0, useful / total), 3)) if total > 0 else result

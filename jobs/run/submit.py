@@ -1,4 +1,4 @@
-"""Submit and delete a PyTorchJob, also after interruptions of either."""
+"""Submit and delete a PyTorchJob, even after either was interrupted."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -40,18 +40,18 @@ def submit(  # noqa: PLR0913  # the submission, and what exists already
     *,
     takes_ended: bool = False,
 ) -> Object:
-    """Return the live job of a submission: one that runs or has succeeded, or a new one.
+    """Return the live job for a submission: one that is running or has succeeded, or a new one.
 
-    `facts` is its provenance. `before` has the attempts before this one; if a process was killed
+    `facts` is its provenance. `before` lists the attempts before this one; if a process was killed
     between two attempts, the existing job lists them, and the last run that succeeded.
-    With `takes_ended` a job that has ended is adopted, too, if it is none of those attempts.
+    With `takes_ended`, a job that has ended is adopted, too, unless it is one of those attempts.
 
     Raises:
-        ApiException: the API server or the operator's webhook refuses it.
-        RuntimeError: a job of that name is not Slipway's.
-        TimeoutError: an old one is not deleted in time.
+        ApiException: the API server or the operator's webhook refused the job.
+        RuntimeError: a job with that name is not Slipway's.
+        TimeoutError: an old job was not deleted in time.
     """
-    # It raises if files are missing, so before anything is removed.
+    # This raises if files are missing, so it comes before anything is removed.
     digest, plain = submission.digest(), manifest(submission)
     # Readable, and short enough for a label.
     run_id = f"{api.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
@@ -67,19 +67,19 @@ def submit(  # noqa: PLR0913  # the submission, and what exists already
             except ApiException as error:
                 if error.status != 409:
                     raise
-                # Another process was first, or an answer got lost: read the existing job.
+                # Another process was first, or a response was lost: read the existing job.
                 continue
         _refuse_foreign(api, existing)
         pods = None if takes_ended else len(api.pods())
         if _adoptable(existing, digest, plain, pods):
-            context.info(f"PyTorchJob {api.name} exists already: waiting for it")
+            context.info(f"PyTorchJob {api.name} already exists: waiting for it")
             patch_in_place(api, existing, plain, removing=False)
             return existing
         if existing["metadata"]["labels"].get(HASH_LABEL) == digest:
             before = before or retry.earlier(existing)
         if submission.succeeded is None:
             submission = replace(submission, succeeded=retry.last_succeeded(existing))
-        context.info(f"removing the PyTorchJob {api.name} of an earlier run")
+        context.info(f"removing PyTorchJob {api.name} from an earlier run")
         if before and has_ended(existing):
             # Delete the pods first, because the job records its attempts until they have ended.
             for pod in api.pods():
@@ -87,16 +87,16 @@ def submit(  # noqa: PLR0913  # the submission, and what exists already
             _await_end(api, context, of_job=False)
         remove(api, context)
     raise RuntimeError(
-        f"PyTorchJob {api.namespace}/{api.name} is created and deleted by another program as well; "
-        "find it with `kubectl get pytorchjob --show-managed-fields --output yaml`"
+        f"PyTorchJob {api.namespace}/{api.name} is also created and deleted by another program; to "
+        "find that, run `kubectl get pytorchjob --show-managed-fields --output yaml`"
     )
 
 
 def remove(api: JobApi, context: Context) -> None:
-    """Delete the job and wait for its and its pods' end; nothing happens if it does not exist.
+    """Delete the job and wait until it and its pods are gone; do nothing if it does not exist.
 
     Raises:
-        TimeoutError: an object is left after a minute and a half; names what blocks it.
+        TimeoutError: an object is left after a minute and a half; the text names what blocks it.
         InterruptedError: the user pressed Ctrl-C.
     """
     api.delete()
@@ -108,11 +108,11 @@ def remove(api: JobApi, context: Context) -> None:
 def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
     """Stop every training job in a namespace before the operator is removed.
 
-    A killed `up` may have left jobs that are in no resource's state.
+    A killed `up` may have left jobs that are not in any resource's state.
 
     Raises:
-        TimeoutError: one is left after the limit of `remove`.
-        RuntimeError: the cluster does not answer.
+        TimeoutError: a job is left after the time limit in `remove`.
+        RuntimeError: the cluster is not responding.
     """
     # Without retries, since the cluster may no longer exist.
     api = JobApi.connect(kubeconfig, namespace, name="").retrying(0)
@@ -122,15 +122,15 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
         if kube.may_be_gone():
             return
         raise RuntimeError(
-            f"training jobs may be left in {namespace}: the cluster does not answer: {error}. "
+            f"training jobs may be left in {namespace}: the cluster is not responding: {error}. "
             f"{kube.IF_GONE}"
         ) from error
     except ApiException as error:
         raise RuntimeError(
-            f"the training jobs in {namespace}: {kube.api_message(error)}"
+            f"can't list the training jobs in {namespace}: {kube.api_message(error)}"
         ) from error
     if names:
-        context.info(f"stops what an interrupted run has left: {', '.join(names)}")
+        context.info(f"stopping what an interrupted run left behind: {', '.join(names)}")
     jobs = [JobApi.connect(kubeconfig, namespace, name) for name in names]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for stopped in [pool.submit(remove, job, context) for job in jobs]:
@@ -139,7 +139,7 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
 
 def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
     """Wait until the pods of a job are deleted, and by default the job itself."""
-    what = f"the end of PyTorchJob {api.namespace}/{api.name}"
+    what = f"the deletion of PyTorchJob {api.namespace}/{api.name}"
 
     def look() -> None:
         job = api.get() if of_job else None
@@ -149,7 +149,7 @@ def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
             raise NotYet("; ".join(held(kind, of) or f"{kind} {of['name']}" for kind, of in left))
 
     see = f"kubectl --namespace {api.namespace} describe"
-    advice = f". See why with `{see}`; then run the same command again"
+    advice = f". To see why, run `{see}`; then run the same command again"
     until(look, _GONE_SECONDS, what, context, every=_POLL_SECONDS, explain=lambda: advice)
 
 
@@ -167,9 +167,9 @@ def _pods_left(api: JobApi) -> list[Object]:
 def _refuse_foreign(api: JobApi, job: Object) -> None:
     if not MANAGED_BY.items() <= (job["metadata"].get("labels") or {}).items():
         raise RuntimeError(
-            f"there is a PyTorchJob {api.namespace}/{api.name} that Slipway did not make. "
+            f"PyTorchJob {api.namespace}/{api.name} exists, but Slipway did not create it. "
             f"Delete it (`kubectl --namespace {api.namespace} delete pytorchjob {api.name}`), "
-            "or give this job another name"
+            "or rename this job"
         )
 
 
@@ -179,15 +179,15 @@ def _adoptable(job: Object, digest: str, desired: Object, pods: int | None) -> b
         return False
     queue, other = (each["metadata"]["labels"].get(QUEUE_LABEL) for each in (job, desired))
     if other not in {None, queue} and is_suspended(job):
-        # No pod of it runs, and its queue may not exist. Kueue itself may add a default queue.
+        # None of its pods is running, and its queue may not exist. Kueue may add a default queue.
         return False
     if run_of(job) in {each.get("run_id") for each in retry.earlier(job)}:
-        # It is a recorded attempt that failed, although the operator, which judges by the Master
-        # alone, may call it a success.
+        # It is a recorded attempt that failed, although the operator, which looks only at the
+        # Master, may call it a success.
         return False
     if pods is None:
         return True
     if message_of(job, "Succeeded") is not None:
-        # The ranks' reports are in their pods, and are lost without them.
+        # The ranks' reports are in their pods, and are lost with them.
         return pods >= Topology.of_object(job).replicas
     return not has_ended(job)

@@ -1,4 +1,4 @@
-"""Train a job to its end: submit it, wait, and retry as its `retries` allow."""
+"""Train a job until it ends: submit it, wait, and retry as often as its `retries` allow."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from jobs.run.retry import Attempt
 from jobs.run.submit import submit
 
 _RETURN_SECONDS = 120.0
-"""Time for the operator's webhook to return in a cluster that has lost a node."""
+"""Time for the operator's webhook to come back in a cluster that lost a node."""
 _REFUSALS = frozenset({400, 403, 404, 413, 422})
 
 
@@ -44,11 +44,11 @@ class Training:
     clock: Callable[[], float] = time.monotonic  # of `Wait`
 
     def to_the_end(self) -> RunResult:
-        """Submit the job and wait, as often as its retries allow; a refusal also is a result.
+        """Submit the job and wait, as often as its retries allow; a refusal is a result, too.
 
         Raises:
-            ApiException: the API server failed to create it.
-            Unreachable: the API server does not answer.
+            ApiException: the API server failed to create the job.
+            Unreachable: the API server is not responding.
             InterruptedWait: see `Wait.to_the_end`.
         """
         job = self.submission.job
@@ -78,7 +78,7 @@ class Training:
             if reason is None or len(before) >= job.retries:
                 return result
             before = retry.with_ended(before, result, reason)
-            # If this process is killed now, the remaining job has a record of its attempt.
+            # If this process is killed now, the job that remains records its own attempt.
             self.api.patch({"metadata": {"annotations": retry.annotations(before)}})
             is_lost = result.failure is not None and result.failure.disruption
             word = "was lost" if is_lost else "failed"

@@ -1,7 +1,7 @@
-"""The program of a waiter's pod: `python3 -m jobs.run.waiter NAMESPACE JOB` (`jobs.run.ledger`).
+"""The program in a waiter's pod: `python3 -m jobs.run.waiter NAMESPACE JOB` (`jobs.run.ledger`).
 
-It submits, waits, retries and judges as `up` does. After an interruption the next pod resumes: it
-adopts the existing PyTorchJob, even if that has ended meanwhile.
+It submits, waits, retries and evaluates the run as `up` does. After an interruption, the next pod
+resumes: it adopts the existing PyTorchJob, even if the job has since ended.
 """
 
 import json
@@ -31,10 +31,10 @@ from jobs.run.train import Training
 
 @dataclass(kw_only=True)
 class _Notes(Silence):
-    """The `Context` of a waiter, which writes messages to its log and the ledger."""
+    """A waiter's `Context`, which writes messages to the pod's log and the ledger."""
 
     ledger: Ledger
-    warnings: list[str]  # in the order of arrival, each once
+    warnings: list[str]  # in the order they arrived, without duplicates
 
     def status(self, message: str) -> None:
         self.info(message)
@@ -51,15 +51,15 @@ class _Notes(Silence):
 
 
 def main(namespace: str, job: str) -> None:
-    """Wait for a run in its pod."""
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(1))  # else process 1 ignores it
+    """Wait for a run, from inside the waiter's pod."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(1))  # otherwise process 1 ignores it
     wait(Ledger(kube.inside(), namespace, job), Archive(Path("/work/runs")))
 
 
 def wait(ledger: Ledger, logs: Archive, clock: Callable[[], float] = time.monotonic) -> None:
-    """Wait for the end of a run and notify its webhook, unless the ledger records both as done.
+    """Wait until a run ends and notify its webhook, unless the ledger records both as done.
 
-    `clock` returns seconds, for the time limits of the job.
+    `clock` returns seconds, for the job's time limits.
     """
     if (values := ledger.known()) is None:
         return
@@ -70,7 +70,7 @@ def wait(ledger: Ledger, logs: Archive, clock: Callable[[], float] = time.monoto
     if hook is None or "told" in values:
         return
     if not Hook(**json.loads(hook)).tell(ledger.name, result, notes.warn):
-        sys.exit("the webhook was not notified; the next start retries")
+        sys.exit("the webhook was not notified; the next restart retries")
     ledger.note(told="true")
 
 

@@ -1,4 +1,4 @@
-"""A stub for the azure-native plugin, for previews on machines that can't download the plugin."""
+"""A stub of the azure-native plugin, for previews on machines that can't download it."""
 
 import re
 from collections.abc import Mapping
@@ -106,7 +106,7 @@ class PreviewStub(protocol.Provider):
 
 
 class Servicer(ProviderServicer):
-    """Pass the previous inputs to a provider, which the SDK's servicer does not do."""
+    """Pass the previous inputs to the provider; the SDK's servicer omits them."""
 
     async def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
         request.olds.CopyFrom(request.old_inputs)

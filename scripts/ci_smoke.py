@@ -118,7 +118,7 @@ def run_steps(
 ) -> Summary:
     """Run commands, by default up, smoke and down, until one fails; always run the last, `down`.
 
-    `timeout` is the limit in seconds for all others. `judge` returns a step's final result.
+    `timeout` limits all the others together, in seconds. `judge` returns a step's final result.
     """
     steps: list[Step] = []
     jobs: dict[str, Any] = {}

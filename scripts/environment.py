@@ -54,7 +54,7 @@ def passphrase_file() -> Path:
 
 
 def prepare() -> None:
-    """Create the directories and passphrase, private to the user; raise if the latter was lost."""
+    """Create directories and a passphrase, private to the user; raise if a passphrase was lost."""
     # Pulumi logs every command at its highest level: up to 500 MB, partly unencrypted. No setting
     # disables that, but Pulumi works without the directory (docs/architecture.md).
     logs = pulumi_home() / "logs"

@@ -1,7 +1,7 @@
 """The installed package's command; this repository's folders are in `slipway_command/tree`.
 
 Only the command's own processes have that folder on their path. Help, completion and option
-errors need nothing else; the first command that does creates the Python environment.
+errors need nothing else; the first command to run creates the Python environment.
 """
 
 import os

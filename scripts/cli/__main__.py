@@ -58,7 +58,7 @@ def _add(
 
 _text, _argument = partial(click.Option, default=""), partial(click.Argument, default="")
 _stack = partial(click.Option, ["--stack"], default="dev", show_default=True)
-STACK = _stack(shell_complete=_stacks, help="Stack, with its settings in Pulumi.STACK.yaml.")
+STACK = _stack(shell_complete=_stacks, help="Stack whose settings are in Pulumi.STACK.yaml.")
 JOB, FILE = _argument(["job"]), _argument(["file"])
 CLUSTER = click.Option(["--cluster"], help="Kind of cluster, such as embedded or kubeconfig.")
 SCRIPT = click.Option(["--script"], help="Program: a Python file or a folder.")
@@ -87,7 +87,7 @@ _add("up", "cli.commands:up", "Create or update the stack and train its jobs.", 
 _add("preview", "cli.commands:preview", "Show what `up` would change.", JOB, STACK)
 _add("down", "cli.down:down", "Destroy the stack and leave nothing behind.", KEEP, STACK)
 _add("rerun", "cli.commands:rerun", "Train a job again even if it is unchanged.", JOB, STACK)
-_add("wait", "cli.runs.detached:wait", "Follow a detached run until it ends.", JOB, STACK)
+_add("wait", "cli.runs.detached:wait", "Follow a detached run until it finishes.", JOB, STACK)
 _add("logs", "cli.runs.logs:show", "Show a job's output.", JOB, RANK, FOLLOW, STACK)
 _add("stacks", "cli.runs.inside:stacks", "Show each rank's call stack.", JOB, RANK, STACK)
 _add("shell", "cli.runs.inside:shell", "Open a shell in a rank's container.", JOB, RANK, STACK)

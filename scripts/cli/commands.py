@@ -27,8 +27,8 @@ def up(stack: str, *, detach: bool = False) -> int:
 def preview(stack: str, job: str = "") -> int:
     """Show what `up` would do, then repeat the costs and what `up` will refuse.
 
-    If the stack's file and the stack are missing, they are created, the stack empty. If `job` is
-    new, its complete PyTorchJob is shown.
+    It creates the stack's file and an empty stack if they are missing. If `job` is new, it shows
+    the job's complete PyTorchJob.
     """
     cli = prepared(stack)
     if job:

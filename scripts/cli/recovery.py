@@ -115,7 +115,7 @@ def repair_files(stack: str) -> list[Path]:
 
     To write a file X, Pulumi writes `X.TIME.tmp`, then `X.attrs`, and renames the first
     (gocloud.dev/blob/fileblob). If killed, it may leave a `.tmp`, which it treats as a lock, or an
-    empty `X.attrs`. A power failure may also leave an empty lock or state; the latter has an
+    empty `X.attrs`. A power failure may also leave an empty lock or state; a state has a backup,
     `X.bak`.
     """
     if before := _half_written(stack):

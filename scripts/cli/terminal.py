@@ -14,7 +14,7 @@ class CommandError(Exception):
 
 
 def echo(line: str) -> None:
-    """Print a line to stderr, where Pulumi prints too."""
+    """Print a line to stderr, among Pulumi's output."""
     print(as_typed(line), file=sys.stderr, flush=True)
 
 

@@ -116,7 +116,7 @@ def forward(line: Sequence[str], to: str, ports: tuple[int, int], text: str, aga
 
 
 def _forwarded(line: Sequence[str], text: str) -> str | None:
-    """Run kubectl until it exits; return None if it was ready before, or its error message."""
+    """Run kubectl until it exits; return None if it forwarded the port, or its error message."""
     is_ready = False
     with TemporaryFile("w+") as errors:
         with subprocess.Popen(

@@ -31,7 +31,7 @@ def download(module: GoModule, steps: Steps) -> None:
         return
     with suppress(StepFailed):
         steps.run(
-            f"Downloading the Go modules of {module.name}",
+            f"Downloading the Go modules for {module.name}",
             (go, "mod", "download"),
             log=f"download-{module.name}",
             estimate="20 s",

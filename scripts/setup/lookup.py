@@ -63,7 +63,7 @@ def version_of(program: Path, *arguments: str) -> str | None:
 
 
 def _programs(name: str) -> Iterator[Path]:
-    """Yield all programs with this name but setup's: the first on PATH may be an old version."""
+    """Yield all programs with this name, except setup's: an old one may come first on PATH."""
     paths, ours = set(), (cache_dir(), CHECKOUT)
     for directory in filter(None, (*os.get_exec_path(), *_SYSTEM)):
         program = shutil.which(name, path=directory)
@@ -93,5 +93,5 @@ def _find_beside(tool: Tool, leader: Entry | None) -> Entry | Problem:
         return Problem(tool.name, f"no {tool.beside} on PATH that it could belong to", tool.hint)
     program = Path(os.path.realpath(leader.path)).parent / tool.name
     if not os.access(program, os.X_OK):
-        return Problem(tool.name, f"it is not next to {leader.path}", tool.hint)
+        return Problem(tool.name, f"not next to {leader.path}", tool.hint)
     return Entry.from_file(program, leader.version, leader.origin, tool.stamp)

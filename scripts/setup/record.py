@@ -47,7 +47,7 @@ Entries = dict[str, Entry]
 
 @dataclass(frozen=True)
 class Problem:
-    """A tool that can't be provided, the reason and the remedy."""
+    """A tool that can't be provided, with the reason and a remedy."""
 
     tool: str
     why: str

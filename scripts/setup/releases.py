@@ -29,7 +29,7 @@ _CHECKSUM = re.compile(r"(?P<checksum>[0-9a-f]{64})(?:\s+\*?(?P<file>\S+))?")
 
 
 class Refused(Exception):
-    """A release is not used; the text is the reason."""
+    """A release can't be used; the text is the reason."""
 
 
 class File(NamedTuple):
@@ -77,9 +77,9 @@ def files_of(tools: Sequence[Tool]) -> dict[File, list[Tool]]:
 
 
 def published(address: str, checksums: str) -> str:
-    """Return a file's SHA-256 as its publisher serves it; the parameters are both URLs.
+    """Return the SHA-256 that the publisher serves for a file, given the URLs of both.
 
-    Raises `Refused` if the site serves none within 5 s, or if the checksum has ever changed.
+    Raises `Refused` if the site serves none within 5 s, or if it has changed since first use.
     """
     with _answer(checksums, _ANSWER_SECONDS) as answer:
         text = answer.text

@@ -66,14 +66,14 @@ class GoModule:
     name: str
     packages: Mapping[str, str]  # packages to build, by tool; `.` is the wrapper itself
     estimate: str  # duration of the first build on two cores, including downloads
-    requires: str | None = None  # module whose version the tools have; None for our own code
+    requires: str | None = None  # module that sets the tools' version; None for our own code
     stamp: Mapping[str, str] = field(default_factory=dict)
     """Variables for the linker to set; fields: `{version}`, `{number}`, `{major}`, `{minor}`."""
     copies: Mapping[str, str] = field(default_factory=dict)
-    """Files and directories in `requires` that need no build to be tools, by tool."""
+    """Files and directories in `requires` that are used as tools without a build, by tool."""
     release: Release | None = None
     tag: str | None = None
-    """The version, for a go.mod that pins an untagged commit or if there is nothing to build."""
+    """The version, if go.mod pins an untagged commit or there is nothing to build."""
 
     @property
     def directory(self) -> Path:

@@ -39,9 +39,9 @@ def charts(series: Series) -> Iterator[Chart]:
     """Yield a run's charts, starting with those for figures that the demos report."""
     names = [*_TITLES, *sorted(series.curves.keys() - _TITLES.keys())]
     curves = [series.curves[name] for name in names if name in series.curves]
-    notes = ["Very long logs were not read from the beginning."] if series.is_cut else []
+    notes = ["The beginning of very long logs was skipped."] if series.is_cut else []
     if (more := len(curves) - _MOST_CHARTS) > 0:
-        notes.append(f"{more} more figures have no chart.")
+        notes.append(f"{more} more figures are not charted.")
     for curve in curves[:_MOST_CHARTS]:
         yield _curve(curve, notes)
     if any(epoch.get("seconds_in") for epoch in series.epochs):

@@ -1,4 +1,4 @@
-"""Detached runs, for which a waiter in the cluster waits: `make wait JOB=…` and results."""
+"""`make wait JOB=…`, and results of detached runs, which have a waiter in the cluster."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -49,7 +49,7 @@ def wait(stack: str, job: str) -> int:
                 )
             ledger.follow(_Lines(), archive.of_job(stack, job), to_the_end=True)
         except REQUEST_ERRORS as error:
-            raise CommandError(f"The cluster of {stack}: {api_message(error)}") from error
+            raise CommandError(f"No access to {stack}'s cluster: {api_message(error)}") from error
         except InterruptedWait as error:
             raise CommandError(str(error)) from error
     return results.summarize(stack, 0, job)

@@ -93,7 +93,7 @@ def _require_running(api: ApiClient, request: Request) -> None:
     try:
         pod = kube.ask(api, request, limit=_ANSWER_SECONDS)
     except ApiException as error:
-        raise FetchError(f"the pod that reads them is lost: {kube.api_message(error)}") from error
+        raise FetchError(f"the pod that reads them was lost: {kube.api_message(error)}") from error
     status = pod.get("status") or {}
     if status.get("phase") == "Failed":
         raise FetchError(f"the pod that reads them failed: {status.get('message', '')}")
@@ -103,7 +103,7 @@ def _require_running(api: ApiClient, request: Request) -> None:
 
 
 def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str], to: IO[bytes]) -> None:
-    """Write a command's output in a pod to a file; on failure, raise its last line of errors."""
+    """Write a command's output in a pod to a file; on failure, raise its last error line."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     with kubectl(kubeconfig) as program:
         line = [*program, "exec", "--namespace", namespace, name, "--", *command]

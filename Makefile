@@ -79,7 +79,7 @@ rerun: python ## train a job again even though nothing about it has changed: JOB
 wait: python ## follow a run started with WAIT=0, and print its result: JOB=…
 	@$(SLIPWAY) wait $(OF_STACK) -- "$$ARG_JOB"
 
-logs: python ## show a job's output, past and current: JOB=…, RANK=… for one rank; FOLLOW=0: don't wait
+logs: python ## show a job's output, past and current: JOB=…, RANK=… for one rank; FOLLOW=0: don't follow
 	@$(SLIPWAY) logs $(OF_STACK) $${ARG_RANK:+"--rank=$$ARG_RANK"} --follow="$$ARG_FOLLOW" -- "$$ARG_JOB"
 
 stacks: python ## show the call stack of each rank in a running job: JOB=…, RANK=… for one

@@ -1,8 +1,8 @@
-# Slipway from the command line; `make help` lists what there is.
+# Slipway on the command line; `make help` lists the commands.
 #
 #   make up                     everything: tools, cluster, operator, jobs
 #   make logs JOB=mnist-gloo RANK=1
-#   make up STACK=mine          another stack, with the settings in Pulumi.mine.yaml
+#   make up STACK=mine          another stack, with its settings in Pulumi.mine.yaml
 
 STACK  ?= dev
 PYTHON ?= python3
@@ -21,7 +21,7 @@ JUNIT  ?=
 SOURCE ?=
 FILE   ?=
 
-# A value is text that neither make nor a shell reads as their own: recipes have it as "$$ARG_STACK".
+# Neither make nor a shell may interpret a value, so recipes refer to it as "$$ARG_STACK".
 $(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO KEEP FOLLOW WAIT FORMAT BASE JUNIT SOURCE FILE,\
     $(eval override $(name) := $$(value $(name)))$(eval export ARG_$(name) := $$(value $(name))))
 export SOURCE
@@ -32,93 +32,93 @@ SLIPWAY     := $(IN_VENV) scripts.cli
 OF_STACK    := --stack="$$ARG_STACK"
 ENVIRONMENT := eval "$$($(SLIPWAY) env)" &&
 
-# With it, every start would compile the program anew.
+# If set, every start would recompile the program.
 unexport PYTHONDONTWRITEBYTECODE
-# The shell's own Python may be another one. While tests count Pulumi's starts, the path is theirs.
+# These may select another Python. While tests count Pulumi's starts, they set PYTHONPATH.
 unexport PYTHONHOME PYTHONSAFEPATH $(if $(CLI_CALLS),,PYTHONPATH)
-# Files are UTF-8, whatever the locale says.
+# Files are UTF-8, whatever the locale.
 export PYTHONUTF8 := 1
 
-# Three processes for two cores, since most tests wait for a cluster; a fourth gains nothing.
+# Three processes on two cores, since most tests wait for a cluster; a fourth saves no time.
 SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
 .PHONY: help setup tools python test-python browser up preview down rerun wait logs stacks shell debug results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
 
-help: ## this list
+help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
 
-setup: python ## get every tool that the stack needs; SOURCE=build: none as a binary
+setup: python ## install every tool that the stack needs; SOURCE=build: no binary releases
 	@$(SLIPWAY) setup $(OF_STACK)
 
-tools: python # `make setup` that says nothing when everything is there
+tools: python # `make setup`, silent if nothing is missing
 	@$(SLIPWAY) setup --brief $(OF_STACK)
 
-python: ## only the Python environment
+python: ## create only the Python environment
 	@"$$ARG_PYTHON" -m scripts.setup.bootstrap
 
-test-python: # the Python environment of the checks and tests
+test-python: # the Python environment for checks and tests
 	@"$$ARG_PYTHON" -m scripts.setup.bootstrap --tests
 
-browser: test-python # Chromium, for the tests that look at pages
+browser: test-python # Chromium, for the tests that open pages
 	@$(IN_TESTS) tests.browser.chromium
 
-up: python ## bring the stack up: cluster, operator, image, jobs; WAIT=0: leave runs to waiters in the cluster
+up: python ## create or update the stack: cluster, operator, image, jobs; WAIT=0: don't wait for the runs
 	@$(SLIPWAY) up $(OF_STACK) $$([ "$$ARG_WAIT" != 0 ] || echo --detach)
 
-preview: python ## show what `up` would change; JOB=…: a new job's complete PyTorchJob, too
+preview: python ## show what `up` would change; JOB=…: also a new job's complete PyTorchJob
 	@$(SLIPWAY) preview $(OF_STACK) -- "$$ARG_JOB"
 
 down: python ## destroy the stack and leave nothing behind; KEEP=directory: copy the jobs' files first
 	@$(SLIPWAY) down $(OF_STACK) --keep="$$ARG_KEEP"
 
-rerun: python ## train a job again on purpose, though nothing about it has changed: JOB=…
+rerun: python ## train a job again even though nothing about it has changed: JOB=…
 	@$(SLIPWAY) rerun $(OF_STACK) -- "$$ARG_JOB"
 
-wait: python ## follow a run that was left to its waiter, and print how it ends: JOB=…
+wait: python ## follow a run started with WAIT=0, and print its result: JOB=…
 	@$(SLIPWAY) wait $(OF_STACK) -- "$$ARG_JOB"
 
-logs: python ## what a job prints and printed: JOB=… and, of one rank alone, RANK=…; FOLLOW=0
+logs: python ## show a job's output, past and current: JOB=…, RANK=… for one rank; FOLLOW=0: don't follow
 	@$(SLIPWAY) logs $(OF_STACK) $${ARG_RANK:+"--rank=$$ARG_RANK"} --follow="$$ARG_FOLLOW" -- "$$ARG_JOB"
 
-stacks: python ## where each rank of a running job stands now: JOB=…, and RANK=… for one
+stacks: python ## show the call stack of each rank in a running job: JOB=…, RANK=… for one
 	@$(SLIPWAY) stacks $(OF_STACK) $${ARG_RANK:+"--rank=$$ARG_RANK"} -- "$$ARG_JOB"
 
-shell: python ## a shell beside the program of a running rank: JOB=… RANK=1
+shell: python ## open a shell in the container of a running rank: JOB=… RANK=1
 	@$(SLIPWAY) shell $(OF_STACK) $${ARG_RANK:+"--rank=$$ARG_RANK"} -- "$$ARG_JOB"
 
-debug: python ## lead a debugger to the rank that waits for one: JOB=… PORT=5678
+debug: python ## connect a debugger to the rank that is waiting for one: JOB=… PORT=5678
 	@$(SLIPWAY) debug $(OF_STACK) $${ARG_PORT:+"--port=$$ARG_PORT"} -- "$$ARG_JOB"
 
-results: python ## how each job has ended last; JOB=… for all of one, FORMAT=json for programs
+results: python ## show each job's last result; JOB=… for details about one, FORMAT=json for programs
 	@$(SLIPWAY) results $(OF_STACK) --format="$$ARG_FORMAT" -- "$$ARG_JOB"
 
-fetch: python ## copy the files of a job's last run to your disk, and check them: JOB=… and TO=directory
+fetch: python ## copy the files from a job's last run to your disk, and verify them: JOB=… TO=directory
 	@$(SLIPWAY) fetch $(OF_STACK) --to="$$ARG_TO" $${ARG_RUN:+"--run=$$ARG_RUN"} -- "$$ARG_JOB"
 
-ui: python ## where the runs are tracked, and the way to the server in the cluster: JOB=… PORT=5000
+ui: python ## show where the runs are tracked; connect to the server in the cluster: JOB=… PORT=5000
 	@$(SLIPWAY) ui $(OF_STACK) $${ARG_PORT:+"--port=$$ARG_PORT"} -- "$$ARG_JOB"
 
-report: python ## write a page about the jobs' runs, to look at: JOB=… for one, TO=report.html
+report: python ## write a report on the jobs' runs as a web page: JOB=… for one, TO=report.html
 	@$(SLIPWAY) report $(OF_STACK) --to="$$ARG_TO" -- "$$ARG_JOB"
 
-compare: python ## put a job's last run beside its baseline and earlier ones: JOB=… and WITH=run id
+compare: python ## compare a job's last run with its baseline and earlier runs: JOB=…, WITH=run ID for one
 	@$(SLIPWAY) compare $(OF_STACK) --with="$$ARG_WITH" -- "$$ARG_JOB"
 
-import: python ## print a job's entry from a PyTorchJob, a TrainJob or a Job that runs torchrun: FILE=job.yaml
+import: python ## convert a PyTorchJob, TrainJob or Job that runs torchrun to a job's entry: FILE=job.yaml
 	@$(SLIPWAY) import $(OF_STACK) -- "$$ARG_FILE"
 
-local: python ## run a job's ranks as processes of this machine, in your own Python, without a cluster: JOB=…
+local: python ## run a job's ranks as processes on this machine, with your own Python, no cluster: JOB=…
 	@$(SLIPWAY) local $(OF_STACK) -- "$$ARG_JOB"
 
 kubeconfig: python ## merge the stack's cluster into your own kubeconfig, as context slipway-STACK
 	@$(SLIPWAY) kubeconfig $(OF_STACK)
 
-env: python ## exports for working by hand, to be evaluated: make -s env
+env: python ## print the exports to evaluate before using Pulumi directly: make -s env
 	@$(SLIPWAY) env
 
-check: test-python ## format, lint, types, unit and program tests (a minute or so)
+check: test-python ## check format, lint and types; run unit and program tests (about a minute)
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target lint types unit
 
 lint:
@@ -130,31 +130,31 @@ lint:
 types:
 	.venv-test/bin/mypy
 
-# Two processes, of which each has files of its own: what a file's tests share is made once. The
+# Two processes, with each file's tests in only one, so that their fixtures are created once. The
 # longest files come first.
 unit:
 	$(IN_TESTS) pytest tests/program tests/unit --numprocesses=2 --dist=loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 test: BEGAN := $(shell date +%s)
-test: tools check browser ## check, then the tests on a real engine, cluster and image
+test: tools check browser ## run check, then the tests with a real engine, cluster and image
 	@$(ENVIRONMENT) $(COUNTING) $(IN_TESTS) pytest tests/engine tests/runs tests/trainer tests/local tests/browser -m "not long" $(SPREAD) --durations=10; \
 	ended=$$?; rm -f "$$CLI_CALLS"; echo "make test took $$((($$(date +%s) - $(BEGAN)) / 60)) min"; exit $$ended
 
-test-long: tools test-python browser ## the tests that take minutes, with their figures
+test-long: tools test-python browser ## run the tests that take minutes, and print their figures
 	$(ENVIRONMENT) $(IN_TESTS) pytest tests -m long --durations=0
 
-smoke: test-python ## check a stack that is up
+smoke: test-python ## check a running stack
 	@$(SLIPWAY) smoke $(OF_STACK) --junit="$$ARG_JUNIT"
 
-bench-commands: tools ## measure the commands beside an earlier commit's: BASE=… (20 minutes)
+bench-commands: tools ## benchmark the commands against an earlier commit's: BASE=… (20 minutes)
 	@$(IN_VENV) tests.bench.commands $${ARG_BASE:+"$$ARG_BASE"}
 
-bench-train: tools ## measure the training in its image (6 minutes; `make up` builds the image)
+bench-train: tools ## benchmark training in its image (6 minutes; `make up` builds the image)
 	@$(IN_VENV) tests.bench.train
 
-wheel: python ## the command for any folder, and the package slipway for images and programs: dist/*.whl
+wheel: python ## build the slipway command and the slipway package for images and programs: dist/*.whl
 	@$(IN_VENV) pip wheel --quiet --no-deps --wheel-dir dist . images/trainer
 	@ls dist/slipway_*.whl
 
-picture: tools # record README's picture again, in a stack of its own (2 minutes)
+picture: tools # record the README's picture again, in a separate stack (2 minutes)
 	@$(IN_VENV) tests.docs.picture

@@ -1,1 +1,1 @@
-"""Commands: set-up, the Makefile's targets, and azure-native's stub for offline use."""
+"""Commands: setup, the Makefile targets, and the azure-native stub for offline use."""

@@ -1,16 +1,16 @@
-"""`scripts/azure-acceptance`: run the cheapest stack on Azure once and report the answers.
+"""`scripts/azure-acceptance`: run the cheapest stack on Azure once and report the responses.
 
 It runs up, refresh, up, smoke and down, with one node and no GPU, in a copy of this checkout with
-a separate state (scripts/ci_smoke.py). Of your settings it uses only the node size, the prices and
-those that azure_acceptance.yaml lists. The second `up` must change nothing. The stack is always
-destroyed, including after a failure, at the cost cap, and on Ctrl-C, SIGTERM and SIGHUP.
+a separate state (scripts/ci_smoke.py). The only settings of yours that it uses are the node size,
+the prices and those listed in azure_acceptance.yaml. The second `up` must not change anything. The
+stack is always destroyed, including after a failure, at the cost cap, and on Ctrl-C, SIGTERM and
+SIGHUP.
 
-The report is JSON: steps, jobs, cost, and each of Pulumi's requests to Azure with its answer. It
-contains your IDs and addresses, but no passwords, tokens, keys or kubeconfigs. It is not sent
-anywhere.
+The report is JSON: steps, jobs, cost, and each of Pulumi's requests to Azure with its response. It
+contains your IDs and addresses, but no passwords, tokens, keys or kubeconfigs. It is not uploaded.
 
 0: all passed. 1: a step failed. 2: wrong usage; nothing was created. 124: the cap or a step's
-limit was reached. 125: a job failed. 128 plus the signal's number: stopped by a signal.
+limit was reached. 125: a job failed. 128 + N: stopped by signal N.
 """
 
 import json
@@ -37,12 +37,12 @@ from scripts.scratch import Scratch
 
 STACK = "azure-acceptance"
 AGAIN = "up again"
-DOWN_SECONDS = 30 * 60.0  # limit of `down`, which the cap has to cover, too
+DOWN_SECONDS = 30 * 60.0  # limit for `down`, which the cap also has to cover
 
 
 @dataclass(frozen=True)
 class Cap:
-    """The cost limit of a run, and the hourly cost of its nodes alone."""
+    """The cost limit for a run, and the hourly cost of its nodes only."""
 
     most: float
     hourly: float
@@ -50,17 +50,15 @@ class Cap:
 
     @property
     def seconds(self) -> float:
-        """Limit for all steps before `down`."""
+        """Time limit for all steps before `down`."""
         return self.most / self.hourly * 3600 - DOWN_SECONDS
 
 
 def stack_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cheapest stack's settings, from a user's own; raise unless the kind is `aks`."""
+    """Derive the cheapest stack's settings from the user's; raise unless the kind is `aks`."""
     cluster = config.get("slipway:cluster") or {}
     if cluster.get("kind") != "aks":
-        raise CommandError(
-            "its slipway:cluster is not of the kind aks; name the file of an aks stack"
-        )
+        raise CommandError("its slipway:cluster is not of kind aks; pass the file of an aks stack")
     document = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
     cheapest_config: dict[str, Any] = document["config"]
     cheapest = cheapest_config["slipway:cluster"]
@@ -68,13 +66,13 @@ def stack_config(config: Mapping[str, Any]) -> dict[str, Any]:
     system = cluster.get("system") or {}
     cheapest["system"] |= {key: value for key, value in system.items() if key == "size"}
     if (own := config.get(prices.KEY)) is not None:
-        # An absolute path, since files that git ignores are not in the copy.
+        # An absolute path, since the copy does not contain files that git ignores.
         cheapest_config[prices.KEY] = str((CHECKOUT / Path(own).expanduser()).resolve())
     return cheapest_config
 
 
 def cap_of(config: Mapping[str, Any], most: float) -> Cap:
-    """Return a stack's cap; raise if a price is missing or the cap can't pay for `down`."""
+    """Return a stack's cap; raise if a price is missing or the cap is too low for `down`."""
     parsed = settings.parse({key: json.dumps(value) for key, value in config.items()}, STACK)
     pools = CLUSTERS[parsed.cluster.kind].pools(parsed.cluster.options)
     table = prices.used(parsed.prices)
@@ -82,20 +80,20 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     if hourly is None:
         sizes = ", ".join(f"{each.size} in {each.region}" for each in pools)
         raise CommandError(
-            f"there is no price for {sizes}, so the cost has no limit; use another location, or "
-            "write a price table (docs/costs.md) and name it in slipway:prices"
+            f"there is no price for {sizes}, so the cost can't be capped; use another location, or "
+            "write a price table (docs/costs.md) and set slipway:prices to its path"
         )
     cap = Cap(most, float(hourly), table.currency)
     if not 0 < cap.seconds < math.inf:
         raise CommandError(
-            f"--max-cost {most:g} is not a limit, or less than `down` may cost: "
-            f"{DOWN_SECONDS / 60:g} minutes at {table.currency} {hourly:.3f} an hour; raise it"
+            f"--max-cost {most:g} is not finite, or is less than `down` may cost: "
+            f"{DOWN_SECONDS / 60:g} minutes at {table.currency} {hourly:.3f} an hour; change it"
         )
     return cap
 
 
 def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke.Summary, str]:
-    """Run the stack in a copy of the checkout; return the summary, and the report as JSON."""
+    """Run the stack in a copy of the checkout; return the summary and the report as JSON."""
     file = scratch.checkout / "stacks" / f"{STACK}.yaml"
     file.write_text(yaml.safe_dump({"config": dict(config)}))
     up, smoke, down = (ci_smoke.Command.of_make(name, STACK) for name in ("up", "smoke", "down"))
@@ -114,7 +112,7 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke
         return [*requests(lines, name)]
 
     def judge(step: ci_smoke.Step) -> ci_smoke.Step:
-        """Fail the second `up` if it has changed anything."""
+        """Fail the second `up` if it changed anything."""
         if step.name != AGAIN or step.status:
             return step
         changed = [each for each in requests_of(AGAIN) if each["method"] in CHANGES]
@@ -123,7 +121,7 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke
             step = replace(step, outcome=f"changed {names}", status=ci_smoke.FAILED)
         return step
 
-    with TemporaryDirectory(dir=scratch.directory) as records:  # deleted, they hold secrets
+    with TemporaryDirectory(dir=scratch.directory) as records:  # they contain secrets
         summary = ci_smoke.run_steps(scratch, STACK, cap.seconds, [*map(recorded, commands)], judge)
         calls = [each for command in commands for each in requests_of(command.name)]
     spent = cap.hourly * sum(step.seconds for step in summary.steps) / 3600
@@ -133,14 +131,14 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke
 
 
 _OWN = CHECKOUT / "Pulumi.azure.yaml"
-_SETTINGS = "a stack of the kind aks with your own values; by default Pulumi.azure.yaml"
-_MOST = "cost limit for its nodes, in the price table's currency; by default 5"
+_SETTINGS = "file of an aks stack with your own values; by default Pulumi.azure.yaml"
+_MOST = "cost limit for the nodes, in the price table's currency; by default 5"
 
 
 @click.command(help=__doc__)
 @click.option("--settings", "own", type=ci_smoke.input_file, default=_OWN, help=_SETTINGS)
 @click.option("--max-cost", type=float, default=5.0, help=_MOST)
-@click.option("--report", type=ci_smoke.output_file, required=True, help="write the report there")
+@click.option("--report", type=ci_smoke.output_file, required=True, help="JSON file to write")
 def main(own: Path, max_cost: float, report: Path) -> None:
     """Run the command and exit with its status."""
     try:
@@ -148,13 +146,13 @@ def main(own: Path, max_cost: float, report: Path) -> None:
         cap = cap_of(config, max_cost)
     except FileNotFoundError:
         raise click.UsageError(
-            f"there is no {own}; `make preview STACK=azure` creates one and marks what to fill in"
+            f"{own} does not exist; `make preview STACK=azure` creates it and marks what to fill in"
         ) from None
     except (CommandError, settings.SettingsError, yaml.YAMLError) as error:
         raise click.UsageError(f"{own}: {error}") from None
     print(
-        f"At most {cap.currency} {cap.most:g} at {cap.hourly:.3f} an hour: the stack is taken down "
-        f"after {cap.seconds / 60:.0f} minutes at the latest.",
+        f"At most {cap.currency} {cap.most:g}, at {cap.hourly:.3f} an hour: the stack is taken "
+        f"down after {cap.seconds / 60:.0f} minutes at the latest.",
         flush=True,
     )
 

@@ -1,4 +1,4 @@
-"""A stub of azure-native's plugin that serves previews, for machines that can't download it."""
+"""A stub of the azure-native plugin, for previews on machines that can't download it."""
 
 import re
 from collections.abc import Mapping
@@ -22,30 +22,30 @@ from infra.provider.server import serve
 _REPLACED = re.compile(
     "|".join(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8")))
 )
-"""Inputs for which azure-native replaces a resource."""
+"""Inputs that make azure-native replace a resource when they change."""
 
 
 class NeedsPlugin(Exception):
-    """The request needs azure-native's plugin."""
+    """The request needs the real azure-native plugin."""
 
     def __init__(self, action: str) -> None:
         super().__init__(
-            f"{action} needs azure-native's plugin, and this is Slipway's stub of it, which serves "
-            f"previews only. `make setup` downloads the plugin {sdk_version()} where its release "
-            "can be reached, and uses one that you have put there (docs/install.md); log in with "
-            "`az login`, and run the command again"
+            f"{action} requires the azure-native plugin; Slipway's stub, which is in use, supports "
+            f"only previews. `make setup` downloads plugin {sdk_version()} if its release site is "
+            "reachable, or uses a copy that you have installed (docs/install.md). Then log in with "
+            "`az login` and run the command again"
         )
 
 
 class PreviewStub(protocol.Provider):
-    """Serve checks, diffs and previews of every resource type, and refuse everything else."""
+    """Serve checks, diffs and previews for every resource type; refuse all other requests."""
 
     notice = (
-        "Azure is not contacted: azure-native's plugin is not installed, and Slipway's stub of it "
-        "shows what the stack declares. Quotas, permissions and names that are taken are not "
-        "checked. `up` needs the plugin itself: docs/install.md"
+        "Azure is not contacted: the azure-native plugin is not installed, so Slipway's stub shows "
+        "what the stack declares. Quotas, permissions and whether names are taken are not checked. "
+        "`up` requires the plugin: docs/install.md"
     )
-    """Warning that is shown once in each command."""
+    """A warning shown once per command."""
 
     def __init__(self, engine: engine_pb2_grpc.EngineStub) -> None:
         self._engine = engine
@@ -59,12 +59,12 @@ class PreviewStub(protocol.Provider):
 
     async def check(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
         if self._has_refused:
-            # The dependents of a refused resource lack its outputs, and would break the program.
+            # Dependents of a refused resource would lack its outputs and crash the program.
             self._refuse("creating", request)
         EngineContext(self._engine, "", printed=self._shown).warn(self.notice)
         inputs = request.new_inputs
         if token(request) == "azure-native:resources:Resource" and self._location is not None:
-            # The plugin adds it, too; without it the preview would show a replacement.
+            # The plugin adds it too; without it, the preview would show a replacement.
             inputs = {"location": self._location, **inputs}
         return protocol.CheckResponse(inputs=inputs)
 
@@ -106,7 +106,7 @@ class PreviewStub(protocol.Provider):
 
 
 class Servicer(ProviderServicer):
-    """Pass a provider the previous inputs, which the SDK's servicer leaves out."""
+    """Pass the previous inputs to the provider; the SDK's servicer omits them."""
 
     async def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
         request.olds.CopyFrom(request.old_inputs)
@@ -114,7 +114,7 @@ class Servicer(ProviderServicer):
 
     async def Update(self, request: Any, context: Any) -> Any:  # noqa: N802
         if request.preview:
-            # The output for an input that changes is not known yet.
+            # The output for a changed input is not known yet.
             old, new = dict(request.old_inputs.fields), dict(request.news.fields)
             for key in old.keys() | new.keys():
                 if old.get(key) != new.get(key):
@@ -123,30 +123,30 @@ class Servicer(ProviderServicer):
 
 
 def run(provider: type[PreviewStub], suffix: str) -> None:
-    """Serve a provider until the engine ends; `suffix` marks its version as not the plugin's."""
+    """Serve a provider until the engine exits; `suffix` marks its version as not the plugin's."""
     use_extra("azure")
     serve(provider, f"{sdk_version()}+{suffix}", Servicer)
 
 
 def sdk_version() -> str:
-    """Return the version of the installed SDK, which is also the plugin's."""
+    """Return the installed SDK's version, which the plugin shares."""
     return version_of_package("pulumi-azure-native")
 
 
 def token(request: Any) -> str:
-    """Return a resource's type, without its parents' types, as in a URN: `parent$child`."""
+    """Return a resource's type without its parents' types: `child` for `parent$child`."""
     return str(request.type).rpartition("$")[2]
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return a value without its null fields, which a plugin treats as missing."""
+    """Return a value without its null fields, since a plugin treats those as missing."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _outputs_in_preview(inputs: Mapping[str, PropertyValue]) -> dict[str, Any]:
-    """Return the outputs that a preview can know: not maps and lists, which Azure completes."""
+    """Return the outputs known in a preview: no maps or lists, since Azure adds to them."""
     items = plain_map(inputs).items()
     return {
         key: each for key, each in items if each is UNKNOWN or isinstance(each, str | int | float)

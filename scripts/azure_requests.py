@@ -1,6 +1,6 @@
-"""Read Pulumi's requests to azure-native's plugin and its answers, without their secrets. Pure.
+"""Read Pulumi's requests to the azure-native plugin and the responses, without secrets. Pure.
 
-With PULUMI_DEBUG_GRPC the engine writes each call's begin and end into a file of JSON lines:
+With PULUMI_DEBUG_GRPC the engine logs the start and completion of each call to a JSON Lines file:
 https://github.com/pulumi/pulumi/blob/v3.274.1/sdk/go/pulumi-internal/rpcdebug/interceptors.go
 """
 
@@ -20,9 +20,9 @@ _KEYS = re.compile(
     "|connectionstring",
     re.IGNORECASE,
 )
-"""Properties whose text is a secret even if the plugin does not mark it as one."""
+"""Properties whose text is secret even if the plugin does not mark it as such."""
 _PATTERNS = re.compile(
-    # A JSON Web Token, a key in PEM, a kubeconfig, and one in base64.
+    # A JSON Web Token, a PEM key, a kubeconfig, and a kubeconfig in base64.
     r"eyJ[\w-]+\.[\w-]+\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----.*|apiVersion: v1\n.*"
     r"|YXBpVmVyc2lvbj[\w+/=]*",
     re.DOTALL,
@@ -30,18 +30,18 @@ _PATTERNS = re.compile(
 
 
 def requests(lines: Iterable[str], step: str) -> Iterator[dict[str, Any]]:
-    """Yield each finished call of azure-native's plugin in a step's record, without its secrets.
+    """Yield each completed call to the azure-native plugin in a step's log, without secrets.
 
-    Each has `step`, `method`, `type` (a resource's, or the function), `name` (of the resource, in
-    the program), the `request`, the `answer`, `errors` and `seconds`.
+    The keys are `step`, `method`, `type` (the resource type, or the function), `name` (the
+    resource's name in the program), `request`, `answer`, `errors` and `seconds`.
     """
     # The last line may be incomplete.
     ended = [each for each in map(json_map, lines) if each.get("progress") == "response_completed"]
-    # A plugin may repeat a marked secret, unmarked, in an error or another answer.
+    # A plugin may repeat a marked secret, unmarked, in an error or another response.
     secrets = sorted({text for each in ended for text in _secrets(each)}, key=len, reverse=True)
     for entry in ended:
         match, request = _METHOD.fullmatch(str(entry.get("method"))), entry.get("request") or {}
-        # In a URN a resource's type follows those of its parents. A function has a token instead.
+        # In a URN, a resource's type follows its parents' types. A function has a token instead.
         *_, types, name = str(request.get("urn", f"::{request.get('tok')}::")).split("::", 3)
         kind = types.rpartition("$")[2]
         if match is None or request.get("preview") or not kind.startswith("azure-native:"):
@@ -53,12 +53,12 @@ def requests(lines: Iterable[str], step: str) -> Iterator[dict[str, Any]]:
             "type": kind,
             "name": name,
             **_clean(texts, secrets),
-            "seconds": round(entry.get("duration", 0) / 1e9, 2),  # Go's durations are nanoseconds
+            "seconds": round(entry.get("duration", 0) / 1e9, 2),  # Go durations are in nanoseconds
         }
 
 
 def _secrets(value: Any, *, inside: bool = False) -> Iterator[str]:
-    """Yield the texts of all secrets in a value."""
+    """Yield the text of each secret in a value."""
     if isinstance(value, Mapping):
         marked = inside or value.get(_SIGNATURE) == _OF_HIDDENS
         for key, inner in value.items():
@@ -67,7 +67,7 @@ def _secrets(value: Any, *, inside: bool = False) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _secrets(inner, inside=inside)
-    # A shorter text, such as `true`, may also occur where it is not a secret.
+    # Shorter text, such as `true`, may also occur where it is not secret.
     elif inside and isinstance(value, str) and len(value) >= 6:
         yield value
 
@@ -77,7 +77,7 @@ def _clean(value: Any, secrets: Iterable[str]) -> Any:
     if isinstance(value, Mapping):
         if value.get(_SIGNATURE) == _OF_HIDDENS:
             return HIDDEN
-        # A boolean or number only says whether there is a key.
+        # A boolean or number only tells whether a key exists.
         return {
             key: HIDDEN
             if _KEYS.search(key) and isinstance(inner, str | list | Mapping)

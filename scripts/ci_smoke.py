@@ -1,10 +1,10 @@
-"""`scripts/ci-smoke STACK`: run up, smoke and down on a fresh state, for pipelines.
+"""`scripts/ci-smoke STACK`: run up, smoke and down from scratch, for CI pipelines.
 
 The stack is created in a copy of this checkout with a separate state, so it never affects your own
 stacks. It is always destroyed, including after a failure, Ctrl-C, SIGTERM and SIGHUP.
 
 0: all passed. 1: a check failed, or the stack could not be created or removed. 2: wrong usage.
-124: a time limit passed. 125: a job failed or missed a gate. 128 plus the signal's number: stopped.
+124: a time limit was exceeded. 125: a job failed or missed a gate. 128 + N: stopped by signal N.
 """
 
 import json
@@ -31,7 +31,7 @@ from scripts.scratch import Scratch
 
 FAILED, TIMED_OUT, JOB_FAILED, _BY_SIGNAL = 1, 124, 125, 128  # exit statuses
 _LIMITS = {"up": 45 * 60.0, "smoke": 10 * 60.0, "down": 10 * 60.0}
-"""Seconds that a step may take; a first `up` on a bare machine builds the trainer's image."""
+"""Time limits in seconds; the first `up` on a new machine builds the trainer image."""
 _ENDED_BADLY = frozenset({"Failed", "TimedOut", "CannotStart", "missed"})
 _STACKS = sorted(file.stem for file in (CHECKOUT / "stacks").glob("*.yaml"))
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -39,7 +39,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class Step:
-    """Result of a step; `status` is the exit status that it gives the run, 0 if it passed."""
+    """The result of a step; `status` is the run's exit status if this step fails, else 0."""
 
     name: str
     outcome: str
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Command:
-    """A step: a line for bash, its limit in seconds, and whether jobs' results judge it."""
+    """A step: a bash command line, its limit in seconds, and whether it trains jobs."""
 
     name: str
     line: str
@@ -64,7 +64,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Summary:
-    """The steps that were run, each job's results, and JUnit's XML of the smoke checks, if any."""
+    """The steps that were run, each job's results, and the smoke checks' JUnit XML, if any."""
 
     stack: str
     steps: Sequence[Step]
@@ -73,7 +73,7 @@ class Summary:
 
     @property
     def status(self) -> int:
-        """Exit status of the run: that of the first failed step."""
+        """The run's exit status, which is that of the first failed step."""
         return next((step.status for step in self.steps if step.status), 0)
 
     @property
@@ -86,7 +86,7 @@ class Summary:
         return {"stack": self.stack, "status": self.status, "steps": steps, "jobs": self.jobs}
 
     def junit(self) -> ET.ElementTree:
-        """Return the summary as JUnit's XML: a suite of the steps, then the smoke checks'."""
+        """Return the summary as JUnit XML: a suite for the steps, then the smoke-check suites."""
         suites = ET.Element("testsuites")
         failures = sum(step.status != 0 for step in self.steps)
         counts = {"tests": str(len(self.steps)), "failures": str(failures)}
@@ -118,7 +118,7 @@ def run_steps(
 ) -> Summary:
     """Run commands, by default up, smoke and down, until one fails; always run the last, `down`.
 
-    `timeout` limits the commands before it, in seconds. `judge` returns a step's final result.
+    `timeout` limits all the others together, in seconds. `judge` returns a step's final result.
     """
     steps: list[Step] = []
     jobs: dict[str, Any] = {}
@@ -145,7 +145,7 @@ def run_steps(
         steps.append(judge(_run_step(scratch, down, math.inf)))
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    with suppress(OSError, ET.ParseError):  # pytest may not have completed it
+    with suppress(OSError, ET.ParseError):  # pytest may not have finished it
         return Summary(stack, steps, jobs, ET.parse(checks).getroot())  # noqa: S314
     return Summary(stack, steps, jobs)
 
@@ -155,13 +155,13 @@ def _run_step(scratch: Scratch, command: Command, limit: float) -> Step:
     try:
         finished = scratch.run(command.line, limit, show=True)
     except TimeoutError:
-        return Step(command.name, f"no end within {limit:.0f} s", limit, TIMED_OUT)
+        return Step(command.name, f"timed out after {limit:.0f} s", limit, TIMED_OUT)
     outcome = f"exit status {finished.code}" if finished.code else "ok"
     return Step(command.name, outcome, finished.seconds, FAILED if finished.code else 0)
 
 
 def _with_jobs(scratch: Scratch, stack: str, step: Step) -> tuple[Step, dict[str, Any]]:
-    """Return the step, with the jobs that failed it, and each job's last result, if any."""
+    """Return the step, naming the jobs that made it fail, and each job's last result, if any."""
     jobs: dict[str, Any] = {}
     command = f"make -s results STACK={shlex.quote(stack)} FORMAT=json"
     with suppress(TimeoutError, ValueError, KeyError):
@@ -174,23 +174,23 @@ def _with_jobs(scratch: Scratch, stack: str, step: Step) -> tuple[Step, dict[str
 
 
 def input_file(text: str) -> Path:
-    """Return the path of an option, relative to the caller's directory."""
+    """Return the path given to an option, relative to the caller's directory."""
     return Path(os.environ.get("CI_SMOKE_CALLED_FROM", "."), text)
 
 
 def output_file(text: str) -> Path:
-    """Return the path of an option whose directory has to exist."""
+    """Return the path given to an option, in a directory that must exist."""
     file = input_file(text)
     if not file.parent.is_dir():
-        raise click.BadParameter(f"there is no directory {file.parent}; create it first")
+        raise click.BadParameter(f"the directory {file.parent} does not exist; create it first")
     return file
 
 
 def duration(text: str) -> float:
-    """Return a time such as 20m in seconds."""
+    """Return a duration such as 20m in seconds."""
     match = re.fullmatch(r"(\d+)([smh]?)", text)
     if match is None:
-        raise click.BadParameter(f"{text!r} is not a time such as 90s, 20m or 1h")
+        raise click.BadParameter(f"{text!r} is not a duration such as 90s, 20m or 1h")
     return int(match[1]) * {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}[match[2]]
 
 
@@ -201,7 +201,7 @@ def _stop(number: int, _frame: object) -> None:
 
 
 def run_in_copy(run: Callable[[Scratch], Summary]) -> int:
-    """Run steps in a copy of the checkout, removed unless `down` failed; return the exit status."""
+    """Run steps in a copy of the checkout, deleted unless `down` fails; return the exit status."""
     for number in _SIGNALS:
         signal.signal(number, _stop)
     try:
@@ -211,7 +211,7 @@ def run_in_copy(run: Callable[[Scratch], Summary]) -> int:
     summary = run(scratch)
     Console().print(summary.table())
     if summary.steps[-1].status:
-        sys.stdout.write(f"kept, because `make down` failed: {scratch.directory}\n")
+        sys.stdout.write(f"kept, since `make down` failed: {scratch.directory}\n")
     else:
         scratch.remove()
     return summary.status
@@ -219,9 +219,9 @@ def run_in_copy(run: Callable[[Scratch], Summary]) -> int:
 
 @click.command(help=__doc__)
 @click.argument("stack", type=click.Choice(_STACKS))
-@click.option("--timeout", type=duration, help="such as 20m")
-@click.option("--json", "document", type=output_file, help="write the summary there")
-@click.option("--junit", type=output_file, help="write JUnit's XML there")
+@click.option("--timeout", type=duration, help="stop after this time, such as 20m")
+@click.option("--json", "document", type=output_file, help="write the summary to this file")
+@click.option("--junit", type=output_file, help="write a JUnit XML report to this file")
 def main(stack: str, timeout: float | None, document: Path | None, junit: Path | None) -> None:
     """Run the command and exit with its status."""
 

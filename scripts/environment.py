@@ -1,4 +1,4 @@
-"""The environment that `make env` prints, and Pulumi's home, backend and passphrase."""
+"""The environment variables that `make env` prints, and Pulumi's home, backend and passphrase."""
 
 import os
 import secrets
@@ -16,7 +16,7 @@ CLUSTER_ADDRESSES = (
     "localhost",
     "127.0.0.1",
     "::1",
-    "10.77.0.0/16",  # embedded clusters' nodes
+    "10.77.0.0/16",  # nodes of embedded clusters
     "10.244.0.0/16",  # pods
     "10.96.0.0/12",  # services
     ".svc",
@@ -31,15 +31,15 @@ UNSET = (
     "PYTHONPATH",
     "PYTHONSAFEPATH",
 )
-"""Variables that must not be set: the first, even if empty, overrides the passphrase's file; the
-second makes each start compile the program again; the others select another Python's modules."""
+"""Variables that must not be set: the first, even if empty, overrides the passphrase file; the
+second makes every start recompile the program; the rest select another Python's modules."""
 
 _OTHER_BACKENDS = ("PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_")
-"""Prefixes of variables that move or compress a stack's state, which then looks destroyed."""
+"""Prefixes of variables that move or compress the state, so that stacks look destroyed."""
 
 
 def pulumi_home() -> Path:
-    """Return Pulumi's directory; the user's ~/.pulumi (logins, plugins) is never touched."""
+    """Return Pulumi's home directory; the user's ~/.pulumi (logins, plugins) is left alone."""
     return cache_dir() / "pulumi-home"
 
 
@@ -49,14 +49,14 @@ def backend() -> Path:
 
 
 def passphrase_file() -> Path:
-    """Return the file with the passphrase that encrypts the stacks' secrets."""
+    """Return the file that contains the passphrase for the stacks' secrets."""
     return state_dir() / "passphrase"
 
 
 def prepare() -> None:
-    """Create missing directories and passphrase, private to the user; raise if one was lost."""
+    """Create directories and a passphrase, private to the user; raise if a passphrase was lost."""
     # Pulumi logs every command at its highest level: up to 500 MB, partly unencrypted. No setting
-    # turns that off, but Pulumi continues without the directory (docs/architecture.md).
+    # disables that, but Pulumi works without the directory (docs/architecture.md).
     logs = pulumi_home() / "logs"
     if logs.is_dir():
         shutil.rmtree(logs)
@@ -72,17 +72,17 @@ def prepare() -> None:
     if stacks:
         names = ", ".join(stack.stem for stack in stacks)
         raise CommandError(
-            f"{file} is missing, and the secrets of these stacks are encrypted with it: {names}. "
+            f"{file} is missing, but the secrets of these stacks are encrypted with it: {names}. "
             f"Restore it, or abandon the stacks: remove their clusters and delete {backend()}."
         )
     files.write(file, secrets.token_urlsafe(32) + "\n", mode=0o600)
 
 
 def exports(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables to set on top of an environment; setting them twice changes nothing."""
+    """Return the variables to set on top of an environment; setting them again has no effect."""
     own = (inherited.get("no_proxy") or inherited.get("NO_PROXY") or "").split(",")
     direct = ",".join(dict.fromkeys([*filter(None, own), *CLUSTER_ADDRESSES]))
-    # The CLI's guard, the environment and the built tools come first.
+    # The wrapped CLI, the Python environment and the built tools come first.
     ours = [str(CHECKOUT / "scripts/bin"), str(environment_dir() / "bin"), str(cache_dir() / "bin")]
     others = [each for each in os.get_exec_path(inherited) if each not in ours]
     folder = str(project_dir().resolve())
@@ -92,13 +92,13 @@ def exports(inherited: Mapping[str, str]) -> dict[str, str]:
         "PATH": os.pathsep.join([*ours, *others]),
         "PULUMI_BACKEND_URL": f"file://{quote(str(backend()))}",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase_file()),
-        # A failed job stops neither the other jobs nor the outputs with their results.
+        # After a failed job, the other jobs still run and the outputs still contain results.
         "PULUMI_CONTINUE_ON_ERROR": "true",
-        # The engine would install missing plugins without their publisher's checksum.
+        # The engine would install missing plugins without checking the publisher's checksum.
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_HOME": str(pulumi_home()),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
-        # Files are UTF-8 in every locale.
+        # Files are UTF-8, whatever the locale.
         "PYTHONUTF8": "1",
         # Traffic to clusters bypasses a proxy.
         "no_proxy": direct,
@@ -113,7 +113,7 @@ def applied(inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 def shell(inherited: Mapping[str, str]) -> str:
-    """Return the same changes as lines for a POSIX shell to evaluate."""
+    """Return the same changes as lines that a POSIX shell can evaluate."""
     lines = [f"unset {name}" for name in _unset(inherited)]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in exports(inherited).items()]
     return "\n".join(lines)

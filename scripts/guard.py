@@ -1,7 +1,7 @@
-"""Deny other users of the machine access to the ports of Pulumi's CLI and its plugins.
+"""Deny other users of this machine access to the ports of Pulumi's CLI and its plugins.
 
-Root's CLI and all that it starts run in a separate control group, and guard.nft refuses other
-users' connections to its sockets. The rules are loaded first, so no port is open without them.
+When root runs the CLI, it and its child processes run in a separate control group, and guard.nft
+refuses other users' connections to their sockets. The rules are loaded before any port is open.
 """
 
 import errno
@@ -18,7 +18,7 @@ from string import Template
 from core.process import CommandFailed, run
 
 _NAME = "slipway-cli-"
-"""Prefix of control groups' and tables' names, before the process id of their CLI."""
+"""Prefix for control group and nftables table names; the CLI's process ID follows it."""
 _UNGUARDED = """\
 slipway: other users of this machine can use Pulumi while it runs: {}
 docs/security.md, "On a machine that others use", lists the requirements.
@@ -26,13 +26,13 @@ docs/security.md, "On a machine that others use", lists the requirements.
 
 
 def command(program: Path) -> list[str]:
-    """Return the command that starts the CLI in the checkout: the process becomes `program`."""
+    """Return the command that sets up the guard, then becomes `program`; run it in the checkout."""
     return [sys.executable, "-m", "scripts.guard", str(program)]
 
 
 def start(arguments: list[str]) -> None:
-    """Become a program to whose ports no other user can connect."""
-    # Python ignores SIGPIPE, which the program would inherit; Ctrl-C ends this process at once.
+    """Replace this process with a program whose ports other users can't connect to."""
+    # Python ignores SIGPIPE, and the program would inherit that; Ctrl-C ends this process at once.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -47,7 +47,7 @@ def start(arguments: list[str]) -> None:
 
 
 def sweep() -> None:
-    """Remove groups and tables of CLIs that have ended, except those with running processes."""
+    """Remove the groups and tables of finished CLIs, unless processes are still running in them."""
     if not _is_roots():
         return
     left = set()
@@ -60,7 +60,7 @@ def sweep() -> None:
                     left.add(name)
         tables = re.findall(rf"{_NAME}\d+", _nft("list", "tables", "inet"))
         for name in filter(_has_ended, set(tables) - left):
-            # Declared first, since another command may have removed it meanwhile.
+            # Declared first, since another command may have removed it by now.
             _nft("-f", "-", text=f"table inet {name}\ndelete table inet {name}\n")
 
 
@@ -70,12 +70,12 @@ def _has_ended(name: str) -> bool:
 
 
 def _enter() -> None:
-    """Join a new group below this process's group (cgroups(7)) and load its rules."""
+    """Join a new group below this process's group (cgroups(7)), after loading its rules."""
     name, tree = f"{_NAME}{os.getpid()}", _tree()
     here = re.search(r"^0::/(.*)$", Path("/proc/self/cgroup").read_text(), re.MULTILINE)
     group = tree / (here[1] if here else "") / name
     group.mkdir(exist_ok=True)
-    # nft's paths are relative to this directory, wherever version 2 is mounted.
+    # nft's paths are relative to this directory, wherever cgroup v2 is mounted.
     path, level = group.relative_to("/sys/fs/cgroup"), len(group.relative_to(tree).parts)
     rules = Template(Path(__file__).with_name("guard.nft").read_text())
     try:
@@ -88,7 +88,7 @@ def _enter() -> None:
 
 def _prove() -> None:
     """Raise unless another user's connection is refused."""
-    # For the kernel, the sender is the user who created the socket.
+    # The kernel attributes a connection to the user who created its socket.
     os.seteuid(65534)
     try:
         stranger = socket.socket()
@@ -97,7 +97,7 @@ def _prove() -> None:
     with stranger, socket.create_server(("127.0.0.1", 0)) as listener:
         stranger.settimeout(5)
         if stranger.connect_ex(listener.getsockname()) != errno.ECONNREFUSED:
-            raise OSError("nftables' rules have no effect, as in some containers")
+            raise OSError("nftables rules have no effect here, as in some containers")
 
 
 def _is_roots() -> bool:
@@ -112,10 +112,10 @@ def _nft(*arguments: str, text: str = "") -> str:
 
 
 def _tree() -> Path:
-    """Return the mount point of control groups version 2, alone or beside version 1."""
+    """Return the mount point of cgroup v2, with or without cgroup v1."""
     mounts = os.fsdecode(Path("/proc/self/mounts").read_bytes())  # names may not be UTF-8
     if (match := re.search(r"^\S+ (\S+) cgroup2 ", mounts, re.MULTILINE)) is None:
-        raise OSError("control groups version 2 are not mounted")
+        raise OSError("cgroup v2 is not mounted")
     return Path(match[1])
 
 

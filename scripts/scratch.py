@@ -1,6 +1,6 @@
-"""A copy of this checkout, whose commands can't affect the user's own stacks.
+"""A copy of this checkout in which commands can't affect the user's own stacks.
 
-It has separate configuration, state, passphrase and clusters, and shares the cache (tools, images).
+Configuration, state, passphrase and clusters are separate; the cache (tools, images) is shared.
 """
 
 import os
@@ -15,13 +15,13 @@ from typing import Self
 
 from core.paths import CHECKOUT
 
-# The user's shell may select one of their stacks, and `make` passes its flags on.
+# The user's shell may select one of their stacks, and `make` exports its flags.
 _OF_THE_CALLER = ("PULUMI_", "MAKE", "MFLAGS", "PYTEST_", "SLIPWAY_", "KUBECONFIG", "VIRTUAL_ENV")
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A command that has ended, with its standard output and standard error."""
+    """A command that has finished, with its standard output and standard error."""
 
     command: str
     code: int
@@ -45,16 +45,16 @@ class Scratch:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.checkout, self.state_home = directory / "checkout", directory / "state"
-        # The last command's.
+        # From the last command.
         self.output, self.errors = directory / "output", directory / "errors"
 
     @classmethod
     def copy_of(cls, source: Path) -> Self:
         """Copy the files in `source` that git does not ignore, and commit the copy."""
-        # A short path: unix sockets' names, at most 107 characters, contain it.
+        # Keep the path short: Unix socket paths below it are limited to 107 characters.
         scratch = cls(Path(tempfile.mkdtemp(prefix="slw-")))
         listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        # A commit lets `git status` show later changes.
+        # With a commit, `git status` shows later changes.
         script = """
             git init --quiet && git add --all
             git config user.name scratch && git config user.email scratch@localhost
@@ -76,13 +76,13 @@ class Scratch:
         return scratch
 
     def environment(self) -> dict[str, str]:
-        """Return the caller's environment without references to the caller's checkout."""
+        """Return the caller's environment without references to their checkout."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(_OF_THE_CALLER)}
         path = (each for each in os.get_exec_path() if not Path(each).is_relative_to(CHECKOUT))
         return kept | {"PATH": os.pathsep.join(path), "XDG_STATE_HOME": str(self.state_home)}
 
     def start(self, command: str, *, show: bool = False) -> subprocess.Popen[bytes]:
-        """Start `command` in bash in the copy, in a new session; `show` passes its output on."""
+        """Start `command` in bash in the copy, in a new session; `show` prints its output."""
         with self.output.open("wb") as output, self.errors.open("wb") as errors:
             return subprocess.Popen(
                 ["bash", "-c", command],
@@ -95,14 +95,14 @@ class Scratch:
             )
 
     def run(self, command: str, limit_seconds: float, *, show: bool = False) -> Finished:
-        """Run `command` to its end, with any status; at its limit end it with `TimeoutError`."""
+        """Run `command` to completion, whatever its status; raise `TimeoutError` at the limit."""
         began = time.monotonic()
         process = self.start(command, show=show)
         try:
             code = process.wait(limit_seconds)
         except subprocess.TimeoutExpired:
             raise TimeoutError(
-                f"`{command}` ran longer than {limit_seconds:.0f} s and was ended; its output:\n"
+                f"`{command}` ran longer than {limit_seconds:.0f} s and was stopped; its output:\n"
                 f"{_text(self.output)}{_text(self.errors)}"
             ) from None
         finally:
@@ -116,7 +116,7 @@ class Scratch:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End `process` and its children if it still runs: with SIGINT, after 30 s with SIGKILL."""
+    """Stop `process` and its children if still running: SIGINT, then SIGKILL after 30 s."""
     if process.poll() is not None:
         return
     os.killpg(process.pid, signal.SIGINT)

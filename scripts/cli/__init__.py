@@ -1,1 +1,1 @@
-"""The command line of a stack: up, preview, down, rerun, logs, results and others."""
+"""Commands that work on a stack: up, preview, down, rerun, logs, results and more."""

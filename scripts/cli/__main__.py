@@ -1,6 +1,6 @@
-"""The command `slipway`; the Makefile calls it as python -m scripts.cli up --stack=dev.
+"""The `slipway` command; the Makefile runs it as `python -m scripts.cli up --stack=dev`.
 
-It imports only click, so help and shell completion work before any environment is created.
+It imports only click, so help and shell completion work before any environment exists.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from core.paths import project_dir
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def slipway() -> None:
-    """Train PyTorch jobs on Kubernetes, as the stack's file in this folder declares them.
+    """Train the PyTorch jobs declared in this folder's stack file on Kubernetes.
 
-    In an empty folder run `slipway init`, then `slipway up`; `slipway down` removes everything.
+    In an empty folder, run `slipway init`, then `slipway up`. `slipway down` removes everything.
     """
 
 
 def _perform(command: str, function: str, **arguments: Any) -> None:
-    """Run a command; an installed package first restarts in the environment that it needs."""
+    """Run a command; an installed package first restarts in the Python environment it needs."""
     enter: Callable[[], None] | None = click.get_current_context().find_root().obj
     if enter is not None:
         enter()
@@ -51,53 +51,53 @@ def _add(
     *params: click.Parameter,
     kind: type[click.Command] = click.Command,
 ) -> None:
-    """Add a command with its parameters; `function` is below scripts and imported when called."""
+    """Add a command with its parameters; `function`, relative to scripts, is imported on call."""
     call = partial(_perform, name, function)
     slipway.add_command(kind(name, params=[*params], callback=call, help=text))
 
 
 _text, _argument = partial(click.Option, default=""), partial(click.Argument, default="")
 _stack = partial(click.Option, ["--stack"], default="dev", show_default=True)
-STACK = _stack(shell_complete=_stacks, help="Its settings are in Pulumi.STACK.yaml.")
+STACK = _stack(shell_complete=_stacks, help="Stack whose settings are in Pulumi.STACK.yaml.")
 JOB, FILE = _argument(["job"]), _argument(["file"])
-CLUSTER = click.Option(["--cluster"], help="Its kind, such as embedded or kubeconfig.")
-SCRIPT = click.Option(["--script"], help="The program: a Python file, or a folder.")
+CLUSTER = click.Option(["--cluster"], help="Kind of cluster, such as embedded or kubeconfig.")
+SCRIPT = click.Option(["--script"], help="Program: a Python file or a folder.")
 RANKS = click.Option(["--ranks"], type=click.IntRange(min=1), help="Number of processes.")
-BUILD = click.Option(["--build"], is_flag=True, help="Build its image from a Dockerfile.")
+BUILD = click.Option(["--build"], is_flag=True, help="Build the job's image from a Dockerfile.")
 KEEP = _text(["--keep"], help="Copy the jobs' files into this directory first.")
-DETACH = click.Option(["--detach"], is_flag=True, help="Return once the ranks run.")
-RANK = click.Option(["--rank"], type=click.IntRange(min=0), help="Only of this rank.")
-FOLLOW = click.Option(["--follow"], type=click.Choice("01"), default="1", help="Follow its output.")
+DETACH = click.Option(["--detach"], is_flag=True, help="Return once the ranks are running.")
+RANK = click.Option(["--rank"], type=click.IntRange(min=0), help="Only this rank.")
+FOLLOW = click.Option(["--follow"], type=click.Choice("01"), default="1", help="Follow the output.")
 FORMAT = click.Option(["--format"], type=click.Choice(["text", "json"]), default="text")
 TO = _text(["--to"], help="Target; by default outputs/JOB/RUN or report.html.")
-RUN = click.Option(["--run"], type=click.Choice(["succeeded"]), help="The last run that succeeded.")
+RUN = click.Option(["--run"], type=click.Choice(["succeeded"]), help="Use the last successful run.")
 _port = partial(click.Option, ["--port"], type=click.IntRange(1, 2**16 - 1), show_default=True)
 PORT, DEBUG_PORT = _port(default=5000), _port(default=5678)
-WITH = _text(["--with", "other"], help="The id of another run.")
+WITH = _text(["--with", "other"], help="ID of another run.")
 BRIEF = click.Option(["--brief"], is_flag=True, help="Print nothing if nothing is missing.")
 WORKERS = click.Option(
-    ["--workers"], type=click.IntRange(min=0), help="Number of workers beside rank 0; by default 1."
+    ["--workers"], type=click.IntRange(min=0), help="Workers in addition to rank 0; by default 1."
 )
-SET = click.Option(["--set", "settings"], multiple=True, help="A job's setting: NAME=YAML.")
-PYTHON = _text(["--python"], help="Python of the ranks; by default python3 on PATH.")
-JUNIT = _text(["--junit"], help="Write the outcome to this file, too.")
+SET = click.Option(["--set", "settings"], multiple=True, help="Job setting: NAME=YAML.")
+PYTHON = _text(["--python"], help="Python to run the ranks with; by default python3 on PATH.")
+JUNIT = _text(["--junit"], help="Also write a JUnit XML report to this file.")
 
-_add("init", "cli.init:init", "Write a stack's file.", CLUSTER, SCRIPT, RANKS, BUILD, STACK)
+_add("init", "cli.init:init", "Create a stack's file.", CLUSTER, SCRIPT, RANKS, BUILD, STACK)
 _add("up", "cli.commands:up", "Create or update the stack and train its jobs.", DETACH, STACK)
 _add("preview", "cli.commands:preview", "Show what `up` would change.", JOB, STACK)
 _add("down", "cli.down:down", "Destroy the stack and leave nothing behind.", KEEP, STACK)
-_add("rerun", "cli.commands:rerun", "Train an unchanged job again.", JOB, STACK)
-_add("wait", "cli.runs.detached:wait", "Follow a detached run until it ends.", JOB, STACK)
-_add("logs", "cli.runs.logs:show", "Show what a job prints.", JOB, RANK, FOLLOW, STACK)
-_add("stacks", "cli.runs.inside:stacks", "Show the current stack of each rank.", JOB, RANK, STACK)
-_add("shell", "cli.runs.inside:shell", "Open a shell beside a rank's program.", JOB, RANK, STACK)
+_add("rerun", "cli.commands:rerun", "Train a job again even if it is unchanged.", JOB, STACK)
+_add("wait", "cli.runs.detached:wait", "Follow a detached run until it finishes.", JOB, STACK)
+_add("logs", "cli.runs.logs:show", "Show a job's output.", JOB, RANK, FOLLOW, STACK)
+_add("stacks", "cli.runs.inside:stacks", "Show each rank's call stack.", JOB, RANK, STACK)
+_add("shell", "cli.runs.inside:shell", "Open a shell in a rank's container.", JOB, RANK, STACK)
 _add("debug", "cli.runs.inside:debug", "Connect a debugger to a rank.", JOB, DEBUG_PORT, STACK)
 _add("results", "cli.runs.results:show", "Show the last result of each job.", JOB, FORMAT, STACK)
 _add("fetch", "cli.runs.fetch:fetch", "Copy a job's files to your disk.", JOB, TO, RUN, STACK)
-_add("ui", "cli.ui:show", "Show the page of the tracked runs.", JOB, PORT, STACK)
-_add("report", "cli.runs.report:report", "Write a page about the jobs' runs.", JOB, TO, STACK)
+_add("ui", "cli.ui:show", "Show where the runs are tracked.", JOB, PORT, STACK)
+_add("report", "cli.runs.report:report", "Write a report on the jobs' runs.", JOB, TO, STACK)
 _add("compare", "cli.runs.compare:compare", "Compare a run with others.", JOB, WITH, STACK)
-_add("import", "cli.from_yaml:show", "Print the entry of a PyTorchJob in a file.", FILE, STACK)
+_add("import", "cli.from_yaml:show", "Print the entry for a PyTorchJob from a file.", FILE, STACK)
 _add("local", "cli.local:run_job", "Run a job's ranks on this machine.", JOB, PYTHON, STACK)
 _add(
     *("run", "cli.local:run_script", "Run a script's ranks on this machine: … --args WORD …"),
@@ -107,7 +107,7 @@ _add(
 _add("kubeconfig", "cli.kubeconfig:merge", "Merge the cluster into your kubeconfig.", STACK)
 _add("env", "cli.calls:print_environment", "Print the exports that Pulumi needs.")
 _add("setup", "setup.provide:provide", "Install every tool that the stack needs.", BRIEF, STACK)
-_add("smoke", "cli.calls:smoke", "Check a stack that is up.", JUNIT, STACK)
+_add("smoke", "cli.calls:smoke", "Check a running stack.", JUNIT, STACK)
 
 if __name__ == "__main__":
     slipway(prog_name="slipway")

@@ -1,4 +1,4 @@
-"""Pulumi's CLI for one stack, and its state and locks, read from files since the CLI is slow."""
+"""Pulumi's CLI for a stack, and its state and locks, read from files since the CLI is slow."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from scripts.cli.terminal import CommandError
 from scripts.environment import backend, passphrase_file
 
 QUIET = "--suppress-progress"
-"""Without a terminal, Pulumi's dots would be an extra line between any two rows."""
+"""Without a terminal, Pulumi's progress dots would add a line between any two rows."""
 INTERRUPTED = 128 + signal.SIGINT  # a shell's exit status after Ctrl-C
 
 
@@ -30,15 +30,15 @@ class Cli:
     stack: str
 
     def run(self, *arguments: str, **variables: str) -> int:
-        """Run a command on the user's terminal; return its status, `INTERRUPTED` for Ctrl-C."""
-        # The terminal sends Ctrl-C to pulumi, too: the first one cancels its current operations,
-        # the second one ends it immediately.
+        """Run a command on the user's terminal; return its status, `INTERRUPTED` after Ctrl-C."""
+        # The terminal sends Ctrl-C to pulumi too: the first press cancels its current operations,
+        # the second ends it immediately.
         pressed: list[int] = []
         process: subprocess.Popen[bytes] | None = None
 
         def interrupt(number: int, _frame: object) -> None:
             pressed.append(number)
-            if number == signal.SIGTERM and process is not None:  # sent to this process alone
+            if number == signal.SIGTERM and process is not None:  # sent only to this process
                 process.send_signal(signal.SIGINT)
 
         before = {each: signal.signal(each, interrupt) for each in (signal.SIGINT, signal.SIGTERM)}
@@ -53,7 +53,7 @@ class Cli:
         return INTERRUPTED if pressed and code != 0 else code
 
     def query(self, *arguments: str, stdin: str = "") -> str:
-        """Run a short command with `stdin`, and return its output."""
+        """Run a short command with `stdin` as its input, and return its output."""
         try:
             return run(*self._command(arguments), text=stdin, cwd=CHECKOUT, limit=120)
         except CommandFailed as error:
@@ -63,9 +63,9 @@ class Cli:
                 f"Pulumi.{self.stack}.yaml, or the stack's state, is encrypted with a passphrase "
                 f"other than {passphrase_file()}: the state directory was moved or lost, or the "
                 "file comes from another machine. Do one of these:\n  set XDG_STATE_HOME to the "
-                "directory that has its slipway/passphrase\n  or continue without it: delete the "
-                "line `encryptionsalt` and the values under `secure` from the file, and set those "
-                "values again with `pulumi config set --secret`"
+                "directory that contains the right slipway/passphrase\n  or give up the secrets: "
+                "delete the line `encryptionsalt` and the values under `secure` from the file, and "
+                "set those values again with `pulumi config set --secret`"
             ) from error
         finally:
             guard.sweep()
@@ -81,7 +81,7 @@ def exists(stack: str) -> bool:
 
 
 def exported(stack: str) -> dict[str, Any]:
-    """Return the output of `pulumi stack export`, with encrypted secrets; empty without a stack."""
+    """Return what `pulumi stack export` prints, secrets encrypted; {} if there is no stack."""
     file = state_file(stack)
     try:
         document = json.loads(file.read_bytes())
@@ -90,45 +90,45 @@ def exported(stack: str) -> dict[str, Any]:
     except ValueError as error:
         raise CommandError(
             f"the state of {stack}, {file}, can't be read: {error}\n"
-            f"Pulumi keeps the previous state in {file.name}.bak; copy that over it."
+            f"Pulumi keeps the previous state in {file.name}.bak; copy it over the broken file."
         ) from error
     return {"deployment": (document.get("checkpoint") or {}).get("latest")}
 
 
 def rows(export: Mapping[str, Any], kind: str) -> list[Any]:
-    """Return `resources` or `pending_operations` of an exported state; [] if they are missing."""
+    """Return `resources` or `pending_operations` from an exported state; [] if missing."""
     return (export.get("deployment") or {}).get(kind) or []
 
 
 def name_of(resource: Mapping[str, Any]) -> str:
-    """Return the name of a resource in an exported state."""
+    """Return the name of a resource from an exported state."""
     return str(resource["urn"]).rsplit("::", 1)[-1]
 
 
 def locks(stack: str) -> dict[Path, dict[str, Any]]:
-    """Return the locks on a stack, by file; several only while processes race for it.
+    """Return the locks on a stack, by file; there are several only while processes race for it.
 
-    Each has its holder's `pid` and `hostname`, and the `timestamp`.
+    Each contains the `pid` and `hostname` of its holder, and a `timestamp`.
     """
     result = {}
     for file in sorted(lock_directory(stack).glob("*.json")):
-        with suppress(FileNotFoundError):  # released meanwhile
+        with suppress(FileNotFoundError):  # it has been released
             result[file] = json.loads(file.read_text())
     return result
 
 
 def state_file(stack: str) -> Path:
-    """Return the file of a stack's state."""
+    """Return the file that contains a stack's state."""
     return bookkeeping("stacks", project_name(), f"{stack}.json")
 
 
 def lock_directory(stack: str) -> Path:
-    """Return the directory of a stack's locks: for Pulumi, each of its files except `.attrs`."""
+    """Return the directory for a stack's locks: Pulumi counts every file there except `.attrs`."""
     return bookkeeping("locks", "organization", project_name(), stack)
 
 
 def files(stack: str) -> list[Path]:
-    """Return all files of a stack: its state, locks, history and backups."""
+    """Return all files that belong to a stack: its state, locks, history and backups."""
     state = state_file(stack)
     past = [bookkeeping(part, project_name(), stack) for part in ("backups", "history")]
     others = [file for kept in (lock_directory(stack), *past) for file in kept.rglob("*")]

@@ -1,4 +1,4 @@
-"""Call a command's function with the environment, tools and lock that it needs; show errors."""
+"""Call a command's function with the environment, tools and lock it needs, and show errors."""
 
 import os
 import subprocess
@@ -22,15 +22,15 @@ _CHANGING = frozenset({"up", "preview", "rerun", "down"})
 
 
 def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
-    """Run a command; return the exit status, Pulumi's or kubectl's, or 1 after a message."""
+    """Run a command; return Pulumi's or kubectl's exit status, or 1 after printing an error."""
     try:
         target = f"scripts.{function}"
-        # These find a stack's file themselves, and run in the user's environment.
+        # These find the stack's file themselves and run in the user's environment.
         if command in {"env", "import", "init", "local", "run", "setup"}:
             return int(resolve_name(target)(**arguments))
         return _on_stack(command, target, arguments)
     except BrokenPipeError:
-        # The reader closed the pipe, as `head` does; Python would report that when it exits.
+        # The reader closed the pipe, as `head` does; Python would report that on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     # The user sees only the text of these errors.
@@ -48,7 +48,7 @@ def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
 
 def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
     stack = str(arguments["stack"])
-    if command != "down":  # which works without the stack's file
+    if command != "down":  # it works without the stack's file
         resolve_name("scripts.cli.config:check")(stack)
     if command in {"up", "preview", "rerun", "kubeconfig", "smoke"}:
         tools = resolve_name("scripts.setup.provide:provide")
@@ -66,15 +66,15 @@ def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
 
 
 def print_environment() -> int:
-    """Print the environment for a shell to evaluate."""
-    tool("pulumi")  # raises if set-up has not run
+    """Print the environment variables for a shell to evaluate."""
+    tool("pulumi")  # raises if setup has not run
     prepare()
     print(shell(os.environ))
     return 0
 
 
 def smoke(stack: str, junit: str) -> int:
-    """Run the checks of a live stack, in the environment of the tests."""
+    """Run the checks for a live stack, in the test environment."""
     tests = resolve_name("scripts.setup.bootstrap:environment_for_tests")(Path(sys.prefix))
     # An installed package is read-only.
     options = ["-p", "no:cacheprovider", "tests/smoke", f"--stack={stack}"]

@@ -1,4 +1,4 @@
-"""up, preview and rerun: the CLI's commands, with preparation and results."""
+"""up, preview and rerun: Pulumi CLI commands, with preparation and results."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,12 +15,12 @@ from scripts.cli.recovery import recover
 from scripts.cli.terminal import CommandError, echo
 
 _UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs", QUIET)
-"""Without a preview, which takes as long as an update: the program reports wrong settings before it
-declares anything, and a run replaces a success only if the API server admits it."""
+"""No preview, since it takes as long as an update: the program reports wrong settings before
+declaring anything, and a run replaces a successful one only if the API server admits it."""
 
 
 def up(stack: str, *, detach: bool = False) -> int:
-    """Create the stack's file and the stack if they are missing, and update the stack."""
+    """Create the stack and its file if they are missing, then update the stack."""
     return _update(prepared(stack), **({NO_WAIT_VARIABLE: "1"} if detach else {}))
 
 
@@ -28,7 +28,7 @@ def preview(stack: str, job: str = "") -> int:
     """Show what `up` would do, then repeat the costs and what `up` will refuse.
 
     It creates the stack's file and an empty stack if they are missing. If `job` is new, it shows
-    that job's complete PyTorchJob.
+    the job's complete PyTorchJob.
     """
     cli = prepared(stack)
     if job:
@@ -44,7 +44,7 @@ def preview(stack: str, job: str = "") -> int:
 
 
 def rerun(stack: str, job: str) -> int:
-    """Update the stack and replace the run of one job, and so the gate that judges it."""
+    """Update the stack, replacing the run of one job and thus the gate that checks it."""
     runs = run_urns(exported(stack))
     if not runs:
         raise without_runs(stack)
@@ -58,7 +58,7 @@ def rerun(stack: str, job: str) -> int:
 
 
 def prepared(stack: str) -> Cli:
-    """Return the CLI for a stack, created if missing and released by dead processes."""
+    """Return the CLI for a stack, after creating it if missing and clearing stale locks."""
     ensure_own(stack)
     cli = Cli(stack)
     recover(cli)
@@ -76,8 +76,8 @@ def _update(cli: Cli, *options: str, **variables: str) -> int:
     if code == INTERRUPTED:
         echo(
             "Interrupted. The stack keeps its outputs. Runs that have started continue, unless "
-            "their `onCancel` is delete; the next `make up` waits for them, and `make up WAIT=0` "
-            "lets their cluster wait. `make results` lists them."
+            "their `onCancel` is delete; the next `make up` waits for them, or `make up WAIT=0` "
+            "leaves the waiting to the cluster. `make results` lists them."
         )
     else:
         from scripts.cli.runs import results  # noqa: PLC0415 - a preview does not need it
@@ -87,10 +87,10 @@ def _update(cli: Cli, *options: str, **variables: str) -> int:
 
 
 def run_urns(export: Mapping[str, Any]) -> dict[str, str]:
-    """Return the URNs of the runs in an exported state, by job."""
+    """Return the runs' URNs from an exported state, by job."""
     return {
         name_of(each): each["urn"]
         for each in rows(export, "resources")
-        # Not a replaced run that is still to be deleted.
+        # Exclude replaced runs that are yet to be deleted.
         if each["type"] == tokens.PYTORCH_JOB and not each.get("delete")
     }

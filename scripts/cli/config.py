@@ -1,6 +1,6 @@
 """A stack's two files: the committed stacks/<stack>.yaml, and the user's Pulumi.<stack>.yaml.
 
-The latter is a copy, which git ignores since Pulumi writes its encryption salt into it.
+The user's file starts as a copy; git ignores it, since Pulumi writes its encryption salt into it.
 """
 
 import json
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from infra.settings import StackSettings
 
 _TOP = {"config", "encryptedkey", "encryptionsalt", "environment", "secretsprovider"}
-"""Top-level keys of a stack's file; Pulumi drops others when it writes to the file."""
+"""Top-level keys in a stack's file; Pulumi drops any others when it writes the file."""
 
 
 class _AsPulumi(yaml.SafeLoader):
-    """A loader that reads `on` as text, as Pulumi does."""
+    """A YAML loader that reads `on` as text, as Pulumi does."""
 
     yaml_implicit_resolvers = yaml.SafeLoader.yaml_implicit_resolvers | {"o": [], "O": []}
 
@@ -42,7 +42,7 @@ def own(stack: str) -> Path:
 
 
 def check(stack: str) -> None:
-    """Raise `CommandError` unless a file for a stack of this name exists."""
+    """Raise `CommandError` unless a stack with this name has a file."""
     templates = [*project_dir().glob("stacks/*.yaml")]
     files = (*templates, *project_dir().glob("Pulumi.*.yaml"))
     names = sorted({file.stem.removeprefix("Pulumi.") for file in files})
@@ -53,10 +53,10 @@ def check(stack: str) -> None:
         refresh = f'eval "$(make -s env)" && pulumi config refresh --stack {stack}'
         raise CommandError(
             f"{own(stack).name} is missing, but the stack {stack} still exists.\n"
-            f"Restore it as it was when the stack was last changed: {refresh}\n"
-            f"Or take the stack down, which needs no file: make down STACK={stack}"
+            f"Restore the file as it was at the stack's last update: {refresh}\n"
+            f"Or take the stack down, which works without the file: make down STACK={stack}"
         )
-    way = f"copy a file of stacks/ to {own(stack).name}"
+    way = f"copy a file from stacks/ to {own(stack).name}"
     raise CommandError(
         f"There is no stack {stack!r}.{meant(stack, names)} Stacks: {', '.join(names) or 'none'}. "
         f"To create one, {way if templates else f'slipway init --stack {stack}'}."
@@ -64,15 +64,15 @@ def check(stack: str) -> None:
 
 
 def require_name(stack: str, more: str = "") -> None:
-    """Raise `CommandError`, with `more`, unless Pulumi accepts this name of a stack."""
+    """Raise `CommandError`, with `more` appended, unless Pulumi accepts this stack name."""
     # https://www.pulumi.com/docs/iac/concepts/stacks/#create-stack
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", stack):
-        allowed = "use letters, digits, -, _ and . only."
-        raise CommandError(f"{stack!r} is not a valid name of a stack: {allowed}{more}")
+        allowed = "use only letters, digits, dots, hyphens and underscores."
+        raise CommandError(f"{stack!r} is not a valid stack name: {allowed}{more}")
 
 
 def job_name(program: Path) -> str:
-    """Return the name of a program's job, which is not in the catalogue."""
+    """Return a job name for a program, different from all names in the catalogue."""
     from jobs.config import CATALOG  # noqa: PLC0415 - it takes a second
 
     name = re.sub("[^a-z0-9]+", "-", program.stem.lower()).strip("-") or "job"
@@ -80,7 +80,7 @@ def job_name(program: Path) -> str:
 
 
 def ensure_own(stack: str) -> Path:
-    """Return the user's file, copied from the committed one if missing; Pulumi can read it."""
+    """Return the user's file, copied from the committed one if missing; raise if unreadable."""
     settings_of(stack)
     file = own(stack)
     if not file.exists():
@@ -89,7 +89,7 @@ def ensure_own(stack: str) -> Path:
 
 
 def cluster_of(stack: str) -> Mapping[str, Any]:
-    """Return the cluster's settings in the stack's file, not validated; {} if they are no map."""
+    """Return the unvalidated cluster settings in the stack's file; {} if they are not a map."""
     cluster = settings_of(stack).get("slipway:cluster")
     return cluster if isinstance(cluster, dict) else {}
 
@@ -103,23 +103,23 @@ def jobs_of(stack: str) -> list[str]:
 
 
 def require_job(stack: str, job: str, known: Collection[str], more: str = "") -> None:
-    """Raise, with the names of a stack's jobs and `more`, unless `job` is one of them."""
+    """Raise unless `job` is one of the stack's jobs; the error lists their names, then `more`."""
     if job in known:
         return
     if job in jobs_of(stack):
-        raise CommandError(f"Job {job} was not trained yet; run `make up STACK={stack}`.{more}")
-    listed = f"Jobs of {stack}: {', '.join(sorted(known))}." if known else f"{stack} has no jobs."
+        raise CommandError(f"Job {job} has not run yet; run `make up STACK={stack}`.{more}")
+    listed = f"Jobs in {stack}: {', '.join(sorted(known))}." if known else f"{stack} has no jobs."
     what = f"There is no job {job!r}.{meant(job, known)}" if job else "Name the job: JOB=NAME."
     raise CommandError(f"{what} {listed}{more}")
 
 
 def without_runs(stack: str) -> CommandError:
-    """Return the error for a stack without any runs."""
+    """Return the error for a stack that has no runs."""
     return CommandError(f"Stack {stack} has no runs yet; `make up STACK={stack}` trains its jobs.")
 
 
 def load_settings(stack: str) -> "StackSettings | None":
-    """Return the stack's settings; None if they are invalid, which `up` and `preview` explain."""
+    """Return the stack's settings, or None if they are invalid (`up` and `preview` say why)."""
     from infra.settings import SettingsError  # noqa: PLC0415 - it takes a second
 
     with suppress(CommandError, SettingsError):
@@ -128,7 +128,7 @@ def load_settings(stack: str) -> "StackSettings | None":
 
 
 def valid_settings(stack: str) -> "StackSettings":
-    """Return the stack's settings; raise `SettingsError` with all problems."""
+    """Return the stack's settings; raise `SettingsError`, listing all problems."""
     from infra import settings  # noqa: PLC0415 - it takes a second
 
     config = settings_of(stack)
@@ -140,21 +140,21 @@ def valid_settings(stack: str) -> "StackSettings":
 
 
 def settings_of(stack: str) -> Mapping[str, Any]:
-    """Return the settings under `config` in the user's file, otherwise in the committed one."""
+    """Return the settings under `config` in the user's file or, if missing, the committed one."""
     check(stack)
     file = own(stack) if own(stack).exists() else template(stack)
     try:
-        with file.open("rb") as stream:  # an error names the stream's file
+        with file.open("rb") as stream:  # so that an error names the file
             document = yaml.load(stream, _AsPulumi)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError as error:
         raise _unreadable(file, " ".join(str(error).split())) from error
     if not isinstance(document, dict | None):
-        raise _unreadable(file, "it takes a map, with the settings under `config:`")
+        raise _unreadable(file, "it must be a map, with the settings under `config:`")
     if others := ", ".join(map(quote, {**(document or {})}.keys() - _TOP)):
-        raise _unreadable(file, f"{others} is not allowed at the top; settings go under `config:`")
+        raise _unreadable(file, f"{others} is not allowed at the top; put settings under `config:`")
     settings = (document or {}).get("config")
     if not isinstance(settings, dict | None):
-        raise _unreadable(file, f"{quote(settings)} under `config:` is not allowed; it takes a map")
+        raise _unreadable(file, f"{quote(settings)} under `config:` is not allowed; use a map")
     return settings or {}
 
 

@@ -1,4 +1,4 @@
-"""`make down`: destroy a stack, remove its remains, and prove that nothing is left."""
+"""`make down`: destroy a stack, remove any remains, and prove that nothing is left."""
 
 import json
 import shutil
@@ -27,30 +27,30 @@ from scripts.cli.runs import fetch, kept
 from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError, echo
 
-_WAIT_SECONDS = 10.0  # until the kernel has ended killed processes and closed their files
+_WAIT_SECONDS = 10.0  # for the kernel to end killed processes and close their files
 _POLL_SECONDS = 0.2
 
 
 def down(stack: str, keep: str = "") -> int:
     """Destroy the stack and the remains of an interrupted `up`, and prove that nothing is left.
 
-    It first copies the jobs' files into the directory `keep`, if given. The user's
-    Pulumi.<stack>.yaml stays, and need not exist. Nothing to destroy is a success.
+    If `keep` is given, it first copies the jobs' files into that directory. The user's
+    Pulumi.<stack>.yaml is kept, if there is one. Having nothing to destroy is a success.
     """
     with temporary_config(stack):
-        cluster_of(stack)  # first, raise if the file can't be read
+        cluster_of(stack)  # raise first if the file can't be read
         code = 0
         if backend.exists(stack):
             _keep_files(stack, keep)
             code = _destroy(backend.Cli(stack))
         elif hidden := [each for each in backend.files(stack) if each.suffix in {".gz", ".zst"}]:
             raise CommandError(
-                f"The state of {stack} is in {hidden[0]}, which this command does not read, so "
+                f"The state of {stack} is in {hidden[0]}, which this command can't read, so "
                 "nothing was removed. Convert it with `pulumi stack export` and `import`."
             )
         else:
             echo(f"Stack {stack} does not exist: nothing to destroy.")
-        code = code or _remove_cluster(stack, "the remains of an interrupted run in")
+        code = code or _remove_cluster(stack, "what an interrupted run left in")
         if code != 0:
             return code
         for file in backend.files(stack):
@@ -60,10 +60,10 @@ def down(stack: str, keep: str = "") -> int:
 
 
 def _keep_files(stack: str, keep: str) -> None:
-    """Copy the jobs' files into `keep`, if given, and print what is removed with the stack."""
+    """Copy the jobs' files into `keep`, if given, and print what is lost with the stack."""
     jobs, what = kept.lost_with(stack, read_state(stack), backend.exported(stack))
     for job in jobs if keep else ():
-        # Raises `CommandError` unless all files were copied, so that nothing is destroyed.
+        # It raises `CommandError` unless it copied all files, so that nothing is destroyed.
         fetch.fetch(stack, job, str(Path(keep, job)))
     if what:
         copy = f" make down KEEP=DIRECTORY STACK={stack} copies files first." if jobs else ""
@@ -78,26 +78,26 @@ def _destroy(cli: backend.Cli) -> int:
         resources = backend.rows(backend.exported(cli.stack), "resources")
         is_protected = any(each.get("protect") for each in resources)
         if not is_protected and _cluster_directory(cli.stack) is not None:
-            own = "the cluster belongs to the stack, so it is removed with all in it."
+            own = "the cluster belongs to the stack, so it is removed with everything in it."
             echo(f"Not all resources could be deleted; {own}")
             code = _remove_cluster(cli.stack, "the cluster in") or _destroy_resources(cli)
     return code or cli.run("stack", "rm", "--yes", "--preserve-config", "--remove-backups")
 
 
 def _destroy_resources(cli: backend.Cli) -> int:
-    # The resources of a removed cluster can't be deleted, and don't exist. While an existing
-    # cluster is unreachable, the state must keep those that may still run in it.
+    # Resources in a removed cluster no longer exist and can't be deleted. While an existing cluster
+    # is unreachable, the state must keep the resources that may still be running there.
     is_own = _own_cluster(cli.stack) is not None
     variables = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"} if is_own else {}
     return cli.run("destroy", "--yes", "--skip-preview", backend.QUIET, **variables)
 
 
 def _remove_cluster(stack: str, what: str) -> int:
-    """Remove the stack's own cluster if it exists, whether or not the state contains it."""
+    """Remove the stack's own cluster if it exists, even if it is not in the state."""
     own, directory = _own_cluster(stack), _cluster_directory(stack)
     if own is not None and directory is not None:
-        # All resources of a cluster on this machine are named after its directory.
-        what = what if directory.exists() else "the remains of the cluster of the deleted"
+        # Everything that a cluster uses on this machine is named after its directory.
+        what = what if directory.exists() else "what is left of the cluster in the deleted"
         echo(f"Removing {what} {directory}.")
         why = raised(partial(own.remove, directory), RuntimeError, OSError, ToolMissing)
         if why is not None:
@@ -107,18 +107,18 @@ def _remove_cluster(stack: str, what: str) -> int:
 
 
 def _own_cluster(stack: str) -> OwnCluster | None:
-    """Return how to find and remove the stack's own cluster; None for an existing cluster."""
+    """Return the stack's kind of own cluster, or None if the stack uses an existing cluster."""
     kind = CLUSTERS.get(str(cluster_of(stack).get("kind")))
     return None if kind is None else kind.own
 
 
 def _cluster_directory(stack: str) -> Path | None:
-    """Return the directory of the stack's own cluster; None without one."""
+    """Return the directory for the stack's own cluster, or None if it has none."""
     own, section = _own_cluster(stack), cluster_of(stack)
     if own is None:
         return None
     name = str(section.get("name", default_name(str(section["kind"]), section, stack)))
-    # Other names were never allowed: they could lead out of the directory of clusters.
+    # Other names were never allowed: they could lead out of the clusters' directory.
     if not owner.NAME.fullmatch(name):
         return None
     directory = own.directory(name)
@@ -126,23 +126,23 @@ def _cluster_directory(stack: str) -> Path | None:
         runs_here = CLUSTERS[str(section["kind"])].runs_on_host
         return directory if runs_here and any(_of_cluster(stack, section).values()) else None
     made_by = owner.stack_of(directory)
-    # A cluster with the stack's name belongs to no other stack, even if its note was deleted.
+    # A cluster named after the stack belongs to it, even if the owner file was deleted.
     is_deleted = not (directory / owner.NOTE).exists() and "name" not in section
     is_unnoted = made_by is None and (backend.exists(stack) or is_deleted)
     if made_by == called(project_name(), stack) or is_unnoted:
         return directory
     claiming = f"printf {called(project_name(), stack)} >{directory}/{owner.NOTE}"
-    whose = made_by or f"an unknown stack. If it is {stack}'s, try again after this: {claiming}"
+    whose = made_by or f"an unknown stack. If it is {stack}'s, run this and try again: {claiming}"
     echo(f"Cluster {name} is kept: it belongs to {whose}")
     return None
 
 
 @contextmanager
 def temporary_config(stack: str) -> Iterator[None]:
-    """Provide the stack's file; one that did not exist before is removed afterwards.
+    """Provide the stack's file; if it did not exist before, it is removed afterwards.
 
-    It has the settings of the last update, or the committed ones if the first update was killed.
-    It raises `CommandError` if neither exist.
+    Such a file contains the last update's settings, or the committed ones if the first update was
+    killed. Raises `CommandError` if neither exists.
     """
     file = own(stack)
     if file.exists() or not backend.exists(stack):
@@ -153,14 +153,14 @@ def temporary_config(stack: str) -> Iterator[None]:
     try:
         why = raised(partial(backend.Cli(stack).query, "config", "refresh"), CommandFailed)
         if why is None:
-            echo(f"{file.name} is missing; using the settings of the stack's last update.")
+            echo(f"{file.name} is missing; using the settings from the stack's last update.")
         elif template(stack).exists():
             shutil.copyfile(template(stack), file)
         else:
             raise CommandError(
-                f"{file.name} is missing, and can't be restored: {why}\nCopy one of "
-                f"{template(stack).parent.name}/ to it, set the cluster that the stack had, and "
-                "run the command again."
+                f"{file.name} is missing and can't be restored: {why}\nCopy one from "
+                f"{template(stack).parent.name}/, set the cluster that the stack had, and run "
+                "the command again."
             )
         yield
     finally:
@@ -168,16 +168,16 @@ def temporary_config(stack: str) -> Iterator[None]:
 
 
 def prove(stack: str, cluster: Mapping[str, Any]) -> bool:
-    """Return whether nothing of a stack is left; print that, or the remains and their removal."""
+    """Return whether the stack is completely gone; print that, or how to remove what remains."""
     deadline = time.monotonic() + _WAIT_SECONDS
     while any((remains := _remains(stack, cluster)).values()) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
     left = [thing for things in remains.values() for thing in things]
     if left:
         listed = "".join(f"\n  {thing}" for thing in left)
-        echo(f"Left of {stack}, each with the command that removes it:{listed}")
+        echo(f"Left over from {stack}, with the commands to remove it:{listed}")
         return False
-    echo(f"Nothing of {stack} is left: {', '.join(f'0 {kind}' for kind in remains)}.")
+    echo(f"Nothing is left of {stack}: {', '.join(f'0 {kind}' for kind in remains)}.")
     return True
 
 
@@ -185,7 +185,7 @@ def _of_cluster(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
     try:
         parsed = settings.parse({"slipway:cluster": json.dumps(cluster)}, stack).cluster
     except settings.SettingsError:
-        return {}  # `pulumi up` refuses these settings, so no cluster has them
+        return {}  # `pulumi up` rejects such settings, so no cluster has them
     remains = CLUSTERS[parsed.kind].remains(parsed.options, called(project_name(), stack))
     return {kind: list(things) for kind, things in remains.items()}
 
@@ -193,7 +193,7 @@ def _of_cluster(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
 def _remains(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
     remains = defaultdict(list, _of_cluster(stack, cluster))
     hosts = orphans(project.directory())
-    remains["processes"] += [f"process {pid}, without its pulumi: kill {pid}" for pid in hosts]
+    remains["processes"] += [f"process {pid}, orphaned by pulumi: kill {pid}" for pid in hosts]
     kept = [*backend.files(stack), *filter(Path.exists, [archive.of_stack(stack)])]
     remains["files"] += [f"{path}: rm -r {path}" for path in kept]
     return remains

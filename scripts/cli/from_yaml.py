@@ -1,4 +1,4 @@
-"""`make import`: print entries of `slipway:jobs` for the jobs in a Kubernetes YAML file."""
+"""`make import`: print `slipway:jobs` entries for the jobs in a Kubernetes YAML file."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from scripts.cli.terminal import CommandError, echo
 
 
 class _Dumper(yaml.SafeDumper):
-    """A dumper that quotes text that other YAML readers take for a number or a boolean."""
+    """A dumper that quotes text that other YAML parsers may read as a number or a boolean."""
 
 
 _LIKE_A_NUMBER = re.compile(r"([-+]?[.\d][\d_.,:eExXoa-fA-F+-]*|[yYnN])$")
@@ -22,7 +22,7 @@ _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _LIKE_A_NUMBER, None)
 
 
 def show(stack: str, file: str) -> int:
-    """Print the entries of a file's jobs, and on stderr what could not be imported."""
+    """Print entries for a file's jobs and, on stderr, what could not be imported."""
     entries: dict[str, Entry] = {}
     for document in documents(file):
         metadata = document.get("metadata")
@@ -33,22 +33,22 @@ def show(stack: str, file: str) -> int:
             echo(f"{document.get('kind')} {called} was not imported: {error}")
             continue
         if name in {*entries, *jobs_of(stack)}:
-            notes.append(f"{name} is the name of another job, too; change one of them")
+            notes.append(f"another job is also called {name}; rename one of them")
         entries.setdefault(name, entry)
         what = "imported, except:" if notes else "imported"
         echo("\n  ".join([f"{document['kind']} {called} is {what}", *notes]))
     if not entries:
-        raise CommandError(f"{file} has no job that can be imported.")
+        raise CommandError(f"{file} contains no job that can be imported.")
     print(as_yaml({"config": {"slipway:jobs": entries}}), end="")
     echo(f"Add it to slipway:jobs in {own(stack).name}, then: make preview STACK={stack}")
     return 0
 
 
 def documents(file: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects in a file, those of a List one by one; raise `CommandError` on errors."""
+    """Yield the objects in a file, unpacking Lists; raise `CommandError` if it can't be read."""
     try:
         text = Path(file).read_text()
-        # Dates are text, as in Kubernetes.
+        # Dates are read as text, as Kubernetes does.
         parsed = [] if "{{" in text else [*yaml.load_all(text, yaml.CSafeLoader)]
         contents = json.loads(json.dumps(parsed, default=str))
     except (OSError, yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
@@ -64,6 +64,6 @@ def documents(file: str) -> Iterator[Mapping[str, Any]]:
 
 
 def as_yaml(document: Mapping[str, Any]) -> str:
-    """Return a document as YAML that all YAML readers read alike."""
+    """Return a document as YAML that all parsers read the same way."""
     options: Any = {"sort_keys": False, "allow_unicode": True, "width": 1000}
     return str(yaml.dump(document, Dumper=_Dumper, default_flow_style=None, **options))

@@ -1,4 +1,4 @@
-"""`slipway init`: write a stack's file, and the missing files that it names."""
+"""`slipway init`: write a stack's file, and any files it refers to that are missing."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -22,18 +22,18 @@ _STARTER = CHECKOUT / "examples" / "start"
 def init(
     stack: str, cluster: str | None, script: str | None, ranks: int | None, *, build: bool
 ) -> int:
-    """Write a stack's file from three answers, which it prompts for on a terminal; return 0.
+    """Write a stack's file from three answers, prompting for them on a terminal; return 0.
 
-    It also writes the program if that is missing, and with `build` a Dockerfile. It never changes
-    existing files, and raises `CommandError` if the stack has a file or still exists.
+    It also writes the program and, with `build`, a Dockerfile, if they are missing. It never
+    changes existing files. Raises `CommandError` if the stack has a file or still exists.
     """
     require_name(stack)
     file = own(stack)
     if file.exists():
         another = "Edit it, or create another stack: slipway init --stack NAME"
-        raise CommandError(f"{file.name} exists, and was not changed. {another}")
+        raise CommandError(f"{file.name} already exists and was not changed. {another}")
     if exists(stack):
-        check(stack)  # raises, with how to restore the file
+        check(stack)  # raises, and explains how to restore the file
     kind = str(_answer("Cluster", cluster, "embedded", click.Choice([*CLUSTERS])))
     script = str(_answer("Script", script, "train/train.py" if build else "train.py", click.STRING))
     processes: int = _answer("Ranks", ranks, 2, click.IntRange(min=1))
@@ -64,9 +64,9 @@ def _problems(kind: str, program: Path, *, build: bool) -> Iterator[str]:
     if program.suffix != ".py" and (build or not (project_dir() / program).is_dir()):
         takes = "a Python file (.py)"
     elif build and program.parent == Path():
-        takes = "a file in a folder, such as train/train.py, with --build: the image has the folder"
+        takes = "a file in a folder, such as train/train.py: --build copies the folder to the image"
     if takes is not None:
-        yield f"--script: {quote(str(program))} is not allowed; it takes {takes}"
+        yield f"--script: {quote(str(program))} is not allowed; it must be {takes}"
 
 
 def _answer(question: str, answer: object, default: object, kind: Any) -> Any:
@@ -76,7 +76,7 @@ def _answer(question: str, answer: object, default: object, kind: Any) -> Any:
 
 
 def _start(files: Mapping[Path, str]) -> list[str]:
-    """Write the missing files, each from its template's name in `files`; return their paths."""
+    """Write the missing files from the templates that `files` names; return their paths."""
     missing = [path for path in files if not (project_dir() / path).exists()]
     for path in missing:
         place, program = project_dir() / path, next(iter(files)).name

@@ -1,4 +1,4 @@
-"""`make kubeconfig`: merge a cluster into the user's kubeconfig, as no other command does."""
+"""`make kubeconfig`: merge a cluster into the user's kubeconfig; no other command changes it."""
 
 import os
 import tempfile
@@ -24,8 +24,8 @@ def merge(stack: str) -> int:
     with tempfile.TemporaryDirectory(prefix="slipway-kubeconfig-") as directory:
         added = Path(directory, "config")
         files.write(added, named(kubeconfig, name), mode=0o600)
-        # kubectl uses the first of two entries with one name. Without --flatten, since files that
-        # the user's entries name stay outside of the kubeconfig.
+        # kubectl uses the first of two entries with the same name. No --flatten: it would embed the
+        # files that the user's entries refer to.
         command = (str(toolchain.path("kubectl")), "config", "view", "--raw")
         try:
             merged = process.run(*command, variables={"KUBECONFIG": f"{added}{os.pathsep}{file}"})
@@ -34,10 +34,10 @@ def merge(stack: str) -> int:
     document = yaml.safe_load(merged)
     current = str(document.get("current-context"))
     if current not in {each["name"] for each in document["contexts"]}:
-        # Without a current context, kubectl tries localhost:8080, where nothing listens.
+        # Without a current context, kubectl tries localhost:8080, where nothing is listening.
         current = document["current-context"] = name
         merged = yaml.safe_dump(document, sort_keys=False)
-    place = file.resolve()  # keeps a link
+    place = file.resolve()  # keep a symbolic link
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     files.write(place, merged, mode=0o600)
     print(explanation(name, file, current))
@@ -51,7 +51,7 @@ def own() -> Path:
 
 
 def named(kubeconfig: str, name: str) -> str:
-    """Return a stack's kubeconfig, with `name` for all its parts and without a current context."""
+    """Return a kubeconfig with all its parts renamed to `name`, and no current context."""
     document = yaml.safe_load(kubeconfig)
     (context,), (cluster,), (user,) = (document[each] for each in ("contexts", "clusters", "users"))
     for part in (context, cluster, user):
@@ -63,27 +63,25 @@ def named(kubeconfig: str, name: str) -> str:
 
 @contextmanager
 def kubectl(kubeconfig: str) -> Iterator[Sequence[str]]:
-    """Yield the kubectl command of a cluster; its files are deleted at the end of the block."""
+    """Yield the kubectl command for a cluster; its files are deleted when the block exits."""
     with tempfile.TemporaryDirectory(prefix="slipway-kubectl-") as directory:
         file = Path(directory, "config")
         files.write(file, kubeconfig, mode=0o600)
-        # Its cache would be in the user's ~/.kube.
+        # By default, the cache would be in the user's ~/.kube.
         places = (f"--kubeconfig={file}", f"--cache-dir={directory}")
         yield (str(toolchain.path("kubectl")), *places)
 
 
 def explanation(name: str, file: Path, current: str) -> str:
-    """Return the message with the result and how to undo it; `current` is the current context."""
+    """Describe the result and how to undo it; `current` is the current context."""
     kubectl = f"kubectl --kubeconfig {file} config"
     steps = [f"delete-{part} {name}" for part in ("context", "cluster", "user")]
-    kept = (
-        f"the current context is {current}, as before; to work in it: {kubectl} use-context {name}"
-    )
+    kept = f"the current context is still {current}; to switch: {kubectl} use-context {name}"
     if current == name:
         kept, steps = "it is the current one", [*steps, "unset current-context"]
     undo = " && ".join(f"{kubectl} {step}" for step in steps)
     return (
-        f"{file} has the context {name} now; {kept}\n"
+        f"{file} now contains the context {name}; {kept}\n"
         f"Try it: kubectl --kubeconfig {file} --context {name} get nodes\n"
         f"Undo it: {undo}"
     )

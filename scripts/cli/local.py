@@ -1,4 +1,4 @@
-"""`make local JOB=…` and `run SCRIPT`: run a job's ranks as processes of this machine.
+"""`make local JOB=…` and `run SCRIPT`: run a job's ranks as processes on this machine.
 
 <state>/local/<folder>/runs/<job>/<run id>/   the last runs: result.json, logs, files
 <state>/local/<folder>/kept/                  checkpoints, from which the next run continues
@@ -38,13 +38,13 @@ from scripts.cli.terminal import CommandError, echo
 _KEY, _KEPT = "slipway:jobs", 5
 _ABOUT = "import sys; print(sys.executable, *sys.version_info[:2], sep='\\n')"
 _DIFFERS = (
-    "Without a cluster there are no limits of CPU and memory, no isolation and no restarts; "
+    "Without a cluster there are no CPU or memory limits, no isolation and no restarts; "
     "packages, variables, files and network are this machine's (docs/local.md)."
 )
 
 
 def run_job(stack: str, job: str, python: str = "") -> int:
-    """Run a job of a stack's file; return 0 if it succeeded and met its limits."""
+    """Run a job from a stack's file; return 0 if it succeeded and met its limits."""
     section = settings_of(stack).get(_KEY)
     jobs = section if isinstance(section, dict) else {}
     if job not in jobs:
@@ -59,16 +59,16 @@ def run_script(
     python: str = "",
     workers: int | None = None,
 ) -> int:
-    """Run a script with its `args` and a job's `settings`, such as timeout=10m; see `run_job`."""
+    """Run a script with `args` and job `settings`, such as timeout=10m; see `run_job`."""
     declared: dict[str, Any] = {}
     for each in settings:
         try:
             name, value = each.split("=", 1)
             declared[name] = yaml.safe_load(value)
         except (ValueError, yaml.YAMLError) as error:
-            what = "NAME=VALUE with a value in YAML, such as 'require={loss: {max: 0.5}}'"
+            what = "NAME=VALUE, with the value in YAML, such as 'require={loss: {max: 0.5}}'"
             why = f": {' '.join(str(error).split())}" if isinstance(error, yaml.YAMLError) else ""
-            raise CommandError(f"--set {each} is not allowed{why}; it takes {what}.") from error
+            raise CommandError(f"--set {each} is not allowed{why}; use {what}.") from error
     options = {"args": [*args] or None, "workers": workers, "script": str(Path(script).absolute())}
     declared |= {name: value for name, value in options.items() if value is not None}
     name = job_name(Path(script).absolute())
@@ -87,7 +87,7 @@ def _run(name: str, jobs: Mapping[str, Any], python: str) -> int:
     archive.keep([each.id for each in archive.runs()[-_KEPT + 1 :]])
     run_id = f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # not with nohup
+        if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
             signal.signal(number, signal.default_int_handler)
     try:
         return _train(own[0], loaded.scripts[name], path, archive.run(run_id), folder / "kept")
@@ -97,7 +97,7 @@ def _run(name: str, jobs: Mapping[str, Any], python: str) -> int:
 
 
 def _train(job: TrainingJob, script: Script, python: str, kept: Run, checkpoints: Path) -> int:
-    """Train to the end, write the result and judge it."""
+    """Train until the job finishes, then write the result and check it against the limits."""
     for folder in (kept.directory, checkpoints):
         private_directory(folder)
     topology = Topology(job.workers + 1, job.processes_per_node)
@@ -121,14 +121,14 @@ def _train(job: TrainingJob, script: Script, python: str, kept: Run, checkpoints
 
 
 def _python(name: str) -> str:
-    """Return the path of the ranks' Python: `name`, or the user's python3 on PATH."""
-    # `make env` puts Slipway's first.
+    """Return the path of the Python that runs the ranks: `name`, or the user's python3 on PATH."""
+    # `make env` puts Slipway's own Python first.
     own = [each for each in os.get_exec_path() if each != str(environment_dir() / "bin")]
     os.environ["PATH"] = os.pathsep.join(own)
     program = shutil.which(name or "python3")
     if program is None:
-        raise CommandError(f"There is no {name or 'python3'} on PATH; name one with --python.")
+        raise CommandError(f"There is no {name or 'python3'} on PATH; use --python to set another.")
     path, *version = answer(program, "-c", _ABOUT).splitlines()
     if tuple(map(int, version)) < (3, 10):
-        raise CommandError(f"{path} is Python {'.'.join(version)}; 3.10 or newer is needed.")
+        raise CommandError(f"{path} is Python {'.'.join(version)}; 3.10 or newer is required.")
     return path

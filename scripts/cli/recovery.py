@@ -1,6 +1,6 @@
-"""Clean up after an interrupted Pulumi, so that the next command works.
+"""Clean up after Pulumi was interrupted, so that the next command works.
 
-A killed CLI's lock is broken only when its process has surely ended. Exporting and importing the
+A killed CLI's lock is removed only if its process has certainly ended. Exporting and importing the
 state drops its pending operations: each resource adopts the objects that it had created.
 """
 
@@ -27,18 +27,18 @@ from scripts.cli.config import own
 from scripts.cli.terminal import CommandError, echo
 
 _WRITING_SECONDS = 2.0
-"""Limit of writing one of these files; one that is half-written after this was abandoned."""
+"""Limit for writing one of these files; a file half-written after this has been abandoned."""
 _DAY = 24 * 3600.0
 _LANGUAGE_HOST = "pulumi-language-python"
 _WAYS = (
-    "Wait for its end, or press Ctrl-C where it runs: training continues in the cluster, and the "
-    "next `make up` waits for it, beside a job that you have added to the stack's file. In another "
-    "stack, a job starts without either."
+    "Wait until it finishes, or press Ctrl-C where it is running: training continues in the "
+    "cluster, and the next `make up` waits for it while also starting any job that you add to the "
+    "stack's file. To start a job right away, use another stack."
 )
 
 
 def alone(stack: str, *, waits: bool = False) -> ExitStack:
-    """Lock a stack against other changing commands, until the result is closed.
+    """Lock a stack against other commands that change it, until the result is closed.
 
     With `waits` it waits up to a day for another command; otherwise it raises `CommandError`.
     """
@@ -49,7 +49,7 @@ def alone(stack: str, *, waits: bool = False) -> ExitStack:
     def see(holder: str) -> None:
         holders.append(holder)
         if waits:
-            echo(f"Stack {stack} is in use by {holder}: waiting for its end. {_WAYS}")
+            echo(f"Stack {stack} is in use by {holder}: waiting until it finishes. {_WAYS}")
 
     files.private_directory(file.parent)
     try:
@@ -60,15 +60,15 @@ def alone(stack: str, *, waits: bool = False) -> ExitStack:
 
 
 def recover(cli: backend.Cli) -> None:
-    """Prepare a stack, which need not exist yet, for the next command."""
+    """Prepare a stack for the next command; the stack need not exist yet."""
     repair_files(cli.stack)
     locks = backend.locks(cli.stack)
     for lock in locks.values():
         require_stale(lock, cli.stack)
     if locks:
-        echo(f"Removed the lock on stack {cli.stack}, left by a pulumi process that was killed.")
+        echo(f"Removed a lock on stack {cli.stack} that a killed pulumi process left behind.")
     for file in locks:
-        # `pulumi cancel` would also remove another command's new lock.
+        # `pulumi cancel` would also remove a new lock held by another command.
         file.unlink(missing_ok=True)
         file.with_name(f"{file.name}.attrs").unlink(missing_ok=True)
     end_orphans(project.directory())  # a killed preview leaves no lock
@@ -86,7 +86,7 @@ def _require_passphrase(cli: backend.Cli) -> None:
     salts = re.compile(r"^encryptionsalt: *(\S+)", re.MULTILINE)
     salt = salts.search(own(cli.stack).read_text()) if own(cli.stack).exists() else None
     if salt and deployment and salt[1] not in json.dumps(deployment.get("secrets_providers")):
-        # A different salt may be valid, so it encrypts a value in a copy of the file.
+        # A different salt may be valid: test it by encrypting a value in a copy of the file.
         with TemporaryDirectory() as directory:
             copy = shutil.copy(own(cli.stack), directory)
             cli.query("config", "set", "--secret", "--config-file", copy, "probe", "x")
@@ -98,11 +98,11 @@ def require_stale(lock: Mapping[str, Any], stack: str) -> None:
     if host != socket.gethostname():
         raise CommandError(
             f"Stack {stack} is locked by process {pid} on {host} since {since}. "
-            f"If that has ended: pulumi cancel --stack {stack}"
+            f"If that process has ended, run: pulumi cancel --stack {stack}"
         )
-    # After a reboot the pid may be another program's.
+    # After a reboot, the PID may belong to another program.
     if "pulumi" in (_program(pid) or _process(pid).get("Name", "")):
-        # Only its first word, since `pulumi config set` has a secret as another.
+        # Only its first argument, since later ones of `pulumi config set` include a secret.
         word = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")[1:2]
         raise CommandError(
             f"Stack {stack} is in use by process {pid} ({' '.join(['pulumi', *word])}) since "
@@ -113,12 +113,13 @@ def require_stale(lock: Mapping[str, Any], stack: str) -> None:
 def repair_files(stack: str) -> list[Path]:
     """Remove or restore a stack's half-written files, and return them.
 
-    Pulumi writes a file X as `X.TIME.tmp`, then `X.attrs`, and renames the first
-    (gocloud.dev/blob/fileblob): a killed one may leave a `.tmp`, which it treats as a lock, or an
-    empty `X.attrs`; a power failure also an empty lock or state, of which there is an `X.bak`.
+    To write a file X, Pulumi writes `X.TIME.tmp`, then `X.attrs`, and renames the first
+    (gocloud.dev/blob/fileblob). If killed, it may leave a `.tmp`, which it treats as a lock, or an
+    empty `X.attrs`. A power failure may also leave an empty lock or state; a state has a backup,
+    `X.bak`.
     """
     if before := _half_written(stack):
-        # A file that is still being written is complete by then; new and open files stay.
+        # By then, a file that was still being written is complete; new and open files are kept.
         time.sleep(_WRITING_SECONDS)
     after, held = _half_written(stack) if before else [], _open_files() if before else set()
     repaired = [file for file in after if file in before and file.resolve() not in held]
@@ -140,7 +141,7 @@ def _half_written(stack: str) -> list[Path]:
 
 
 def _open_files() -> set[Path]:
-    """Return the files that processes have open; none without /proc (macOS)."""
+    """Return the files that processes have open; empty if there is no /proc (macOS)."""
     paths = set()
     for process in Path("/proc").glob("[0-9]*/fd"):
         with suppress(OSError):  # it has ended, or is another user's
@@ -151,14 +152,14 @@ def _open_files() -> set[Path]:
 
 
 def _is_complete(file: Path) -> bool:
-    """Return whether a file is a complete document, or was deleted meanwhile."""
+    """Return whether a file is a complete document or has since been deleted."""
     with suppress(FileNotFoundError):
         return raised(partial(json.loads, file.read_bytes()), ValueError) is None
     return True
 
 
 def end_orphans(checkout: Path) -> list[int]:
-    """End the language hosts of `checkout` without an engine, which they check every 5 minutes."""
+    """Stop the orphaned language hosts in `checkout`; on their own they exit within 5 minutes."""
     pids = orphans(checkout)
     for pid in pids:
         with suppress(ProcessLookupError):  # it has ended
@@ -167,7 +168,7 @@ def end_orphans(checkout: Path) -> list[int]:
 
 
 def orphans(checkout: Path) -> list[int]:
-    """Return the pids of the language hosts of `checkout` without an engine; [] without /proc."""
+    """Return the PIDs of language hosts in `checkout` that lost their engine; [] without /proc."""
     hosts = {
         int(place.name): _process(place.name).get("PPid", "0")
         for place in Path("/proc").glob("[0-9]*")
@@ -177,16 +178,16 @@ def orphans(checkout: Path) -> list[int]:
 
 
 def _program(pid: int | str) -> str:
-    """Return the name of a process' file; "" if it has ended or is another user's."""
+    """Return the name of a process's executable; "" if it has ended or is another user's."""
     try:
-        # Not `Name`, which is truncated, and just after the start still the parent's.
+        # Not `Name`: it is truncated and, just after the fork, still the parent's.
         return Path(f"/proc/{pid}/exe").readlink().name.removesuffix(" (deleted)")
     except OSError:
         return ""
 
 
 def _process(pid: int | str) -> Mapping[str, str]:
-    """Return a process' fields in /proc, such as `Name` and `PPid`; {} if it has ended."""
+    """Return a process's fields in /proc, such as `Name` and `PPid`; {} if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

@@ -20,15 +20,15 @@ class JobState:
     """A job in a stack's state."""
 
     name: str
-    inputs: Mapping[str, Any]  # of its run, as last declared
-    result: RunResult | None = None  # of the last run that has ended, if any
+    inputs: Mapping[str, Any]  # the run's inputs, as last declared
+    result: RunResult | None = None  # of the last finished run, if any
     operation: str | None = None
-    """The pending operation of a running or interrupted update: `creating`, `replacing`."""
-    gate: Mapping[str, Any] | None = None  # its inputs, if a result has passed
+    """The pending operation in a running or interrupted update: `creating`, `replacing`."""
+    gate: Mapping[str, Any] | None = None  # the gate's inputs, if a result has passed it
 
     @property
     def namespace(self) -> str:
-        """Namespace of its PyTorchJob."""
+        """The namespace of its PyTorchJob."""
         return str(self.inputs["namespace"])
 
     @property
@@ -38,36 +38,36 @@ class JobState:
 
     @property
     def kept(self) -> str | None:
-        """URL of its files that the stack keeps; None if the job sets `outputs`."""
+        """URL of the files that the stack keeps for it, or None if the job sets `outputs`."""
         folder = (self.declared.get("was") or [self.name])[0]
         return outputs_url(self.inputs.get("place"), folder, self.declared.get("outputs"))
 
     @property
     def passed(self) -> bool:
-        """True if this result has passed the gate."""
+        """True if this result passed the gate."""
         return self.gate is not None and _result(self.gate.get("result")) == self.result
 
 
 @dataclass(frozen=True)
 class StackState:
-    """The part of a stack's state that concerns jobs."""
+    """The parts of a stack's state that concern jobs."""
 
-    kubeconfig: str | None = None  # content; None without a cluster, or if it is encrypted
-    namespace: str | None = None  # of its jobs; None before it exists
+    kubeconfig: str | None = None  # its content; None if there is no cluster, or if encrypted
+    namespace: str | None = None  # of the jobs; None before it exists
     jobs: Mapping[str, JobState] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)  # jobs the cluster can't run, and why
-    trainer: str | None = None  # the image's reference for pods, if it was provided
+    trainer: str | None = None  # the image reference for pods, if there is an image
 
     @classmethod
     def from_export(cls, export: Mapping[str, Any]) -> "StackState":
-        """Return the state that `pulumi stack export` printed."""
+        """Parse the output of `pulumi stack export`."""
         resources, pending = rows(export, "resources"), rows(export, "pending_operations")
         jobs = {each.name: each for each in _jobs(resources, pending)}
         stacks = [_outputs(each) for each in resources if each["type"] == "pulumi:pulumi:Stack"]
-        # From the cluster, since the stack's outputs appear only when `up` has ended.
+        # From the cluster resource, since the stack's outputs appear only when `up` finishes.
         kubeconfigs = (_plain(_outputs(each).get("kubeconfig")) for each in resources)
         namespaces = [name_of(each) for each in resources if _NAMESPACE in each["urn"]]
-        # An existing namespace is not a resource of the stack.
+        # A namespace that already existed is not a resource in the stack.
         ready = [each["inputs"] for each in resources if each["type"] == tokens.OPERATOR_READY]
         namespaces += [each["jobNamespace"] for each in ready]
         namespaces += [job.namespace for job in jobs.values()]
@@ -81,16 +81,16 @@ class StackState:
             namespaces[0] if namespaces else None,
             jobs,
             skipped=(stacks[0].get("skipped") or {}) if stacks else {},
-            # The shortest name is the smallest image's.
+            # The smallest image has the shortest name.
             trainer=trainers[min(trainers, key=len)] if trainers else None,
         )
 
 
 def read_state(stack: str, *, secrets: bool = False, logs_of: str | None = None) -> StackState:
-    """Return the stack's state, empty without a stack, and with `secrets` the kubeconfig.
+    """Return the stack's state, empty if there is no stack; with `secrets`, add the kubeconfig.
 
-    Detached runs have the results that their waiters have written by now. With `logs_of`, a job or
-    "" for all, it also fetches these runs' records if another machine has seen their end.
+    Detached runs have the results that their waiters have written so far. With `logs_of`, a job or
+    "" for all jobs, it also fetches the runs' records if another machine waited for them.
     """
     state = StackState.from_export(exported(stack))
     due = [
@@ -116,7 +116,7 @@ def _lacks(stack: str, job: str, result: RunResult) -> bool:
 def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
     begun, runs, gates = {}, {}, {}
     for each in resources:
-        # A replaced resource is to be deleted, or stays until its replacement exists.
+        # A replaced resource is about to be deleted, or is kept until its replacement exists.
         if each.get("delete"):
             continue
         if each["type"] == tokens.PYTORCH_JOB and each.get("pendingReplacement"):
@@ -146,7 +146,7 @@ def _outputs(resource: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with its plaintext secrets unwrapped; encrypted ones stay as stored."""
+    """Return a value with plaintext secrets unwrapped; encrypted secrets stay as stored."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if not isinstance(value, dict):

@@ -1,26 +1,26 @@
-"""Output of commands: lines, tables, and errors that show only their text."""
+"""Output for commands: lines, tables, and errors that show only their text."""
 
 import sys
 from typing import TYPE_CHECKING
 
 from core.wording import as_typed
 
-if TYPE_CHECKING:  # Most commands don't need it.
+if TYPE_CHECKING:  # most commands don't need it
     from rich.console import Console
 
 
 class CommandError(Exception):
-    """An error that is not a bug in this program; the user sees only its text."""
+    """An error that is not a bug in Slipway; the user sees only its text."""
 
 
 def echo(line: str) -> None:
-    """Print a line to stderr, among Pulumi's."""
+    """Print a line to stderr, among Pulumi's output."""
     print(as_typed(line), file=sys.stderr, flush=True)
 
 
 def console() -> "Console":
-    """Return a console that prints the text of cells literally."""
+    """Return a console that prints text literally, without interpreting markup."""
     from rich.console import Console  # noqa: PLC0415 - see above
 
-    width = None if Console().is_terminal else 10_000  # a table is as wide as its content
+    width = None if Console().is_terminal else 10_000  # tables are as wide as their content
     return Console(width=width, highlight=False, markup=False, emoji=False)

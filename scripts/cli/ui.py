@@ -1,4 +1,4 @@
-"""`make ui`: print where a stack's runs are tracked; connect to a server in its cluster."""
+"""`make ui`: print where a stack's runs are tracked; connect to the server in its cluster."""
 
 import signal
 import socket
@@ -19,7 +19,7 @@ _PAUSE_SECONDS = 0.5
 
 
 def show(stack: str, job: str, port: int) -> int:
-    """Print where runs are tracked, and forward `port` to a server in the cluster; return 0."""
+    """Print where runs are tracked; forward `port` to any server in the cluster; return 0."""
     settings = _settings(stack)
     state = read_state(stack, secrets=settings.is_installed)
     if job:
@@ -39,26 +39,26 @@ def show(stack: str, job: str, port: int) -> int:
 
 
 def announcement(stack: str, job: str, page: str, port: int) -> str:
-    """Return the address of the server in the cluster, or of the last run of a job, if known."""
+    """Describe where to find a job's last run, if known, or the server in the cluster."""
     server = f"http://localhost:{port}"
     if not page:
-        runs = f"MLflow with the runs of {stack}: {server} (Ctrl-C ends it)"
+        runs = f"MLflow with the runs of {stack}: {server} (Ctrl-C disconnects)"
         if not job:
             return runs
         return (
-            f"{runs}\nThe last result of {job} has no page: its run is not over, or it ended "
-            f"before runs were tracked. Its runs are in the experiment {stack}/{job}."
+            f"{runs}\nThe last result of {job} has no page: the run has not finished, or it "
+            f"finished before runs were tracked. Its runs are in the experiment {stack}/{job}."
         )
-    return f"The last run of {job}: {server}/#/{page.partition('/#/')[2]} (Ctrl-C ends it)"
+    return f"The last run of {job}: {server}/#/{page.partition('/#/')[2]} (Ctrl-C disconnects)"
 
 
 def elsewhere(settings: Tracking, stack: str, job: str, page: str) -> str:
-    """Return where runs are tracked without a server in the cluster."""
+    """Describe where runs are tracked if there is no server in the cluster."""
     if settings.kind == "tensorboard":
         directory = job or "DIRECTORY"
         fetch = f"make fetch JOB={job or 'NAME'} TO={directory} STACK={stack}"
         return (
-            "Runs write files for TensorBoard, which the stack keeps:\n"
+            "Runs write TensorBoard files, and the stack keeps them:\n"
             f"  {fetch}\n  tensorboard --logdir {directory}"
         )
     if page:
@@ -68,12 +68,12 @@ def elsewhere(settings: Tracking, stack: str, job: str, page: str) -> str:
 
 
 def _settings(stack: str) -> Tracking:
-    """Return the stack's tracking settings; raise if they are missing or wrong."""
+    """Return the stack's tracking settings; raise if they are missing or invalid."""
     written, file = settings_of(stack).get(KEY), own(stack).name
     if written is None:
         raise CommandError(
             f"Runs of {stack} are not tracked. To install MLflow in its cluster, add this line to "
-            f"`config` in {file}, and run `make up STACK={stack}`; no job is trained again:\n"
+            f"`config` in {file}, and run `make up STACK={stack}`; no job is retrained:\n"
             f"  {KEY}: {{kind: mlflow}}\nAlternatives: docs/tracking.md"
         )
     settings = validate(Tracking, written if isinstance(written, dict) else {}, KEY)
@@ -90,33 +90,33 @@ def _require_free(port: int, command: str) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise CommandError(
-                f"Port {port} of this machine can't be used ({error.strerror}): another program, "
-                f"such as the same command, may use it. Use another one: `{command} "
-                f"PORT={port + 1}`."
+                f"Port {port} on this machine can't be used ({error.strerror}): another program, "
+                f"such as another instance of this command, may be using it. Try another port: "
+                f"`{command} PORT={port + 1}`."
             ) from error
 
 
 def forward(line: Sequence[str], to: str, ports: tuple[int, int], text: str, again: str) -> None:
-    """Forward a port until Ctrl-C or SIGTERM; print `text` once it can be used."""
+    """Forward a port until Ctrl-C or SIGTERM; print `text` once the port can be used."""
     _require_free(ports[0], again)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     line = [*line, "port-forward", "--address=127.0.0.1", to, "{}:{}".format(*ports)]
     try:
         while (reason := _forwarded(line, text)) is None:
-            time.sleep(_PAUSE_SECONDS)  # the connection broke, as at a restart of the server
+            time.sleep(_PAUSE_SECONDS)  # the connection broke, e.g. on a server restart
             text = ""
     except KeyboardInterrupt:  # not a failure
         return
     finally:
         signal.signal(signal.SIGTERM, before)
     raise CommandError(
-        f"{to} can't be reached: {reason}\nOnce it runs (`make up` restores it), run the same "
-        f"command again: {again}"
+        f"{to} can't be reached: {reason}\nOnce it is running (`make up` restores it), run the "
+        f"same command again: {again}"
     )
 
 
 def _forwarded(line: Sequence[str], text: str) -> str | None:
-    """Run kubectl to its end; return None if it had been ready, otherwise its error message."""
+    """Run kubectl until it exits; return None if it forwarded the port, or its error message."""
     is_ready = False
     with TemporaryFile("w+") as errors:
         with subprocess.Popen(
@@ -131,6 +131,6 @@ def _forwarded(line: Sequence[str], text: str) -> str | None:
                         is_ready = True
             finally:
                 process.terminate()
-                process.wait()  # also after Ctrl-C
+                process.wait()  # even after Ctrl-C
         errors.seek(0)
-        return None if is_ready else errors.read().strip() or "kubectl gives no reason"
+        return None if is_ready else errors.read().strip() or "kubectl gave no reason"

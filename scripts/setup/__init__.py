@@ -1,1 +1,1 @@
-"""`make setup`: the Python environment, then every tool that the stack's cluster needs."""
+"""`make setup`: the Python environment, then all tools that the stack's cluster needs."""

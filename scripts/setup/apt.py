@@ -1,4 +1,4 @@
-"""Install Debian packages as root, after printing their names, or unpack them."""
+"""Install Debian packages as root, or unpack them; their names are printed first."""
 
 import os
 import shutil
@@ -15,13 +15,13 @@ from scripts.setup.steps import StepFailed, Steps
 from scripts.setup.tools import Tool
 
 POLICY = Path("/usr/sbin/policy-rc.d")
-"""Maintainer scripts run this program before they start a service; 101 forbids it."""
+"""Maintainer scripts run this program before they start a service; exit code 101 forbids it."""
 _OURS = "#!/bin/sh\n# Made by Slipway's set-up for the time of an installation.\n"
 _APT = ("apt-get", "--option", "DPkg::Lock::Timeout=120", "--quiet")
 
 
 def provide(tools: Sequence[Tool], steps: Steps) -> Results:
-    """Unpack the packages of tools, or install all of them with one command."""
+    """Unpack the tools' packages, or install all of them with a single command."""
     results = {tool.name: _unpack(tool, steps) for tool in tools if tool.unpacked}
     packages = sorted({tool.package for tool in tools if tool.package is not None})
     obstacle = install(packages, steps) if packages else None
@@ -36,12 +36,12 @@ def provide(tools: Sequence[Tool], steps: Steps) -> Results:
 
 
 def install(packages: Sequence[str], steps: Steps) -> str | None:
-    """Install packages with the machine's apt; return why they can't be installed, or None."""
+    """Install packages with the system's apt; return None, or why they can't be installed."""
     if shutil.which("apt-get") is None:
-        return "this system has no apt-get"
+        return "this system does not have apt-get"
     if os.geteuid() != 0:
         return "only root can install packages"
-    steps.console.print(f"Debian packages that will be installed: {' '.join(packages)}")
+    steps.console.print(f"Debian packages to be installed: {' '.join(packages)}")
     install = ("install", "--yes", "--no-remove", "--no-install-recommends", *packages)
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     try:
@@ -59,8 +59,8 @@ def install(packages: Sequence[str], steps: Steps) -> str | None:
 
 @contextmanager
 def services_stay_down(policy: Path) -> Iterator[None]:
-    """Keep packages from starting services meanwhile; an administrator's policy stays in force."""
-    # A policy that a killed set-up left behind has no effect, and is removed, too.
+    """Keep packages from starting services in the block; leave an administrator's policy alone."""
+    # A policy left behind by a killed setup run has no effect, and is also removed.
     ours = not policy.exists() or policy.read_text().startswith(_OURS)
     if ours:
         policy.write_text(f"{_OURS}[ ! -d /proc/{os.getpid()} ] || exit 101\n")
@@ -73,9 +73,9 @@ def services_stay_down(policy: Path) -> Iterator[None]:
 
 
 def _unpack(tool: Tool, steps: Steps) -> Entry | Problem:
-    """Unpack the packages of a tool into a separate directory in the cache."""
+    """Unpack a tool's packages into a separate directory in the cache."""
     names, directory = ", ".join(tool.unpacked), cache_dir() / tool.name
-    steps.console.print(f"Debian packages that will be unpacked, not installed: {names}")
+    steps.console.print(f"Debian packages to be unpacked, not installed: {names}")
     shutil.rmtree(directory, ignore_errors=True)
     try:
         for package in tool.unpacked:

@@ -1,6 +1,6 @@
-"""Create the Python environments with the system's Python alone; everything else needs them.
+"""Create the Python environments using only the system's Python; everything else needs them.
 
-Older Pythons must be able to parse this file, to print what they lack.
+Older Python versions must be able to parse this file, so that they can report what is missing.
 """
 
 import importlib.util
@@ -16,61 +16,61 @@ from pathlib import Path
 from core.paths import CHECKOUT, cache_dir, extra_dir, venv_dir, venv_dir_for_tests
 
 OLDEST = (3, 11)
-AZURE = "azure"  # the extra with azure-native's SDK: only stacks on Azure and the tests need it
-REPORT = "report"  # the extra with the packages that `make report` draws with
+AZURE = "azure"  # extra with the azure-native SDK; only Azure stacks and the tests need it
+REPORT = "report"  # extra with the packages that `make report` draws with
 _ESTIMATES = {AZURE: "5 s, 155 MB", REPORT: "5 s, 45 MB"}
-INSTALL_LIMIT = 1200  # seconds; a cold install over a slow line
-_LOCK_LIMIT = 2400  # seconds: more than a complete cold set-up
-# No package runs its own code during the installation.
+INSTALL_LIMIT = 1200  # seconds; enough for a cold install over a slow connection
+_LOCK_LIMIT = 2400  # seconds; more than a complete cold setup
+# No package may run its own code during installation.
 _LOCKED = ("--require-hashes", "--only-binary=:all:", "--requirement")
 
 
 def problem() -> "str | None":
-    """Return what this Python lacks and how to fix it; None if nothing."""
+    """Return what this Python lacks and how to fix that, or None if it lacks nothing."""
     if sys.version_info < OLDEST:
         return (
-            "Python {}.{} or newer is needed, and {} is {}.{}. Name another one: "
+            "Python {}.{} or newer is required, but {} is {}.{}. Select another: "
             "make PYTHON=python3.12 …".format(*OLDEST, sys.executable, *sys.version_info[:2])
         )
     if importlib.util.find_spec("ensurepip") is None:
         return (
-            "Python's module ensurepip is missing: on Debian and Ubuntu, "
+            "Python's ensurepip module is missing. On Debian and Ubuntu: "
             "apt-get install python3-venv."
         )
     return None
 
 
 def exclusive(file: Path) -> "AbstractContextManager[None]":
-    """Lock out other set-ups, which build into the same directories; see `core.files.locked`."""
+    """Lock out other setup runs, since they build in the same directories (`core.files.locked`)."""
     from core import files  # noqa: PLC0415 - older Pythons can't parse it
 
     def announce(holder: str) -> None:
-        print(f"Waiting for another set-up to end: {holder} …", file=sys.stderr, flush=True)
+        print(f"Waiting for another setup to finish: {holder} …", file=sys.stderr, flush=True)
 
     return files.locked(file, limit=_LOCK_LIMIT, waiting=announce)
 
 
 def environment() -> Path:
-    """Create the runtime environment unless it is complete, and return its directory."""
+    """Create the runtime environment unless it is complete; return its directory."""
     return _ensure(venv_dir(), "Python environment", "30 s, 400 MB", install)
 
 
 def install(venv: Path) -> None:
-    """Fill the runtime environment from its lock file."""
+    """Install the packages from its lock file into the runtime environment."""
     _run(sys.executable, "-m", "venv", venv)
     _pip(venv, "install", "--no-compile", *_LOCKED, CHECKOUT / "requirements.lock")
-    # pip compiles on one core only. A module that can't be compiled is not a failure.
+    # pip compiles on only one core. A module that can't be compiled is not an error.
     compiling = ("-m", "compileall", "-qq", "-j0", str(site_packages(venv)))
     subprocess.run([venv / "bin" / "python", *compiling], check=False, timeout=INSTALL_LIMIT)
 
 
 def environment_for_tests(venv: Path) -> Path:
-    """Create the environment of the checks and tests, which includes the runtime's packages."""
+    """Create the environment for checks and tests, which includes the runtime's packages."""
     borrowed = (site_packages(venv), add_extra(AZURE, venv), add_extra(REPORT, venv))
 
     def fill(place: Path) -> None:
         _run(sys.executable, "-m", "venv", "--without-pip", place)
-        # Their dependencies are in one of the two lock files, as a unit test checks.
+        # Their dependencies are in one of the two lock files; a unit test checks that.
         lock = CHECKOUT / "requirements-test.lock"
         _pip(venv, "--python", place, "install", "--no-deps", *_LOCKED, lock)
         lines = "".join(f"{directory}\n" for directory in borrowed)
@@ -80,13 +80,13 @@ def environment_for_tests(venv: Path) -> Path:
 
 
 def add_extra(extra: str, venv: Path) -> Path:
-    """Install an extra of pyproject.toml unless it is installed, and return its directory.
+    """Install an extra from pyproject.toml unless it is installed; return its directory.
 
-    It is separate from `venv`, since Pulumi starts the plugin of every package there.
+    It is separate from `venv`, since Pulumi starts the plugin for every package there.
     """
 
     def fill(place: Path) -> None:
-        # Its dependencies are in the environment's lock file. Few modules are ever imported.
+        # Its dependencies are in the environment's lock file. Few of its modules are ever imported.
         options = ("--no-deps", "--no-compile", "--target", place)
         _pip(venv, "install", *options, *_LOCKED, CHECKOUT / f"requirements-{extra}.lock")
 
@@ -94,7 +94,7 @@ def add_extra(extra: str, venv: Path) -> Path:
 
 
 def _ensure(place: Path, title: str, estimate: str, fill: "Callable[[Path], None]") -> Path:
-    """Create a directory with `fill` unless it is complete, and return it."""
+    """Create a directory by calling `fill`, unless it is complete; return it."""
     complete = place / ".complete"
     if complete.exists():
         return place
@@ -102,7 +102,7 @@ def _ensure(place: Path, title: str, estimate: str, fill: "Callable[[Path], None
         if not complete.exists():
             print(f"{title} {place} (about {estimate})", file=sys.stderr, flush=True)
             started = time.monotonic()
-            # A killed run may have left it incomplete.
+            # It may be incomplete after a killed run.
             shutil.rmtree(place, ignore_errors=True)
             fill(place)
             complete.touch()
@@ -111,7 +111,7 @@ def _ensure(place: Path, title: str, estimate: str, fill: "Callable[[Path], None
 
 
 def site_packages(venv: Path) -> Path:
-    """Return the directory of an environment's packages."""
+    """Return the directory that contains an environment's packages."""
     return Path(sysconfig.get_path("purelib", "venv", {"base": str(venv)}))
 
 
@@ -120,24 +120,24 @@ def _pip(venv: Path, *arguments: "str | Path") -> None:
 
 
 def _run(*command: "str | Path") -> None:
-    # Output to stderr, since the shell evaluates the stdout of `make env`.
+    # Output goes to stderr, since a shell evaluates stdout from `make env`.
     subprocess.run(command, check=True, stdout=sys.stderr, timeout=INSTALL_LIMIT)
 
 
 def link(venv: Path, name: str = ".venv") -> None:
-    """Link the environment from the checkout by that name."""
+    """Create a link with that name in the checkout, pointing to the environment."""
     place = CHECKOUT / name
     if place.is_symlink() and place.readlink() == venv:
         return
     if place.exists() and not place.is_symlink():
-        sys.exit(f"{place} is not Slipway's link. Move it away, then try again.")
+        sys.exit(f"{place} is not a link created by Slipway. Move it away, then try again.")
     place.unlink(missing_ok=True)
     place.symlink_to(venv)
 
 
 def ready(*, tests: bool = False) -> Path:
-    """Return the runtime environment, or the tests'; exit with the reason if that fails."""
-    # Python lacked nothing if the environment is complete.
+    """Return the runtime or test environment; exit with the reason if it can't be created."""
+    # If the environment is complete, this Python lacks nothing.
     missing = None if (venv_dir() / ".complete").exists() else problem()
     if missing is not None:
         sys.exit(missing)
@@ -151,7 +151,7 @@ def ready(*, tests: bool = False) -> Path:
 
 
 def main() -> None:
-    """Create and link the environment, with `--tests` also that of the tests."""
+    """Create and link the environment and, with `--tests`, the test environment."""
     link(ready())
     if "--tests" in sys.argv:
         link(ready(tests=True), ".venv-test")

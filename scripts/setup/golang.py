@@ -1,4 +1,4 @@
-"""Build tools from their pinned Go modules."""
+"""Build tools from pinned Go modules."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from scripts.setup.steps import StepFailed, Steps
 from scripts.setup.tools import GoModule, Tool
 
 # The linker strips debug information, so the compiler need not write it. Inlining takes a quarter
-# of the compiler's time, and only the standard library gains from it.
+# of the compile time, and only the standard library benefits from it.
 BUILD = (
     *("build", "-trimpath", "-buildvcs=false"),
     *("-gcflags=all=-dwarf=false -l", "-gcflags=std=-dwarf=false"),
@@ -25,13 +25,13 @@ BUILD = (
 
 
 def download(module: GoModule, steps: Steps) -> None:
-    """Download a module's dependencies. Failures here are reported by the build."""
+    """Download a module's dependencies. The build will report any failure."""
     go = _go()
     if go is None or module.requires is None:
         return
     with suppress(StepFailed):
         steps.run(
-            f"Downloading the Go modules of {module.name}",
+            f"Downloading the Go modules for {module.name}",
             (go, "mod", "download"),
             log=f"download-{module.name}",
             estimate="20 s",
@@ -42,23 +42,23 @@ def download(module: GoModule, steps: Steps) -> None:
 
 
 def at_once() -> int:
-    """Return the number of parallel builds: linking uses one core and much memory."""
+    """Return how many builds to run in parallel: linking uses one core and a lot of memory."""
     return 2 if _roomy() and (os.cpu_count() or 1) > 1 else 1
 
 
 def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
-    """Build or copy tools of a module: all of them, or none."""
+    """Build or copy tools from a module: either all of them or none."""
     go = _go()
     why = _unfit(go, module)
     if go is None or why is not None:
-        remedy = "Install a newer Go, from its own download page or your distribution."
+        remedy = "Install a newer Go, from its download page or your distribution."
         return {tool.name: Problem(tool.name, str(why), remedy) for tool in tools}
     names = [tool.name for tool in tools]
     try:
         built = _compile(go, module, [name for name in names if name in module.packages], steps)
         copied = {name: _copy(go, module, name) for name in names if name in module.copies}
     except (StepFailed, OSError, CommandFailed) as error:
-        remedy = "See that log, then run `make setup` again: it continues from there."
+        remedy = "Check that log, then run `make setup` again; it continues from there."
         return {tool.name: Problem(tool.name, str(error), remedy) for tool in tools}
     entries = {}
     for tool in tools:
@@ -70,7 +70,7 @@ def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
 
 def _variables() -> dict[str, str]:
     ours = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
-    # The compiler is a Go program: its processes collect garbage only above 2 GiB.
+    # The compiler is a Go program: with these, its processes collect garbage only above 2 GiB.
     return {**ours, **({"GOGC": "off", "GOMEMLIMIT": "2GiB"} if _roomy() else {})}
 
 
@@ -81,7 +81,7 @@ def _roomy() -> bool:
         free = re.search(r"MemAvailable: *(\d+)", Path("/proc/meminfo").read_text())
     except OSError:
         return False
-    # From 12 GiB on two builds run in parallel, with less garbage collection.
+    # With 12 GiB or more, two builds run in parallel, with less garbage collection.
     return free is not None and int(free[1]) * 1024 >= 12 * 2**30
 
 
@@ -90,13 +90,13 @@ def _go() -> str | None:
 
 
 def _unfit(go: str | None, module: GoModule) -> str | None:
-    """Return why this Go can't build the module, or None."""
-    needed = f"it is built with Go {module.go_version} or newer"
+    """Return why this Go can't build the module, or None if it can."""
+    needed = f"building it requires Go {module.go_version} or newer"
     if go is None:
-        return f"{needed}, and there is no `go` on PATH"
+        return f"{needed}, but there is no `go` on PATH"
     version = _run(go, "env", "GOVERSION")
-    # From 1.21 on, Go downloads the toolchain that a go.mod requires, or fails with the reason.
-    return None if numbers(version) >= (1, 21) else f"{needed}, and {go} is {version}"
+    # Since 1.21, Go downloads the toolchain that a go.mod requires, or says why it can't.
+    return None if numbers(version) >= (1, 21) else f"{needed}, but {go} is {version}"
 
 
 def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> dict[str, Path]:
@@ -113,13 +113,13 @@ def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> d
         (go, *BUILD, "-ldflags", module.ldflags, "-o", f"{directory}/", *packages),
         log=f"build-{module.name}",
         estimate=module.estimate,
-        limit=3600.0,  # the longest takes five minutes on two idle cores
+        limit=3600.0,  # the longest build takes five minutes on two idle cores
         cwd=module.directory,
         variables=_variables(),
     )
     programs = {}
     for name, package in zip(names, packages, strict=True):
-        # Go names a program after the last part of its package's path, major versions aside.
+        # Go names a program after the last element of its package path, ignoring major versions.
         path = Path(re.sub(r"/v\d+$", "", package))
         built = directory / (module.name if package == "." else path.name)
         programs[name] = built.replace(bin_dir / name)
@@ -128,7 +128,7 @@ def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> d
 
 
 def _copy(go: str, module: GoModule, name: str) -> Path:
-    """Copy a file or directory out of Go's module cache, which is read-only and shared."""
+    """Copy a file or directory from Go's module cache, which is read-only and shared."""
     command = ("mod", "download", "-json", module.requires or "")
     source = Path(json.loads(_run(go, *command, cwd=module.directory))["Dir"], module.copies[name])
     if source.is_file():

@@ -1,4 +1,4 @@
-"""Find tools that are already on this machine, and their versions, without changing anything."""
+"""Find tools that are already on this machine and their versions, without changing anything."""
 
 import os
 import re
@@ -11,13 +11,13 @@ from core.paths import CHECKOUT, cache_dir
 from scripts.setup.record import Entries, Entry, Problem
 from scripts.setup.tools import Tool
 
-# A user's PATH often lacks these directories of daemons and network tools.
+# A user's PATH often lacks these directories, which contain daemons and network tools.
 _SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _SECONDS = 20
 
 
 def find(tool: Tool, entries: Entries, origin: str = "on PATH") -> Entry | Problem:
-    """Find a tool; `entries` are the earlier tools, for one that must lie beside another."""
+    """Find a tool; `entries` are those found so far, for a tool that must be next to another."""
     if tool.directories:
         return _find_directory(tool)
     if tool.beside is not None:
@@ -25,8 +25,8 @@ def find(tool: Tool, entries: Entries, origin: str = "on PATH") -> Entry | Probl
     if tool.accepts is None:
         by_hand = cache_dir() / "bin" / tool.name
         if tool.module is None and by_hand.is_file():
-            return Entry.from_file(by_hand, "-", "put there by hand", tool.stamp)
-        why = "it can't print its version, so one on PATH is not used"
+            return Entry.from_file(by_hand, "-", "installed manually", tool.stamp)
+        why = "it can't print its version, so a copy on PATH is not used"
         return Problem(tool.name, why, tool.hint)
     refused = []
     for program in _programs(tool.name):
@@ -38,15 +38,15 @@ def find(tool: Tool, entries: Entries, origin: str = "on PATH") -> Entry | Probl
 
 
 def fitting(tool: Tool, path: Path, version: str | None, origin: str) -> Entry | Problem:
-    """Return a tool's entry if its version is accepted, otherwise the problem."""
+    """Return the tool's entry if its version is accepted, otherwise a problem."""
     if version is None or tool.accepts is None or version not in tool.accepts:
-        why = f"{path} is version {version or 'unknown'}, needed is {tool.accepts}"
+        why = f"{path} is version {version or 'unknown'}; required: {tool.accepts}"
         return Problem(tool.name, why, tool.hint)
     return Entry.from_file(path, version, origin, tool.stamp)
 
 
 def version_of(program: Path, *arguments: str) -> str | None:
-    """Return the version that a program prints, whatever its exit status; None without one."""
+    """Return the version that a program prints, whatever its exit status, or None."""
     try:
         finished = subprocess.run(
             [program, *arguments],
@@ -63,7 +63,7 @@ def version_of(program: Path, *arguments: str) -> str | None:
 
 
 def _programs(name: str) -> Iterator[Path]:
-    """Yield all programs of a name except set-up's: a newer one may follow an old one on PATH."""
+    """Yield all programs with this name, except setup's: an old one may come first on PATH."""
     paths, ours = set(), (cache_dir(), CHECKOUT)
     for directory in filter(None, (*os.get_exec_path(), *_SYSTEM)):
         program = shutil.which(name, path=directory)
@@ -79,7 +79,7 @@ def _find_directory(tool: Tool) -> Entry | Problem:
         if all(os.access(directory / program, os.X_OK) for program in tool.holds):
             version = version_of(directory / tool.holds[0])
             if tool.package is not None and directory.is_relative_to("/usr"):
-                # Debian's CNI plugins don't print their version, but the package has it.
+                # Debian's CNI plugins don't print their version, but dpkg knows it.
                 query = ("--showformat=${Version}", "--show", tool.package)
                 version = version_of(Path("/usr/bin/dpkg-query"), *query)
             return fitting(tool, directory, version, "on this machine")
@@ -88,10 +88,10 @@ def _find_directory(tool: Tool) -> Entry | Problem:
 
 
 def _find_beside(tool: Tool, leader: Entry | None) -> Entry | Problem:
-    """Find a part of another tool's distribution, which must lie beside that tool."""
+    """Find a part of another tool's distribution; it must be next to that tool."""
     if leader is None or leader.origin != "on PATH":
         return Problem(tool.name, f"no {tool.beside} on PATH that it could belong to", tool.hint)
     program = Path(os.path.realpath(leader.path)).parent / tool.name
     if not os.access(program, os.X_OK):
-        return Problem(tool.name, f"not beside {leader.path}", tool.hint)
+        return Problem(tool.name, f"not next to {leader.path}", tool.hint)
     return Entry.from_file(program, leader.version, leader.origin, tool.stamp)

@@ -1,4 +1,4 @@
-"""`make setup` inside the Python environment: provide the tools and the state."""
+"""`make setup` within the Python environment: provide the tools and the state."""
 
 import os
 import sys
@@ -18,12 +18,12 @@ from scripts.setup.tools import tools_of
 def provide(stack: str, *, brief: bool = False, preview: bool = False) -> int:
     """Provide a stack's tools; return 0 if all are ready, otherwise print what is missing.
 
-    With `brief` it prints nothing if nothing was missing; `preview` leaves out the tools that only
-    `up` needs. It raises `CommandError`, or set-up's `OSError` and `SubprocessError`.
+    With `brief`, print nothing if nothing was missing; with `preview`, skip the tools that only
+    `up` needs. Raises `CommandError`, or `OSError` and `SubprocessError` from setup.
     """
     source = os.environ.get("SOURCE") or "release"
     if source not in {"release", "build"}:
-        raise CommandError(f"SOURCE={source} is not allowed; it takes: build, release.")
+        raise CommandError(f"SOURCE={source} is not allowed; valid values: build, release.")
     settings = cluster_of(stack)
     kind = CLUSTERS.get(str(settings.get("kind")))
     if kind is not None:
@@ -33,7 +33,7 @@ def provide(stack: str, *, brief: bool = False, preview: bool = False) -> int:
     try:
         return set_up(kind, brief=brief, build=source == "build")
     except KeyboardInterrupt:
-        echo("Stopped. Run `make setup` again to continue from here.")
+        echo("Stopped. Run `make setup` again to continue.")
         raise
 
 
@@ -47,7 +47,7 @@ def set_up(kind: Kind | None, *, brief: bool, build: bool) -> int:
         prepare()
         if brief and len(record.unchanged(record.load(), tools, build=build)) == len(tools):
             return 0
-        # Imported late, since it takes longer than all of the above.
+        # Imported late, since importing it takes longer than everything above.
         from scripts.setup.resolve import resolve_and_report  # noqa: PLC0415
 
         return resolve_and_report(kind, brief=brief, build=build)

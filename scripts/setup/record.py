@@ -1,6 +1,6 @@
-"""Write toolchain.json, the record of the tools.
+"""Read and write toolchain.json, which lists the tools that setup provided.
 
-A tool whose size, modification time and requirements match the record is not checked again.
+A tool whose size, modification time and requirements match its entry is not checked again.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 from core import files, toolchain
 from scripts.setup.tools import Tool
 
-RELEASE = "release of "  # prefix of the origin of a project's own release
+RELEASE = "release of "  # prefix of `origin` for a tool from its project's own release
 _WRITING = threading.RLock()
 
 
@@ -21,11 +21,11 @@ _WRITING = threading.RLock()
 class Entry:
     """A tool that is ready."""
 
-    path: str  # absolute; of a program or a directory
+    path: str  # absolute path to a program or directory
     version: str
     origin: str
-    stamp: str  # the repository's requirements for it
-    size: int  # bytes, of the file or directory itself
+    stamp: str  # this repository's requirements for it
+    size: int  # bytes, for the file or the directory itself
     modified: int  # modification time, in nanoseconds since 1970
 
     @classmethod
@@ -47,7 +47,7 @@ Entries = dict[str, Entry]
 
 @dataclass(frozen=True)
 class Problem:
-    """A tool that can't be provided, with the reason and the remedy."""
+    """A tool that can't be provided, with the reason and a remedy."""
 
     tool: str
     why: str
@@ -57,11 +57,11 @@ class Problem:
         return f"{self.tool}: {self.why}. {self.remedy}".rstrip()
 
 
-Results = Mapping[str, Entry | Problem]  # what a source of tools returns, by the tool's name
+Results = Mapping[str, Entry | Problem]  # what a source returns, by the tool's name
 
 
 def load() -> Entries:
-    """Return the recorded tools; none without a record, or if another version wrote it."""
+    """Return the recorded tools; empty if there is no record or another version wrote it."""
     try:
         return {name: Entry(**entry) for name, entry in _document()["tools"].items()}
     except (KeyError, TypeError, AttributeError):
@@ -74,18 +74,18 @@ def save(entries: Entries) -> None:
 
 
 def checksums() -> dict[str, str]:
-    """Return the checksums of the releases that were used, by address; they never change."""
+    """Return the checksums of the releases used so far, by URL; a release's must never change."""
     return dict(_document().get("checksums", {}))
 
 
 def trust(address: str, checksum: str) -> None:
-    """Record the checksum of a release that has been used."""
+    """Record the checksum of a release that is in use."""
     with _WRITING:
         _write("checksums", {**checksums(), address: checksum})
 
 
 def unchanged(entries: Entries, tools: tuple[Tool, ...], *, build: bool = False) -> Entries:
-    """Return the tools that need not be resolved again; with `build` no releases."""
+    """Return the tools that need not be resolved again; with `build`, no releases."""
     return {
         tool.name: entry
         for tool in tools
@@ -104,7 +104,7 @@ def _document() -> dict[str, Any]:
 
 
 def _write(part: str, content: Mapping[str, Any]) -> None:
-    """Replace a part of the record atomically, so that no process reads half of it."""
+    """Replace part of the record atomically, so that no process reads it half-written."""
     place = toolchain.record()
     with _WRITING:
         place.parent.mkdir(parents=True, exist_ok=True)

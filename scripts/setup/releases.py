@@ -1,4 +1,4 @@
-"""Download projects' releases and verify them by the publisher's checksums."""
+"""Download projects' releases and verify them against the publishers' checksums."""
 
 import hashlib
 import platform
@@ -29,11 +29,11 @@ _CHECKSUM = re.compile(r"(?P<checksum>[0-9a-f]{64})(?:\s+\*?(?P<file>\S+))?")
 
 
 class Refused(Exception):
-    """A release is not used; the text is the reason."""
+    """A release can't be used; the text is the reason."""
 
 
 class File(NamedTuple):
-    """A file of a release; `member` is a tool's path in it, or None if the file is the tool."""
+    """A file in a release; `member` is a tool's path in it, or None if the file is the tool."""
 
     address: str
     checksums: str
@@ -46,7 +46,7 @@ class File(NamedTuple):
 
 
 def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
-    """Download tools in parallel; print the reason for each that can't be downloaded."""
+    """Download tools in parallel; print why, for each that can't be downloaded."""
     pool = ThreadPoolExecutor(max_workers=8)
     files = files_of(tools)
     fetched = {file: pool.submit(_fetch, file, held, steps) for file, held in files.items()}
@@ -57,7 +57,7 @@ def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
         try:
             entries |= future.result()
         except Refused as why:
-            built = "" if files[file][0].module is None else " It is built instead."
+            built = "" if files[file][0].module is None else " It will be built instead."
             refused.setdefault(f"{why}.{built}", {})[file.host] = None
     for reason, sites in refused.items():
         steps.console.print(f"No release from {', '.join(sites)}: {reason}", markup=False)
@@ -65,7 +65,7 @@ def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
 
 
 def files_of(tools: Sequence[Tool]) -> dict[File, list[Tool]]:
-    """Return this machine's files of releases, each with the tools in it."""
+    """Return the release files for this machine, each with the tools that it contains."""
     result: dict[File, list[Tool]] = {}
     for tool in tools:
         module = tool.released_with or tool.module
@@ -77,9 +77,9 @@ def files_of(tools: Sequence[Tool]) -> dict[File, list[Tool]]:
 
 
 def published(address: str, checksums: str) -> str:
-    """Return the SHA-256 that the publisher serves for a file, from the addresses of both.
+    """Return the SHA-256 that the publisher serves for a file, given the URLs of both.
 
-    It raises `Refused` if the site serves none within 5 s, or if it differs from the first use.
+    Raises `Refused` if the site serves none within 5 s, or if it has changed since first use.
     """
     with _answer(checksums, _ANSWER_SECONDS) as answer:
         text = answer.text
@@ -87,29 +87,29 @@ def published(address: str, checksums: str) -> str:
     lines = (_CHECKSUM.fullmatch(line.strip()) for line in text.splitlines())
     match = next((each for each in lines if each and each["file"] in {None, name}), None)
     if match is None:
-        raise Refused(f"{checksums} has no SHA-256 checksum of {name}")
+        raise Refused(f"{checksums} does not contain a SHA-256 checksum for {name}")
     now = match["checksum"]
     if (before := record.checksums().get(address, now)) != now:
-        was = f"the checksum of {address} was {before} at its first use"
-        raise Refused(f"{was}, and is {now} now")
+        was = f"the checksum of {address} was {before} when it was first used"
+        raise Refused(f"{was}, but is now {now}")
     return now
 
 
 def save(address: str, checksum: str, file: Path, steps: Steps) -> None:
-    """Download an address to a file; raise `Refused` unless it has that SHA-256."""
+    """Download a URL to a file; raise `Refused` if the SHA-256 does not match."""
     digest, started = hashlib.sha256(), time.monotonic()
     with _answer(address, _SILENCE_SECONDS) as answer, file.open("wb") as opened:
         for chunk in answer.iter_content(1 << 20):
             digest.update(chunk)
             opened.write(chunk)
             if steps.ended.is_set() or time.monotonic() - started > _LIMIT:
-                raise Refused(f"{address} was not complete within {_LIMIT:.0f} s")
+                raise Refused(f"{address} was not downloaded within {_LIMIT:.0f} s")
     if (actual := digest.hexdigest()) != checksum:
-        raise Refused(f"{address} has the checksum {actual}, and its publisher's is {checksum}")
+        raise Refused(f"{address} has the checksum {actual}, but its publisher lists {checksum}")
 
 
 def _fetch(file: File, tools: Sequence[Tool], steps: Steps) -> Entries:
-    """Download and verify a file, then install the tools in it."""
+    """Download and verify a file, then install the tools that it contains."""
     checksum = published(file.address, file.checksums)
     names, bin_dir = ", ".join(tool.name for tool in tools), cache_dir() / "bin"
     bin_dir.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def _unpack(file: Path, member: str, target: Path) -> None:
 
 @contextmanager
 def _answer(address: str, seconds: float) -> Iterator[requests.Response]:
-    """Yield a site's answer with its body unread."""
+    """Yield a site's response before its body is read."""
     try:
         with requests.get(address, stream=True, timeout=seconds) as answer:
             answer.raise_for_status()
@@ -152,5 +152,5 @@ def _answer(address: str, seconds: float) -> Iterator[requests.Response]:
     except requests.RequestException as error:
         silent = isinstance(error, requests.Timeout | requests.ConnectionError)
         if silent and not isinstance(error, requests.exceptions.SSLError):
-            raise Refused("no answer") from error
+            raise Refused("no response") from error
         raise Refused(f"{address}: {error}") from error

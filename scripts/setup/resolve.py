@@ -1,4 +1,4 @@
-"""Resolve each tool by the first source that has it: PATH, a package, a release, a build."""
+"""Get each tool from the first source that provides it: PATH, a package, a release, a build."""
 
 import os
 import sys
@@ -23,21 +23,21 @@ from scripts.setup.steps import Steps
 from scripts.setup.tools import GoModule, Tool, tools_of
 
 _LEGEND = (
-    "Sources in this order: PATH, if new enough; Debian package; the project's own release, "
-    "verified by its\npublisher's checksum; build from the Go module that go.sum pins. "
-    "SOURCE=build leaves releases out."
+    "Sources, in this order: PATH, if new enough; Debian package; the project's own release, "
+    "verified by its\npublisher's checksum; build from the Go module pinned in go.sum. "
+    "SOURCE=build skips releases."
 )
 _ELSEWHERE = (
-    "The embedded cluster needs Linux and root. Without them use a cluster in docker, podman "
+    "The embedded cluster needs Linux and root. Otherwise, use a cluster in docker, podman "
     "or a virtual machine: `make up STACK=kind` or `make up STACK=minikube`, which need only "
     "pulumi, python, kubectl and kind or minikube."
 )
 
 
 def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
-    """Resolve the tools, print the table or the problems, and return set-up's exit status.
+    """Resolve the tools, print the table or the problems, and return the exit status for setup.
 
-    `kind` is None if it is unknown. With `brief` an unchanged table is not printed.
+    `kind` is None if unknown. With `brief`, an unchanged table is not printed.
     """
     console = Console(stderr=not sys.stdout.isatty(), soft_wrap=True)
     if kind is not None and kind.runs_on_host and sys.platform != "linux":
@@ -46,7 +46,7 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
     started, before = time.monotonic(), record.load()
     entries, problems = resolve(tools_of(kind), console, build=build)
     if problems:
-        console.print(f"[red]{len(problems)} of the tools can't be provided:[/red]")
+        console.print(f"[red]{len(problems)} tools can't be provided:[/red]")
         for problem in problems:
             console.print(Text(as_typed(f"- {problem}")))
         if kind is not None and kind.runs_on_host and os.geteuid() != 0:
@@ -58,12 +58,12 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
     versions = {entry.version for name, entry in entries.items() if name.startswith("kube")}
     for text in filter(None, map(support.warning, sorted(versions))):
         console.print(f"[yellow]{text}[/yellow]")
-    console.print(f"All tools are ready, after {time.monotonic() - started:.1f} s.")
+    console.print(f"All tools are ready after {time.monotonic() - started:.1f} s.")
     return 0
 
 
 def table(entries: Entries) -> Table:
-    """Return a table of tools: version, end of support of Kubernetes' own, and origin."""
+    """Return a table of the tools: version, end of support (for Kubernetes tools) and origin."""
     columns = [Column(name, no_wrap=True) for name in ("tool", "version", "supported until")]
     columns.append(Column("where it came from"))
     result = Table(*columns, title="Tools", caption=_LEGEND, caption_justify="left")
@@ -77,7 +77,7 @@ def table(entries: Entries) -> Table:
 
 
 def changed(before: Entries, after: Entries) -> bool:
-    """Return whether a tool has been added or has another version or origin."""
+    """Return whether a tool was added, or its version or origin has changed."""
     shown = {(name, each.version, each.origin) for name, each in after.items()}
     return not shown <= {(name, each.version, each.origin) for name, each in before.items()}
 
@@ -85,9 +85,10 @@ def changed(before: Entries, after: Entries) -> bool:
 def resolve(
     tools: tuple[Tool, ...], console: Console, *, build: bool = False
 ) -> tuple[Entries, list[Problem]]:
-    """Find, install, download or build the tools (with `build` no releases), and record each.
+    """Find, install, download or build the tools (with `build`, no releases), and record each.
 
-    Returns the ready tools and the others' problems; those of tools only for `up` are printed.
+    Returns the tools that are ready and problems with the rest, but only prints a problem with a
+    tool that only `up` needs.
     """
     with Steps(console) as steps:
         resolver = _Resolver(tools, steps, build=build)
@@ -101,7 +102,7 @@ def resolve(
 
 
 class _Resolver:
-    """The tools that are ready so far, and the last problem of each of the others."""
+    """The tools that are ready so far, and the latest problem with each of the others."""
 
     def __init__(self, tools: tuple[Tool, ...], steps: Steps, *, build: bool) -> None:
         self.tools = tools
@@ -135,12 +136,12 @@ class _Resolver:
                 lane.shutdown(wait=False, cancel_futures=True)
 
     def _build(self, module: GoModule, tools: Sequence[Tool], fetched: "Future[None]") -> None:
-        """Build once the module is downloaded. A failed build does not stop the others."""
+        """Build after the module has been downloaded. A failed build does not stop the others."""
         fetched.result()
         self.note(golang.build(module, tools, self.steps))
 
     def note(self, results: Results) -> None:
-        """Record the tools that are ready, and keep the problems of the others."""
+        """Record the tools that are ready, and remember the problems with the others."""
         with self._changing:
             for name, result in results.items():
                 if isinstance(result, Problem):

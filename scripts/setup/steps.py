@@ -1,4 +1,4 @@
-"""Run long commands, also in parallel, and print each one's estimate, then its duration."""
+"""Run long commands, possibly in parallel, and print the estimate, then the duration, of each."""
 
 import os
 import threading
@@ -15,16 +15,16 @@ from core.paths import cache_dir
 from core.process import run_logged, tail
 from jobs.observe.progress import duration
 
-_HEARTBEAT = 60.0  # seconds between progress lines without a terminal
+_HEARTBEAT = 60.0  # seconds between progress lines if there is no terminal
 _PAUSE = 0.2
 
 
 class StepFailed(Exception):
-    """A command failed; the text has the end of its output and names the full log."""
+    """A command failed; the text contains the end of its output and the path of the full log."""
 
 
 class Steps:
-    """Run steps from any thread and show them; leaving it with an exception ends them all."""
+    """Run steps from any thread and display them; exiting with an exception stops them all."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -54,10 +54,10 @@ class Steps:
         cwd: Path | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """Run a command for at most `limit` seconds, with its output in `log`.log.
+        """Run a command for at most `limit` seconds, writing its output to `log`.log.
 
-        It prints `title` and `estimate`, the time and disk space that the command takes. It raises
-        `StepFailed` if the command does not start, exits non-zero, exceeds its limit or is ended.
+        It prints `title` and `estimate`, the time and disk space that the command takes. Raises
+        `StepFailed` if the command can't start, exits non-zero, exceeds its limit or is stopped.
         """
         file = cache_dir() / "logs" / f"{log}.log"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ class Steps:
         def tick(seconds: float) -> None:
             nonlocal shown
             if self.ended.is_set():
-                raise StepFailed(f"{title}: stopped, because set-up ended")
+                raise StepFailed(f"{title}: stopped, because setup ended")
             if seconds - shown >= _HEARTBEAT and not self.console.is_terminal:
                 shown = seconds
                 self.console.print(f"  {duration(seconds)} so far: {title}")
@@ -80,13 +80,13 @@ class Steps:
                 raise StepFailed(f"{title}: {error}") from error
             if code != 0:
                 after = f"exited {code} after {time.monotonic() - started:.0f} s"
-                what = f"did not end within {limit:.0f} s" if code is None else after
+                what = f"did not finish within {limit:.0f} s" if code is None else after
                 end = tail(file, lines=15)
                 raise StepFailed("\n".join([f"{title}: {what}. The end of {file}:", *end]))
 
     @contextmanager
     def shown(self, title: str, estimate: str) -> Iterator[float]:
-        """Show the context as a step, and yield the time of its start."""
+        """Display the `with` block as a step, and yield its start time."""
         self.console.print(f"{title} [dim](about {estimate})[/dim]")
         row = self._rows.add_task(title, total=None)
         started = time.monotonic()

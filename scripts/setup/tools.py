@@ -1,4 +1,4 @@
-"""The tools' accepted versions, Go modules and releases, from tools.yaml."""
+"""Accepted versions, Go modules and releases for the tools, from tools.yaml."""
 
 import hashlib
 import platform
@@ -17,14 +17,14 @@ from core.paths import CHECKOUT
 from core.toolchain import numbers
 
 WRAPPERS = CHECKOUT / "scripts" / "toolchain"
-"""Directory of Go modules, whose go.mod and go.sum pin what they build."""
+"""Directory containing Go modules whose go.mod and go.sum pin the tools they build."""
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-"""Go's names of processors, by Python's names."""
+"""Go's CPU architecture names, by Python's names."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """Versions from `minimum` on, excluding `below`."""
+    """Versions from `minimum` up to but not including `below`."""
 
     minimum: str
     below: str | None = None
@@ -40,17 +40,17 @@ class Range:
 
 @dataclass(frozen=True)
 class Release:
-    """A project's release, with the same version as its Go module."""
+    """A project's release; its version is that of the Go module."""
 
     address: str
-    """A file's, with `{version}` such as v1.34.4, `{number}` without the v, `{system}`,
-    `{machine}` such as amd64 or `{cpu}` such as x64, and `{tool}`."""
+    """URL of a file. Fields: `{version}` such as v1.34.4, `{number}` without the v, `{system}`,
+    `{machine}` such as amd64, `{cpu}` such as x64, and `{tool}`."""
     checksums: str = "{address}.sha256"
-    """Address of the publisher's SHA-256 checksums, with the same fields and `{address}`."""
-    member: str | None = None  # a `{tool}`'s path in that file; None if the file is the tool
+    """URL of the publisher's SHA-256 checksums, with the same fields and `{address}`."""
+    member: str | None = None  # path of a `{tool}` in that file; None if the file is the tool
 
     def addresses(self, version: str, tool: str) -> tuple[str, str]:
-        """Return the addresses of this machine's file and of its publisher's checksums."""
+        """Return the URLs of the file for this machine and of its checksums."""
         machine = MACHINES.get(platform.machine(), platform.machine())
         values = {"version": version, "number": version.removeprefix("v"), "tool": tool}
         values |= {"system": sys.platform, "machine": machine}
@@ -61,16 +61,16 @@ class Release:
 
 @dataclass(frozen=True, eq=False)
 class GoModule:
-    """A directory of `WRAPPERS` and the tools that it builds."""
+    """A directory in `WRAPPERS` and the tools that it builds."""
 
     name: str
-    packages: Mapping[str, str]  # packages to build, by the tool's name; `.` is the wrapper
-    estimate: str  # duration of a first build on two cores, with downloads
-    requires: str | None = None  # module with the tools' version; None for our sources
+    packages: Mapping[str, str]  # packages to build, by tool; `.` is the wrapper itself
+    estimate: str  # duration of the first build on two cores, including downloads
+    requires: str | None = None  # module that sets the tools' version; None for our own code
     stamp: Mapping[str, str] = field(default_factory=dict)
-    """Variables that the linker sets, with `{version}`, `{number}`, `{major}` and `{minor}`."""
+    """Variables for the linker to set; fields: `{version}`, `{number}`, `{major}`, `{minor}`."""
     copies: Mapping[str, str] = field(default_factory=dict)
-    """Files and directories of `requires` that are tools without a build, by tool."""
+    """Files and directories in `requires` that are used as tools without a build, by tool."""
     release: Release | None = None
     tag: str | None = None
     """The version, if go.mod pins an untagged commit or there is nothing to build."""
@@ -81,7 +81,7 @@ class GoModule:
 
     @cached_property
     def digest(self) -> str:
-        """A digest that changes with anything that the built program depends on."""
+        """A digest of everything that the built program depends on."""
         parts = (self.packages, self.stamp, self.copies, *([self.tag] if self.tag else []))
         digest = hashlib.sha256(repr(parts).encode())
         for file in sorted(self.directory.glob("*")):
@@ -90,7 +90,7 @@ class GoModule:
 
     @cached_property
     def version(self) -> str:
-        """The version that go.mod pins; for our own sources their digest."""
+        """The version pinned in go.mod; for our own code, its digest."""
         if self.tag is not None:
             return self.tag
         if self.requires is None:
@@ -102,7 +102,7 @@ class GoModule:
 
     @property
     def go_version(self) -> str:
-        """The oldest Go that builds it: go.mod's `go` line."""
+        """The oldest Go version that can build it, from the `go` line in go.mod."""
         return self._find(r"^go (\S+)$") or ""
 
     @property
@@ -120,26 +120,26 @@ class GoModule:
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool and its possible sources."""
+    """A tool and its possible sources."""
 
     name: str  # as in `core.toolchain`, and the program's name unless it is a directory
     accepts: Range | None = None  # accepted versions; None if it can't print its own
     version_command: tuple[str, ...] = ("--version",)
-    package: str | None = None  # Debian's
+    package: str | None = None  # its Debian package
     unpacked: tuple[str, ...] = ()
-    """Debian packages to unpack for this tool; the first has its program in /usr/bin."""
+    """Debian packages to unpack for this tool; the first contains its program, in /usr/bin."""
     module: GoModule | None = None
-    directories: tuple[Path, ...] = ()  # for a directory of programs: its usual places
-    holds: tuple[str, ...] = ()  # for a directory of programs: those that must be in it
-    beside: str | None = None  # on PATH it must lie beside this tool
-    released_with: GoModule | None = None  # module whose release has it, if not `module`
+    directories: tuple[Path, ...] = ()  # for a directory of programs: its usual locations
+    holds: tuple[str, ...] = ()  # for a directory of programs: those that it must contain
+    beside: str | None = None  # if on PATH, it must be next to this tool
+    released_with: GoModule | None = None  # module whose release contains it, if not `module`
     only_for_up: bool = False
-    """Only `up` needs it: set-up continues, and `up` fails before it creates anything."""
-    hint: str = ""  # remedy if it can't be provided, unless obvious
+    """Only `up` needs it: without it setup continues, and `up` fails before creating anything."""
+    hint: str = ""  # remedy if it can't be provided, unless that is obvious
 
     @property
     def stamp(self) -> str:
-        """The repository's requirements of the tool; it is resolved again when they change."""
+        """This repository's requirements for the tool; if they change, it is resolved again."""
         source = self.module or self.released_with
         return f"{self.accepts} {'' if source is None else source.digest}".strip()
 
@@ -150,7 +150,7 @@ def _module(name: str, fields: Mapping[str, Any]) -> GoModule:
 
 
 def _tool(fields: Mapping[str, Any]) -> Tool:
-    """Return a tool from its fields, with modules by name and lists for tuples."""
+    """Return a tool from its fields in YAML, where modules are names and tuples are lists."""
     values: dict[str, Any] = {
         key: tuple(each) if isinstance(each, list) else each for key, each in fields.items()
     }
@@ -161,14 +161,14 @@ def _tool(fields: Mapping[str, Any]) -> Tool:
     return Tool(**values)
 
 
-# The C loader: the file is read in every `up`.
+# The C loader is faster, and every `up` reads the file.
 _TABLE = yaml.load(Path(__file__).with_suffix(".yaml").read_text("utf-8"), yaml.CSafeLoader)
 MODULES = {name: _module(name, fields) for name, fields in _TABLE["modules"].items()}
-EVERYWHERE = tuple(map(_tool, _TABLE["everywhere"]))  # tools of all stacks
+EVERYWHERE = tuple(map(_tool, _TABLE["everywhere"]))  # tools for all stacks
 _OF_KINDS = {tool.name: tool for tool in map(_tool, _TABLE["of_kinds"])}
 
 
 def tools_of(kind: Kind | None) -> tuple[Tool, ...]:
-    """Return the tools for a kind of cluster; for None only those of every kind."""
+    """Return the tools for a kind of cluster, or for None, only those that every kind needs."""
     named = () if kind is None else dict.fromkeys((*kind.tools, *kind.more_tools()))
     return (*EVERYWHERE, *(_OF_KINDS[name] for name in named))

@@ -1,1 +1,1 @@
-"""Commands about a stack's runs: results, logs, files, reports and comparisons."""
+"""Commands for a stack's runs: results, logs, files, reports and comparisons."""

@@ -1,8 +1,8 @@
-"""Charts of a run: lines or bars for report.js, and the table of their numbers. Pure.
+"""Charts for a run: lines or bars for report.js, and a table of their numbers. Pure.
 
 report.js draws them with plotly (https://plotly.com/javascript/reference/), which interprets markup
-in texts, so names that users chose are escaped. The colors, by Okabe and Ito, are distinguishable
-for the color-blind: https://jfly.uni-koeln.de/color/
+in text, so user-chosen names are escaped. Color-blind readers can tell the colors, by Okabe and
+Ito, apart: https://jfly.uni-koeln.de/color/
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,31 +16,32 @@ from core.manifests import read
 from scripts.cli.runs.report_data import ALL, Curve, Series
 
 _MOST_CHARTS = 24
-_SPREAD = ("least of all ranks", "median", "greatest of all ranks")
+_SPREAD = ("minimum over ranks", "median", "maximum over ranks")
 FIGURES = read(Path(__file__).with_name("figures.yaml"))
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart that report.js draws, with the table of its numbers."""
+    """A chart that report.js draws, with a table of its numbers."""
 
     title: str
     kind: Literal["line", "spread", "bar", "event"]  # report.js has a style for each
     axes: tuple[str, str]  # the titles of x and y
-    data: Sequence[Mapping[str, Any]]  # `name`, `x`, `y`, perhaps `text` of each of plotly's traces
+    data: Sequence[Mapping[str, Any]]  # plotly traces: `name`, `x`, `y`, optionally `text`
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-    choices: Sequence[str] = ()  # ranks to draw in addition, one at a time: the last traces
+    choices: Sequence[str] = ()
+    """Ranks that can also be drawn, one at a time; they are the last traces, in this order."""
     notes: Sequence[str] = ()
 
 
 def charts(series: Series) -> Iterator[Chart]:
-    """Yield the charts of a run, first those of all demos."""
+    """Yield a run's charts, starting with those for figures that the demos report."""
     names = [*FIGURES["titles"], *sorted(series.curves.keys() - FIGURES["titles"].keys())]
     curves = [series.curves[name] for name in names if name in series.curves]
-    notes = ["The beginning of very long logs was not read."] if series.is_cut else []
+    notes = ["The beginning of very long logs was skipped."] if series.is_cut else []
     if (more := len(curves) - _MOST_CHARTS) > 0:
-        notes.append(f"{more} more figures have no chart.")
+        notes.append(f"{more} more figures are not charted.")
     for curve in curves[:_MOST_CHARTS]:
         yield _curve(curve, notes)
     if any(epoch.get("seconds_in") for epoch in series.epochs):
@@ -48,7 +49,7 @@ def charts(series: Series) -> Iterator[Chart]:
 
 
 def timeline(entries: Sequence[Mapping[str, str]]) -> Chart:
-    """Return the timeline of a run's events."""
+    """Return a timeline of a run's events."""
     data = []
     for kind in dict.fromkeys(each["kind"] for each in entries):
         mine = [each for each in entries if each["kind"] == kind and each["time"]]
@@ -66,9 +67,9 @@ def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
     lines = {name: curve.by_rank[rank] for rank, name in ranks.items()}
     data = [_line(name, points, places) for name, points in lines.items()]
     if not all(isfinite(value) for points in lines.values() for value in points.values()):
-        notes = [*notes, "Some values are not finite (NaN): the lines have gaps there."]
+        notes = [*notes, "Some values are not finite (NaN), so the lines have gaps."]
     axes, choices = (curve.axis, ""), [*lines]
-    # For more ranks the chart has their spread, and one of them by choice.
+    # For more ranks, the chart shows their spread, plus one rank of the reader's choice.
     if len(lines) <= 8:
         rows = _rows(places, lines)
         return Chart(title, "line", axes, data, [curve.axis, *lines], rows, notes=notes)
@@ -99,9 +100,9 @@ def _phases(epochs: Sequence[Mapping[str, Any]]) -> Chart:
         [str(epoch["epoch"]), *(_number(epoch["seconds_in"].get(name)) for name in names)]
         for epoch in shown
     ]
-    notes = ["The mean of the ranks; backward includes the wait for other ranks' gradients."]
+    notes = ["Mean over all ranks; backward includes waiting for other ranks' gradients."]
     if len(shown) < len(epochs):
-        notes.append(f"The last {len(shown)} epochs.")
+        notes.append(f"Only the last {len(shown)} epochs.")
     title, columns = "Phases of a step, by epoch", ["epoch", *names]
     return Chart(title, "bar", ("", "seconds"), data, columns, rows, notes=notes)
 

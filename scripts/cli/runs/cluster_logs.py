@@ -1,4 +1,4 @@
-"""Find, fetch and follow the logs of a job in its cluster."""
+"""Find, fetch and follow a job's logs in its cluster."""
 
 import time
 from collections.abc import Collection
@@ -26,22 +26,22 @@ from scripts.cli.terminal import CommandError
 
 _FETCH_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
-"""Limit of retries of a cluster that does not answer, since an archive may exist."""
+"""Limit for retries if a cluster is not responding; short, since an archive may exist."""
 _POLL_SECONDS = 1.0
 
 
 def show(target: Target, api: JobApi, printer: Printer, stack: str, *, follow: bool) -> None:
-    """Print the logs of a job in its cluster; with `follow` continue while it runs."""
+    """Print a job's logs from its cluster; with `follow`, continue while it is running."""
     try:
         _show(target, api, printer, archive.of_job(stack, target.name), follow=follow)
     except REQUEST_ERRORS as error:
         raise CommandError(
-            f"The API server of {stack} does not show the logs: {api_message(error)}"
+            f"The API server of {stack} did not return the logs: {api_message(error)}"
         ) from error
 
 
 def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follow: bool) -> None:
-    """Print the archived logs and those of the pods; with `follow` poll for new lines."""
+    """Print the logs from the archive and the pods; with `follow`, poll for new lines."""
     mine = kept.run(target.run_id or "run")
     runs, cursors = target.runs, dict[str, Cursor]()
     newest: str | None = None
@@ -53,18 +53,18 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
         return replace(cursors.get(container.id, Cursor()))
 
     while True:
-        # In this order, so that what is read after the run's end is complete.
+        # In this order, so that logs read after the run has finished are complete.
         job, replicas = api.get(), containers(api.pods(), target.topology, target.run_id)
         current = [each for each in replicas if each.replica in target.names]
         if job is None or pytorchjob.has_ended(job) or run_of(job) != target.run_id:
             ended_at = time.monotonic() if ended_at is None else ended_at
         running = [printer.names[each.replica] for each in current if not each.ended]
-        # Pods may run on after the run's end: `up` stops them within 30 s.
+        # Pods may outlive the run: `up` stops them within 30 s.
         is_late = ended_at is not None and time.monotonic() - ended_at > 45.0
         is_last = not follow or (ended_at is not None and (not running or is_late))
         if not current and not is_last and newest is None:
             printer.note(f"no rank of {target.name} has started yet")
-        # Private to the user, and on disk: a log may be larger than the memory.
+        # Private to the user, and on disk, since a log may not fit in memory.
         with TemporaryDirectory(prefix="slipway-logs-") as spool:
             fetched = Run(Path(spool) / mine.id)
             with Recording(fetched, target.topology, printer.note, start=behind) as recording:
@@ -72,9 +72,9 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
                 if not follower.finish(current, _FETCH_SECONDS):
                     why = f": {follower.last_error}" if follower.last_error else ""
                     printer.note(f"not all logs were read within {_FETCH_SECONDS:g} s{why}")
-            # Lines up to the newest line of the previous round have been read from every rank.
+            # Every rank has been read up to the time of the previous round's newest line.
             until = None if is_last or len(target.names) == 1 else newest
-            # If `up` waits here, it archives the last lines of a deleted pod.
+            # If `up` is waiting on this machine, it archives a deleted pod's last lines.
             rest = [mine] if is_last and newest is not None else []
             print_runs(printer, [*runs, *rest, fetched], cursors, until)
             stamps = [log.cursor().stamp or "" for log in fetched.logs()]
@@ -84,13 +84,13 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
         # Listing a thousand pods takes a while.
         time.sleep(max(_POLL_SECONDS, len(target.names) / 100))
     if follow and running:
-        printer.note(f"the run has ended, but still running: {', '.join(running)}")
+        printer.note(f"the run has finished, but these are still running: {', '.join(running)}")
 
 
 def find(
     stack: str, state: StackState, job: str, rank: int | None, declared_jobs: Collection[str] = ()
 ) -> Target:
-    """Return the logs of a job's rank (in an elastic job, a worker's number), or of all."""
+    """Return the logs of one of a job's ranks (in an elastic job, of a worker), or of all."""
     kept = archive.of_job(stack, job).runs() if job else []
     declared, api = state.jobs.get(job), None
     namespace = state.namespace if declared is None else declared.namespace
@@ -111,23 +111,23 @@ def find(
         return Target(job, topology, kept, names)
     run_id = run_of(submitted)
     if run_id is not None and run_id not in {run.id for run in kept}:
-        kept = []  # of an earlier run, which another machine has replaced
+        kept = []  # from an earlier run, since replaced from another machine
     return Target(job, topology, kept, names, api, run_id)
 
 
 def _nothing(
     stack: str, state: StackState, job: str, trouble: str, declared_jobs: Collection[str]
 ) -> str:
-    """Return why a job has no logs, and the alternatives; raise if the job does not exist."""
+    """Explain why a job has no logs, and what to do; raise if the job does not exist."""
     names = {*state.jobs, *archive.jobs(stack), *declared_jobs}
     no_cluster = f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
     require_job(stack, job, names, no_cluster if state.kubeconfig is None else "")
     if trouble:
-        return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"
+        return f"{job} has no logs on this machine, and its cluster is not responding: {trouble}"
     declared = state.jobs.get(job)
     if declared is None or declared.result is None:
-        return f"Job {job} has not been submitted yet; `make results STACK={stack}` says more."
+        return f"Job {job} has not been submitted yet; see `make results STACK={stack}`."
     return (
-        f"The PyTorchJob of {job} was deleted, and this machine has no logs of it: they are where "
-        f"`make up` ran. `make results JOB={job} STACK={stack}` shows its result."
+        f"The PyTorchJob {job} was deleted, and its logs are not on this machine but on the one "
+        f"where `make up` ran. `make results JOB={job} STACK={stack}` shows its result."
     )

@@ -21,16 +21,16 @@ from scripts.cli.state import JobState, read_state
 from scripts.cli.terminal import CommandError, console
 
 BASELINE = "baseline"
-_EARLIER = 3  # number of earlier runs to compare unless one is named
-_SAME = 0.0005  # of a figure
-_LEGEND = "Better, worse, more and less: this run, the first one, compared with each other run."
-_CODE = {"files": "another script", "image": "another image"}
-"""Signs of a different program, by their names in `jobs.records.history.provenance`."""
+_EARLIER = 3  # number of earlier runs to compare with, unless one is given
+_SAME = 0.0005  # fraction of a figure; smaller differences count as none
+_LEGEND = "Better, worse, more and less describe this run (first column) against each other run."
+_CODE = {"files": "a different script", "image": "a different image"}
+"""Signs of a different program, by key in `jobs.records.history.provenance`."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table with the figures of a run and of the runs that it is compared with."""
+    """A table of figures for a run and for the runs that it is compared with."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -42,11 +42,11 @@ def compare(stack: str, job: str, other: str) -> int:
     jobs = read_state(stack, logs_of=job).jobs
     require_job(stack, job, jobs)
     state = jobs[job]
-    if state.gate is None and (settings := load_settings(stack)) is not None:  # it was missed
+    if state.gate is None and (settings := load_settings(stack)) is not None:  # the gate was missed
         state = with_limits(state, settings.jobs)
     comparison = of_job(stack, state, other)
     if comparison is None:
-        raise CommandError(f"No run of {job} has ended yet; `make up STACK={stack}` trains it.")
+        raise CommandError(f"No run of {job} has finished yet; `make up STACK={stack}` trains it.")
     columns = (Column(column, overflow="fold") for column in comparison.columns)
     table = Table(*columns, title=f"{job}, stack {stack}", title_justify="left")
     for row in comparison.rows:
@@ -59,7 +59,7 @@ def compare(stack: str, job: str, other: str) -> int:
 
 
 def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
-    """Compare a job's latest run with one run, or with several; None if none has ended."""
+    """Compare a job's latest run with one or several others; None if no run has finished."""
     ended = [record for record in remembered(stack, job) if record.result is not None]
     if not ended:
         return None
@@ -74,18 +74,18 @@ def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
         raise CommandError(f"WITH={other} is not a run of {job.name}; {choices(other, candidates)}")
     others = {name: candidates[name] for name in ([other] if other else chosen)}
     table = compared(mine, others, (job.gate or {}).get("require") or {})
-    whose = f"Baseline: {job.name}'s, measured on {machine}"
+    whose = f"Baseline for {job.name}, measured on {machine}"
     return replace(table, notes=[whose, *table.notes]) if BASELINE in others else table
 
 
 def with_limits(state: JobState, declared: Sequence[TrainingJob]) -> JobState:
-    """Return a job with its declared limits as the gate, which has no state after a miss."""
+    """Return a job with its declared limits as the gate; a missed gate is not in the state."""
     gate = next((limits(job) for job in declared if job.name == state.name), None)
     return state if state.gate is not None or gate is None else replace(state, gate=gate)
 
 
 def remembered(stack: str, job: JobState) -> list[Record]:
-    """Return the records of a job's runs, the oldest first."""
+    """Return the records of a job's runs, oldest first."""
     records = History(archive.of_job(stack, job.name)).records()
     if (result := job.result) is not None:
         run_id, started = result.run_id or "", result.started or ""
@@ -96,7 +96,7 @@ def remembered(stack: str, job: JobState) -> list[Record]:
 
 
 def baseline(job: str) -> tuple[str, Record] | None:
-    """Return a demo's baseline, after its machine and versions; None without one."""
+    """Return a demo's machine and versions, and its baseline; or None if it has no baseline."""
     file = CHECKOUT / "jobs" / "baselines" / f"{job}.json"
     if not file.exists():
         return None
@@ -107,10 +107,10 @@ def baseline(job: str) -> tuple[str, Record] | None:
 
 
 def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, Any]) -> Comparison:
-    """Compare a run's figures with other runs', by name; `require` is from its gate."""
+    """Compare a run's figures with those of other runs, by name; `require` is from its gate."""
     everyone = (mine, *others.values())
     reached = [[epoch["accuracy"] for epoch in r.epochs if "accuracy" in epoch] for r in everyone]
-    # The highest accuracy that all of them reached.
+    # The highest accuracy that all the runs reached.
     target = min(map(max, reached)) if all(reached) else None
     own, *by_other = (_figures(each, target) for each in everyone)
     states = [str(each.run_result and each.run_result.state) for each in everyone]
@@ -141,7 +141,7 @@ def _figures(record: Record, target: float | None) -> dict[str, float]:
 
 
 def _beside(name: str, mine: float | None, other: float | None, require: Mapping[str, Any]) -> str:
-    """Return another run's figure, with how much better or worse this run's is."""
+    """Format another run's figure, with how much better or worse this run is."""
     if mine is None or other is None:
         return _shown(other)
     change, size = abs(mine - other), abs(other)
@@ -155,7 +155,7 @@ def _beside(name: str, mine: float | None, other: float | None, require: Mapping
 
 
 def _better(name: str, require: Mapping[str, Any]) -> str:
-    """Return which values are better, "more" or "less", by the job's limit or the name."""
+    """Return whether "more" or "less" is better, judging by the job's limit or the name."""
     bounds = require.get(name) or {}
     if len(bounds) == 1:
         return "more" if "min" in bounds else "less"
@@ -164,7 +164,7 @@ def _better(name: str, require: Mapping[str, Any]) -> str:
 
 
 def _differs(name: str, mine: Record, other: Record) -> str:
-    """Return the differences in settings and program of another run; "" without any."""
+    """Describe how another run's settings and program differ; "" if they don't."""
     own, others = (each.provenance.get("settings") or {} for each in (mine, other))
     different = [
         f"{key} {others.get(key, 'unset')} (here {own.get(key, 'unset')})"

@@ -1,4 +1,4 @@
-"""Detached runs, which a waiter in the cluster waits for: `make wait JOB=…`, and their results."""
+"""`make wait JOB=…`, and results of detached runs, which have a waiter in the cluster."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -22,7 +22,7 @@ _ANSWER_SECONDS = 5.0
 
 @dataclass
 class _Lines(Silence):
-    """A `Context` that prints each message once."""
+    """A `Context` that prints each message only once."""
 
     _printed: set[str] = field(default_factory=set)
 
@@ -35,7 +35,7 @@ class _Lines(Silence):
 
 
 def wait(stack: str, job: str) -> int:
-    """Follow a run until it ends, and print its result; return 1 unless it passes its gate."""
+    """Follow a run until it finishes and print its result; return 1 unless it passes its gate."""
     state = read_state(stack, secrets=True)
     require_job(stack, job, state.jobs)
     job_state = state.jobs[job]
@@ -44,21 +44,21 @@ def wait(stack: str, job: str) -> int:
         try:
             if ledger is None or ledger.known() is None:
                 raise CommandError(
-                    f"Job {job} has no waiter: `make up STACK={stack}` waits for its run, and "
-                    f"`make logs JOB={job} STACK={stack}` follows it."
+                    f"Job {job} has no waiter. Use `make up STACK={stack}` to wait for its run, or "
+                    f"`make logs JOB={job} STACK={stack}` to follow it."
                 )
             ledger.follow(_Lines(), archive.of_job(stack, job), to_the_end=True)
         except REQUEST_ERRORS as error:
-            raise CommandError(f"The cluster of {stack}: {api_message(error)}") from error
+            raise CommandError(f"No access to {stack}'s cluster: {api_message(error)}") from error
         except InterruptedWait as error:
             raise CommandError(str(error)) from error
     return results.summarize(stack, 0, job)
 
 
 def caught_up(stack: str, state: StackState, jobs: Iterable[JobState]) -> StackState:
-    """Return a state with the results that the waiters of `jobs` have written; it has a kubeconfig.
+    """Return `state`, which must include the kubeconfig, with results from the waiters of `jobs`.
 
-    It also fetches the records of their runs, and skips clusters that do not answer.
+    It also fetches the records of their runs, and skips clusters that are not responding.
     """
     jobs_by_name = dict(state.jobs)
     for job in jobs:

@@ -1,4 +1,4 @@
-"""`make fetch JOB=…`: copy the files of a job's last run from the cluster, and verify them."""
+"""`make fetch JOB=…`: copy the files from a job's last run out of the cluster and verify them."""
 
 import json
 import os
@@ -25,30 +25,30 @@ from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, echo
 from slipway.checkpoint_store import sha256_of
 
-LIST = "artifacts.json"  # lists all files of a replica (`slipway_trainer.agent.artifacts`)
+LIST = "artifacts.json"  # lists all of a replica's files (`slipway_trainer.agent.artifacts`)
 _LISTS = re.compile(rf"(replica-[^/]*/)?{re.escape(LIST)}")
 _SEND = ("python3", "-m", "slipway_trainer.tar")
-_SUCCEEDED, _ELSEWHERE = "succeeded", "Name another directory: TO=DIRECTORY."
+_SUCCEEDED, _ELSEWHERE = "succeeded", "Choose another directory: TO=DIRECTORY."
 Files = Mapping[str, Mapping[str, Any]]  # as in a result, by path
 
 
 @dataclass(frozen=True)
 class Received:
-    """The outcome for a run's files, by their paths below the run's folder."""
+    """What became of a run's files, by path relative to the run's folder."""
 
     written: Sequence[str]
-    present: Sequence[str]  # existed before
-    unchecked: Sequence[str]  # written without a checksum: the run's image has no agent
-    changed: Sequence[str]  # not written: their sha256 differs from the run's
+    present: Sequence[str]  # already existed
+    unchecked: Sequence[str]  # written, but not verified: the run's image has no agent
+    changed: Sequence[str]  # not written, as their sha256 differs from the run's
     missing: Sequence[str]
     bytes: int
 
 
 def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
-    """Copy the files of a job's last run into a directory, and verify them; return 0.
+    """Copy the files from a job's last run into a directory and verify them; return 0.
 
-    By default that is outputs/<job>/<run id>, so that none is overwritten. With `run` "succeeded"
-    it is the last run that succeeded. It raises `CommandError` unless all files can be copied.
+    The directory defaults to outputs/<job>/<run id>, so that nothing is overwritten. If `run` is
+    "succeeded", use the last successful run. Raises `CommandError` unless all files can be copied.
     """
     state = read_state(stack, secrets=True)
     declared, result = find(stack, state, job)
@@ -57,32 +57,32 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
     if run == _SUCCEEDED:
         if (place := declared.kept) is None:
             raise CommandError(
-                f"RUN={_SUCCEEDED} is for files that the stack keeps, and those of {job} are not: "
-                "with `outputs` every run's folder stays at its destination (docs/files.md)."
+                f"RUN={_SUCCEEDED} works only for files that the stack keeps, not for {job}: with "
+                "`outputs`, every run's folder stays at its destination (docs/files.md)."
             )
         if not result.succeeded:
             past = History(archive.of_job(stack, job)).records()
             well = [each.run_id for each in past if (each.result or {}).get("state") == "Succeeded"]
-            # If neither has it, there may be a note from before November 2026.
+            # If neither names the run, a `succeeded` file from before November 2026 may.
             run_id = result.last_succeeded or (well or [_SUCCEEDED])[-1]
             expected, url = {}, f"{place}/{run_id}"
     if url is None:
-        other = f" Or fetch those of the last run that succeeded: RUN={_SUCCEEDED}."
+        other = f" Or fetch the files from the last successful run: RUN={_SUCCEEDED}."
         raise CommandError(
-            f"No files of {job}'s last run were kept. Its program has to write them into "
-            "SLIPWAY_OUTPUT_DIR (docs/files.md), or the job's `keep` has to name them "
-            "(docs/start.md#keep-what-it-writes); if so, the log has the reason. "
+            f"No files from {job}'s last run were kept. Its program must write them to "
+            "SLIPWAY_OUTPUT_DIR (docs/files.md), or the job's `keep` must list them "
+            "(docs/start.md#keep-what-it-writes). If it does, the log gives the reason. "
             f"`make rerun JOB={job} STACK={stack}` trains it again."
             f"{'' if result.succeeded else other}"
         )
     directory = Path(to or f"outputs/{job}/{run_id}")
     _require_place(directory)
-    echo(f"Copying the files of {job}'s run {run_id} from {url}.")
+    echo(f"Copying the files from {job}'s run {run_id} in {url}.")
     try:
         kubeconfig = str(state.kubeconfig)
         # Both images contain slipway_trainer.
         pod = reader_pod.manifest(declared, state.trainer or declared.inputs["image"])
-        # An unnamed file on the target's disk, which must have space for the files anyway.
+        # An unnamed file on the target disk, which must have space for the files anyway.
         room = next(each for each in directory.absolute().parents if each.is_dir())
         with TemporaryFile(dir=room) as fetched:
             with reader_pod.running(kube.connect(kubeconfig), pod):
@@ -91,9 +91,9 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
             received = receive(fetched, directory, expected)
     except (reader_pod.FetchError, tarfile.ReadError, ConfigException) as error:
         raise CommandError(
-            f"The files of {job} were not copied: {error}. What to do: `make up STACK={stack}` "
-            "repairs the cluster and its images, then run the same command again; if files are "
-            f"lost, `make rerun JOB={job} STACK={stack}` trains the job again."
+            f"The files of {job} were not copied: {error}. Run `make up STACK={stack}` to repair "
+            "the cluster and its images, then run the same command again; if files are lost, "
+            f"`make rerun JOB={job} STACK={stack}` trains the job again."
         ) from error
     except OSError as error:
         raise CommandError(
@@ -105,32 +105,32 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
 
 
 def _require_place(directory: Path) -> None:
-    """Raise unless files can be written below a directory, which need not exist yet."""
+    """Raise unless files can be written to a directory, which need not exist yet."""
     ancestor = next(each for each in (directory, *directory.absolute().parents) if each.exists())
     if not ancestor.is_dir():
         raise CommandError(f"{ancestor} is a file, so nothing can be copied into it. {_ELSEWHERE}")
     if not os.access(ancestor, os.W_OK | os.X_OK):
-        raise CommandError(f"{ancestor} may not be written to. {_ELSEWHERE}")
+        raise CommandError(f"{ancestor} is not writable. {_ELSEWHERE}")
 
 
 def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:
-    """Return a job and its result; raise if the stack has no cluster, job or result."""
+    """Return a job and its result; raise if there is no such job, no cluster or no result."""
     past = kept.gone(stack, state)
-    more = f" Former jobs whose files it still has: {', '.join(past)}." if past else ""
+    more = f" Former jobs whose files are kept: {', '.join(past)}." if past else ""
     require_job(stack, job, state.jobs if job not in past else past, more)
     if state.kubeconfig is None:
-        raise CommandError(f"Stack {stack} has no cluster, which would have its jobs' files.")
+        raise CommandError(f"Stack {stack} has no cluster to copy files from.")
     job_state = state.jobs.get(job) or past[job]
     if job_state.result is None:
-        raise CommandError(f"Job {job} has no result yet; `make results STACK={stack}` says more.")
+        raise CommandError(f"Job {job} has no result yet; see `make results STACK={stack}`.")
     return job_state, job_state.result
 
 
 def folder_of(job: JobState, result: RunResult) -> str | None:
-    """Return the URL of the folder with the files of a job's run; None without files."""
+    """Return the URL of the folder that contains a run's files, or None if there are none."""
     if (listed := result.files.get(LIST)) is not None:
         return str(listed["url"]).removesuffix(f"/{LIST}")
-    # Without slipway_trainer no files are listed, nor after a run that was lost while copying.
+    # No files are listed without slipway_trainer, or after a run that was lost while copying.
     place = job.declared.get("outputs") or job.kept
     may_be_there = job.declared.keys() & {"image", "build", "outputsEvery"}
     if place is None or not may_be_there or result.run_id is None:
@@ -139,36 +139,36 @@ def folder_of(job: JobState, result: RunResult) -> str | None:
 
 
 def _report(result: Received, directory: Path, job: str, stack: str) -> None:
-    """Print the outcome for the files; raise with the names of changed or missing ones."""
+    """Print what became of the files; raise, naming them, if any are changed or missing."""
     count = len(result.written) + len(result.unchecked)
-    present = f", {len(result.present)} were present already" if result.present else ""
-    echo(f"{directory}: {count} files with {result.bytes:,} bytes{present}.")
+    present = f", {len(result.present)} already there" if result.present else ""
+    echo(f"{directory}: {count} files, {result.bytes:,} bytes{present}.")
     if result.unchecked:
         names = ", ".join(map(_printable, result.unchecked))
-        echo(f"Not checked, because the result of {job} has no checksums of them: {names}.")
+        echo(f"Not verified, because the result of {job} contains no checksums for them: {names}.")
     wrong = [
         f"\n  {_printable(name)}: changed since the run, and not copied" for name in result.changed
     ]
     wrong += [f"\n  {_printable(name)}: missing" for name in result.missing]
     if wrong:
         raise CommandError(
-            f"Not all files are as the run of {job} left them:{''.join(wrong)}\n"
+            f"Some files are not as the run of {job} left them:{''.join(wrong)}\n"
             f"`make rerun JOB={job} STACK={stack}` trains it again and writes new ones."
         )
     if not result.unchecked:
-        echo("Each has the sha256 that the run recorded.")
+        echo("All match the sha256 checksums that the run recorded.")
 
 
 def receive(fetched: IO[bytes], to: Path, listed_files: Files) -> Received:
-    """Write the files of a tar below `to`, and compare them with the files in the run's result.
+    """Write the files from a tar archive to `to`, and compare them with those in the run's result.
 
     Raises:
         CommandError: an existing file differs, or a name leads out of `to`; nothing was written.
-        tarfile.ReadError: the tar is not complete.
+        tarfile.ReadError: the archive is incomplete.
     """
     expected = {name: str(each["sha256"]) for name, each in listed_files.items()}
     with tarfile.open(fileobj=fetched, mode="r:") as tar:
-        # All members are plain files, so they have contents.
+        # All members are regular files, so extractfile never returns None.
         files = {_inner(each): cast("BufferedReader", tar.extractfile(each)) for each in tar}
         sums = {name: file_digest(file, "sha256").hexdigest() for name, file in files.items()}
         for name in [each for each in files if _LISTS.fullmatch(each)]:
@@ -177,13 +177,13 @@ def receive(fetched: IO[bytes], to: Path, listed_files: Files) -> Received:
         right = [name for name in files if expected.get(name, sums[name]) == sums[name]]
         existing = [name for name in right if (to / name).exists()]
         yours = {name: sha256_of(to / name) if (to / name).is_file() else "" for name in existing}
-        # Another run's list is kept: the entries of this run's are checked by now.
+        # A list from another run is kept: the entries in this run's list are checked by now.
         others = [each for each in sorted(yours) if yours[each] != sums[each]]
         if others := [each for each in others if not _LISTS.fullmatch(each)]:
             listed = "".join(f"\n  {_printable(str(to / name))}" for name in others)
             raise CommandError(
                 f"These files differ from the run's, so nothing was written:{listed}\n"
-                "Move them away, or name another directory: TO=DIRECTORY."
+                "Move them away, or choose another directory: TO=DIRECTORY."
             )
         new = [name for name in right if name not in yours]
         size = sum(_put(files[name], to / name) for name in new)
@@ -201,12 +201,12 @@ def _inner(member: tarfile.TarInfo) -> str:
     path = PurePosixPath(member.name)
     is_odd = path.is_absolute() or ".." in path.parts or not path.parts or "\0" in member.name
     if is_odd or not member.isfile():
-        raise CommandError(f"{member.name!r} is not a file in the run's folder: nothing is written")
+        raise CommandError(f"{member.name!r} is not a file in the run folder: nothing was written")
     return str(path)
 
 
 def _listed(file: BufferedReader, name: str) -> dict[str, str]:
-    """Return the sha256 of each file in a list, by path; {} if the list is invalid."""
+    """Return the sha256 of each file in a list, by path, or {} if the list is invalid."""
     file.seek(0)
     folder = PurePosixPath(name).parent
     try:
@@ -221,10 +221,10 @@ def _printable(name: str) -> str:
 
 
 def _put(source: BufferedReader, path: Path) -> int:
-    """Write a file, renamed into place once complete; return its size."""
+    """Write a file, renaming it into place once complete; return its size."""
     source.seek(0)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".slipway-{os.getpid()}.part")  # its name may have maximal length
+    part = path.with_name(f".slipway-{os.getpid()}.part")  # `name` may be of maximum length
     try:
         with part.open("wb") as file:
             shutil.copyfileobj(source, file)

@@ -1,4 +1,4 @@
-"""`make stacks`, `make shell` and `make debug JOB=…`: look into the pods of a run."""
+"""`make stacks`, `make shell` and `make debug JOB=…`: look into a run's pods."""
 
 import json
 import subprocess
@@ -27,40 +27,40 @@ if [ -e {PACKAGES}/slipway_trainer/agent/inside.py ]; then
 fi
 cd "$(readlink /proc/1/cwd)"; exec "$(command -v bash || echo sh)"
 """
-"""Script for any image with a shell: without a launcher, process 1 is the program."""
+"""Script for any image that contains a shell; without a launcher, process 1 is the program."""
 _AT_ONCE, _DEBUGPY_PORT = 8, 5678
 _NO_LAUNCHER = (
-    "Its image has no launcher of Slipway's: build it from the trainer's (docs/own-job.md#build), "
-    "or add py-spy to it, and run `py-spy dump --pid 1` in a shell beside it."
+    "Its image does not contain Slipway's launcher: base it on the trainer image "
+    "(docs/own-job.md#build), or add py-spy to it and run `py-spy dump --pid 1` in `make shell`."
 )
 
 
 @dataclass(frozen=True)
 class _Pods:
-    """The selected replicas: each one's name, and its pod if its program runs."""
+    """The selected replicas: the name of each, and its pod if its program is running."""
 
     names: Mapping[int, str]
     running: Mapping[int, str]
     kubectl: Sequence[str]
 
     def line(self, replica: int, *words: str, options: Sequence[str] = ()) -> list[str]:
-        """Return the kubectl command that runs `words` beside a replica's program."""
+        """Return the kubectl command that runs `words` in a replica's container."""
         where = (self.running[replica], f"--container={CONTAINER}", "--")
         return [*self.kubectl, "exec", *options, *where, *words]
 
     def stack(self, replica: int) -> tuple[bool, str]:
-        """Return whether a replica shows its stack, and the stack or the reason."""
+        """Return whether a replica's stack could be read, and the stack or why it could not."""
         if replica not in self.running:
-            return False, "It does not run."
+            return False, "It is not running."
         words = ("python3", "-m", "slipway_trainer.inside", "stacks")
         try:
             return True, process.run(*self.line(replica, *words)).rstrip()
         except process.CommandFailed as error:
-            return False, f"It can't show its stack: {error}\n{_NO_LAUNCHER}"
+            return False, f"Its stack can't be read: {error}\n{_NO_LAUNCHER}"
 
 
 def stacks(stack: str, job: str, rank: int | None) -> int:
-    """Print the current stack of each rank of a job, or of one; return 1 if one is missing."""
+    """Print the call stack of each rank in a job, or of one; return 1 if any is missing."""
     with _pods(stack, job, rank) as pods, ThreadPoolExecutor(_AT_ONCE) as pool:
         shown = [*pool.map(pods.stack, pods.names)]
     for (replica, name), (_, text) in zip(pods.names.items(), shown, strict=True):
@@ -70,7 +70,7 @@ def stacks(stack: str, job: str, rank: int | None) -> int:
 
 
 def shell(stack: str, job: str, rank: int | None) -> int:
-    """Open a shell beside a rank's program, rank 0's by default; return the shell's exit code."""
+    """Open a shell in a rank's container, by default rank 0's; return the shell's exit code."""
     rank = 0 if rank is None else rank
     with _pods(stack, job, rank) as pods:
         (replica,) = pods.names
@@ -80,12 +80,12 @@ def shell(stack: str, job: str, rank: int | None) -> int:
 
 
 def debug(stack: str, job: str, port: int) -> int:
-    """Forward a port to the rank that waits for a debugger, and print how to attach one."""
+    """Forward a port to the rank that is waiting for a debugger, and print how to attach one."""
     jobs = read_state(stack).jobs
     require_job(stack, job, jobs)
     declared = jobs[job].declared
     if (rank := declared.get("debug")) is None:
-        raise CommandError(f"No rank of {job} waits for a debugger: add `debug: 0` for rank 0.")
+        raise CommandError(f"Job {job} does not set `debug`; to debug rank 0, add `debug: 0`.")
     script = (project_dir() / declared.get("script", "")).resolve()
     folder = script.parent if script.is_file() else script
     entry = {
@@ -96,8 +96,8 @@ def debug(stack: str, job: str, port: int) -> int:
         "pathMappings": [{"localRoot": str(folder), "remoteRoot": f"{WORK}/src/{job}"}],
     }
     text = (
-        f"Rank {rank} of {job} is at localhost:{port} (Ctrl-C ends it). To attach VS Code, add to "
-        f"`configurations` in .vscode/launch.json:\n{json.dumps(entry, indent=2)}"
+        f"Rank {rank} of {job} is at localhost:{port} (Ctrl-C disconnects). To attach VS Code, add "
+        f"this to `configurations` in .vscode/launch.json:\n{json.dumps(entry, indent=2)}"
     )
     with _pods(stack, job, rank) as pods:
         (pod,) = pods.running.values()
@@ -108,12 +108,12 @@ def debug(stack: str, job: str, port: int) -> int:
 
 @contextmanager
 def _pods(stack: str, job: str, rank: int | None) -> Iterator[_Pods]:
-    """Yield the pods of a job's ranks, or of one, while the context lasts."""
-    if settings_of(stack).get(KEY) not in (True, "true"):  # Pulumi's CLI writes it as text
+    """Yield the pods that run a job's ranks, or the pod of one rank."""
+    if settings_of(stack).get(KEY) not in (True, "true"):  # Pulumi's CLI writes it as a string
         raise CommandError(
-            f"{stack} does not allow commands in its jobs' pods, which this one needs. To allow "
-            f"them, add this line to `config` in {own(stack).name}; no job is trained again:\n"
-            f"  {KEY}: true\nIts consequences: docs/security.md#commands-in-pods"
+            f"This command runs programs in the jobs' pods, and {stack} does not allow that. To "
+            f"allow it, add this line to `config` in {own(stack).name}; no job is retrained:\n"
+            f"  {KEY}: true\nFor the consequences, see docs/security.md#commands-in-pods"
         )
     state = read_state(stack, secrets=True)
     require_job(stack, job, state.jobs)

@@ -1,4 +1,4 @@
-"""Jobs with files that the stack keeps, including jobs that it no longer has."""
+"""Jobs whose files the stack keeps, including jobs that are no longer in it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,8 +17,8 @@ from scripts.cli.state import JobState, StackState
 
 
 def gone(stack: str, state: StackState) -> dict[str, JobState]:
-    """Return renamed or removed jobs, with the last run that this machine has a record of."""
-    # Their files lie beside the other jobs', and any image with slipway_trainer can read them.
+    """Return renamed or removed jobs, with the last run recorded on this machine."""
+    # Their files are stored next to the other jobs'; any image with slipway_trainer can read them.
     others = [dict(each.inputs) for each in state.jobs.values()]
     image = state.trainer or next((each["image"] for each in others), "")
     place = next((each["place"] for each in others if "place" in each), VOLUME_URL)
@@ -33,7 +33,7 @@ def gone(stack: str, state: StackState) -> dict[str, JobState]:
 
 
 def lost_with(stack: str, state: StackState, export: Mapping[str, Any]) -> tuple[list[str], str]:
-    """Return the jobs whose last run's files are removed with a stack, and a text of all losses."""
+    """Return the jobs whose last run's files are removed with a stack, and a list of all losses."""
     sizes = dict[str, int]()
     for name, job in {**gone(stack, state), **state.jobs}.items():
         files = () if job.result is None else job.result.files.values()

@@ -1,4 +1,4 @@
-"""Print the lines of a job's logs in the order of time, each after its rank."""
+"""Print a job's log lines in chronological order, each prefixed with its rank."""
 
 import heapq
 import os
@@ -19,7 +19,7 @@ from jobs.model.pytorchjob import Topology
 from jobs.records.archive import Log, Run
 from scripts.cli.terminal import CommandError
 
-if TYPE_CHECKING:  # Kubernetes' client takes a second to import.
+if TYPE_CHECKING:  # the Kubernetes client takes a second to import
     from jobs.api.client import JobApi
 
 _COLORS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "red")
@@ -27,23 +27,23 @@ _COLORS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_
 
 @dataclass(frozen=True)
 class Target:
-    """A job, and the replicas whose logs are to be shown."""
+    """A job and the replicas whose logs to show."""
 
     name: str
     topology: Topology
-    runs: Sequence[Run]  # archived ones, the oldest first
-    names: Mapping[int, str]  # by selected replica
-    api: "JobApi | None" = None  # None if the cluster is deleted, silent, or not needed
-    run_id: str | None = None  # of the run in its cluster
+    runs: Sequence[Run]  # archived runs, oldest first
+    names: Mapping[int, str]  # of the selected replicas
+    api: "JobApi | None" = None  # None if the cluster is deleted, unresponsive or not needed
+    run_id: str | None = None  # of the run in the cluster
 
 
 def kept_topology(kept: Sequence[Run]) -> Topology | None:
-    """Return the topology of the latest run that has one; None without any."""
+    """Return the topology of the latest run that recorded one, or None."""
     return next((run.topology for run in reversed(kept) if run.topology is not None), None)
 
 
 def names_of(job: str, topology: Topology, rank: int | None) -> dict[int, str]:
-    """Return the names of the replica with a rank, or of all; an elastic job has workers."""
+    """Return labels for all replicas or the one with `rank`; in an elastic job, for workers."""
     what, last = "worker" if topology.elastic else "rank", topology.world_size - 1
     if rank is not None and rank > last:
         span = f"It has only {what} 0" if last == 0 else f"It has {what}s 0 to {last}"
@@ -56,18 +56,18 @@ def names_of(job: str, topology: Topology, rank: int | None) -> dict[int, str]:
 
 @dataclass
 class Printer:
-    """Print the lines of replicas to `out`, and notes about them to `err`."""
+    """Print replicas' log lines to `out`, and notes about them to `err`."""
 
-    names: Mapping[int, str]  # labels of replicas, colored in a terminal
-    raw: bool  # print only the lines, for a program to read
+    names: Mapping[int, str]  # replica labels, colored in a terminal
+    raw: bool  # print only the lines, for programs to read
     out: TextIO = field(default_factory=lambda: sys.stdout)
     err: TextIO = field(default_factory=lambda: sys.stderr)
     _containers: dict[int, str] = field(default_factory=dict)
-    run: str | None = None  # of the latest line; None before the first one
+    run: str | None = None  # of the latest line; None before the first line
 
     @cached_property
     def labels(self) -> Mapping[int, str]:
-        """The prefix of each replica's lines."""
+        """The prefix for each replica's lines."""
         width = max((len(name) for name in self.names.values()), default=0)
         colors = Console(file=self.out).color_system is not None and "NO_COLOR" not in os.environ
         system, labels = ColorSystem.STANDARD if colors else None, {}
@@ -78,7 +78,7 @@ class Printer:
         return labels
 
     def print(self, text: str, replica: int, run: str, container: str) -> None:
-        """Print a line, after a note if its program was restarted."""
+        """Print a line; if its program was restarted, print a note first."""
         if self.run is not None and run != self.run:
             self._containers.clear()
             self.note(f"next attempt: {run}")
@@ -87,13 +87,13 @@ class Printer:
             self.note(f"{self.names[replica]} was restarted")
             self._containers[replica] = container
         if not self.raw:
-            # torch prefixes its lines with the rank, too
+            # torch also prefixes its lines with the rank
             own = f"[{self.names[replica].replace(' ', '')}]:"
             text = f"{self.labels[replica]}{text.removeprefix(f'{own} ').removeprefix(own)}"
         self.out.write(f"{text}\n")
 
     def note(self, text: str) -> None:
-        """Print a note among the lines."""
+        """Print a note between lines."""
         self.out.flush()
         print(f"--- {text}", file=self.err, flush=True)
 
@@ -101,18 +101,18 @@ class Printer:
 def print_runs(
     printer: Printer, runs: Sequence[Run], cursors: dict[str, Cursor], until: str | None = None
 ) -> None:
-    """Print the logs of runs in the order of time, each container's once, up to `until`.
+    """Print runs' logs in chronological order up to `until`, each container's only once.
 
-    Of a run that is both archived and fetched, the archive comes first. It advances `cursors`.
+    If a run is both archived and fetched, pass the archive first. Advances `cursors`.
     """
     parts: dict[tuple[str, str], list[Log]] = {}
     for run in runs:
         for log in run.logs():
             if log.replica in printer.names:
                 parts.setdefault((run.id, log.container), []).append(log)
-    # All logs are open at the same time, not in memory: a job may have a thousand.
+    # All logs are open at once rather than in memory: a job may have a thousand.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError):  # macOS allows less than its limit
+    with suppress(ValueError):  # macOS allows less than the limit it reports
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
     def lines(
@@ -121,7 +121,7 @@ def print_runs(
         replica, cursor = logs[0].replica, cursors.setdefault(container, Cursor())
         if logs[0].is_cut and cursor.stamp is None:
             name = printer.names[replica]
-            printer.note(f"{name}: the beginning of its log was dropped, since it grew too long")
+            printer.note(f"{name}: the beginning of its log was dropped, as it grew too long")
         for log in logs:  # the archive may have grown since the fetch
             for batch in cursor.fresh([line] for line in log.lines()):
                 yield from ((line, replica, run, container) for line in batch)

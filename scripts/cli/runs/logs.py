@@ -1,4 +1,4 @@
-"""`make logs JOB=… RANK=…`: the output of a job's ranks, even if their pods are deleted."""
+"""`make logs JOB=… RANK=…`: the output of a job's ranks, even after their pods are deleted."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -11,13 +11,13 @@ from scripts.cli.state import StackState, read_state
 
 
 def show(stack: str, job: str, rank: int | None, follow: str) -> int:
-    """Print the logs of a job's rank, or of all; with `follow` 1 until the run has ended."""
+    """Print the logs of a job's rank, or of all; if `follow` is 1, until the run finishes."""
     with suppress(KeyboardInterrupt):  # not a failure
         target = archived(stack, read_state(stack, logs_of=job), job, rank)
         if target is None:
             with ThreadPoolExecutor() as pool:
                 state = pool.submit(read_state, stack, secrets=True)
-                # Kubernetes' client takes a second to import, and the CLI another one.
+                # Importing the Kubernetes client takes a second, and so does the CLI.
                 from scripts.cli.runs import cluster_logs  # noqa: PLC0415
 
             target = cluster_logs.find(stack, state.result(), job, rank, jobs_of(stack))
@@ -33,7 +33,7 @@ def show(stack: str, job: str, rank: int | None, follow: str) -> int:
 
 
 def archived(stack: str, state: StackState, job: str, rank: int | None) -> Target | None:
-    """Return a job's archived logs if its run has ended; None if its cluster is needed."""
+    """Return a job's archived logs if its run has finished, or None if the cluster is needed."""
     declared = state.jobs.get(job)
     if declared is None or declared.operation is not None or declared.result is None:
         return None

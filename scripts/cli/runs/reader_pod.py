@@ -1,6 +1,6 @@
-"""Create, read and remove a short-lived pod that has access to the files of a job's runs.
+"""Create, use and remove a short-lived pod that can read the files from a job's runs.
 
-It has the job's volumes, environment and account, but no GPU, and ends after an hour.
+It has the job's volumes, environment and service account, but no GPU, and exits after an hour.
 """
 
 import secrets
@@ -31,19 +31,19 @@ _ANSWER_SECONDS = (5.0, 20.0)
 
 
 class FetchError(Exception):
-    """The files can't be read in the cluster; the text is the reason."""
+    """The files in the cluster can't be read; the text is the reason."""
 
 
 def manifest(job: JobState, image: str) -> dict[str, Any]:
-    """Return the pod that reads the files of a job; its image contains slipway_trainer."""
+    """Return a pod that reads a job's files; `image` must contain slipway_trainer."""
     try:
-        # The template of rank 0, which has the volume with the files.
+        # Rank 0's template, since it mounts the volume that contains the files.
         submission = Submission.from_inputs(job.inputs)
         template = next(iter(templates(submitted(submission)).values()))
     except RuntimeError as error:
         raise FetchError(f"the job's declaration is no longer valid: {error}") from error
     pod = dict(template["spec"])
-    # Without its node selector, which could make the autoscaler add a node with GPUs.
+    # Drop the node selector: it could make the autoscaler add a GPU node.
     for name in ("initContainers", "nodeSelector", "priorityClassName"):
         pod.pop(name, None)
     (container,) = (each for each in pod["containers"] if each["name"] == CONTAINER)
@@ -58,7 +58,7 @@ def manifest(job: JobState, image: str) -> dict[str, Any]:
     own["metadata"] |= {
         "name": f"fetch-{job.name}-{secrets.token_hex(3)}",
         "namespace": job.namespace,
-        # A cloud assigns the job's identity by these.
+        # Clouds use these to assign the job's identity.
         "labels": {**template["metadata"]["labels"], LABEL: job.name},
         "annotations": template["metadata"]["annotations"],
     }
@@ -70,22 +70,22 @@ def manifest(job: JobState, image: str) -> dict[str, Any]:
 
 @contextmanager
 def running(api: ApiClient, pod: Mapping[str, Any]) -> Iterator[None]:
-    """Create a pod, wait until it runs, and always remove it at the end."""
+    """Create a pod, wait until it is running, and always remove it when the block exits."""
     metadata = pod["metadata"]
     pods = f"/api/v1/namespaces/{metadata['namespace']}/pods"
     own = Request("GET", f"{pods}/{metadata['name']}")
     try:
         kube.ask(api, Request("POST", pods, body=pod), limit=_ANSWER_SECONDS)
     except REQUEST_ERRORS as error:
-        raise FetchError(f"no pod was created to read them: {kube.api_message(error)}") from error
+        raise FetchError(f"can't create a pod to read them: {kube.api_message(error)}") from error
     try:
         until(lambda: _require_running(api, own), 180, "the pod", Silence(), every=0.3)
         yield
     except TimeoutError as error:
-        raise FetchError(f"the pod that reads them does not start: {error}") from error
+        raise FetchError(f"the pod that reads them did not start: {error}") from error
     finally:
         deletion = Request("DELETE", own.path, {"gracePeriodSeconds": "0"})
-        with suppress(*REQUEST_ERRORS):  # it ends after an hour
+        with suppress(*REQUEST_ERRORS):  # it exits after an hour
             kube.ask(api, deletion, limit=_ANSWER_SECONDS)
 
 
@@ -93,7 +93,7 @@ def _require_running(api: ApiClient, request: Request) -> None:
     try:
         pod = kube.ask(api, request, limit=_ANSWER_SECONDS)
     except ApiException as error:
-        raise FetchError(f"the pod that reads them is lost: {kube.api_message(error)}") from error
+        raise FetchError(f"the pod that reads them was lost: {kube.api_message(error)}") from error
     status = pod.get("status") or {}
     if status.get("phase") == "Failed":
         raise FetchError(f"the pod that reads them failed: {status.get('message', '')}")
@@ -103,7 +103,7 @@ def _require_running(api: ApiClient, request: Request) -> None:
 
 
 def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str], to: IO[bytes]) -> None:
-    """Write a command's output in a pod to a file; raise its last line of errors if it fails."""
+    """Write a command's output in a pod to a file; on failure, raise its last error line."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     with kubectl(kubeconfig) as program:
         line = [*program, "exec", "--namespace", namespace, name, "--", *command]

@@ -3,8 +3,8 @@
 const dark = matchMedia("(prefers-color-scheme: dark)").matches;
 const [ink, grid] = dark ? ["#dddddd", "#555555"] : ["#222222", "#cccccc"];
 
-// Colors that can be told apart by the color-blind: Okabe and Ito (charts.py).
-// Without any colors the dashes and marks can be told apart.
+// Colors that color-blind readers can tell apart: Okabe and Ito (charts.py).
+// Without color, lines can be told apart by their dashes and markers.
 const colors = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b2a300"];
 const dashes = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "5px,2px", "2px,6px"];
 const marks = ["circle", "square", "diamond", "cross", "x", "triangle-up", "star", "hexagon"];
@@ -27,7 +27,7 @@ function line({ x }, number) {
   };
 }
 
-// How the traces of a chart look: by its kind, of a trace and its number.
+// The style of a chart's traces: by the chart's kind, for a trace and its number.
 const looks = {
   line,
   spread(trace, number) {

@@ -1,4 +1,4 @@
-"""`make results JOB=…`: each job's last result, even without its cluster."""
+"""`make results JOB=…`: each job's last result, even if its cluster is gone."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from scripts.cli.config import jobs_of, load_settings, require_job, without_runs
 from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, console, echo
 
-if TYPE_CHECKING:  # It takes a second to import.
+if TYPE_CHECKING:  # it takes a second to import
     from jobs.model.job import TrainingJob
 
 Format = Literal["text", "json"]
@@ -32,7 +32,7 @@ Verdict = Literal["passed", "missed", "not judged", ""]
 _FORMATS = {"accuracy": ".4f", "loss": ".4f", "samples_seen": ",", "world_size": "d"}
 _FIGURES = ("accuracy", "loss", "samples", "ranks", "took", "attempts")
 _COLUMNS = ("job", "state", "gate", *_FIGURES, "ended (UTC)")
-_WIDTH = 10_000  # of YAML's lines, so that none is folded
+_WIDTH = 10_000  # line width for YAML, so that no line is folded
 _IN_STORY = frozenset({"log", "previous_log", "events", "advice"})
 
 
@@ -41,12 +41,12 @@ class Outcome:
     """A job's last result, or its current state."""
 
     job: str
-    state: str  # its result's, or `running`, `interrupted` or `no result`
+    state: str  # from its result; or `running`, `interrupted`, `no result`
     result: RunResult | None = None
-    gate: Verdict = ""  # empty if it did not succeed, or has no limits
-    gated: Mapping[str, float | None] = field(default_factory=dict)  # judged by its `require`
+    gate: Verdict = ""  # empty if it did not succeed or has no limits
+    gated: Mapping[str, float | None] = field(default_factory=dict)  # its `require` figures
     missed: tuple[Miss, ...] = ()  # the limits that it missed, and by how much
-    note: str = ""  # the reason for no result, or the next step
+    note: str = ""  # why there is no result, or the next step
 
     @property
     def is_fine(self) -> bool:
@@ -54,11 +54,11 @@ class Outcome:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The outcome for programs to read, without empty values."""
+        """The outcome in machine-readable form, without empty values."""
         missed = [each.text for each in self.missed]
         details = {"gate": self.gate, "missed": missed, "note": self.note}
         kept = {key: value for key, value in details.items() if value}
-        # Sorted, like the keys of a state.
+        # Sorted, like the keys in a state.
         text = json.dumps(self.result and self.result.as_map(), sort_keys=True)
         return {"state": self.state, **kept, "result": json.loads(text)}
 
@@ -70,10 +70,10 @@ def outcomes(
     is_busy: bool,
     left: Callable[[str], str] = lambda _: "",
 ) -> dict[str, Outcome]:
-    """Return the outcome of each job, by name, in the order of their declaration.
+    """Return each job's outcome, by name, in the order of declaration.
 
-    `jobs` are those in the stack's file, if it can be read; `left` returns a note about a run that
-    was not waited for.
+    `jobs` are those in the stack's file, if it can be read; `left` returns a note about a run whose
+    wait was interrupted, or "".
     """
     declared = {job.name: job for job in jobs}
     reasons = {} if is_busy else _not_run(jobs, state)
@@ -81,15 +81,15 @@ def outcomes(
     for name in dict.fromkeys([*declared, *state.jobs]):
         job_state = state.jobs.get(name)
         if job_state is not None and job_state.result is not None:
-            # An operation of an interrupted run that was continued may still be pending.
+            # An interrupted run that was continued may have left a pending operation.
             results[name] = _ended(job_state, job_state.result, declared.get(name))
             if jobs and name not in declared:
-                removed = "it is no longer in the stack's file, and the next `make up` removes it"
+                removed = "it is no longer in the stack's file; the next `make up` removes it"
                 results[name] = replace(results[name], note=removed)
         elif not is_busy and (note := left(name)):
             results[name] = Outcome(name, "interrupted", note=note)
         elif job_state is None or job_state.operation is None:
-            waits = "`make up` trains it, or waits for its run if that is not over"
+            waits = "`make up` trains it, or waits for its run if one is in progress"
             note = "it has not started yet" if is_busy else reasons.get(name, waits)
             results[name] = Outcome(name, "no result", note=note)
         elif is_busy:
@@ -101,14 +101,14 @@ def outcomes(
 
 
 def _left(stack: str, job: str) -> str:
-    """Return a note about a run that this machine did not wait for; "" without one."""
+    """Return a note about a run that this machine stopped waiting for, or "" if there is none."""
     runs = archive.of_job(stack, job).runs()
     if not runs:
         return ""
     ends = [each for each in archive.entries(runs[-1].timeline) if each["kind"] == "end"]
     if ends and ends[-1]["about"] == archive.INTERRUPTED:
         return ends[-1]["text"]
-    return "its run continues or has ended in the cluster: the next `make up` has its result"
+    return "its run is in progress or finished in the cluster; the next `make up` gets its result"
 
 
 def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> Outcome:
@@ -116,7 +116,7 @@ def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> 
     limits_by_name = {} if bounds is None else {name: bounds.get(name) for name in LIMITS}
     figures = {name: result.figure(name) for name in limits_by_name.get("require") or ()}
     if result.state == RUNNING:
-        note = f"its waiter in the cluster waits for it; `make wait JOB={job.name}` follows it"
+        note = f"a waiter in the cluster is waiting for it; `make wait JOB={job.name}` follows it"
         return Outcome(job.name, "running", result, note=note)
     outcome = Outcome(job.name, result.state, result, gated=figures)
     if not result.succeeded or (bounds is not None and not any(limits_by_name.values())):
@@ -128,7 +128,7 @@ def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> 
 
 
 def _not_run(jobs: Sequence["TrainingJob"], state: StackState) -> dict[str, str]:
-    """Return why jobs that need others did not run, by name."""
+    """Return the reasons why jobs that depend on others did not run, by name."""
     if not jobs:
         return {}
     from jobs.plan import not_run  # noqa: PLC0415 - it takes a second
@@ -140,10 +140,10 @@ def _not_run(jobs: Sequence["TrainingJob"], state: StackState) -> dict[str, str]
 
 
 def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the command line calls it
-    """Print the results of a stack's jobs, or all details of one job; return 0."""
+    """Print the results of a stack's jobs, or all details about one job; return 0."""
     if not exists(stack):
         raise CommandError(
-            f"Stack {stack} is not up, and `make down` keeps no results. `make up STACK={stack}` "
+            f"Stack {stack} is not up; `make down` removes all results. `make up STACK={stack}` "
             "creates it and trains its jobs."
         )
     results, skipped = _read(stack)
@@ -152,9 +152,10 @@ def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the co
 
 
 def summarize(stack: str, code: int, *jobs: str) -> int:
-    """Print a row for each of a stack's jobs, or of some; return `code`, or 1 if one has failed.
+    """Print a row for each of a stack's jobs, or for `jobs`; return `code`, or 1 if a job failed.
 
-    `code` is Pulumi's: unless 0, Pulumi has explained the failures. It prints only results.
+    `code` is from Pulumi; unless it is 0, Pulumi has explained the failures. If there are no
+    results, nothing is printed.
     """
     results, _ = _read(stack)
     results = {name: results[name] for name in jobs or results}
@@ -168,15 +169,15 @@ def summarize(stack: str, code: int, *jobs: str) -> int:
     for name in (name for name, each in results.items() if each.state == "running"):
         echo(f"{name} continues in the cluster: `make wait JOB={name} STACK={stack}` follows it")
     if not all(each.is_fine for each in results.values()):
-        echo(f"Details of one job: `make results JOB=… STACK={stack}`")
+        echo(f"Details about a job: `make results JOB=… STACK={stack}`")
     return code or int(bool(failed))
 
 
 def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
-    """Return the outcome of each job, and the reasons of the catalogue's skipped entries."""
+    """Return each job's outcome, and why entries from the catalogue were skipped."""
     state = read_state(stack)
     passed = {name for name, job in state.jobs.items() if job.passed}
-    # Slow, and needed only for missed limits and jobs that did not run.
+    # Slow, and needed only if a limit was missed or a job did not run.
     settings = None if passed == state.jobs.keys() == {*jobs_of(stack)} else load_settings(stack)
     declared = () if settings is None else settings.jobs
     results = outcomes(state, declared, is_busy=bool(locks(stack)), left=partial(_left, stack))
@@ -205,12 +206,12 @@ def print_results(
     else:
         _print_table(results)
         if any(map(_files, results.values())):
-            print(as_typed(f"\nfiles that a job left: `make fetch JOB=… STACK={stack}`"))
+            print(as_typed(f"\nto copy a job's files: `make fetch JOB=… STACK={stack}`"))
         for text in filter(None, map(_story, results.values())):
             print(as_typed(f"\n{text}"))
         if skipped:
             lines = (f"\n  {name}: {reason}" for name, reason in skipped.items())
-            print(f"\njobs of the catalogue that this cluster can't run:{''.join(lines)}")
+            print(f"\njobs in the catalogue that this cluster can't run:{''.join(lines)}")
 
 
 def _print_table(results: Mapping[str, Outcome]) -> None:
@@ -220,7 +221,7 @@ def _print_table(results: Mapping[str, Outcome]) -> None:
     names = dict.fromkeys(name for each in results.values() for name in each.gated)
     shown = [name for name in names if name not in _FIGURES]
     numbers = {*_FIGURES, *shown}
-    # Narrow terminals wrap cells; nothing is cut off.
+    # On narrow terminals cells wrap; nothing is cut off.
     for name in (*_COLUMNS, *shown):
         table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
     for outcome in results.values():
@@ -255,7 +256,7 @@ def _style(outcome: Outcome) -> str:
 
 
 def _story(outcome: Outcome) -> str:
-    """Return the details that don't fit in a row; "" without any."""
+    """Return the details that don't fit in a row, or "" if there are none."""
     if outcome.result is None or outcome.note:
         return f"job {outcome.job}: {outcome.state}; {outcome.note}"
     if outcome.state != "Succeeded":
@@ -272,7 +273,7 @@ def _story(outcome: Outcome) -> str:
 
 
 def _files(outcome: Outcome) -> str:
-    """Return the location of the files of a job's last run; "" without any."""
+    """Return the location of the files from a job's last run, or "" if there are none."""
     result = outcome.result
     if result is None or "artifacts.json" not in result.files:
         return ""
@@ -282,7 +283,7 @@ def _files(outcome: Outcome) -> str:
 
 
 def _document(outcome: Outcome) -> str:
-    """Return all details of one job; those in its story are left out of the YAML."""
+    """Return all details about a job; the YAML omits those in its story."""
     document, story = outcome.document, _story(outcome)
     for key in _IN_STORY:
         ((document["result"] or {}).get("failure") or {}).pop(key, None)

@@ -52,7 +52,7 @@ async def construct(request: ConstructRequest) -> ConstructResponse:
 
 
 class _Named:
-    """A resource monitor that adds the component's name to each name: URNs have only parent types."""
+    """A resource monitor that adds the component's name to names: URNs have only parents' types."""
 
     def __init__(self, monitor: Any, name: str) -> None:
         self._monitor = monitor

@@ -1,4 +1,4 @@
-"""Utilities shared by all other packages; it imports none of them."""
+"""Utilities shared by all other packages; imports none of them."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Progress of a running operation on a resource, as the user sees it."""
+"""Progress of an operation on a resource, as shown to the user."""
 
 import os
 import threading
@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Protocol
 
 SUMMARY_VARIABLE = "SLIPWAY_SUMMARY_FILE"
-"""The environment variable with the path of the file that `make preview` prints at its end."""
+"""The environment variable for the path of the file that `make preview` prints when it ends."""
 
 SHOWN_VARIABLE = "SLIPWAY_SHOWN_JOB"
-"""The environment variable with the job whose complete PyTorchJob a preview prints."""
+"""The environment variable for the job whose complete PyTorchJob a preview prints."""
 
 NO_WAIT_VARIABLE = "SLIPWAY_NO_WAIT"
-"""The environment variable of `make up WAIT=0`: a waiter waits for each run that no job needs."""
+"""The environment variable for `make up WAIT=0`: a waiter waits for each run that no job needs."""
 
 
 class Context(Protocol):
-    """The row of one resource in `pulumi up`, and whether the user has cancelled the update."""
+    """A resource's row in `pulumi up`, and whether the user has cancelled the update."""
 
     urn: str
-    """The resource's name in the engine."""
+    """The resource's URN in the engine."""
     cancelled: threading.Event
     """Set once the user has pressed Ctrl-C."""
 
@@ -48,7 +48,7 @@ class Silence:
 
 
 def show_in_summary(text: str, log: Callable[[str], None]) -> None:
-    """Log a text to read before confirming; `make preview` repeats it below Pulumi's output."""
+    """Log text to read before confirming; `make preview` repeats it below Pulumi's output."""
     log(text)
     if file := os.environ.get(SUMMARY_VARIABLE):
         with Path(file).open("a", encoding="utf-8") as summary:

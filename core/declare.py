@@ -1,7 +1,7 @@
-"""Declares Kubernetes objects, given as dicts, as Pulumi resources; outputs that wait for others.
+"""Declare Kubernetes objects, passed as dicts, as Pulumi resources; outputs that wait for others.
 
-The engine skips each resource that depends on a skipped or failed one. That is wrong for a job
-that only runs after another one, so the outputs here do not create a dependency.
+The engine skips every resource that depends on a skipped or failed one. That is wrong for a job
+that merely runs after another one, so the outputs here do not create a dependency.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from pulumi.runtime.stack import Stack
 from core.manifests import Manifest
 from core.wording import as_typed
 
-# Only the SDK's Provider is imported: importing one object's class imports its complete API
-# group, which would cost every start of the program a second of CPU time.
+# Only the SDK's Provider is imported: importing a single object's class imports its entire API
+# group, which would cost a second of CPU time at every start of the program.
 _VERSION = version("pulumi_kubernetes")
 _ROLES = frozenset({"Role", "ClusterRole"})
 
@@ -32,7 +32,7 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
     }
     common = pulumi.ResourceOptions(
         additional_secret_outputs=hidden,
-        # A pod has 30 seconds of grace; a longer deletion has a finalizer, which the error names.
+        # Pods have a grace period of 30 s; if deletion takes longer, the error names a finalizer.
         custom_timeouts=pulumi.CustomTimeouts(delete="60s"),
         version=_VERSION,
     )
@@ -49,8 +49,8 @@ def declare_all(
 ) -> list[CustomResource]:
     """Declare objects in parallel, but role bindings after the roles.
 
-    A user who is no administrator may bind only roles whose rights the user has, so that the API
-    server reads the role (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-binding-creation-or-update).
+    Users who are not administrators may bind only roles whose rights they have, so the API server
+    must read the role (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-binding-creation-or-update).
     """
     every = list(manifests)
     roles = [declare(each, opts) for each in every if each["kind"] in _ROLES]
@@ -60,7 +60,7 @@ def declare_all(
 
 
 def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Output[str]:
-    """Return `value` once each of `results` is known or has become impossible."""
+    """Return `value` once each of `results` is known or can no longer become known."""
 
     async def ended() -> None:
         await asyncio.gather(*(result.future() for result in results))
@@ -69,19 +69,19 @@ def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Outp
 
 
 def if_any(output: Output[Any]) -> Output[Any]:
-    """Return a resource's output; None if the update failed to create or change the resource."""
+    """Return a resource's output, or None if the update failed to create or change the resource."""
     return Output.from_input(output.future())
 
 
 def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Resource]]:
-    """Return the `depends_on` of a component that can't work without `resource`.
+    """Return the `depends_on` for a component that can't work without `resource`.
 
     If `resource` was skipped, the engine would end the update with an error that does not name
-    the cause. The program ends with the message `otherwise` instead, after the cause's own error.
+    the cause. Instead, the program ends with the message `otherwise`, after the cause's own error.
     """
 
     async def checked() -> list[pulumi.Resource]:
-        # In a preview a new resource has no ID yet, and nothing fails.
+        # In a preview, a new resource has no ID yet, and nothing fails.
         if not pulumi.runtime.is_dry_run() and not await resource.id.future():
             end(otherwise)
         return []
@@ -90,12 +90,12 @@ def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Res
 
 
 def end(why: str) -> NoReturn:
-    """Report why the program can't continue, and end it; in a component by raising `RunError`."""
+    """Report why the program can't continue, and end it; in a component, raise `RunError`."""
     if not isinstance(pulumi.runtime.get_root_resource(), Stack):
         raise pulumi.RunError(as_typed(why))
     pulumi.log.error(as_typed(why))
-    # Python would warn about coroutines that Pulumi's SDK has created and nothing awaits.
+    # Python would warn about coroutines that Pulumi's SDK created but nothing awaits.
     warnings.simplefilter("ignore", RuntimeWarning)
-    # The status of a program that has reported its error; for others the language host adds one
+    # The status for a program that has reported its error; for others, the language host adds one
     # (https://github.com/pulumi/pulumi/blob/master/sdk/python/cmd/pulumi-language-python-exec).
     raise SystemExit(32)

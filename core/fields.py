@@ -1,4 +1,4 @@
-"""Types of configuration fields, with descriptions of allowed values; Kubernetes' quantities."""
+"""Types for configuration fields, with descriptions of valid values; Kubernetes quantities."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from core.manifests import read
 
 CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
-"""Pydantic's configuration of a dataclass of settings, whose keys are camelCase in the stack."""
+"""The pydantic configuration for a settings dataclass, whose keys are camelCase in the stack."""
 _LABEL_KEY = re.compile(
     r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
@@ -25,16 +25,16 @@ _UNITS: dict[str, int] = {
 
 
 def texts(module: str) -> Callable[[str], Any]:
-    """Return a function from a name in the YAML file beside a module to that entry's `Field`.
+    """Return a function that maps a name in the YAML file beside a module to a `Field`.
 
-    An entry holds arguments of `pydantic.Field`, such as a `pattern` and a `description`.
+    A name's entry contains arguments for `pydantic.Field`, such as `pattern` and `description`.
     """
     entries = read(Path(module).with_suffix(".yaml"))
     return lambda name: Field(**entries[name])
 
 
 def _quantity(value: object) -> object:
-    """Convert a YAML number to a quantity's text: `cpu: 2` means `cpu: "2"`."""
+    """Convert a YAML number to the text of a quantity: `cpu: 2` means `cpu: "2"`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if is_number else value
 

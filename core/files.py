@@ -1,4 +1,4 @@
-"""Atomic writes, private directories and file locks. Standard library only, for set-up."""
+"""Atomic writes, private directories and file locks. Needs only the standard library, for setup."""
 
 import errno
 import fcntl
@@ -17,43 +17,43 @@ from core.paths import cache_dir, state_dir
 LIMIT = 1800.0
 """Seconds that a build or download in another process may take."""
 COMMAND_VARIABLE = "SLIPWAY_COMMAND"
-"""The environment variable with the user's command, for locks that Pulumi and its plugins hold."""
+"""The environment variable for the user's command, for locks that Pulumi and its plugins hold."""
 _PAUSE = 0.5
 
 
 def private_directory(path: Path) -> None:
-    """Create a directory that only its owner may enter, and its missing parents likewise."""
+    """Create a directory that only its owner may enter, and any missing parents likewise."""
     if not path.parent.exists():
         private_directory(path.parent)
     path.mkdir(mode=0o700, exist_ok=True)
-    path.chmod(0o700)  # regardless of the umask, and also if it existed
+    path.chmod(0o700)  # regardless of the umask, and even if it existed
 
 
 def unwritable(error: OSError) -> str | None:
-    """Return a message for an error of a disk that can't be written; None for any other error."""
+    """Return a message if a disk can't be written to, or None for any other error."""
     if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR}:
         return None
     return (
         f"{error.filename or state_dir()}: {error.strerror}. Slipway keeps its state in "
-        f"{state_dir()}, and files that it can create again in {cache_dir()}: free space, or set "
+        f"{state_dir()}, and files that it can recreate in {cache_dir()}: free up space, or set "
         "XDG_STATE_HOME and XDG_CACHE_HOME to directories that you may write to."
     )
 
 
 def write(path: Path, text: str, *, mode: int) -> None:
-    """Replace a file atomically: a reader, or a crash, sees the old content or the new one."""
+    """Replace a file atomically: readers see the old or the new content, even after a crash."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w") as stream:
             os.fchmod(stream.fileno(), mode)
             stream.write(text)
             stream.flush()
-            # A certificate without its own key would keep a cluster from starting.
+            # A certificate without its matching key would keep a cluster from starting.
             os.fsync(stream.fileno())
         Path(temporary).replace(path)
     except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno:  # that of a full disk names no file
+        if isinstance(error, OSError) and error.errno:  # a full disk's error names no file
             error.filename = str(path)
         raise
 
@@ -69,12 +69,12 @@ def locked(
 ) -> Iterator[None]:
     """Hold a file's lock, which the kernel releases when this process ends for any reason.
 
-    The file remains. It contains its holder: process, command, purpose (`what`), start. `waiting`
-    is called with it once per holder. Each may hold it for `limit` seconds; 0 means one attempt.
+    The file remains. It describes its holder: process, command, purpose (`what`) and start.
+    `waiting` is called with this text once per holder. `limit` applies to each; 0: one attempt.
 
     Raises:
         InterruptedError: `cancelled` was set during the wait.
-        TimeoutError: one holder kept it for longer than `limit`.
+        TimeoutError: One holder kept the lock for longer than `limit`.
     """
     stop = threading.Event() if cancelled is None else cancelled
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def locked(
                 began, holder = time.monotonic(), now
                 waiting(holder)
             if time.monotonic() - began >= limit:
-                raise TimeoutError(f"{file} is still held after {limit:.0f} s, by {holder}")
+                raise TimeoutError(f"{file} is still locked after {limit:.0f} s, by {holder}")
             if stop.wait(_PAUSE):
                 raise InterruptedError(f"stopped while waiting for {file}")
         opened.truncate(0)

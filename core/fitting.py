@@ -1,4 +1,4 @@
-"""Reads as much of a document as a dataclass's fields can hold, and lists the rest. Pure."""
+"""Read as much of a document as fits a dataclass's fields, and list the rest. Pure."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ _hints = cache(get_type_hints)
 
 
 def fitting(kind: Any, document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the values that fit a dataclass's fields, as strict JSON; other values by place."""
+    """Return the values that fit a dataclass's fields, as strict JSON; and others by location."""
     lost: dict[str, str] = {}
     return _fields(kind, document, (), lost), lost
 
@@ -30,8 +30,8 @@ def _fields(
 
 
 def _fit(kind: Any, value: Any, place: Path, lost: dict[str, str]) -> Any:
-    """Return a value as a `kind`; None if missing. One that does not fit is added to `lost`."""
-    if get_origin(kind) in {Union, UnionType}:  # always of one type and None
+    """Return a value as a `kind`, or None if missing; add values that do not fit to `lost`."""
+    if get_origin(kind) in {Union, UnionType}:  # always one type and None
         kind = get_args(kind)[0]
     if kind is Any:
         any_of: dict[type, Any] = {dict: Mapping[str, Any], list: Sequence[Any]}
@@ -63,5 +63,5 @@ def _is_one(value: object, kind: Any) -> bool:
 def _shown(value: object) -> str:
     try:
         return utf8(quote(value))
-    except (RecursionError, TypeError, ValueError):  # for example an integer of 5,000 digits
+    except (RecursionError, TypeError, ValueError):  # for example an integer with 5,000 digits
         return type(value).__name__

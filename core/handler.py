@@ -1,4 +1,4 @@
-"""The interface of a resource type in plain Python; `infra.provider` implements the protocol."""
+"""The interface for a resource type in plain Python; `infra.provider` implements the protocol."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from core.problem import Problem, located
 
 
 class Placeholder(Enum):
-    """Placeholder of a property's value."""
+    """A placeholder for a property's value."""
 
     UNKNOWN = auto()
     """The value is not known before the resource exists."""
@@ -39,7 +39,7 @@ class Change:
     """The property, in Pulumi's path syntax (`manifest.spec.runPolicy`)."""
     kind: Literal["add", "update", "delete"] = "update"
     replace: bool = False
-    """True if the change requires a replacement of the resource."""
+    """True if the change requires replacing the resource."""
     drift: bool = False
     """True if the live object, rather than the new inputs, differs from the state's inputs."""
 
@@ -47,24 +47,24 @@ class Change:
 class Handler(ABC):
     """The life cycle of one resource type; `state` holds the previous inputs and the outputs.
 
-    Methods block and may run concurrently in threads. The user sees the errors that they raise.
+    Methods block and may run concurrently in threads. Users see the errors they raise.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ()
-    """Properties that are only known once the resource exists."""
+    """Properties that are known only once the resource exists."""
     secret_outputs: ClassVar[frozenset[str]] = frozenset()
     """Properties that are encrypted in the stack's state."""
     replaced_by: ClassVar[frozenset[str]] = frozenset()
-    """Paths of inputs whose change requires a replacement of the resource."""
+    """Paths of inputs that can't change without replacing the resource."""
     passing_inputs: ClassVar[frozenset[str]] = frozenset()
-    """Inputs that are never stored: `diff`, `create` and `update` get them, the state has none."""
+    """Inputs that are never stored in the state; `diff`, `create` and `update` receive them."""
 
     def check(self, inputs: Properties) -> list[Problem]:
         """Return a problem for each invalid input. Values may be UNKNOWN in a preview."""
         return []
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return the changes of inputs; without any, those of the live object (`drift`)."""
+        """Return changes to inputs, or if there are none, to the live object (`drift`)."""
         stored = {key: value for key, value in inputs.items() if key not in self.passing_inputs}
         changes = compare(state, stored)
         if changes:
@@ -72,16 +72,16 @@ class Handler(ABC):
         return self.drift(state, inputs, context)
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return the live object's changes, on each `up` that changes no input. Default: none."""
+        """Return changes to the live object, on each `up` that changes no input. Default: none."""
         return []
 
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
     ) -> Properties:
-        """Return the outputs as far as they are known before the update.
+        """Return the outputs, as far as they are known before the update.
 
-        `state` is None for a resource that is to be created or replaced. Values of `inputs` may be
-        UNKNOWN; `shown` has the same values for display, with SECRET in place of secrets.
+        `state` is None for a resource that is to be created or replaced. Values in `inputs` may be
+        UNKNOWN; `shown` contains the same values for display, with SECRET in place of secrets.
         """
         outputs = dict.fromkeys(self.outputs, UNKNOWN)
         if state is not None:
@@ -90,10 +90,10 @@ class Handler(ABC):
 
     @abstractmethod
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Create the resource, or adopt that of an interrupted create; return ID and outputs."""
+        """Create the resource, or adopt one from an interrupted create; return ID and outputs."""
 
     def read(self, state: Properties, context: Context) -> Properties | None:
-        """Return the current outputs, by default the state's; None if the resource is deleted."""
+        """Return the current outputs, by default the state's, or None if the resource is gone."""
         return {name: state[name] for name in self.outputs}
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
@@ -101,17 +101,17 @@ class Handler(ABC):
         return self.create(inputs, context)[1]
 
     def delete(self, state: Properties, context: Context) -> None:  # noqa: B027  # the default
-        """Delete the resource if it exists. Default: nothing, as only the state has it."""
+        """Delete the resource if it exists. Default: do nothing, as it exists only in the state."""
 
 
 @dataclass(frozen=True)
 class Lazy:
-    """A class or function by its full name, whose module is imported only when it is needed."""
+    """A class or function, by its full name; its module is imported only when needed."""
 
     name: str
 
     def load(self) -> Any:
-        """Import the module and return the object of that name."""
+        """Import the module and return the object with that name."""
         return resolve_name(self.name)
 
     def __call__(self, *arguments: Any) -> Any:
@@ -119,7 +119,7 @@ class Lazy:
 
 
 def compare(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Change]:
-    """Return the differences between `inputs` and those of a state, which also has outputs."""
+    """Return the differences between `inputs` and those in a state, which also contains outputs."""
     return differences({key: state[key] for key in inputs if key in state}, inputs)
 
 

@@ -1,4 +1,4 @@
-"""Sends one HTTP request with the caller's credentials, and checks whether it needs TLS."""
+"""Send an HTTP request with the caller's credentials, and check whether it needs TLS."""
 
 import ipaddress
 from typing import Any
@@ -19,16 +19,16 @@ def is_loopback(name: str) -> bool:
 
 
 def is_readable(url: str) -> bool:
-    """Return whether others could read credentials that are sent to an address."""
+    """Return whether others could read credentials sent to a URL."""
     parts = urlsplit(url)
     return parts.scheme != "https" and not is_loopback(parts.netloc)
 
 
 def ask(method: str, url: str, **more: Any) -> requests.Response:
-    """Send one request with a 15-second time limit; without an answer raise `RequestException`."""
+    """Send one request; raise `RequestException` if there is no response within 15 seconds."""
     with requests.Session() as session:
         # A proxy can't reach this machine.
         session.trust_env = not is_loopback(urlsplit(url).netloc)
-        # Without it, credentials in ~/.netrc would replace the caller's header.
+        # Otherwise credentials in ~/.netrc would replace the caller's header.
         session.auth = lambda request: request
         return session.request(method, url, timeout=_SECONDS, **more)

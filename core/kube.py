@@ -1,4 +1,4 @@
-"""Connects to a cluster with the content of its kubeconfig, without writing keys to disk."""
+"""Connect to a cluster with the content of its kubeconfig, without writing keys to disk."""
 
 import base64
 import json
@@ -26,25 +26,25 @@ _INLINE = {
 }
 _LOGIN_SECONDS = 30
 _TIMED_OUT = 124
-"""The exit status of timeout(1) when the time is up."""
+"""The exit status of timeout(1) after a timeout."""
 
 Limit = float | tuple[float, float]
 
 _DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
-"""An environment variable of pulumi-kubernetes."""
+"""An environment variable that pulumi-kubernetes defines."""
 IF_GONE = f"If it is gone for good, set {_DELETE_UNREACHABLE}=true"
 REQUEST_ERRORS = (ApiException, urllib3.exceptions.HTTPError)
-"""The errors of a request that the API server refuses or does not answer."""
+"""Errors from a request that the API server rejects or does not respond to."""
 UNREACHABLE = (*REQUEST_ERRORS, OSError)
-"""The errors of requests while no API server runs."""
+"""Errors from requests while no API server is running."""
 
 
 class AnotherServer(urllib3.exceptions.SSLError):
-    """The TLS handshake failed, because another server has the cluster's address now."""
+    """The TLS handshake failed, because another server now has the cluster's address."""
 
 
 def may_be_gone() -> bool:
-    """Return whether the user wants a cluster that does not answer to be assumed deleted."""
+    """Return whether the user wants a cluster that is not responding to be assumed deleted."""
     return os.environ.get(_DELETE_UNREACHABLE, "").lower() == "true"
 
 
@@ -56,7 +56,7 @@ def kubeconfig(
     cluster_name: str | None = None,
     user_name: str | None = None,
 ) -> str:
-    """Return a kubeconfig with one context as YAML; cluster and user have its name by default."""
+    """Return a kubeconfig with one context, as YAML; by default, cluster and user have its name."""
     names = {"cluster": cluster_name or context, "user": user_name or context}
     return yaml.safe_dump(
         {
@@ -72,7 +72,7 @@ def kubeconfig(
 
 
 def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a kubeconfig's cluster or user with file paths replaced by content, or `OSError`."""
+    """Return a kubeconfig's cluster or user, replacing paths by content; may raise `OSError`."""
     files = {f"{name}-data": name for name in _INLINE.values() if name in entry}
     plain = {key: value for key, value in entry.items() if key not in files.values()}
     return plain | {
@@ -82,7 +82,7 @@ def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def connect(kubeconfig: str) -> client.ApiClient:
-    """Return a client for a kubeconfig's current context, or raise `config.ConfigException`."""
+    """Return a client for a kubeconfig's current context; may raise `config.ConfigException`."""
     document = yaml.safe_load(kubeconfig)
     users = document.get("users") if isinstance(document, dict) else None
     user = (users[0].get("user") or {}) if users else {}
@@ -90,7 +90,7 @@ def connect(kubeconfig: str) -> client.ApiClient:
         user["exec"] = _limited(program)
     if sys.platform == "linux":
         # TLS reads keys only from files. The client would leave them in the temporary directory
-        # when this process is killed; a file in memory is deleted with the process.
+        # if this process were killed; an in-memory file disappears with the process.
         document = _with_files_in_memory(document)
     loaded = client.Configuration()
     config.load_kube_config_from_dict(  # type: ignore[no-untyped-call]
@@ -102,7 +102,7 @@ def connect(kubeconfig: str) -> client.ApiClient:
 
 
 def inside() -> client.ApiClient:
-    """Return a client for the cluster that this pod runs in, with its account's current token."""
+    """Return a client for this pod's own cluster, with its service account's current token."""
     loaded = client.Configuration()
     config.load_incluster_config(client_configuration=loaded)  # type: ignore[no-untyped-call]
     return _client(loaded)
@@ -111,11 +111,11 @@ def inside() -> client.ApiClient:
 def _client(loaded: client.Configuration) -> client.ApiClient:
     # Callers retry; retries by urllib3 would multiply the time limits.
     loaded.retries = False
-    # One connection for each log that a run follows; more would be closed with a warning.
+    # One connection for each log that a run follows; any more would be closed with a warning.
     loaded.connection_pool_maxsize = 128
     api = client.ApiClient(loaded)
-    # Python 3.13 refuses certificates that lack the identifier of their authority's key, as many
-    # clusters' certificates do. Other clients of Kubernetes accept them.
+    # Python 3.13 rejects certificates without an authority key identifier, and many clusters'
+    # certificates have none. Other Kubernetes clients accept them.
     required = ssl.CERT_REQUIRED if loaded.verify_ssl else ssl.CERT_NONE
     context = urllib3.util.create_urllib3_context(cert_reqs=required)
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -137,13 +137,13 @@ class Request:
 def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.BaseHTTPResponse:
     """Send a request, and return the response with its content unread.
 
-    `limit` is in seconds: of the complete request, or a pair to connect and until the next byte.
+    `limit` is in seconds: for the complete request, or a pair: to connect, and per read.
 
     Raises:
-        ApiException: the API server refused the request.
-        urllib3.exceptions.HTTPError: no response, or another server's (`AnotherServer`).
+        ApiException: The API server rejected the request.
+        urllib3.exceptions.HTTPError: No response, or one from another server (`AnotherServer`).
     """
-    # Without the client's classes: importing the one for pods takes 0.8 s of CPU time.
+    # The client's classes are not used: importing the one for pods takes 0.8 s of CPU time.
     content = "application/json"
     if request.method == "PATCH":
         content = f"application/{'apply-patch+yaml' if request.apply else 'merge-patch+json'}"
@@ -159,7 +159,7 @@ def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.Ba
         answer: Any = api.call_api(*serialized, _request_timeout=limit)
     except ApiException as error:
         if error.status == 0:  # the client's own form of an SSLError
-            text = f"another server than the API server answers: {error.reason}"
+            text = f"a server other than the API server responded: {error.reason}"
             raise AnotherServer(text) from error
         raise
     if not 200 <= answer.status <= 299:
@@ -172,7 +172,7 @@ def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.Ba
 def ask(
     api: client.ApiClient, request: Request, *, limit: Limit, settled: int | None = None
 ) -> Any:
-    """Send a request and return the decoded response; None for the HTTP status `settled`."""
+    """Send a request and return the decoded response, or None for the HTTP status `settled`."""
     try:
         return json.loads(send(api, request, limit=limit).data)
     except ApiException as error:
@@ -192,17 +192,17 @@ def api_message(error: Exception) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return a sentence about one of the errors `UNREACHABLE`."""
+    """Describe one of the `UNREACHABLE` errors."""
     if isinstance(error, ApiException):
-        return f"the API server answers: {api_message(error)}"
+        return f"the API server responded: {api_message(error)}"
     return f"the API server can't be reached: {error}"
 
 
 def _limited(program: dict[str, Any]) -> dict[str, Any]:
-    """Return a login command with a time limit, which the client does not have."""
+    """Return a login command with a time limit, since the client sets none."""
     if shutil.which("timeout") is None:
         return program
-    # In the foreground it can prompt the user, but the limit ends only the command itself.
+    # In the foreground it can prompt the user, but the limit then ends only the command itself.
     kept = ["--foreground"] if sys.stdin is not None and sys.stdin.isatty() else []
     command = [str(_LOGIN_SECONDS), program.get("command"), *(program.get("args") or [])]
     return {**program, "command": "timeout", "args": [*kept, "--kill-after=2", *command]}
@@ -216,8 +216,8 @@ def _explain(program: dict[str, Any]) -> None:
     except Exception as error:  # noqa: BLE001  # whatever the command does
         what = f"{what}: {error}"
         if f"returned {_TIMED_OUT}" in str(error):
-            wait = f"{_LOGIN_SECONDS} s: see what it waits for by running it yourself"
-            what = f"did not end within {wait}"
+            wait = f"{_LOGIN_SECONDS} s: run it yourself to see what it is waiting for"
+            what = f"did not finish within {wait}"
     command = program.get("command")
     raise config.ConfigException(f"its credentials come from `{command}`, which {what}")
 
@@ -237,7 +237,7 @@ def _with_files_in_memory(node: Any) -> Any:
 
 @cache
 def _in_memory(content: bytes) -> str:
-    """Return the path of a file in memory that exists as long as this process."""
+    """Return the path of an in-memory file that exists as long as this process."""
     descriptor = os.memfd_create("slipway")
     with os.fdopen(descriptor, "wb", closefd=False) as file:
         file.write(content)

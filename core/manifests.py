@@ -1,4 +1,4 @@
-"""Kubernetes objects as dicts: read from YAML, marked with their stack, and their conditions."""
+"""Kubernetes objects as dicts: reading YAML, marking them with their stack, their conditions."""
 
 import hashlib
 import json
@@ -12,21 +12,21 @@ import yaml
 Manifest = dict[str, Any]
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "slipway"}
-"""The label of all objects that Slipway creates."""
+"""The label on all objects that Slipway creates."""
 KEPT = "slipway.dev/kept"
-"""The annotation of a claim that remains when its job is deleted."""
+"""The annotation on a claim that remains when its job is deleted."""
 KEPT_CLAIM = "slipway-kept"
-"""The claim for the files of a stack's jobs, and the name of its volume in a pod."""
+"""The claim for the files from a stack's jobs, and the name of its volume in a pod."""
 KEPT_DIRECTORY = "/opt/kept"
-"""The mount path of that volume in pods."""
+"""The path where pods mount that volume."""
 MADE_BY = "slipway.dev/stack"
-"""The annotation with the stack that created an object, also in an `up` that was killed."""
+"""The annotation for the stack that created an object, even in an `up` that was killed."""
 _RELEASE = """--type=merge --patch='{"metadata":{"finalizers":null}}'"""
 
 
 def read(path: Path) -> Manifest:
-    """Return the one object in the YAML file at `path`."""
-    # The C loader is faster: the PyTorchJob CRD has 8,000 lines and is read on every `up`.
+    """Return the only object in the YAML file at `path`."""
+    # The C loader is faster: the PyTorchJob CRD is 8,000 lines and is read on every `up`.
     return cast("Manifest", yaml.load(path.read_text(), Loader=yaml.CSafeLoader))
 
 
@@ -37,7 +37,7 @@ def rendered(path: Path, **names: str) -> list[Manifest]:
 
 
 def restricted_namespace(name: str) -> Manifest:
-    """Return a Namespace that only admits pods of the Pod Security level `restricted`."""
+    """Return a Namespace that admits only pods at the Pod Security level `restricted`."""
     # https://kubernetes.io/docs/concepts/security/pod-security-admission/
     labels = {
         f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")
@@ -46,20 +46,20 @@ def restricted_namespace(name: str) -> Manifest:
 
 
 def owned(kind: str, name: str, namespace: str) -> Manifest:
-    """Return the metadata of an object that Slipway creates, of a kind of the core API."""
+    """Return the metadata for an object that Slipway creates, of a kind in the core API."""
     metadata = {"name": name, "namespace": namespace, "labels": dict(MANAGED_BY)}
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata}
 
 
 def stack() -> str:
-    """Return the running stack's name in `MADE_BY`."""
+    """Return the running stack's name for `MADE_BY`."""
     import pulumi  # noqa: PLC0415 - only a program has a stack, and the import is slow
 
     return called(pulumi.get_project(), pulumi.get_stack())
 
 
 def called(project: str, name: str) -> str:
-    """Return the name in `MADE_BY` of a project's stack."""
+    """Return a stack's name for `MADE_BY`."""
     return f"{project}/{name}"
 
 
@@ -90,24 +90,24 @@ def held(kind: str, metadata: Mapping[str, Any]) -> str | None:
     finalizers = "finalizer" if len(foreign) == 1 else "finalizers"
     return (
         f"{kind} {name} is held by the {finalizers} {', '.join(foreign)}, which the controller "
-        "that set it has to remove. If that controller no longer exists: "
+        "that set it must remove. If that controller no longer exists, run: "
         f"kubectl {where}patch {kind.lower()} {name} {_RELEASE}"
     )
 
 
 def condition(thing: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
-    """Return a condition in an object's status, or an empty one."""
+    """Return a condition from an object's status, or an empty one."""
     conditions = (thing.get("status") or {}).get("conditions") or []
     return next((each for each in conditions if each["type"] == type_), {})
 
 
 def holds(thing: Mapping[str, Any], type_: str) -> bool:
-    """Return whether a condition of an object is true."""
+    """Return whether one of an object's conditions is true."""
     return condition(thing, type_).get("status") == "True"
 
 
 def unready(node: Mapping[str, Any]) -> str | None:
-    """Return why a node is not Ready; None if it is."""
+    """Return why a node is not Ready, or None if it is."""
     if holds(node, "Ready"):
         return None
     ready = condition(node, "Ready")
@@ -116,7 +116,7 @@ def unready(node: Mapping[str, Any]) -> str | None:
 
 
 def troubles(pod: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the state of each container of a pod that is not running."""
+    """Yield the state of each of a pod's containers that is not running."""
     for status in (pod.get("status") or {}).get("containerStatuses") or []:
         for kind, state in status["state"].items():
             if kind != "running":

@@ -1,6 +1,6 @@
 """Paths of Slipway's checkout, the user's project, caches, state and Python environments.
 
-It imports only the standard library.
+Imports only the standard library.
 """
 
 import hashlib
@@ -14,15 +14,15 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def project_dir() -> Path:
-    """Return the folder of the stacks' files, to which paths in them are relative.
+    """Return the folder for the stacks' files; paths in them are relative to it.
 
-    It is `$SLIPWAY_PROJECT`, or the checkout.
+    It is `$SLIPWAY_PROJECT`, or else the checkout.
     """
     return Path(os.environ.get("SLIPWAY_PROJECT") or CHECKOUT)
 
 
 def project_name() -> str:
-    """Return the Pulumi project's name: `slipway`, or a name with the digest of its folder."""
+    """Return the Pulumi project's name: `slipway`, or a name with a digest of its folder."""
     folder = project_dir().resolve()
     if folder == CHECKOUT:
         return "slipway"
@@ -32,43 +32,43 @@ def project_name() -> str:
 
 
 def of_project(stack: str) -> str:
-    """Return a stack's name, prefixed with the project's unless that is `slipway`.
+    """Return a stack's name, prefixed with the project's name unless that is `slipway`.
 
-    It is unique among all of the user's projects, so that two stacks `dev` do not share resources.
+    It is unique among all of the user's projects, so two stacks named `dev` share no resources.
     """
     name = project_name()
     return stack if name == "slipway" else f"{name}-{stack}"
 
 
 def environment_dir() -> Path:
-    """Return the runtime environment: the checkout's link to it, or without one `venv_dir`."""
+    """Return the runtime environment: the checkout's link to it, or `venv_dir` if it has none."""
     link = CHECKOUT / ".venv"
     return link if link.exists() else venv_dir()
 
 
 def cache_dir() -> Path:
-    """Return the folder of what can be rebuilt, `$XDG_CACHE_HOME/slipway` or `~/.cache/slipway`."""
+    """Return the folder for rebuildable files, `$XDG_CACHE_HOME/slipway` or `~/.cache/slipway`."""
     return _xdg("XDG_CACHE_HOME", ".cache")
 
 
 def state_dir() -> Path:
-    """Return the folder of state, `$XDG_STATE_HOME/slipway` or `~/.local/state/slipway`."""
+    """Return the folder for state, `$XDG_STATE_HOME/slipway` or `~/.local/state/slipway`."""
     return _xdg("XDG_STATE_HOME", ".local/state")
 
 
 def venv_dir() -> Path:
-    """Return the runtime environment's folder, which depends on the lock file and on Python."""
+    """Return the runtime environment's folder, which depends on the lock file and the Python."""
     return cache_dir() / f"venv-{_digest('requirements.lock')}"
 
 
 def venv_dir_for_tests() -> Path:
-    """Return the folder of the environment for checks and tests, which refers to the others."""
+    """Return the folder for the environment for checks and tests, which refers to the others."""
     locks = (f"requirements-{part}.lock" for part in ("test", "azure", "report"))
     return cache_dir() / f"venv-test-{_digest(*locks, 'requirements.lock')}"
 
 
 def extra_dir(extra: str) -> Path:
-    """Return the folder with the packages of an extra, a dependency group in pyproject.toml."""
+    """Return the folder for the packages in an extra, a dependency group in pyproject.toml."""
     return cache_dir() / f"python-{extra}-{_digest(f'requirements-{extra}.lock')}"
 
 

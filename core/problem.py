@@ -1,4 +1,4 @@
-"""Problems in the user's input: the place, the error, and the allowed values. Pure."""
+"""Problems in the user's input: the location, the error, and the valid values. Pure."""
 
 import difflib
 import itertools
@@ -8,19 +8,19 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 Path = tuple[str | int, ...]
-"""The keys and indices that lead to a place in a document."""
+"""The keys and indices that lead to a location in a document."""
 
 _LONGEST_QUOTE = 60
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem: of a setting that is not allowed, or of a part that does not work."""
+    """One problem: a setting that is not allowed, or a part that does not work."""
 
     key: str
-    """The setting, as `pulumi config set --path` takes it, or the part in one word."""
+    """The setting, in `pulumi config set --path` syntax, or the part in one word."""
     text: str
-    """The problem; for a setting the value and the allowed values."""
+    """The problem; for a setting, its value and the valid values."""
 
     def __str__(self) -> str:
         return f"{self.key}: {self.text}"
@@ -35,10 +35,10 @@ class Contradiction:
     text: str
     """The conflicting values, and what to do."""
     about: frozenset[str]
-    """The `dotted` places of the conflicting values, each including all that is below it."""
+    """The `dotted` locations of the conflicting values, each including everything below it."""
 
     def rests_on(self, place: str) -> bool:
-        """Return whether a change at a place may resolve or alter the contradiction."""
+        """Return whether a change at a location may resolve or alter the contradiction."""
         pairs = [(f"{place}.", f"{each}.") for each in self.about]
         return any(one.startswith(other) or other.startswith(one) for one, other in pairs)
 
@@ -49,7 +49,7 @@ def contradiction(path: Path, text: str, *others: str) -> Contradiction:
 
 
 def raised(call: Callable[[], object], *errors: type[Exception]) -> str | None:
-    """Return the text of the error, one of `errors`, that a call raises; None if it raises none."""
+    """Return the text of the error, one of `errors`, that a call raises, or None if it succeeds."""
     try:
         call()
     except errors as error:
@@ -58,7 +58,7 @@ def raised(call: Callable[[], object], *errors: type[Exception]) -> str | None:
 
 
 def keys(path: Path) -> Path:
-    """Return a path up to its first list, which represents all of its items."""
+    """Return a path up to its first list, which stands for all of its items."""
     return tuple(itertools.takewhile(lambda part: isinstance(part, str), path))
 
 
@@ -68,7 +68,7 @@ def dotted(path: Path) -> str:
 
 
 def located(key: str, path: Path) -> str:
-    """Return the place of `path` below `key`, as `pulumi config set --path` takes it."""
+    """Return the location of `path` below `key`, in `pulumi config set --path` syntax."""
     for part in path:
         if isinstance(part, int):
             key += f"[{part}]"
@@ -89,12 +89,12 @@ def choices(word: str, allowed: Collection[str]) -> str:
 
 
 def likeliest(word: str, allowed: Collection[str]) -> str | None:
-    """Return the closest match to `word` in `allowed`; None if none is similar."""
+    """Return the closest match to `word` in `allowed`, or None if none is similar."""
     return next(iter(difflib.get_close_matches(word, allowed, n=1)), None)
 
 
 def meant(word: str, allowed: Collection[str]) -> str:
-    """Return " Did you mean …?" with the closest match to `word`; empty without a match."""
+    """Return " Did you mean …?" with the closest match to `word`; empty if there is none."""
     close = likeliest(word, allowed)
     return f" Did you mean {close}?" if close is not None else ""
 

@@ -1,4 +1,4 @@
-"""Runs other programs without a shell and with a time limit."""
+"""Run other programs without a shell and with a time limit."""
 
 import os
 import re
@@ -17,10 +17,10 @@ _CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class CommandFailed(RuntimeError):
-    """A program failed, ran too long or could not be run; the text ends with its output."""
+    """A program failed, ran too long or could not be started; the text ends with its output."""
 
 
-def run(  # noqa: PLR0913  # what a process takes
+def run(  # noqa: PLR0913  # what a process needs
     *command: str,
     text: str = "",
     variables: Mapping[str, str] | None = None,
@@ -32,7 +32,7 @@ def run(  # noqa: PLR0913  # what a process takes
     """Run a program, whose command must contain no secrets, and return its standard output.
 
     Its standard input is `text`; `variables` are added to its environment. It is killed after
-    `limit` seconds or once `cancelled` is set. `line` is called with each line of both outputs.
+    `limit` seconds or once `cancelled` is set. `line` is called with each line of either output.
 
     Raises:
         CommandFailed: The program could not be started, failed, or ran longer than `limit`.
@@ -69,7 +69,7 @@ def run(  # noqa: PLR0913  # what a process takes
         message = _content(complained).strip() or output.strip() or "it printed nothing"
     message = message[-4000:]
     if status is None:
-        raise CommandFailed(f"`{shown}` did not end within {limit:.0f} s; it printed: {message}")
+        raise CommandFailed(f"`{shown}` did not finish within {limit:.0f} s; it printed: {message}")
     if status != 0:
         raise CommandFailed(f"`{shown}` failed with {status}: {message}")
     return output
@@ -90,10 +90,10 @@ def run_logged(
     pause: float,
     **options: Any,
 ) -> int | None:
-    """Run a command in a new session, so that its children end with it, and wait for its end.
+    """Run a command in a new session, so that its children end with it, and wait until it exits.
 
     `log` receives standard output and standard error. `tick` is called every `pause` seconds with
-    the seconds so far; an error that it raises ends the command. `options` are those of `Popen`.
+    the seconds elapsed; an error it raises ends the command. `options` are passed to `Popen`.
     Returns the exit status, or None after `limit` seconds. Raises `OSError` if it can't be started.
     """
     began = time.monotonic()
@@ -121,7 +121,7 @@ def tail(log: Path, *, lines: int, start: int = 0) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """Return text without a terminal's control sequences (ECMA-48, 5.4), encodable as UTF-8."""
+    """Return text without terminal control sequences (ECMA-48, 5.4), encodable as UTF-8."""
     return _CONTROLS.sub("", utf8(text))
 
 

@@ -1,4 +1,4 @@
-"""The wait for a Deployment: Pulumi's own wait considers an update complete while pods fail."""
+"""Wait for a Deployment: Pulumi's own wait considers an update complete while pods are failing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +16,13 @@ REQUEST_SECONDS = 5
 
 @dataclass(frozen=True)
 class Rollout:
-    """A Deployment in a namespace, which is only read."""
+    """A Deployment in a namespace. It is only read."""
 
     api: ApiClient
     namespace: str
     deployment: str
     own: bool = True
-    """False for another owner's, which may be updated at any time: one ready pod is enough."""
+    """False if it has another owner, who may update it at any time: one ready pod is enough."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.deployment}"
@@ -79,13 +79,13 @@ class Rollout:
         try:
             text = send(self.api, request, limit=REQUEST_SECONDS).data
         except REQUEST_ERRORS:
-            return []  # A container that never ran has no log; its state has the reason.
+            return []  # A container that never ran has no log; its state gives the reason.
         return text.decode(errors="replace").splitlines()
 
 
 @contextmanager
 def not_ready_on_errors() -> Iterator[None]:
-    """Raise `NotYet` in place of an API server's refusal, or if it does not answer."""
+    """Raise `NotYet` if the API server rejects a request or is not responding."""
     try:
         yield
     except UNREACHABLE as error:

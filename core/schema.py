@@ -1,4 +1,4 @@
-"""Navigates a dataclass's JSON schema along a document's path, and describes allowed values."""
+"""Navigate a dataclass's JSON schema along a document's path, and describe valid values."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,26 +19,26 @@ _LIMITS = {
     "exclusiveMinimum": "above",
     "maximum": "of at most",
     "exclusiveMaximum": "below",
-    "minLength": "of a length of at least",
-    "maxLength": "of a length of at most",
+    "minLength": "with a length of at least",
+    "maxLength": "with a length of at most",
     "pattern": "matching",
 }
 
 
 @dataclass(frozen=True)
 class Schema:
-    """One place in a JSON schema, and the definitions that it refers to."""
+    """One location in a JSON schema, and the definitions it refers to."""
 
     node: Mapping[str, Any]
     definitions: Mapping[str, Any] = field(repr=False)
 
     @property
     def names(self) -> list[str]:
-        """The keys that are allowed in this map; empty if it may have any, or is no map."""
+        """The keys allowed in this map; empty if any key is allowed, or this is not a map."""
         return sorted({name for each in self._variants() for name in each.get("properties", {})})
 
     def below(self, part: str | int) -> "Schema":
-        """Return the place of a key or an index; an unknown one has an empty schema."""
+        """Return the location of a key or an index; an unknown one has an empty schema."""
         for each in self._variants():
             inside = each.get("items") if isinstance(part, int) else _value_of(each, part)
             if isinstance(inside, Mapping):
@@ -46,7 +46,7 @@ class Schema:
         return Schema({}, self.definitions)
 
     def takes(self) -> str:
-        """Describe what is allowed here; empty when the schema has no description."""
+        """Describe what is allowed here; empty if the schema has no description."""
         if "description" in self.node:
             return str(self.node["description"])
         variants = [*filter(None, map(describe, self._variants()))]
@@ -54,7 +54,7 @@ class Schema:
         return (", or " if any("," in each for each in variants[:-1]) else " or ").join(variants)
 
     def _variants(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the schema of each type that is allowed here, resolved, except null."""
+        """Yield the schema for each type that is allowed here, resolved, except null."""
         for each in self.node.get("anyOf", [self.node]):
             resolved = self._resolved(each)
             if "anyOf" in resolved:
@@ -65,7 +65,7 @@ class Schema:
     def _resolved(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
         if "$ref" not in node:
             return node
-        # The description of a class is its docstring, which is for readers of the code.
+        # A class's description is its docstring, which is for readers of the code.
         target = {**self.definitions[str(node["$ref"]).rpartition("/")[2]], "description": None}
         both = {**target, **node}
         return {key: both[key] for key in both if key != "$ref" and both[key] is not None}

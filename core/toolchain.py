@@ -1,4 +1,4 @@
-"""The programs that `make setup` has found or built, as recorded in `toolchain.json`.
+"""The programs that `make setup` found or built, as recorded in `toolchain.json`.
 
 Imports only the standard library. `toolchain.json` maps a tool's name to its path and version:
 
@@ -14,7 +14,7 @@ from core.paths import cache_dir
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version for comparisons: `v1.34.4` is (1, 34, 4)."""
+    """Return a version's numbers, for comparison: `v1.34.4` is (1, 34, 4)."""
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
@@ -24,7 +24,7 @@ class ToolMissing(Exception):
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool as `make setup` recorded it."""
+    """One tool, as `make setup` recorded it."""
 
     name: str
     path: Path
@@ -38,7 +38,7 @@ def record() -> Path:
 
 
 def tool(name: str) -> Tool:
-    """Return a tool from the record, or raise `ToolMissing` if it does not exist."""
+    """Return a tool from the record; raise `ToolMissing` if it does not exist."""
     try:
         entry = json.loads(record().read_text())["tools"].get(name)
         recorded = None if entry is None else Tool(name, Path(entry["path"]), entry["version"])

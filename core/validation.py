@@ -1,4 +1,4 @@
-"""Validates a document against a dataclass, and describes problems with its JSON schema."""
+"""Validate a document against a dataclass, and describe problems by means of its JSON schema."""
 
 import copy
 import json
@@ -35,7 +35,7 @@ def check(
         document: The user's input.
         key: The document's key in the configuration.
         base: Values for the keys that `document` leaves out; maps are merged.
-        presumed: Returns values to put in place of invalid ones while checking the others.
+        presumed: Returns values to substitute for invalid ones while checking the others.
     """
     adapter: TypeAdapter[T]
     adapter, schema = _shape(kind)  # type: ignore[arg-type]  # every class can be hashed
@@ -80,7 +80,7 @@ def _as_if_right(
     wrong: set[Path],
     instead: Mapping[str, Any],
 ) -> tuple[list[ErrorDetails], set[str]]:
-    """Return the errors of `values` with the wrong ones replaced, and the places of those."""
+    """Return the errors in `values` once wrong ones are replaced, and where these were."""
     places = set(map(keys, wrong))
     errors = _validated(adapter, _mended(values, places, instead))
     if isinstance(errors, list) and (
@@ -95,7 +95,7 @@ def _as_if_right(
 def _mended(
     values: Mapping[str, Any], places: set[Path], instead: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return `values` with those of `instead` at some places; keys that it lacks are removed."""
+    """Return `values` with those at `places` taken from `instead`, or removed if it lacks them."""
     repaired = copy.deepcopy(dict(values))
     for *above, last in sorted(places, key=len):
         inside: Any = repaired
@@ -121,7 +121,7 @@ def _merged(base: Any, written: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Consistent:
-    """Settings whose combination is checked once each of them is allowed."""
+    """Settings whose combination is checked once each of them is valid."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -135,7 +135,7 @@ class Consistent:
 
 
 def contradictory(conflicts: Sequence[Contradiction]) -> PydanticCustomError:
-    """Return the error by which a dataclass's validator reports all contradictions."""
+    """Return the error with which a dataclass's validator reports all contradictions."""
     text = "; ".join(f"{located('', each.path)}: {each.text}" for each in conflicts)
     # Pydantic would replace words in braces with values.
     escaped = text.replace("{", "(").replace("}", ")")
@@ -145,7 +145,7 @@ def contradictory(conflicts: Sequence[Contradiction]) -> PydanticCustomError:
 def _problems(
     errors: Sequence[ErrorDetails], document: Mapping[str, Any], schema: Schema, key: str
 ) -> dict[Path, Problem]:
-    """Return one problem for each place with errors, also if several types are allowed there."""
+    """Return one problem per location with errors, even if several types are allowed there."""
     placed = [(_path(each, document), each) for each in errors if each["type"] != _CONTRADICTORY]
     paths = {path for path, _ in placed}
     problems: dict[Path, Problem] = {}
@@ -158,7 +158,7 @@ def _problems(
 
 
 def _path(detail: ErrorDetails, document: Any) -> Path:
-    """Return the place of an error, without the names of union members that pydantic adds."""
+    """Return an error's location, without the names of union members that pydantic adds."""
     path: list[str | int] = []
     for part in detail["loc"]:
         inside = (isinstance(document, Mapping) and part in document) or isinstance(part, int)
@@ -181,6 +181,6 @@ def _problem(path: Path, detail: ErrorDetails, schema: Schema, key: str) -> Prob
     schema = schema.below(last)
     takes = reason or schema.takes() or detail["msg"]
     if detail["type"] in _MISSING:
-        return Problem(where, f"is missing; it takes {takes}")
+        return Problem(where, f"is missing; set it to {takes}")
     shown = "its value" if "writeOnly" in schema.node else quote(detail["input"])
-    return Problem(where, f"{shown} is not allowed; it takes {takes}")
+    return Problem(where, f"{shown} is not allowed; it must be {takes}")

@@ -1,4 +1,4 @@
-"""Waits with a time limit, whose errors contain the last observed state."""
+"""Wait with a time limit; a timeout error contains the last observed state."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ POLL_SECONDS = 2.0
 
 
 class NotYet(Exception):
-    """Raised with a message for the user about what is missing; poll again `after` seconds."""
+    """Raised with a message for the user about what is missing; poll again in `after` seconds."""
 
     def __init__(self, missing: str, after: float | None = None) -> None:
         super().__init__(missing)
@@ -32,11 +32,11 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
 ) -> T:
     """Poll `look` until it raises neither `NotYet` nor an HTTP error, and return its result.
 
-    `context` shows each change of the message, with the name `what` of the wait. The time between
-    two polls is `NotYet.after` seconds if set, else `every`.
+    `context` shows each new message; `what` describes what is waited for. The time between two
+    polls is `NotYet.after` seconds if set, or else `every`.
 
     Raises:
-        TimeoutError: `seconds` have passed. The text has the last message and that of `explain`.
+        TimeoutError: `seconds` have passed. The text contains the last message and `explain`'s.
         InterruptedError: The user pressed Ctrl-C.
     """
     deadline, shown = time.monotonic() + seconds, ""
@@ -60,7 +60,7 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
 def until_well(
     problem: Callable[[], str | None], *, what: str, limit: float, log: Path | None = None
 ) -> None:
-    """Poll until `problem` returns None. After `limit` seconds raise it as a `TimeoutError`."""
+    """Poll until `problem` returns None. After `limit` seconds, raise it as a `TimeoutError`."""
 
     def look() -> None:
         if (current := problem()) is not None:

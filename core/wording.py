@@ -11,16 +11,16 @@ _COMMAND = re.compile(
 _PAGE = re.compile(r"\bdocs/[\w-]+\.md")
 _HINT = re.compile(r"\b(?:JOB=NAME|TO=…|RUN=succeeded)")
 _ARGUMENTS = ("JOB", "FILE")
-"""Variables of make that are the command's positional arguments rather than options."""
+"""make variables that become positional arguments rather than options."""
 
 
 def as_typed(text: str) -> str:
-    """Return a message with make's commands in a checkout, else with those of `slipway`."""
+    """Return a message with `make` commands in a checkout, or else with `slipway` commands."""
     return text if (CHECKOUT / "Makefile").exists() else translated(text)
 
 
 def translated(text: str) -> str:
-    """Return a message with each of make's commands replaced by that of `slipway`."""
+    """Return a message with each `make` command replaced by the `slipway` command."""
     text = _PAGE.sub(lambda match: str(CHECKOUT / match[0]), text)
     text = _COMMAND.sub(lambda match: f"slipway {match[1]}{_options(match[2])}", text)
     return _HINT.sub(lambda match: _options(match[0]).lstrip(), text)

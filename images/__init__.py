@@ -1,1 +1,1 @@
-"""The images that jobs run in: their content, their builds, and their transfer to nodes."""
+"""Images that jobs run in: their content, building them, and transferring them to nodes."""

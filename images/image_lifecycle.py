@@ -1,4 +1,4 @@
-"""The resources `slipway:images:…`: images in a cluster, identified by their content."""
+"""The `slipway:images:…` resources: images in a cluster, identified by their content."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,7 +17,7 @@ from images.targets.target import PROBLEMS, TARGETS, Target, by_digest, name_in,
 
 
 class ImageResource(Handler):
-    """An image that is built and transferred unless its target has it.
+    """An image that is built and transferred unless its target already has it.
 
     Inputs: those of its spec, and `target`, of a kind in `targets`. Outputs: `reference`, for pods;
     `imageDigest`; and `built`, the local reference.
@@ -33,18 +33,18 @@ class ImageResource(Handler):
         self._targets = targets
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
-        """Return the outputs from the target; None if it does not have the image."""
+        """Return the outputs from the target, or None if it does not have the image."""
         name = target.name(reference)
         if (digest := target.digest(name)) is None:
             return None
         return {"reference": name, "imageDigest": digest, "built": reference}
 
     def names(self, state: Properties) -> set[str]:
-        """Return every name that the image has at its target."""
+        """Return every name that the image has on its target."""
         return {state[key] for key in self.outputs if key in {"reference", "pinned"}}
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return the changes; a target that does not answer counts as unchanged."""
+        """Return the changes; a target that is not responding counts as unchanged."""
         if changed := self._changed(state, inputs):
             return [Change(key) for key in changed]
         if _is_outdated(state, self.spec(inputs)):
@@ -60,7 +60,7 @@ class ImageResource(Handler):
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
     ) -> Properties:
-        """Return the outputs; the new reference is known, as it derives from the content."""
+        """Return the outputs; the new reference is known already, as the content determines it."""
         if state is None or state.get("contentHash") != inputs["contentHash"]:
             self.announce(inputs, context)
         unknown: Properties = dict.fromkeys(self.outputs, UNKNOWN)
@@ -75,16 +75,16 @@ class ImageResource(Handler):
         return {key: state.get(key, UNKNOWN) for key in self.outputs}
 
     def announce(self, inputs: Properties, context: Context) -> None:
-        """Describe, in a preview, the sources of an image with new content."""
+        """In a preview, describe the sources of an image with new content."""
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Build the image unless target or cache has it, and transfer it; raises `PROBLEMS`."""
+        """Build the image unless the target or cache has it; transfer it; raises `PROBLEMS`."""
         spec, target = self.spec(inputs), self._target(inputs)
         if spec.content_hash != inputs["contentHash"]:
-            raise RuntimeError(f"{spec.context} has changed during this run; run it again")
+            raise RuntimeError(f"{spec.context} changed during this run; run it again")
         spec.settle(context)
         archives = spec.archives
-        uses.note(archives, context.urn)  # before it reads them
+        uses.note(archives, context.urn)  # before they are read
         if (outputs := self.outputs_on(target, spec.reference)) is None:
             archive = spec.build(context)
             context.status(f"importing {spec.reference}")
@@ -101,19 +101,19 @@ class ImageResource(Handler):
         target.load(archive, name, context)
 
     def read(self, state: Properties, context: Context) -> Properties | None:
-        """Return the outputs from the target; None if it does not have the image."""
+        """Return the outputs from the target, or None if it does not have the image."""
         target = self._target(state)
         return self.outputs_on(target, state["built"]) if target.is_up else None
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
-        """Transfer the image with the new content, and remove the old one's names."""
+        """Transfer the image with the new content, and remove the old image's names."""
         _, outputs = self.create(inputs, context)
         stays = self.names(outputs) if state["target"] == inputs["target"] else set()
         self._remove(state, self.names(state) - stays)
         return outputs
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Remove the image from the target, and its use, so that the cache may drop it."""
+        """Remove the image from the target and drop its use, so that the cache may remove it."""
         self._remove(state, self.names(state))
         uses.drop(context.urn)
 
@@ -124,7 +124,7 @@ class ImageResource(Handler):
         return target_of(properties["target"], self._targets)
 
     def _remove(self, state: Properties, names: set[str]) -> None:
-        """Remove names from the target, unless that is down and being deleted itself."""
+        """Remove names from the target, unless it is unreachable and is itself being deleted."""
         target = self._target(state)
         if target.is_up:
             for name in sorted(names):
@@ -132,12 +132,12 @@ class ImageResource(Handler):
 
 
 class ImageHandler(ImageResource):
-    """An image of this checkout."""
+    """An image built from this checkout."""
 
     spec = ImageSpec.from_inputs
 
     def announce(self, inputs: Properties, context: Context) -> None:
-        """Describe the time and space of the build, if there will be one."""
+        """Describe the time and space the build will take, if there will be one."""
         spec = ImageSpec.from_inputs(inputs)
         if not (spec.is_settled and spec.archive.exists()):
             context.info(f"is built from {spec.context / spec.dockerfile}: {spec.expected}")
@@ -151,26 +151,26 @@ class JobImageHandler(ImageResource):
     decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "trainer", "target")
 
     def check(self, inputs: Properties) -> list[Problem]:
-        """Return the problems of the build context, before anything is created."""
+        """Return problems with the build context, before anything is created."""
         problems = JobImageSpec.from_inputs(inputs).problems()
         return [Problem(key, reason) for key, reason in problems.items()]
 
     def announce(self, inputs: Properties, context: Context) -> None:
-        """Describe the sources of an image with new content, and time and space of the build."""
+        """Describe the sources of an image with new content, and the time and space it takes."""
         spec = JobImageSpec.from_inputs(inputs)
         is_built = inputs.get("trainer") is not UNKNOWN and spec.archive.exists()
-        takes = "it is in the cache" if is_built else spec.expected
+        takes = "already in the cache" if is_built else spec.expected
         context.info(f"is built from {spec.origin}: {takes}")
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
-        """Return the outputs from the target, which must also have the image's digest as a name."""
+        """Return the outputs from the target, where the image must also be tagged by its digest."""
         if (outputs := super().outputs_on(target, reference)) is None:
             return None
         pinned = by_digest(outputs["reference"], outputs["imageDigest"])
         return None if target.digest(pinned) is None else {**outputs, "pinned": pinned}
 
     def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:
-        """Transfer the image, and tag it with its digest, which an import does not do."""
+        """Transfer the image, and tag it with its digest, which importing does not do."""
         super().bring_in(archive, name, target, context)
         name = target.name(name)
         if (digest := target.digest(name)) is not None:
@@ -178,7 +178,7 @@ class JobImageHandler(ImageResource):
 
 
 class ProgramHandler(ImageResource):
-    """An image of one program of the toolchain."""
+    """An image that contains a single program from the toolchain."""
 
     spec = Program.from_inputs
 
@@ -191,5 +191,5 @@ class ProgramHandler(ImageResource):
 
 
 def _is_outdated(state: Properties, spec: Spec) -> bool:
-    """Return whether an unchanged image now gets another alternative of a data set."""
+    """Return whether an unchanged image would now contain a different version of a data set."""
     return bool(spec.is_settled and spec.reference != state["built"])

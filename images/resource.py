@@ -1,12 +1,12 @@
-"""The Pulumi resources of images; their handlers are in `images.image_lifecycle`.
+"""The Pulumi resources for images; their handlers are in `images.image_lifecycle`.
 
-An image gets to a cluster through a target: `Cluster.image_target`, a map with a `kind`. With the
+An image reaches a cluster through a target: `Cluster.image_target`, a map with a `kind`. With the
 kind `there`, images are prebuilt, in a registry that the cluster can read:
 
     {"kind": "there", "trainer": "example.org/trainer:1", "otherwise": {"kind": "registry", …}}
 
-They are neither built nor pushed. Other images use the target `otherwise`, if there is one. The
-program knows the names in advance, so that prebuilt images need no resource.
+These are neither built nor pushed. Other images use the `otherwise` target, if there is one. The
+program knows the names in advance, so prebuilt images need no resource.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ KEYS: Mapping[str, str] = {
     "slipway-mlflow": "mlflow",
     "slipway-postgres": "postgres",
 }
-"""The key of such a target for each image that Slipway otherwise builds."""
+"""The key in such a target for each image that Slipway would otherwise build."""
 
 
 class NotPrebuilt(pulumi.RunError):
@@ -42,7 +42,7 @@ class NotPrebuilt(pulumi.RunError):
 
 
 def prebuilt_name(target: Mapping[str, Any], name: str) -> str | None:
-    """Return the reference of a prebuilt image; None if it must be built and transferred."""
+    """Return a prebuilt image's reference, or None if it must be built and transferred."""
     if target.get("kind") != KIND or name not in KEYS:
         return None
     reference = target.get(KEYS[name])
@@ -50,22 +50,22 @@ def prebuilt_name(target: Mapping[str, Any], name: str) -> str | None:
 
 
 def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the target for an image that isn't prebuilt; raises `NotPrebuilt` without one."""
+    """Return the target for an image that isn't prebuilt; raises `NotPrebuilt` if there is none."""
     if target.get("kind") != KIND:
         return target
     if (way := target.get("otherwise")) is not None:
         return dict(way)
     named = ", ".join(sorted(key for key in target if key != "kind")) or "none"
-    instead = "give the job an `image`, no `build` or `requirements`"
-    what = f"name it as {KEYS[name]!r}" if name in KEYS else instead
+    instead = "set the job's `image` instead of `build` or `requirements`"
+    what = f"add it as {KEYS[name]!r}" if name in KEYS else instead
     raise NotPrebuilt(
-        f"the image {name} is not among the prebuilt ones ({named}), and the cluster's settings "
-        f"name no registry to push it to: {what}, or name a registry"
+        f"the image {name} is not among the prebuilt images ({named}), and the cluster's settings "
+        f"contain no registry to push it to: {what}, or add a registry"
     )
 
 
 class Image(pulumi.CustomResource):
-    """An image in a cluster; `more` are inputs, and outputs as None. Raises `NotPrebuilt`."""
+    """An image in a cluster; `more` are further inputs, and outputs set to None."""
 
     reference: Output[str]
     """The reference for pods, which changes with the content."""
@@ -82,22 +82,22 @@ class Image(pulumi.CustomResource):
 
 @dataclass(frozen=True)
 class Trainer:
-    """The references of one of the trainer's images, or of another one of this checkout."""
+    """References to one of the trainer's images, or to another image from this checkout."""
 
     reference: Input[str]
     """The reference for pods."""
     base: Input[str]
-    """The reference for a job's own Dockerfile, as its base."""
+    """The reference that a job's own Dockerfile uses as its base."""
 
 
 @dataclass(frozen=True)
 class TrainerImages:
-    """The trainer's images, each declared when it is needed, since the one for GPUs is large."""
+    """The trainer's images, each declared only when needed, since the GPU image is large."""
 
     target: Mapping[str, Any]
-    """The target of the images: `Cluster.image_target`."""
+    """The target for the images: `Cluster.image_target`."""
     torch: str | None = None
-    """The version of torch for jobs without one; None for the default."""
+    """The torch version for jobs that do not set one; None for the default."""
 
     _declared: dict[str, Trainer] = field(default_factory=dict, init=False)
     _of_jobs: dict[str, Image] = field(default_factory=dict, init=False)
@@ -110,13 +110,13 @@ class TrainerImages:
         return trainer(release.torch, gpus=gpus, cifar=cifar)
 
     def provide(self, spec: ImageSpec) -> Trainer:
-        """Declare an image, unless it is declared already."""
+        """Declare an image, unless it is already declared."""
         if spec.name not in self._declared:
             self._declared[spec.name] = declared(spec, self.target)
         return self._declared[spec.name]
 
     def of_job(self, own: JobImageSpec, base: ImageSpec) -> Input[str]:
-        """Declare a job's own image, which jobs with the same packages share; return its name."""
+        """Declare a job's own image, shared by jobs with the same packages; return its name."""
         if own.name not in self._of_jobs:
             has_trainer = not own.problems() and own.wants_trainer
             start = self.provide(base).base if has_trainer else None
@@ -125,7 +125,7 @@ class TrainerImages:
 
 
 def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
-    """Return an image of this checkout: prebuilt, or to be built; raises `NotPrebuilt`."""
+    """Return an image from this checkout, prebuilt or to be built; raises `NotPrebuilt`."""
     if (prebuilt := prebuilt_name(target, spec.repository)) is not None:
         return Trainer(prebuilt, prebuilt)
     image = Image(spec, target=target)
@@ -133,7 +133,7 @@ def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
 
 
 def helper_images(target: Mapping[str, Any]) -> tuple[Mapping[str, str], list[pulumi.Resource]]:
-    """Declare the images that the operator needs, so that no cluster pulls them from the internet.
+    """Declare the images that the operator needs, so no cluster pulls them from the internet.
 
     Returns `Cluster.images`, and the resources that provide them. A registry's `server` must be a
     plain string.

@@ -1,4 +1,4 @@
-"""The component `slipway:index:Training`, whose inputs are a stack's settings, for any program."""
+"""The `slipway:index:Training` component, for any program; its inputs are a stack's settings."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ OUTPUTS = ("jobs", "cluster", "kubeconfig", "skipped", "notRun")
 
 
 async def construct(request: ConstructRequest) -> ConstructResponse:
-    """Declare a component's resources, and return its outputs once its jobs have ended.
+    """Declare a component's resources, and return its outputs once its jobs have finished.
 
-    It raises `SettingsError` for wrong inputs, and what its resources raise.
+    Raises `SettingsError` for invalid inputs, and whatever its resources raise.
     """
     component = pulumi.ComponentResource(tokens.TRAINING, request.name, None, request.options)
     outputs: dict[str, Any] = dict.fromkeys(OUTPUTS, rpc.UNKNOWN)
@@ -35,13 +35,13 @@ async def construct(request: ConstructRequest) -> ConstructResponse:
     if not late:
         settings.set_root_resource(component)
         settings.SETTINGS.monitor = _Named(settings.get_monitor(), request.name)
-        # For clusters, archives and stores each component counts as a separate stack.
+        # For clusters, archives and stores, each component counts as a separate stack.
         settings.SETTINGS.stack = f"{pulumi.get_stack()}-{request.name}"
         declared = declare(_parsed(request.name, request.inputs))
         outputs = {name: declared[name] for name in OUTPUTS}
     elif pulumi.runtime.is_dry_run():
         pulumi.log.warn(
-            f"{', '.join(late)}: not known before `up` has created the resource that it comes "
+            f"{', '.join(late)}: not known until `up` has created the resource that it comes "
             "from, so this preview neither checks nor shows the component",
             component,
         )
@@ -52,7 +52,7 @@ async def construct(request: ConstructRequest) -> ConstructResponse:
 
 
 class _Named:
-    """A resource monitor that adds the component's name to each: a URN has only parents' types."""
+    """A resource monitor that adds the component's name to names: URNs have only parents' types."""
 
     def __init__(self, monitor: Any, name: str) -> None:
         self._monitor = monitor
@@ -71,7 +71,7 @@ def _parsed(name: str, inputs: Mapping[str, PropertyValue]) -> StackSettings:
     """Return the settings in a component's inputs, or raise `SettingsError`."""
     values = plain_map(inputs)
     secrets = values.pop("secrets", {})
-    if secrets is UNKNOWN:  # a preview only needs the keys, which the jobs name
+    if secrets is UNKNOWN:  # a preview needs only the keys, to which jobs refer
         named = (each for place, each in _leaves(inputs) if place[-1] == "config")
         secrets = {str(plain(each)): UNKNOWN for each in named}
     config = {f"slipway:{key}": _text(value) for key, value in {**values, **secrets}.items()}
@@ -79,7 +79,7 @@ def _parsed(name: str, inputs: Mapping[str, PropertyValue]) -> StackSettings:
         Problem(
             located("", place),
             "is a secret, which would be stored unencrypted with the job; pass it in `secrets`, "
-            "by a key that a job's `env` names: TOKEN: {config: hfToken}",
+            "and refer to its key in a job's `env`: TOKEN: {config: hfToken}",
         )
         for place, each in _leaves(inputs)
         if each.is_secret and not _is_kept(place, each)
@@ -94,7 +94,7 @@ def _parsed(name: str, inputs: Mapping[str, PropertyValue]) -> StackSettings:
 
 
 def _is_kept(place: Path, value: PropertyValue) -> bool:
-    """Return whether an input may be a secret, or not known before `up`."""
+    """Return whether an input may be a secret, or unknown before `up`."""
     if place == ("cluster",):  # a secret kubeconfig makes the cluster a secret, too
         return isinstance(value.value, Mapping) and "kubeconfig" in value.value
     return place[0] == "secrets" or place[:2] == ("cluster", "kubeconfig")
@@ -103,7 +103,7 @@ def _is_kept(place: Path, value: PropertyValue) -> bool:
 def _leaves(
     values: Mapping[str, PropertyValue] | Sequence[PropertyValue], above: Path = ()
 ) -> Iterator[tuple[Path, PropertyValue]]:
-    """Yield every value with its path, maps and lists before their items."""
+    """Yield every value with its path; maps and lists come before their items."""
     for key, value in values.items() if isinstance(values, Mapping) else enumerate(values):
         place = (*above, key)
         yield place, value
@@ -112,7 +112,7 @@ def _leaves(
 
 
 def _text(value: Any) -> str:
-    """Return a value as a stack's configuration has it, with the engine's mark if unknown."""
+    """Return a value as in a stack's configuration, or with the engine's marker if unknown."""
     if value is UNKNOWN:
         return rpc.UNKNOWN
     return value if isinstance(value, str) else json.dumps(value, default=lambda _: rpc.UNKNOWN)

@@ -1,4 +1,4 @@
-"""The storage of a stack's job files: a store of its cloud, or a volume in the cluster."""
+"""Storage for a stack's job files: a store in its cloud, or a volume in the cluster."""
 
 from typing import Literal
 
@@ -20,12 +20,12 @@ KEY = "slipway:outputs"
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class KeptOutputs:
-    """The settings of `slipway:outputs`, for the files of jobs without `outputs`.
+    """The `slipway:outputs` settings, for files from jobs without `outputs`.
 
     Args:
-        keep: Whether these files are kept.
-        size: Size of the volume, which the claim `slipway-kept` requests; it can be increased.
-        storage_class: StorageClass of the volume; the cluster's default if not set. If set, the
+        keep: Whether to keep these files.
+        size: Size of the volume that the claim `slipway-kept` requests; it can be increased.
+        storage_class: StorageClass for the volume; the cluster's default if not set. If set, the
             volume is used even in clusters whose cloud has a store.
         access_mode: ReadWriteMany if pods on several nodes can use the volume at the same time,
             which few classes support.
@@ -38,11 +38,11 @@ class KeptOutputs:
 
     @property
     def is_chosen(self) -> bool:
-        """True if the user has chosen a volume that suits the cluster."""
+        """True if the user chose a volume that suits the cluster."""
         return self.storage_class is not None or self.access_mode == "ReadWriteMany"
 
     def why_not(self, capacity: Capacity | None) -> str | None:
-        """Return why files can't be kept in a cluster of that capacity; None if they can.
+        """Return why files can't be kept in a cluster with that capacity, or None if they can.
 
         A volume that only pods on one node can use would block jobs on several nodes:
         https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes
@@ -62,9 +62,9 @@ def keep(
     removed_with_stack: bool,
     after: pulumi.Resource,
 ) -> tuple[str | None, list[pulumi.Resource]]:
-    """Declare the storage for job files in a cluster, whose capacity is None if not known.
+    """Declare the storage for job files in a cluster; its capacity is None if unknown.
 
-    Returns the place in the form of `jobs.model.places`, or None, and the jobs' dependencies.
+    Returns the location in the form of `jobs.model.places`, or None, and the jobs' dependencies.
     """
     if not settings.keep:
         return None, []
@@ -73,21 +73,21 @@ def keep(
             return cluster.store, []
         if why := cluster.no_volume or settings.why_not(capacity):
             pulumi.log.info(
-                f"files of jobs without `outputs` are not kept: {why}. To keep them, set {KEY} to "
-                "{storageClass: NAME, accessMode: ReadWriteMany} with a class whose volumes all "
-                "nodes can use, or give the jobs `outputs`"
+                f"files from jobs without `outputs` are not kept: {why}. To keep them, set {KEY} "
+                "to {storageClass: NAME, accessMode: ReadWriteMany}, with a class whose volumes "
+                "all nodes can use, or set the jobs' `outputs`"
             )
             return None, []
     chosen, mode = settings.storage_class, settings.access_mode
     namespace = cluster.namespace
     claim = volumes.claim(KEPT_CLAIM, namespace, settings.size, mode=mode, storage_class=chosen)
     if not removed_with_stack:
-        announce("files of jobs without `outputs`", KEPT_CLAIM, settings.size, chosen)
+        announce("files from jobs without `outputs`", KEPT_CLAIM, settings.size, chosen)
     return VOLUME_URL, [Claim(claim, kubeconfig=cluster.kubeconfig, after=[after])]
 
 
 def announce(what: str, claim: str, size: str, storage_class: str | None) -> None:
-    """Log the claim that keeps something in an existing cluster, which `make down` deletes."""
-    volume = f"{size} of {storage_class or 'the default StorageClass'}"
-    text = f"{what} are kept on the claim {claim} ({volume}), which `make down` deletes with them"
+    """Log the claim that stores something in an existing cluster; `make down` deletes it."""
+    volume = f"{size} from {storage_class or 'the default StorageClass'}"
+    text = f"{what} are kept on the claim {claim} ({volume}); `make down` deletes them with it"
     pulumi.log.info(as_typed(text))

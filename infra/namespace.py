@@ -18,7 +18,7 @@ _EXEC = {"apiGroups": [""], "resources": _INSIDE, "verbs": ["create", "get"]}
 def job_namespace(
     cluster: Cluster, opts: pulumi.ResourceOptions, *, may_exec: bool = False
 ) -> pulumi.Resource:
-    """Declare the jobs' namespace; in an existing one, only the objects for Slipway's pods."""
+    """Declare the jobs' namespace, or in an existing one only the objects for Slipway's pods."""
     parent = pulumi.ComponentResource(tokens.JOB_NAMESPACE, "jobs", None, opts)
     inside = pulumi.ResourceOptions(parent=parent)
     if cluster.own_namespace:
@@ -33,7 +33,7 @@ def job_namespace(
     manifests = contents(
         cluster.namespace, own=cluster.own_namespace, known=annotations, may_exec=may_exec
     )
-    # So that another stack sees the owner, even if it has no right to read the namespace.
+    # Shows other stacks the owner, even if they have no right to read the namespace.
     own = [marked(each) for each in manifests]
     declare_all(with_pull_secret(own, cluster.namespace, cluster.pull_secret), inside)
     parent.register_outputs({})
@@ -43,7 +43,7 @@ def job_namespace(
 def contents(
     namespace: str, *, own: bool, known: Mapping[str, pulumi.Input[str]], may_exec: bool = False
 ) -> list[Manifest]:
-    """Return the namespace's objects; `known` has the annotations of the jobs' account."""
+    """Return the namespace's objects; `known` are annotations for the jobs' service account."""
     file = Path(__file__).with_suffix(".yaml")
     account, *submitter, policy = rendered(file, namespace=namespace, account=JOB_ACCOUNT)
     if known:
@@ -53,7 +53,7 @@ def contents(
             role["rules"].append(_EXEC)
     if own:
         return [account, *submitter, policy]
-    # In an existing namespace its owner decides who submits jobs, and what other pods reach.
+    # In an existing namespace, its owner decides who submits jobs, and what other pods can reach.
     pods = {"podSelector": {"matchLabels": MANAGED_BY}}
     policy["spec"] |= {**pods, "ingress": [{"from": [pods]}]}
     return [account, policy]

@@ -19,13 +19,13 @@ from infra.tracking.component import track
 
 
 def main() -> None:
-    """Declare all resources of the running stack's configuration, and export its outputs."""
+    """Declare all resources for the running stack's configuration, and export its outputs."""
     for name, value in declare(settings.load()).items():
         pulumi.export(name, value)
 
 
 def declare(configured: StackSettings) -> dict[str, pulumi.Input[Any]]:
-    """Declare all resources of these settings below the program's root, and return outputs."""
+    """Declare all resources for these settings below the program's root; return the outputs."""
     kind = CLUSTERS[configured.cluster.kind]
     pools = kind.pools(configured.cluster.options)
     estimates.announce(pools, configured.prices)

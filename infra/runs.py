@@ -1,4 +1,4 @@
-"""The runs of a stack: their dependencies, order, gates and outputs."""
+"""A stack's runs: their dependencies, order, gates and outputs."""
 
 import asyncio
 import os
@@ -29,29 +29,29 @@ from jobs.run.resource import WAITERS_PACKAGES, Claim, Gate, PyTorchJob
 from jobs.sources import declare_images
 
 _IDLE_SECONDS = 15.0
-"""Seconds in which the engine finds that a run need not be repeated, as its result is known."""
+"""Seconds in which the engine finds that a run's result is known, so it need not be repeated."""
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """The context that all runs of a stack share; None means unknown or absent."""
+    """The context that all of a stack's runs share; None means unknown or absent."""
 
     cluster: Cluster
     needs: Sequence[pulumi.Resource]  # dependencies of each run: the namespace, the operator
     images: TrainerImages  # for jobs without an image
     capacity: Capacity | None  # the cluster's capacity for jobs
-    gpus: pulumi.Resource | None = None  # an additional dependency of runs that request GPUs
+    gpus: pulumi.Resource | None = None  # an additional dependency for runs that request GPUs
     costs: Mapping[str, TrainingCost] = field(default_factory=dict)  # by job, if known
-    kept: str | None = None  # the place of files of jobs without `outputs` (`jobs.model.places`)
+    kept: str | None = None  # location for files from jobs without `outputs` (`jobs.model.places`)
     tracking: Mapping[str, str] | None = None  # the tracking server (`jobs.model.submission`)
     hook: Mapping[str, Any] = field(default_factory=dict, repr=False)  # `StackSettings.hook`
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The configuration's secrets that jobs name, in plain text."""
+    """The configuration's secrets to which jobs refer, in plain text."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A job that the program has declared; its result is None if it did not run."""
+    """A job that the program declared; its result is None if it did not run."""
 
     job: TrainingJob
     result: Output[Any]
@@ -63,7 +63,7 @@ def train(
 ) -> dict[str, Run]:
     """Declare the jobs' runs and return them by name. Each runs after its prerequisites.
 
-    If the cluster has no room for all, some wait: pending pods would exceed the start's time limit.
+    If the cluster has no room for all, some wait, as pending pods would exceed the start timeout.
     """
     runs, costs = dict[str, Run](), context.costs
     needed = {name for job in jobs for name in plan.prerequisites(job)}
@@ -79,7 +79,7 @@ def train(
         submission = _submission(job, script, context, before, keeps_data=cache is not None)
         run = PyTorchJob(
             submission,
-            # Known once the runs that occupy the room have ended.
+            # Known once the runs that take up the capacity have ended.
             kubeconfig=once_ended(
                 [runs[name].result for name in schedule.waits[job.name]], context.cluster.kubeconfig
             ),
@@ -98,7 +98,7 @@ def train(
 async def _with_images(
     submission: Submission, resources: Sequence[pulumi.Resource]
 ) -> list[pulumi.Resource]:
-    """Return `resources` and those of a run's images, which the engine forgets if one fails."""
+    """Return `resources` and those for a run's images, which the engine forgets if one fails."""
     images = Output.all(submission.image, submission.fetch_image)
     return [*resources, *await images.resources()]
 
@@ -124,12 +124,12 @@ def _submission(
     """Return a job's submission, and declare its images."""
     if job.checkpoint is not None and checkpoints_url(job, context.kept) is None:
         pulumi.log.warn(
-            f"job {job.name}: `checkpoint` is left out, because the stack keeps no files. Give it "
-            "a `url` (docs/checkpoints.md#where-they-are), or a retry starts from the beginning"
+            f"job {job.name}: `checkpoint` is ignored, because the stack keeps no files. Set its "
+            "`url` (docs/checkpoints.md#where-they-are), or a retry starts from the beginning"
         )
     if job.keep and job.outputs is None and context.kept is None:
         pulumi.log.warn(
-            f"job {job.name}: `keep` is left out, because the stack keeps no files. Give the job "
+            f"job {job.name}: `keep` is ignored, because the stack keeps no files. Set the job's "
             "`outputs` (docs/files.md#outputs), or what it writes is lost with its pods"
         )
     image, fetch_image = declare_images(job, script, context.cluster, context.images)
@@ -153,7 +153,7 @@ def _submission(
 def _waiter(
     job: TrainingJob, needed: Collection[str], context: RunContext
 ) -> pulumi.Input[str] | None:
-    """Declare the image of a job's waiter in the cluster; None if `up` waits for the job."""
+    """Declare the image for a job's waiter in the cluster; None if `up` waits for the job."""
     is_left = job.wait is None and os.environ.get(NO_WAIT_VARIABLE) and job.name not in needed
     if job.wait is not False and not is_left:
         return None
@@ -161,18 +161,18 @@ def _waiter(
     try:
         return context.images.of_job(RequirementsSpec.from_file(WAITERS_PACKAGES, base.name), base)
     except NotPrebuilt as error:
-        pulumi.log.warn(f"job {job.name} is waited for by this `up` all the same: {error}")
+        pulumi.log.warn(f"job {job.name}: this `up` waits for it after all: {error}")
         return None
 
 
 def _needs(job: TrainingJob, script: Script | None, context: RunContext) -> list[pulumi.Resource]:
-    """Declare a job's objects, and return all dependencies of its run."""
+    """Declare a job's objects, and return all of its run's dependencies."""
     cluster, namespace = context.cluster, context.cluster.namespace
     objects = [] if script is None else [script.config_map(namespace)]
     if script is not None and script.left_out:
         pulumi.log.warn(
-            f"job {job.name}: {', '.join(script.left_out)} in its folder is left out: a link that "
-            "leads to nothing, or no name in UTF-8"
+            f"job {job.name}: {', '.join(script.left_out)} in its folder is left out: a broken "
+            "link, or a name that is not UTF-8"
         )
     objects += volumes.host_volumes(job, namespace)
     objects += map(manifests.marked, program.secrets(job, namespace, context.secrets))
@@ -194,9 +194,9 @@ def _artifacts(job: TrainingJob, before: Mapping[str, Run]) -> Output[dict[str, 
 
 
 def _data_cache(jobs: Sequence[TrainingJob], context: RunContext) -> Claim | None:
-    """Declare the cache for the data that jobs fetch, in a cluster of one node with such jobs."""
+    """Declare the cache for data that jobs fetch, in a single-node cluster with such jobs."""
     cluster, capacity = context.cluster, context.capacity
-    # Most volumes can be mounted on only one node, so with several nodes each pod fetches the data.
+    # Most volumes can be mounted on only one node; with several nodes, each pod fetches the data.
     if capacity is None or capacity.nodes != 1 or not any(map(inputs.needs_cache, jobs)):
         return None
     claim = inputs.cache_claim(cluster.namespace)
@@ -215,13 +215,13 @@ def _short(result: dict[str, Any] | None) -> dict[str, Any] | None:
     parsed = None if result is None else RunResult.from_map(result)
     if parsed is None or parsed.failure is None:
         return result
-    # The gate's error and `make results` show them already.
+    # The gate's error and `make results` already show them.
     failure = replace(parsed.failure, log=None, previous_log=None, events=None)
     return replace(parsed, failure=failure).as_map()
 
 
 def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
-    """Return why jobs did not run, by name, with warnings: the engine skips them silently."""
+    """Return why jobs did not run, by name, and log warnings: the engine skips them silently."""
     jobs = [run.job for run in runs.values()]
     if pulumi.runtime.is_dry_run() or not any(map(plan.prerequisites, jobs)):
         return Output.from_input({})

@@ -1,4 +1,4 @@
-"""Parses the stack's configuration, or raises one error with all problems. The only reader."""
+"""Parse the stack's configuration, or raise one error with all problems. Only this reads it."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -39,18 +39,18 @@ class StackSettings(JobsConfig):
 
     cluster: ClusterSettings  # one of `clusters.kinds.CLUSTERS`, and its settings
     capacity: Capacity | None  # the cluster's capacity for jobs; None if not known beforehand
-    prices: PriceTable | None  # the user's table; None for the repository's
-    outputs: KeptOutputs  # storage for the files of jobs without `outputs`
-    torch: str | None  # the PyTorch version of jobs that set none; None for the default
-    tracking: Tracking | None  # the tracking server; None without tracking
-    exec: bool  # whether commands may be run in the pods of jobs
+    prices: PriceTable | None  # the user's table, or None for the repository's
+    outputs: KeptOutputs  # storage for files from jobs without `outputs`
+    torch: str | None  # the PyTorch version for jobs that set none; None for the default
+    tracking: Tracking | None  # the tracking server, or None if there is none
+    exec: bool  # whether commands may be run in the jobs' pods
     hook: Mapping[str, Any] = field(repr=False)  # fields of a `Hook`, and its `stack`; may be empty
     secrets: Mapping[str, str] = field(repr=False)
-    """The secrets that jobs name as {config: hfToken}, by key without `slipway:`."""
+    """The secrets that jobs refer to as {config: hfToken}, by key without `slipway:`."""
 
 
 class SettingsError(pulumi.RunError):
-    """All problems of the configuration in one error, which the CLI prints without a traceback."""
+    """All problems in the configuration as one error, which the CLI prints without a traceback."""
 
     def __init__(self, problems: list[Problem], source: str) -> None:
         self.problems = problems
@@ -76,12 +76,12 @@ def parse(
     secrets: Collection[str] = (),
     altered: Sequence[Problem] = (),
     *,
-    remedy: str = "set it by `pulumi config set --stack {stack} --secret slipway:{name}`",
+    remedy: str = "set it with `pulumi config set --stack {stack} --secret slipway:{name}`",
 ) -> StackSettings:
-    """Return the settings in a stack's configuration, whose values are text or JSON by full key.
+    """Return the settings in a stack's configuration, which maps full keys to text or JSON.
 
-    `secrets` lists the encrypted keys, `altered` the values that Pulumi has read differently from
-    the stack's file; `remedy` says how to make the key `name` a secret.
+    `secrets` lists the encrypted keys, `altered` the values that Pulumi read differently from
+    the stack's file; `remedy` describes how to make the key `name` a secret.
     Raises `SettingsError` with every problem in `config`.
     """
     problems: list[Problem] = []
@@ -90,12 +90,14 @@ def parse(
         tracking = _checked(config, trackers.KEY, Tracking, problems)
     torch = config.get(_TORCH)  # as text: JSON would read 2.10 as 2.1
     if torch is not None and torch not in RELEASES:
-        text = f"{quote(torch)} is not allowed; it takes {torches(torch)}"
+        text = f"{quote(torch)} is not allowed; it must be {torches(torch)}"
         problems.append(Problem(_TORCH, text))
         torch = None
     may_exec = _decoded(config.get(_EXEC, "false"))
     if not isinstance(may_exec, bool):
-        problems.append(Problem(_EXEC, f"{quote(may_exec)} is not allowed; it takes true or false"))
+        problems.append(
+            Problem(_EXEC, f"{quote(may_exec)} is not allowed; it must be true or false")
+        )
     around = _surroundings(cluster, () if tracking is None else tracking.requests)
     around = replace(around, torch=torch)
     configured = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
@@ -135,7 +137,7 @@ def parse(
 
 
 def _named_secrets(jobs: Sequence[TrainingJob]) -> dict[str, str]:
-    """Return the keys of secrets without `slipway:`, by the place in a job that names each."""
+    """Return the keys of secrets without `slipway:`, by the place in a job that refers to each."""
     return {
         located("slipway:jobs", (job.name, "env", variable, "config")): value.config
         for job in jobs
@@ -147,7 +149,7 @@ def _named_secrets(jobs: Sequence[TrainingJob]) -> dict[str, str]:
 def _misplaced(
     config: Mapping[str, str], secrets: Collection[str], named: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield unknown keys. Unused secrets are allowed: a job may have named them, or will."""
+    """Yield unknown keys. Unused secrets are allowed: a job may have referred to them, or will."""
     for key in config:
         namespace, _, name = key.partition(":")
         if namespace != "slipway":
@@ -158,8 +160,8 @@ def _misplaced(
         elif key in secrets:
             yield Problem(
                 key,
-                "holds a secret, which would be stored unencrypted with the job; give it another "
-                "key, which a job's `env` names: TOKEN: {config: hfToken} "
+                "is a secret, which would be stored unencrypted with the job; store it under "
+                "another key, and refer to this in a job's `env`: TOKEN: {config: hfToken} "
                 "(docs/own-job.md#environment)",
             )
 
@@ -167,13 +169,13 @@ def _misplaced(
 def _not_secret(
     named: Mapping[str, str], config: Mapping[str, str], secrets: Collection[str], remedy: str
 ) -> Iterator[Problem]:
-    """Yield each place where a job names a key that is missing or not a secret."""
+    """Yield each place where a job refers to a key that is missing or not a secret."""
     for place, name in named.items():
         key, advice = f"slipway:{name}", remedy.format(name=name)
         if name in _KEYS:
-            text = f"{quote(name)} is one of Slipway's keys; give the secret another"
+            text = f"{quote(name)} is one of Slipway's keys; use another for the secret"
         elif key not in config:
-            text = f"the configuration has no {quote(name)}; {advice}"
+            text = f"the configuration does not contain {quote(name)}; {advice}"
         elif key not in secrets:
             text = f"{quote(name)} is in the configuration unencrypted; {advice} again"
         else:
@@ -182,10 +184,10 @@ def _not_secret(
 
 
 def _section(config: Mapping[str, str], key: str, problems: list[Problem]) -> dict[str, Any]:
-    """Return the map at `key`; for another value add a problem and return an empty map."""
+    """Return the map at `key`; if it is not a map, add a problem and return an empty one."""
     section = _decoded(config.get(key, "{}"))
     if not isinstance(section, dict):
-        problems.append(Problem(key, f"{quote(section)} is not allowed; it takes a map"))
+        problems.append(Problem(key, f"{quote(section)} is not allowed; it must be a map"))
         return {}
     return section
 
@@ -205,7 +207,7 @@ def _valid(read: T | list[Problem], problems: list[Problem]) -> T | None:
 
 
 def _decoded(text: str) -> Any:
-    """Return a setting's value: decoded JSON, or the text if it is no JSON."""
+    """Return a setting's value: decoded JSON, or the text if it is not JSON."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -221,7 +223,7 @@ def _cluster(
         text = f"is missing; copy it from {source}"
         if not any(name.startswith("slipway:") for name in config):
             # Pulumi itself created the stack, without any settings.
-            text = f"is missing; take the settings of {source}: `cp {source} Pulumi.{stack}.yaml`"
+            text = f"is missing; copy the settings from {source}: `cp {source} Pulumi.{stack}.yaml`"
         problems.append(Problem(key, text))
         return None
     section = _section(config, key, problems)
@@ -231,13 +233,13 @@ def _cluster(
 def _surroundings(
     cluster: ClusterSettings | None, others: Sequence[Mapping[str, str]]
 ) -> Surroundings:
-    """Return the jobs' surroundings; `others` are the requests of the stack's other pods."""
+    """Return the environment of the jobs; `others` are the requests of the stack's other pods."""
     if cluster is None:
         return Surroundings()
     kind, options = CLUSTERS[cluster.kind], cluster.options
     gpus, capacity = kind.gpus(options), kind.capacity(options)
     if gpus is not None and getattr(getattr(options, "images", None), "trainer_cuda", None):
-        gpus = replace(gpus, cards=())  # the user's image may have kernels for any GPU
+        gpus = replace(gpus, cards=())  # the user's image may contain kernels for any GPU
     return Surroundings(
         gpus_per_node=0 if gpus is None else gpus.per_node,
         capacity=None if capacity is None else capacity.beside(others),

@@ -1,1 +1,1 @@
-"""Build images with docker, podman or buildah, once for each content."""
+"""Build images with docker, podman or buildah, only when their content has changed."""

@@ -1,6 +1,6 @@
-"""Debian from this machine's package sources: the base image, or one unpacked package.
+"""Debian from this machine's package sources: the base image, or a single unpacked package.
 
-The base image is pulled if its registry is reachable, otherwise built from Debian's packages.
+The base image is pulled if its registry is reachable, otherwise built from Debian packages.
 """
 
 import os
@@ -19,19 +19,19 @@ from images.build.releases import SNAPSHOTS
 from images.build.runner import BuildFailed, Runner
 
 _FRESHNESS = ("Acquire::Check-Valid-Until", "Acquire::Check-Date")
-"""apt's settings for a mirror whose package lists are out of date."""
-# Debian's own slim images also leave them out.
+"""apt settings for a mirror whose package lists are out of date."""
+# Debian's own slim images leave these out, too.
 _LEFT_OUT = ("man", "info", "locale", "lintian", "doc")
 
 
 def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
-    """Return the reference of Debian's image in `engine`; raises `BuildFailed`, `ToolMissing`."""
-    # The base of the Dockerfiles.
+    """Return the Debian image's reference in `engine`; raises `BuildFailed`, `ToolMissing`."""
+    # The base for the Dockerfiles.
     published, own = f"docker.io/library/debian:{suite}-slim", f"localhost/slipway-base:{suite}"
     try:
         runner.run(f"pulling {published}", engine.pull(published), 180.0)
     except BuildFailed:
-        # The reason is in the log: usually an unreachable registry, which is no problem here.
+        # The reason is in the log: usually an unreachable registry, which is not a problem here.
         for each in (published, own):
             if answer(*engine.digest(each)):
                 return each
@@ -41,12 +41,12 @@ def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
     mirrors, context = sources(suite), work / "base"
     origin = " and ".join(mirrors) or "Debian's own mirror"
     runner.reporter.info(
-        f"base image {published} can't be pulled; made of Debian's packages: {origin}"
+        f"base image {published} can't be pulled; building it from Debian packages: {origin}"
     )
     context.mkdir()
     (context / "Dockerfile").write_text('FROM scratch\nADD base.tar /\nCMD ["bash"]\n')
     command = bootstrap(toolchain.path("mmdebstrap"), context / "base.tar", mirrors, suite)
-    runner.run("making the base image", command)
+    runner.run("building the base image", command)
     plan = Plan(context, context / "Dockerfile")
     runner.run("importing the base image", engine.build(plan, own))
     shutil.rmtree(context)
@@ -55,7 +55,7 @@ def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
 
 @cache
 def snapshot(suite: str) -> str | None:
-    """Return the source of `SNAPSHOTS` for a suite; None without one, or if unreachable."""
+    """Return a suite's source in `SNAPSHOTS`, or None if it has none or it is unreachable."""
     if (day := SNAPSHOTS.get(suite)) is None:
         return None
     import requests  # noqa: PLC0415 (Pulumi's program, which builds nothing, would load it)
@@ -66,12 +66,12 @@ def snapshot(suite: str) -> str | None:
         response = requests.head(f"{url}/dists/{suite}/InRelease", timeout=10.0, proxies=by)
     except requests.RequestException:
         return None
-    # A time between two snapshots redirects to the earlier one.
+    # A timestamp between two snapshots redirects to the earlier one.
     return f"deb [check-valid-until=no] {url} {suite} main" if response.ok else None
 
 
 def sources(suite: str) -> list[str]:
-    """Return the sources of a suite: its `snapshot`, else the mirrors of a Debian machine."""
+    """Return a suite's package sources: its `snapshot`, or else this machine's, if it is Debian."""
     if (pinned := snapshot(suite)) is not None:
         return [pinned]
     try:
@@ -94,7 +94,7 @@ def sources(suite: str) -> list[str]:
 
 
 def proxies() -> dict[str, str]:
-    """Return a build's proxy variables in both spellings, from the environment or apt."""
+    """Return a build's proxy variables in lower and upper case, from the environment or apt."""
     names = ("http_proxy", "https_proxy", "no_proxy")
     values = {name: os.environ.get(name, os.environ.get(name.upper(), "")) for name in names}
     for scheme in ("http", "https"):
@@ -105,7 +105,7 @@ def proxies() -> dict[str, str]:
 
 
 def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str) -> tuple[str, ...]:
-    """Return the command that writes a minimal Debian as a tar file, from `mirrors` or Debian's."""
+    """Return the command that writes a minimal Debian as a tar file; no `mirrors`: Debian's own."""
     options = [
         "--variant=minbase",
         "--mode=root",
@@ -124,7 +124,7 @@ def unpack(package: str, directory: Path) -> None:
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".apt-") as name:
         private = Path(name)
         (private / "lists" / "partial").mkdir(parents=True)
-        # As root apt would switch to a user without write access here, and warn about it.
+        # As root, apt would switch to a user without write access here, and warn about it.
         apt = ("apt-get", "--quiet", "--option=APT::Sandbox::User=root")
         ours = (*apt, f"--option=Dir::State::Lists={private}/lists")
         call = partial(run, cwd=private, limit=300.0)
@@ -135,6 +135,6 @@ def unpack(package: str, directory: Path) -> None:
 
 
 def _apt(name: str) -> str:
-    """Return apt's setting of that name; empty if unset."""
+    """Return the apt setting with that name, or an empty string if it is unset."""
     printed = answer("apt-config", "shell", "it", name)  # it='false'
     return shlex.split(printed)[0].partition("=")[2] if printed else ""

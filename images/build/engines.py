@@ -1,4 +1,4 @@
-"""The command lines of the programs that build images: docker, podman or buildah."""
+"""Command lines for the programs that build images: docker, podman or buildah."""
 
 import shutil
 import tarfile
@@ -10,51 +10,51 @@ from core import toolchain
 from core.process import CommandFailed, run
 
 Command = tuple[str, ...]
-# zstd writes a third of the bytes, so that containerd has the image after 9 s instead of 14.
+# zstd writes a third of the bytes, so containerd has the image after 9 s instead of 14.
 _SEND = ("push", "--compression-format", "zstd")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The inputs of a build."""
+    """The inputs for a build."""
 
     context: Path
     """The directory that the Dockerfile copies from."""
     dockerfile: Path
     arguments: tuple[str, ...] = ()
-    """Build arguments: `NAME=value`, or `NAME` for the environment's value, since a proxy's URL may
-    have a password, which must not be in a command line."""
+    """Build arguments: `NAME=value`, or `NAME` for the environment's value, since a proxy URL may
+    contain a password, which must not appear in a command line."""
     mounts: Mapping[str, Path] = field(default_factory=dict)
-    """Files that its steps may read, by their path there; not in the image, and not for docker."""
+    """Files that build steps may read, by their path there; not in the image; ignored by docker."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine. Its methods only return command lines."""
+    """A build engine. Its methods only return command lines."""
 
     name: str
-    """docker, podman or buildah, which has the same commands as podman."""
+    """docker, podman or buildah; the last two have the same commands."""
     call: Command
-    """The start of its command lines; for podman and buildah it selects Slipway's storage."""
+    """The start of each command line; for podman and buildah, it selects Slipway's storage."""
     keeps_steps: bool = True
-    """True if the next build may use the steps of this one."""
+    """True if the next build may reuse this build's steps."""
 
     def pull(self, reference: str) -> Command:
-        """Pull the newest image of that name from its registry."""
+        """Pull the newest image with that name from its registry."""
         return (*self.call, "pull", reference)
 
     def digest(self, reference: str) -> Command:
-        """Print something that identifies the image's content; fail without the image."""
+        """Print something that identifies the image's content; fail if there is no such image."""
         if self._is_docker:
             return (*self.call, "image", "inspect", "--format", "{{.Id}}", reference)
         return (*self.call, "images", "--no-trunc", "--quiet", reference)
 
     def load(self, archive: Path) -> Command:
-        """Import an archive, by the reference that it was written with."""
+        """Import an archive under the reference that it was written with."""
         if self._is_docker:
             return (*self.call, "load", "--input", str(archive))
         with tarfile.open(archive) as tar:
-            # Archives of newer dockers are in both formats.
+            # Newer versions of docker write archives that are in both formats.
             kind = "docker-archive" if "manifest.json" in tar.getnames() else "oci-archive"
         return (*self.call, "pull", f"{kind}:{archive}")
 
@@ -64,7 +64,7 @@ class Engine:
         if not self._is_docker:
             options += (f"--volume={file}:{place}:ro" for place, file in plan.mounts.items())
             options += (f"--layers={str(self.keeps_steps).lower()}",)
-            # Without a container runtime, so that a build also runs inside containers.
+            # Uses no container runtime, so that builds also run inside containers.
             options += ("--isolation", "chroot")
         return (*self.call, "build", *options, str(plan.context))
 
@@ -78,10 +78,10 @@ class Engine:
         """Push the image to a registry under `name`.
 
         The login is in a docker config.json in a separate directory, since every user of this
-        machine can read command lines. A `plain` registry speaks HTTP without TLS.
+        machine can read command lines. A `plain` registry uses HTTP without TLS.
         """
         if self._is_docker:
-            # By default its daemon allows HTTP only for loopback.
+            # By default, docker's daemon allows HTTP only for loopback.
             push = ("--config", str(config.parent), "push", "--quiet", name)
             tag = (*self.call, "tag", reference, name)
             return (tag, (*self.call, *push), self.remove(name))
@@ -94,15 +94,15 @@ class Engine:
         return (*self.call, "images", "--format", f"{name}:{{{{.Tag}}}}")
 
     def remove(self, reference: str) -> Command:
-        """Remove a reference, and the image if it has no other one."""
+        """Remove a reference, and the image if it has no other reference."""
         return (*self.call, "rmi", reference)
 
     def prune(self) -> Sequence[Command]:
         """Remove unused data, such as the steps of builds that failed or were killed."""
         if self._is_docker:
-            return ()  # Its daemon also has other users' images.
+            return ()  # The daemon also holds other users' images.
         prune = ("rmi", "--prune") if self.name == "buildah" else ("image", "prune", "--force")
-        # Every container in this storage is a step of a build.
+        # Every container in this storage is a build step.
         return ((*self.call, "rm", "--all"), (*self.call, *prune))
 
     @property
@@ -114,7 +114,7 @@ DOCKER = Engine("docker", ("docker",))
 
 
 def choose(storage: Path, scratch: Path) -> Engine:
-    """Return the first engine that works here: docker, podman, buildah; or raise `ToolMissing`."""
+    """Return the first engine that works: docker, podman or buildah; may raise `ToolMissing`."""
     if answer("docker", "version", "--format", "{{.Server.Version}}") is not None:
         return DOCKER
     if answer("podman", "info") is not None and (podman := shutil.which("podman")) is not None:
@@ -125,8 +125,8 @@ def choose(storage: Path, scratch: Path) -> Engine:
 def with_storage(name: str, program: str, storage: Path, scratch: Path) -> Engine:
     """Return podman or buildah with Slipway's storage, and `scratch` for each command's files.
 
-    Layers use the kernel's overlay, or else vfs, which works everywhere. With vfs each layer is a
-    copy of the image so far, so no step is kept. The two drivers can't read each other's storage.
+    Layers use the kernel's overlay, or else vfs, which works everywhere. With vfs, each layer is a
+    copy of the image so far, so no steps are kept. The two drivers can't read each other's storage.
     """
 
     def stacked(driver: str) -> Engine:
@@ -139,7 +139,7 @@ def with_storage(name: str, program: str, storage: Path, scratch: Path) -> Engin
 
 
 def answer(*command: str, limit: float = 10.0) -> str | None:
-    """Return the output of a short command; None if it fails or isn't installed."""
+    """Return the output of a short command, or None if it fails or isn't installed."""
     try:
         return run(*command, limit=limit).strip()
     except CommandFailed:

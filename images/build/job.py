@@ -1,7 +1,7 @@
-"""The image of a job: from its own Dockerfile, or with the packages that a script requires.
+"""The image for a job: from its own Dockerfile, or with the packages that a script requires.
 
-Packages are a layer on the trainer's image, installed by its pip. Installed packages count as
-requirements: a package that requires torch gets the trainer's, and no second one.
+Packages are a layer on the trainer's image, installed by its pip. Packages already installed
+satisfy requirements: a package that requires torch uses the trainer's, not a second one.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from images.build.trainer import TRAINER, ImageSpec, trainer_of
 _KEEPS_PROXY = re.compile(r"^\s*(ARG|ENV)\s.*_proxy\b", re.IGNORECASE | re.MULTILINE)
 DOCKERFILE = Path(__file__).with_name("requirements.Dockerfile")
 LISTED = "requirements.txt"
-"""The name of the requirements file in the build's context."""
+"""The name of the requirements file in the build context."""
 _ANOTHER_FILE = re.compile(
     r"-[rce]|--(?:requirement|constraint|editable)\b|\.{0,2}/|[^#]*@\s*file:|file:"
 )
@@ -39,7 +39,7 @@ _ANOTHER_FILE = re.compile(
 class JobImageSpec(BuildSpec):
     """An image to build from the user's folder, named after the job.
 
-    All files count for its version, also those in `.dockerignore`, except `.git`, `__pycache__`.
+    All files affect its version, even those in `.dockerignore`, except `.git` and `__pycache__`.
     """
 
     dockerfile: str
@@ -48,13 +48,13 @@ class JobImageSpec(BuildSpec):
     """The reference of the trainer's image, local or in a registry, if it is the base."""
     prefix: ClassVar[str] = "slipway-job-"
     type: ClassVar[str] = tokens.JOB_IMAGE
-    estimate = "as long as its Dockerfile takes, and its own size"
+    estimate = "takes as long as its Dockerfile needs, and its own size on disk"
 
     @staticmethod
     def from_inputs(inputs: Mapping[str, Any]) -> "JobImageSpec":
         name, trainer = inputs["name"], inputs.get("trainer")
         if "requirements" in inputs:
-            base = inputs.get("base", TRAINER.name)  # older states have none
+            base = inputs.get("base", TRAINER.name)  # missing in older states
             return RequirementsSpec.from_file(Path(inputs["requirements"]), base, trainer)
         return JobImageSpec(name, Path(inputs["context"]), inputs["dockerfile"], trainer)
 
@@ -66,35 +66,35 @@ class JobImageSpec(BuildSpec):
 
     @cached_property
     def content_hash(self) -> str:
-        """Hash of the context and the Dockerfile's name, 64 hexadecimal digits."""
+        """Hash of the context and the Dockerfile's name, as 64 hexadecimal digits."""
         counted = f"{self.dockerfile}\0".encode() + digest_of(self.context)
         return hashlib.sha256(counted).hexdigest()
 
     @cached_property
     def wants_trainer(self) -> bool:
-        """True if the Dockerfile uses the trainer's image, with `ARG TRAINER`."""
+        """True if the Dockerfile uses the trainer's image, through `ARG TRAINER`."""
         # Instructions are ASCII; a comment may be in any encoding.
         text = (self.context / self.dockerfile).read_text(errors="replace")
         return re.search(r"(?im)^\s*ARG\s+TRAINER\b", text) is not None
 
     @property
     def origin(self) -> str:
-        """A description of its sources, for a preview; raises if they can't be read."""
+        """A description of the image's sources, for a preview; raises if they can't be read."""
         return str(self.context / self.dockerfile)
 
     def problems(self) -> dict[str, str]:
-        """Return the problem with `context` or `dockerfile` by that name; empty without any."""
+        """Return the problem with `context` or `dockerfile`, by that name; empty if none."""
         if not self.context.is_dir():
             return {"context": f"{self.context} is not a folder; it must contain the job's files"}
         path = self.context / self.dockerfile
         if not path.resolve().is_relative_to(self.context.resolve()):
-            return {"dockerfile": f"{self.dockerfile!r} lies outside of the context {self.context}"}
+            return {"dockerfile": f"{self.dockerfile!r} is outside the context {self.context}"}
         if not path.is_file():
             return {"dockerfile": f"{path} is missing; set the Dockerfile's path in the context"}
         if _KEEPS_PROXY.search(path.read_text(errors="replace")) and logins(debian.proxies()):
             return {
-                "dockerfile": f"{path} declares a proxy variable (ARG, ENV): the image would keep "
-                "the password of this shell's proxy; leave that out: its steps have them anyway"
+                "dockerfile": f"{path} declares a proxy variable (ARG, ENV), so the image would "
+                "contain this shell's proxy password; remove that: build steps have it anyway"
             }
         return {}
 
@@ -104,12 +104,12 @@ class JobImageSpec(BuildSpec):
 
     @cached_property
     def _start(self) -> ImageSpec | None:
-        """The trainer's image that is its base; None for another base."""
+        """The trainer's image that is its base, or None if it has another base."""
         return trainer_of(self.trainer)
 
     @property
     def archives(self) -> tuple[str, ...]:
-        """Its own archives, and those of its base, the trainer's image."""
+        """Its own archives, and those of the trainer's image if that is its base."""
         return (*super().archives, *(() if self._start is None else self._start.archives))
 
     def settle(self, reporter: Context) -> None:
@@ -121,7 +121,7 @@ class JobImageSpec(BuildSpec):
         if (trainer := self._start) is not None:
             trainer.build(reporter)
             if trainer.reference != self.trainer:
-                raise RuntimeError(f"{trainer.context} has changed during this run; run it again")
+                raise RuntimeError(f"{trainer.context} changed during this run; run it again")
         return super().build(reporter)
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
@@ -135,17 +135,17 @@ class JobImageSpec(BuildSpec):
 
 @dataclass(frozen=True)
 class RequirementsSpec(JobImageSpec):
-    """The trainer's image with the packages of a file, of which the complete text counts.
+    """The trainer's image with the packages that a file lists; its version depends on all its text.
 
-    Jobs with the same packages share it, so its name has no job's name. The context is the file's
-    folder, of which no other file counts; the Dockerfile is Slipway's own.
+    Jobs with the same packages share the image, so its name contains no job's name. The context is
+    the file's folder, but no other file in it counts; the Dockerfile is Slipway's own.
     """
 
     requirements: str = LISTED
     """The file's name."""
     base: str = TRAINER.name
-    """The name of its base, a trainer's image."""
-    estimate = "as long as pip takes for its packages, and their size"
+    """The name of its base, one of the trainer's images."""
+    estimate = "takes as long as pip needs for its packages, and their size on disk"
 
     @classmethod
     def from_file(
@@ -172,29 +172,29 @@ class RequirementsSpec(JobImageSpec):
 
     @cached_property
     def content_hash(self) -> str:
-        """Hash of the file and the Dockerfile that installs it, 64 hexadecimal digits."""
+        """Hash of the file and of the Dockerfile that installs it, as 64 hexadecimal digits."""
         texts = (DOCKERFILE.read_bytes(), self.path.read_bytes())
         return hashlib.sha256(b"\0".join(texts)).hexdigest()
 
     @property
     def origin(self) -> str:
-        return f"the trainer's image and the packages of {self.path}"
+        return f"the trainer's image and the packages in {self.path}"
 
     def problems(self) -> dict[str, str]:
-        """Return the problems of the file, under `requirements`; empty without any."""
+        """Return problems with the file, under `requirements`; empty if there are none."""
         try:
             lines = self.path.read_text().splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no text"
-            return {"requirements": f"{self.path} can't be read: {reason}; it lists packages"}
+            reason = error.strerror if isinstance(error, OSError) else "not a text file"
+            return {"requirements": f"{self.path} can't be read: {reason}; it must list packages"}
         checks = ((number, self._wrong(line.strip())) for number, line in enumerate(lines, start=1))
         wrong = [f"line {number} of {self.path} {why}" for number, why in checks if why]
         return {"requirements": ". ".join(wrong)} if wrong else {}
 
     def _wrong(self, line: str) -> str | None:
-        """Return the problem of a line, without its text, since a URL may have a password."""
+        """Return the problem with a line, without its text, since a URL may contain a password."""
         if _ANOTHER_FILE.match(line):
-            another = "names another file, which the build does not have"
+            another = "refers to another file, which the build does not have"
             return f"{another}; list the packages themselves, or use `build`"
         base = trainer_of(f"localhost/{self.base}")
         with suppress(InvalidRequirement):
@@ -212,17 +212,17 @@ class RequirementsSpec(JobImageSpec):
             if base.torch in fit or (required.marker and not required.marker.evaluate(python)):
                 return None
             how = f'set the job\'s `torch: "{fit[0]}"`, or remove' if fit else "remove"
-            return f"asks for {required}, and the image has {name} {base.versions[name]}: {how} it"
+            return f"asks for {required}, but the image has {name} {base.versions[name]}: {how} it"
         return None
 
     def explained(self, failure: BuildFailed, log: Path) -> BuildFailed:
-        """Return the failure with pip's own reason, which the log has, and with advice."""
+        """Return the failure with pip's own reason, from the log, and with advice."""
         why = pip.reason(log.read_text(errors="replace"))
         reason = "" if why is None else f": {why}"
         return BuildFailed(
-            f"the packages of {self.path} can't be installed{reason}\nCorrect the file and run "
-            "`make up` again. torch and torchvision stay as they are: for others, set the job's "
-            f"`torch` (docs/install.md#versions-of-torch).\n{failure}"
+            f"the packages in {self.path} can't be installed{reason}\nCorrect the file and run "
+            "`make up` again. torch and torchvision stay as they are: for other versions, set the "
+            f"job's `torch` (docs/install.md#versions-of-torch).\n{failure}"
         )
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:

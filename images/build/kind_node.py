@@ -1,4 +1,4 @@
-"""The node images of kind and minikube, for machines that can't pull the published ones."""
+"""Node images for kind and minikube, for machines that can't pull the published ones."""
 
 import hashlib
 import re
@@ -20,7 +20,7 @@ from images.build.runner import Runner
 from images.build.spec import BuildSpec, digest_of
 
 _SUITE = "bookworm"
-"""The newest suite whose systemd supports control groups of version 1."""
+"""The newest suite whose systemd supports cgroup v1."""
 _FILES, _VOLUMES = _PARTS = ("kind-node-files", "kind-volumes")
 _BUILDERS = ("buildah", "mmdebstrap")
 _PROGRAMS = (
@@ -31,21 +31,21 @@ _PROGRAMS = (
 
 @dataclass(frozen=True)
 class KindNode(BuildSpec):
-    """A node of kind, including the images of Kubernetes' own pods."""
+    """A kind node, including the images for Kubernetes' own pods."""
 
     name: str = "slipway-kind-node"
     context: Path = CHECKOUT / "images" / "kind_node"
-    estimate = "about 2 minutes, and 3 GB"
+    estimate = "takes about 2 minutes, and 3 GB of disk"
     REGISTRY: ClassVar[str] = "https://registry-1.docker.io/v2/"
-    """The registry of the published image, which answers 401 without a login."""
+    """The registry for the published image; it returns 401 without a login."""
     OVER: ClassVar[tuple[Path, ...]] = ()
     """Directories whose files are added to those of `context`."""
     TOOLS: ClassVar[tuple[str, ...]] = (*_BUILDERS, *_PARTS, *_PROGRAMS)
-    """The tools and parts that it is built from, the programs last."""
+    """The tools and parts that it is built from, programs last."""
 
     @classmethod
     def needed(cls) -> tuple[str, ...]:
-        """Return the tools that set-up must provide: none if the published image can be pulled."""
+        """Return the tools that setup must provide: none if the published image can be pulled."""
         request = partial(urllib3.request, "GET", cls.REGISTRY, timeout=5.0, retries=False)
         if not cls.is_provided() and raised(request, urllib3.exceptions.HTTPError) is None:
             return ()
@@ -53,7 +53,7 @@ class KindNode(BuildSpec):
 
     @classmethod
     def is_provided(cls) -> bool:
-        """Return whether set-up has provided all of its tools and parts."""
+        """Return whether setup has provided all of its tools and parts."""
         return raised(lambda: [*map(toolchain.path, cls.TOOLS)], toolchain.ToolMissing) is None
 
     @cached_property
@@ -84,7 +84,7 @@ class KindNode(BuildSpec):
 
 @dataclass(frozen=True)
 class MinikubeNode(KindNode):
-    """A node of minikube: kind's node with the additions that minikube expects."""
+    """A minikube node: the kind node with the additions that minikube expects."""
 
     name: str = "slipway-minikube-node"
     REGISTRY: ClassVar[str] = "https://gcr.io/v2/"
@@ -93,7 +93,7 @@ class MinikubeNode(KindNode):
 
 
 def volumes(source: str) -> tuple[str, Mapping[str, str]]:
-    """Return kind's manifest of its StorageClass, and the images in it, from its Go source."""
+    """Return kind's StorageClass manifest, and the images in it, from its Go source."""
     names = dict(re.findall(r'const (\w+) = "(.*?)"', source))
     (text,) = re.findall(r"const defaultStorageManifest = `(.*)`", source, re.DOTALL)
     manifest = re.sub(r"` \+ (\w+) \+ `", lambda match: names[match[1]], text)

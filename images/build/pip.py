@@ -1,7 +1,7 @@
-"""This machine's pip, for an image: packages that Debian lacks, settings for a build's own pip.
+"""This machine's pip, for images: packages that Debian lacks, and settings for a build's own pip.
 
 In a network that inspects TLS or has its own index, a build's `pip install` needs this machine's
-index and certificates. The patterns of pip's error messages are in pip_reasons.yaml.
+index and certificates. The patterns for pip's error messages are in pip_reasons.yaml.
 """
 
 import ast
@@ -24,7 +24,7 @@ from images.build.runner import Runner
 LIMIT = 1200.0
 _MACHINE = machine().replace("arm64", "aarch64")
 _PLATFORMS = ("1", "2014", *(f"_2_{minor}" for minor in range(17, 42)))
-"""Tags of wheels: 2.41 is the glibc of the oldest suite in releases.yaml."""
+"""Wheel tags: 2.41 is the glibc version in the oldest suite in releases.yaml."""
 _KEPT = ("index-url", "extra-index-url", "trusted-host", "default-timeout", "timeout")
 _CERTIFICATES = "/run/slipway-certificates.crt"
 _SETTINGS = "/etc/pip.conf"
@@ -38,10 +38,10 @@ _NOT_BUILT = re.compile(
 
 
 def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
-    """Install the packages of `lock` into `target`, the `site-packages` of a Python such as 3.14.
+    """Install the packages in `lock` into `target`, the `site-packages` of a Python such as 3.14.
 
-    The file has versions and hashes of all packages, so that pip resolves nothing. `target` must
-    not exist, and be on the cache's file system. Raises `BuildFailed`.
+    The file pins versions and hashes of all packages, so pip resolves nothing. `target` must not
+    exist yet, and must be on the cache's file system. Raises `BuildFailed`.
     """
     version = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
     kept = cache_dir() / "packages" / f"{lock.stem}-{python}" / version
@@ -54,7 +54,7 @@ def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
         for other in kept.parent.iterdir():
             if other != kept:
                 shutil.rmtree(other)
-    # As links, since the packages for CUDA have several GB.
+    # As links, since the CUDA packages are several GB.
     shutil.copytree(kept, target, copy_function=os.link)
 
 
@@ -73,7 +73,7 @@ def _command(lock: Path, target: Path, python: str) -> tuple[str, ...]:
 
 
 def mounts(work: Path) -> Mapping[str, Path]:
-    """Write files to `work` for the steps of a build; return them by their path there."""
+    """Write files for build steps to `work`; return them by their path in the build."""
     configured = settings(answer(sys.executable, "-m", "pip", "config", "list") or "")
     variables = (os.environ.get(name) for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"))
     mine = (Path(each) for each in (configured.get("cert"), *variables) if each)
@@ -86,14 +86,14 @@ def mounts(work: Path) -> Mapping[str, Path]:
         return {}
     parser = RawConfigParser()
     parser["global"] = kept
-    mounted[_SETTINGS].touch(mode=0o600)  # an index's URL may have a password
+    mounted[_SETTINGS].touch(mode=0o600)  # an index URL may contain a password
     with mounted[_SETTINGS].open("w") as file:
         parser.write(file)
     return mounted
 
 
 def settings(listed: str) -> dict[str, str]:
-    """Return pip's settings from `pip config list`; the environment's take precedence."""
+    """Return pip's settings from `pip config list`; those from the environment take precedence."""
     values: dict[str, str] = {}
     for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
         key, _, value = line.partition("=")
@@ -102,7 +102,7 @@ def settings(listed: str) -> dict[str, str]:
 
 
 def reason(printed: str) -> str | None:
-    """Return the reason why pip failed, in one line, from its output; None if unknown."""
+    """Return the reason why pip failed, on one line, from its output, or None if unknown."""
     # The reason is at the end of the log, after a compiler's long output.
     text, patterns = _OF_DOCKER.sub("", printed[-60_000:]), read(_REASONS)
     message = _kind(text, patterns["kinds"]) or _of_build(text, patterns["ofBuilds"])
@@ -123,7 +123,7 @@ def _kind(text: str, kinds: Iterable[Mapping[str, str]]) -> str | None:
 
 
 def _of_build(text: str, prints: Mapping[str, str]) -> str | None:
-    """Return why a package without a wheel can't be built; None for other failures."""
+    """Return why a package without a wheel can't be built, or None for other failures."""
     before, _, rest = text.rpartition("lines of output]\n")
     box, ended, after = rest.partition("[end of output]")
     lines = [line.strip() for line in box.splitlines() if re.search(r"\w", line)]

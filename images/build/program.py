@@ -1,4 +1,4 @@
-"""Images of one static program each, built from the toolchain instead of pulled."""
+"""Images that contain a single static program, built from the toolchain instead of pulled."""
 
 import hashlib
 import io
@@ -25,7 +25,7 @@ ENTRYPOINTS = {"training-operator": "/manager", "tcp-wait": "/tcp-wait"}
 
 @dataclass(frozen=True)
 class Program(Spec):
-    """A program of the toolchain as an image, by the tool's name; `context` is its path."""
+    """A toolchain program as an image, named after the tool; `context` is the program's path."""
 
     tool_version: str
     entrypoint: str
@@ -56,7 +56,7 @@ class Program(Spec):
         return f"{self.tool_version}-{self.content_hash[:DIGITS]}"
 
     def build(self, reporter: Context) -> Path:
-        """Write the archive to a new file, which the caller removes after the import."""
+        """Write the archive to a new file, which the caller removes after importing it."""
         images = cache_dir() / "images"
         images.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(
@@ -67,10 +67,10 @@ class Program(Spec):
 
 
 def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> None:
-    """Write a reproducible image of one program in the format of `docker save` (v1.2)."""
+    """Write a reproducible image of one program in `docker save` format (v1.2)."""
     with tempfile.TemporaryFile() as layer, tarfile.open(fileobj=file, mode="w") as tar:
         with tarfile.open(fileobj=layer, mode="w") as content, binary.open("rb") as program:
-            # Programs expect /tmp; webhook servers write their certificates to it.
+            # Programs expect /tmp; webhook servers write their certificates there.
             scratch = tarfile.TarInfo("tmp")
             scratch.type, scratch.mode = tarfile.DIRTYPE, 0o1777
             content.addfile(scratch)

@@ -1,4 +1,4 @@
-"""The versions of torch, and the parts of the trainer's image for each: releases.yaml."""
+"""The versions of torch, and the parts in the trainer's image for each: releases.yaml."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,34 +8,34 @@ from core.manifests import read
 
 _FILE = read(Path(__file__).with_name("releases.yaml"))
 STABLE = "trixie"
-"""The suite of images without torch."""
+"""The suite for images without torch."""
 PYTHONS: Mapping[str, str] = {suite: of["python"] for suite, of in _FILE["suites"].items()}
 SNAPSHOTS = {suite: of.get("snapshot") for suite, of in _FILE["suites"].items()}
-"""The snapshot of each suite that Debian still changes; None for other suites."""
+"""The snapshot for each suite that Debian still changes; None for other suites."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """A kind of GPU, with its properties that matter to torch."""
+    """A kind of GPU, with the properties that matter to torch."""
 
     architecture: str
     """Its compute capability, such as sm_90 for 9.0."""
     cuda: int | None = None
-    """The newest major version of CUDA that its driver runs; None for any.
+    """The newest major version of CUDA that its driver supports; None if there is no limit.
     https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"""
 
     def runs(self, kernel: str) -> bool:
-        """Return whether it runs an architecture's kernels, which needs the same major version."""
+        """Return whether it runs an architecture's kernels; the major versions must be equal."""
         target, own = (int(each.removeprefix("sm_")) for each in (kernel, self.architecture))
         return target // 10 == own // 10 and target <= own
 
 
 @dataclass(frozen=True)
 class Release:
-    """A version of torch, such as 2.14, in images of a suite of Debian.
+    """A version of torch, such as 2.14, in images based on a Debian suite.
 
-    `debian` has the suite's versions of torch and torchvision, for CPUs; `cuda` is the version of
-    CUDA of PyPI's torch, for GPUs of these `architectures`. Each is empty if there is none.
+    `debian` maps torch and torchvision to the suite's versions, for CPUs; `cuda` is the CUDA
+    version of PyPI's torch, for GPUs with these `architectures`. Each is empty if there is none.
     """
 
     torch: str
@@ -50,16 +50,16 @@ class Release:
         return PYTHONS[self.suite]
 
     def unfit(self, cards: Iterable[Card] | None) -> str | None:
-        """Return why a job on these GPUs, or None for CPUs, can't use it; None if it can."""
+        """Return why a job on these GPUs, or on CPUs if None, can't use it; None if it can."""
         if cards is None:
-            return None if self.debian else "is there for GPUs alone"
+            return None if self.debian else "is available for GPUs only"
         if not self.cuda:
-            return "is there for CPUs alone"
+            return "is available for CPUs only"
         for card in cards:
             if card.cuda is not None and card.cuda < int(self.cuda.partition(".")[0]):
-                return f"comes with CUDA {self.cuda}, and the GPUs' driver runs CUDA {card.cuda}"
+                return f"comes with CUDA {self.cuda}, but the GPUs' driver runs CUDA {card.cuda}"
             if not any(map(card.runs, self.architectures)):
-                return f"has no kernels for {card.architecture}, which the cluster's GPUs are"
+                return f"has no kernels for the cluster's GPUs, which are {card.architecture}"
         return None
 
 
@@ -71,14 +71,14 @@ RELEASES: Mapping[str, Release] = {
 
 
 def chosen(torch: str | None, *, gpus: bool, stack: str | None = None) -> Release:
-    """Return the requested version, else the stack's, else the default.
+    """Return the requested version, or else the stack's, or else the default.
 
-    The stack's applies to jobs that can use it: one for GPUs only does not affect other jobs.
+    The stack's version applies to jobs that can use it: one for GPUs only does not affect others.
     """
     fit = [*usable(() if gpus else None)]
     return RELEASES[torch] if torch else next((e for e in fit if e.torch == stack), fit[0])
 
 
 def usable(cards: Iterable[Card] | None) -> Iterator[Release]:
-    """Yield the versions for a job on these GPUs, or None for CPUs; the default first."""
+    """Yield the versions for a job on these GPUs, or on CPUs if None; the default comes first."""
     return (each for each in RELEASES.values() if each.unfit(cards) is None)

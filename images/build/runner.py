@@ -1,4 +1,4 @@
-"""Run the commands of a build with a log and a time limit, and stop them on Ctrl-C."""
+"""Run a build's commands with a log and a time limit, and stop them on Ctrl-C."""
 
 import os
 import time
@@ -10,27 +10,27 @@ from core.context import Context
 from core.process import run_logged, tail
 
 LIMIT = 1800.0
-"""Limit of one command, in seconds."""
+"""Time limit for one command, in seconds."""
 PUSH_LIMIT = 3600.0
-"""Limit of a push in seconds: the GPU image has 2.6 GB, which take 45 minutes at 8 Mbit/s."""
+"""Time limit for a push, in seconds: the GPU image's 2.6 GB take 45 minutes at 8 Mbit/s."""
 HOLDING = LIMIT + 3 * PUSH_LIMIT
-"""Limit of the longest work under the lock in seconds: a load, and a push of three commands."""
+"""Limit for the longest work under the lock, in seconds: a load, and a push of three commands."""
 _PAUSE = 1.0
 BUSY = "sealing memfd copy: Device or resource busy"
-"""The error of buildah and podman, before any step has run, while the kernel still holds a page of
-the copy of themselves that they start containers from. It is temporary:
+"""The error from buildah and podman, before any step has run, while the kernel still holds a page
+of the copy of themselves from which they start containers. It is temporary:
 https://github.com/containers/storage/blob/main/pkg/unshare/unshare.c"""
 ATTEMPTS = 3
-"""The most attempts of a command that prints `BUSY`."""
+"""The maximum number of attempts for a command that prints `BUSY`."""
 
 
 class BuildFailed(Exception):
-    """A command failed; the message has the end of its log, and the path of the full log."""
+    """A command failed; the message contains the end of its log, and the path of the full log."""
 
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs the commands of one build."""
+    """Runs the commands for one build."""
 
     log: Path
     """The file for their output."""
@@ -44,7 +44,7 @@ class Runner:
         self.log.write_bytes(b"")
 
     def run(self, title: str, command: Sequence[str], limit: float = LIMIT) -> None:
-        """Run `command`; raises `BuildFailed`, also after `limit`, or `InterruptedError`."""
+        """Run `command`; raises `BuildFailed`, including after `limit`, or `InterruptedError`."""
         began = time.monotonic()
         for _ in range(ATTEMPTS):
             start, code = self._attempt(title, command, limit)
@@ -52,11 +52,11 @@ class Runner:
                 break
         if code != 0:
             after = f"after {time.monotonic() - began:.0f} s"
-            ended = f"ran longer than its limit and was ended {after}"
+            ended = f"exceeded its time limit and was stopped {after}"
             raise self._failed(title, ended if code is None else f"failed with {code} {after}")
 
     def _attempt(self, title: str, command: Sequence[str], limit: float) -> tuple[int, int | None]:
-        """Return the offset of this attempt in the log, and its exit code; None if stopped."""
+        """Return this attempt's offset in the log, and its exit code, or None if it was stopped."""
         with self.log.open("ab") as log:
             log.write(f"\n$ {' '.join(command)}\n".encode())
             log.flush()
@@ -86,23 +86,23 @@ class Runner:
         return start, code
 
     def _mask(self) -> None:
-        """Mask the proxies' logins in the log, as a step may have printed its variables."""
+        """Mask proxy logins in the log, as a step may have printed its variables."""
         for login in logins(self.environment):
             self.log.write_bytes(self.log.read_bytes().replace(login.encode(), b"***"))
 
     def _failed(self, title: str, what: str) -> BuildFailed:
-        lines = [f"{title}: {what}. The end of its log:", *tail(self.log, lines=30)]
-        return BuildFailed("\n".join([*lines, f"The whole log is {self.log}"]))
+        lines = [f"{title}: {what}. Its log ends with:", *tail(self.log, lines=30)]
+        return BuildFailed("\n".join([*lines, f"The full log is {self.log}"]))
 
 
 def logins(variables: Mapping[str, str]) -> set[str]:
-    """Return the `user:password` parts of the proxies' URLs."""
+    """Return the `user:password` parts of the proxy URLs."""
     proxies = (value for name, value in variables.items() if name.lower().endswith("_proxy"))
     return {each.rpartition("@")[0].rpartition("/")[2] for each in proxies} - {""}
 
 
 def _isolated() -> tuple[str, ...]:
-    """Return a prefix that ties a command's processes and mounts to it, and it to this process."""
+    """Return a prefix that ends a command's processes and mounts with it, and it with this one."""
     if os.geteuid() != 0:
         return ()  # rootless builders create a user namespace
     namespaces = ("unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
@@ -110,8 +110,8 @@ def _isolated() -> tuple[str, ...]:
 
 
 def _latest_step(log: Path, start: int) -> str:
-    """Return the last line at the end of a log that names a step; empty without one."""
+    """Return the last line at the end of a log that names a step, or an empty string."""
     lines = (" ".join(line.split()) for line in tail(log, lines=200, start=start))
-    # Prefixes of steps of buildah, docker (old and new builder) and mmdebstrap.
+    # Step prefixes from buildah, docker (old and new builder) and mmdebstrap.
     steps = [line for line in lines if line.startswith(("STEP ", "Step ", "#", "I: "))]
     return steps[-1][:60] if steps else ""

@@ -1,4 +1,4 @@
-"""The specification of an image: its sources, the digest of its files, and its archive."""
+"""An image's specification: its sources, the digest of its files, and its archive."""
 
 import hashlib
 import os
@@ -20,14 +20,14 @@ from images.build.engines import Engine, Plan, answer
 from images.build.runner import HOLDING, BuildFailed, Runner
 
 DIGITS = 12
-"""Digits of a hash in a version."""
+"""The number of hash digits in a version."""
 _REMOVE_LIMIT = 60.0
 LEFT_OUT = frozenset({".git", "__pycache__"})
-"""Folders whose content may change without a change of the image."""
+"""Folders whose content may change without changing the image."""
 
 
 def files_of(directory: Path, without: Collection[str] = ()) -> Iterator[Path]:
-    """Yield all files and links below `directory` in a fixed order, `without` some at its top."""
+    """Yield all files and links below `directory` in a fixed order, except `without` at its top."""
     for name, folders, plain in os.walk(directory):
         here = Path(name)
         links = [folder for folder in folders if (here / folder).is_symlink()]
@@ -53,12 +53,12 @@ def digest_of(directory: Path, without: Collection[str] = ()) -> bytes:
 
 
 def others(path: Path) -> list[Path]:
-    """Return files of the same name as `<name>-<digits>.<suffix>` with other digits.
+    """Return files with the same name as `<name>-<digits>.<suffix>` but other digits.
 
-    Files of images that a resource uses are left out.
+    Files for images that a resource uses are left out.
     """
     name, _, _ = path.stem.rpartition("-")
-    # Not by `<name>-*`, which another image's name may match.
+    # Not `<name>-*`, which may match another image's name.
     same = re.compile(rf"{re.escape(name)}-[0-9a-f]+{re.escape(path.suffix)}")
     alike = [each for each in path.parent.iterdir() if same.fullmatch(each.name) and each != path]
     return [each for each in alike if not uses.place(each.stem).exists()]
@@ -66,12 +66,12 @@ def others(path: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Spec(ABC):
-    """The content of an image, and its name, which derives from the content."""
+    """An image's content, and its name, which derives from the content."""
 
     name: str
-    """The image's name without `prefix`, the common start of such repositories."""
+    """The image's name without `prefix`, with which such repositories begin."""
     context: Path
-    """The directory of its own files."""
+    """The directory that contains its own files."""
     prefix: ClassVar[str] = ""
     type: ClassVar[str]
     """The type token of the resource that provides it to a cluster."""
@@ -89,7 +89,7 @@ class Spec(ABC):
     @property
     @abstractmethod
     def content_hash(self) -> str:
-        """Hash of all that the image is declared with, 64 hexadecimal digits."""
+        """Hash of everything that the image is declared with, as 64 hexadecimal digits."""
 
     @property
     def version(self) -> str:
@@ -108,26 +108,26 @@ class Spec(ABC):
 
     @property
     def is_settled(self) -> bool:
-        """True if `version` is known already."""
+        """True if `version` is already known."""
         return True
 
     def settle(self, reporter: Context) -> None:  # noqa: B027  # most have nothing to settle
-        """Fetch the sources that decide `version`; raises as they do."""
+        """Fetch the sources that determine `version`; raises the same errors."""
 
     @abstractmethod
     def build(self, reporter: Context) -> Path:
-        """Return its archive, as `docker save` writes one; build it unless the cache has it."""
+        """Return its archive, in `docker save` format; build it unless the cache has it."""
 
 
 class BuildSpec(Spec):
     """An image that an engine builds."""
 
     estimate: str
-    """A description of the time and space of its first build."""
+    """A description of the time and space that its first build takes."""
 
     @property
     def expected(self) -> str:
-        """The time and space of its build: those of the last one, or else `estimate`."""
+        """The time and space that its build takes: those of the last one, or else `estimate`."""
         return self._took.read_text() if self._took.is_file() else self.estimate
 
     @property
@@ -144,22 +144,22 @@ class BuildSpec(Spec):
 
     @abstractmethod
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
-        """Fetch the build's inputs to the directory `work`; raises as `build`."""
+        """Fetch the build's inputs to the directory `work`; raises like `build`."""
 
     def explained(self, failure: BuildFailed, log: Path) -> BuildFailed:
-        """Return the error for a failed step of its Dockerfile, whose output is in `log`."""
+        """Return the error for a failed step in its Dockerfile, whose output is in `log`."""
         return failure
 
     def build(self, reporter: Context) -> Path:
         """Return its archive; build it unless it is in the cache.
 
         Raises `BuildFailed` with the end of the log, `NotAvailable` for a data set,
-        `InterruptedError`, `ToolMissing`, or `TimeoutError` if another build did not end.
+        `InterruptedError`, `ToolMissing`, or `TimeoutError` if another build did not finish.
         """
         self.settle(reporter)
         if not self.archive.exists():
             with workplace(self.repository, reporter) as (engine, runner, work):
-                # Another build may have created it meanwhile.
+                # Another build may have created it since.
                 if not self.archive.exists():
                     self._build(engine, runner, work)
         return self.archive
@@ -179,11 +179,11 @@ class BuildSpec(Spec):
         finished.replace(self.archive)
         self._forget_others(engine)
         took, size = time.monotonic() - began, self.archive.stat().st_size / 1e6
-        self._took.write_text(f"the last build took {took:.0f} s, {size:.0f} MB")
+        self._took.write_text(f"the last build took {took:.0f} s and {size:.0f} MB")
         runner.reporter.info(f"built {self.reference} in {took:.0f} s, {size:.0f} MB")
 
     def _forget_others(self, engine: Engine) -> None:
-        """Remove images and archives of the same name with other contents, and unused ones."""
+        """Remove images and archives with the same name but other content, and unused ones."""
         for archive in others(self.archive):
             archive.unlink()
         unused = uses.remove_unused(but=self.archive.stem)
@@ -198,9 +198,9 @@ class BuildSpec(Spec):
 
 @contextmanager
 def workplace(name: str, reporter: Context) -> Iterator[tuple[Engine, Runner, Path]]:
-    """Lock the builds and pushes, and yield engine, runner and an empty directory for one of them.
+    """Take the lock for builds and pushes; yield the engine, the runner and an empty directory.
 
-    Files that a killed build or push has left in it, such as a login, are removed.
+    Files that a killed build or push left in the directory, such as a login, are removed.
     """
     images = cache_dir() / "images"
     with files.locked(

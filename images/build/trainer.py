@@ -1,4 +1,4 @@
-"""The images that Slipway builds: their content, and the hash that names it."""
+"""The images that Slipway builds: their content, and the hash that identifies it."""
 
 import hashlib
 import re
@@ -26,20 +26,20 @@ DOCKERFILE = "Dockerfile"
 
 @dataclass(frozen=True)
 class ImageSpec(BuildSpec):
-    """An image to build from a folder of this checkout.
+    """An image to build from a folder in this checkout.
 
-    The Python packages of its `requirements.lock` are added to its files as `site-packages`; for a
-    variant `Dockerfile.cuda` those of `requirements.cuda.lock`, or of `requirements.cuda-2.14.lock`
+    The Python packages in its `requirements.lock` are added to its files as `site-packages`; for a
+    variant `Dockerfile.cuda`, those in `requirements.cuda.lock`, or `requirements.cuda-2.14.lock`
     for one version of torch, as `site-packages.cuda`. Other variants' files are left out.
     """
 
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
-    """Data sets, which are in the context as `data/<name>`."""
+    """Data sets, which are added to the context as `data/<name>`."""
     dockerfile: str = DOCKERFILE
     torch: str | None = None
     """One of `RELEASES`; None for an image without torch."""
     type: ClassVar[str] = tokens.IMAGE
-    estimate: str = "about 3 minutes at first, 30 s when only its own files have changed, and 2 GB"
+    estimate: str = "takes about 3 minutes (30 s if only its own files changed), and 2 GB of disk"
 
     @classmethod
     def from_inputs(cls, inputs: Mapping[str, Any]) -> "ImageSpec":
@@ -66,18 +66,18 @@ class ImageSpec(BuildSpec):
 
     @property
     def is_settled(self) -> bool:
-        """True if it is known which alternative of each data set it contains."""
+        """True if it is known which alternative of each data set the image contains."""
         return all(dataset.taken() is not None for dataset in self.datasets.values())
 
     def settle(self, reporter: Context) -> None:
-        """Fetch data sets to decide between alternatives; raises as `Dataset.provide`."""
+        """Fetch data sets to decide between alternatives; raises like `Dataset.provide`."""
         for dataset in self.datasets.values():
             if dataset.taken() is None:
                 dataset.provide(reporter)
 
     @property
     def version(self) -> str:
-        """Digits of a hash of the image's content, available once it is settled."""
+        """Hash digits of the image's content, available once it is settled."""
         digest = hashlib.sha256(self.content_hash.encode())
         for name, dataset in sorted(self.datasets.items()):
             if (taken := dataset.taken()) is None:
@@ -86,7 +86,7 @@ class ImageSpec(BuildSpec):
         return digest.hexdigest()[:DIGITS]
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
-        """Fetch data sets, packages and base image, and copy all files to one folder."""
+        """Fetch data sets, packages and the base image, and copy all files to one folder."""
         datasets = {name: each.provide(runner.reporter) for name, each in self.datasets.items()}
         arguments = [f"BASE={debian.base_image(engine, runner, work, self._suite)}"]
         if (pinned := debian.snapshot(self._suite)) is not None:
@@ -106,7 +106,7 @@ class ImageSpec(BuildSpec):
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
-        """The versions of torch and torchvision in it, by name: a lock file's, or Debian's."""
+        """Its versions of torch and torchvision, by name: from a lock file, or Debian's."""
         texts = "".join((self.context / lock).read_text() for lock in self._locks.values())
         locked = dict(re.findall(r"^(torch|torchvision)==(\S+)", texts, re.MULTILINE))
         return locked or (RELEASES[self.torch].debian if self.torch else {})
@@ -117,7 +117,7 @@ class ImageSpec(BuildSpec):
 
     @property
     def _content(self) -> tuple[str, ...]:
-        """The build arguments with the versions that it must contain."""
+        """The build arguments with the versions that the image must contain."""
         if self.torch is None:
             return ()
         release = RELEASES[self.torch]
@@ -128,7 +128,7 @@ class ImageSpec(BuildSpec):
 
     @cached_property
     def _locks(self) -> dict[str, str]:
-        """Its lock files, and those that it is a variant of, by the suffix of the variant."""
+        """Its lock files, and those of the image it is a variant of, by the variant's suffix."""
         variants = dict.fromkeys(("", self.dockerfile.removeprefix(DOCKERFILE)))
         ends = ("", f"-{self.torch}")
         named = [(each, f"requirements{each}{end}.lock") for each in variants for end in ends]
@@ -136,7 +136,7 @@ class ImageSpec(BuildSpec):
 
     @property
     def _others(self) -> frozenset[str]:
-        """The files of other images in the same directory."""
+        """Other images' files in the same directory."""
         patterns = (f"{DOCKERFILE}*", "requirements*.lock")
         all_of_them = {path.name for each in patterns for path in self.context.glob(each)}
         return frozenset(all_of_them - {self.dockerfile, *self._locks.values()})
@@ -154,13 +154,13 @@ TRAINER_CUDA = replace(
     name="slipway-trainer-cuda",
     dockerfile="Dockerfile.cuda",
     torch=chosen(None, gpus=True).torch,
-    estimate="about 10 minutes at first, and 16 GB",
+    estimate="takes about 10 minutes the first time, and 16 GB of disk",
 )
 MLFLOW = ImageSpec(
     name="slipway-mlflow",
     context=CHECKOUT / "images" / "tracking",
     dockerfile="Dockerfile.mlflow",
-    estimate="about 1 minute at first, and 500 MB",
+    estimate="takes about 1 minute the first time, and 500 MB of disk",
 )
 POSTGRES = replace(MLFLOW, name="slipway-postgres", dockerfile="Dockerfile.postgres")
 IMAGES = (TRAINER, TRAINER_CIFAR, TRAINER_CUDA, MLFLOW, POSTGRES)
@@ -178,7 +178,7 @@ def trainer(torch: str | None = None, *, gpus: bool = False, cifar: bool = False
 
 
 def trainer_of(reference: str | None) -> ImageSpec | None:
-    """Return the trainer's image with a local reference of any version; None for others."""
+    """Return the trainer's image for a local reference of any version, or None for others."""
     kinds = ((False, False), (False, True), (True, True))
     every = (trainer(torch, gpus=gpus, cifar=cifar) for torch in RELEASES for gpus, cifar in kinds)
     images = {f"localhost/{each.name}": each for each in every}
@@ -186,7 +186,7 @@ def trainer_of(reference: str | None) -> ImageSpec | None:
 
 
 def _make_readable(directory: Path) -> None:
-    """Make all files readable despite the umask, as the image runs as another user."""
+    """Make all files readable despite the umask, since the image runs as another user."""
     for path in (directory, *directory.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)

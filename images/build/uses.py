@@ -2,7 +2,7 @@
 
     images/uses/slipway-packages-0123456789ab/<a digest of the resource's URN>
 
-Images without such a directory stay. A use is recorded before its resource reads the archive.
+Images without such a directory are kept. A use is recorded before the resource reads the archive.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from core.paths import cache_dir
 
 
 def place(image: str) -> Path:
-    """Return the directory with the uses of an image, by its archive's name without `.tar`."""
+    """Return the directory that records an image's uses; `image` is the archive without `.tar`."""
     return cache_dir() / "images" / "uses" / image
 
 
@@ -29,7 +29,7 @@ def note(images: Iterable[str], urn: str) -> None:
 
 
 def drop(urn: str, but: Collection[str] = ()) -> None:
-    """Record that a resource no longer uses any image, `but` for these."""
+    """Record that a resource no longer uses any images, except those in `but`."""
     with _held() as uses:
         for use in uses.glob(f"*/{_digest(urn)}"):
             if use.parent.name not in but:
@@ -37,7 +37,7 @@ def drop(urn: str, but: Collection[str] = ()) -> None:
 
 
 def remove_unused(but: str) -> list[str]:
-    """Remove from the cache the images that no resource uses, and return their names."""
+    """Remove images that no resource uses from the cache, and return their names."""
     with _held() as uses:
         unused = [each for each in uses.glob("*/") if each.name != but and not any(each.iterdir())]
         for each in unused:

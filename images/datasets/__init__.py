@@ -1,4 +1,4 @@
-"""Data sets of the trainer's images; add one as a module, a line here and an entry of YAML."""
+"""Data sets for the trainer's images; each is a module, a line here and a YAML entry."""
 
 from collections.abc import Mapping
 

@@ -1,13 +1,13 @@
-"""CIFAR-10, and Fashion-MNIST's pictures in its format, for machines that can't download it.
+"""CIFAR-10, and Fashion-MNIST images in its format, for machines that can't download it.
 
-CIFAR-10 (https://www.cs.toronto.edu/~kriz/cifar.html) has 50,000 and 10,000 color pictures of
-32 x 32 pixels in ten classes. Fashion-MNIST (https://github.com/zalandoresearch/fashion-mnist) has
-60,000 + 10,000 grey ones of 28 x 28: they get a border of two black pixels and three equal colors,
-and of the training pictures the first 5,000 of each class are taken.
+CIFAR-10 (https://www.cs.toronto.edu/~kriz/cifar.html): 50,000 training and 10,000 test color images
+of 32 x 32 pixels, in ten classes. Fashion-MNIST (https://github.com/zalandoresearch/fashion-mnist):
+60,000 + 10,000 gray ones of 28 x 28. They get a border of two black pixels and three equal colors;
+only the first 5,000 training images in each class are used.
 
-CIFAR-10's python format is pickles of Python 2 and its numpy. Python 3 can't write Python 2's
-strings, and an array's pickle depends on numpy's version. So this module writes the few opcodes
-(see `pickletools`) itself, with the same bytes everywhere.
+CIFAR-10's python format consists of pickles from Python 2 and its numpy. Python 3 can't write
+Python 2 strings, and an array's pickle depends on the numpy version. So this module writes the few
+opcodes (see `pickletools`) itself, with the same bytes everywhere.
 """
 
 import gzip
@@ -23,7 +23,7 @@ from core.process import CommandFailed
 from images.build import debian
 from images.datasets.dataset import Dataset, NotAvailable, Source, download, kept, unpack
 
-# torchvision.datasets.CIFAR10: url; train_list, test_list and meta have the checksums.
+# torchvision.datasets.CIFAR10: url; train_list, test_list and meta contain the checksums.
 URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
 ARCHIVE = "cifar-10-python.tar.gz"
 PACKAGE = "dataset-fashion-mnist"
@@ -34,9 +34,9 @@ _VALUES = _COLORS * (_SIDE + 2 * _BORDER) ** 2
 _PER_CLASS, _PER_BATCH = 5_000, 10_000
 
 Picture = tuple[int, int, bytes]
-"""A picture's index in its file, its label, and its pixels."""
+"""An image's index in its file, its label, and its pixels."""
 Value = str | int | bytes | Sequence["Value"]
-"""A value of a batch. Bytes are a numpy array (n, `_VALUES`) of uint8."""
+"""A value in a batch. Bytes stand for a numpy array (n, `_VALUES`) of uint8."""
 
 
 def archive() -> Path:
@@ -45,7 +45,7 @@ def archive() -> Path:
 
 
 def from_archive(directory: Path, reporter: Context) -> None:
-    """Extract the files from the archive, the user's or a download."""
+    """Extract the files from the archive, either the user's or a download."""
     packed = archive()
     if not packed.is_file():
         packed = directory / ARCHIVE
@@ -55,20 +55,20 @@ def from_archive(directory: Path, reporter: Context) -> None:
 
 
 def from_debian(directory: Path, reporter: Context) -> None:
-    """Download the package with apt, and write its pictures as batches."""
+    """Download the package with apt, and write its images as batches."""
     package = directory / PACKAGE
     try:
         debian.unpack(PACKAGE, package)
     except CommandFailed as error:
         raise NotAvailable(str(error)) from error
-    reporter.status(f"{PACKAGE}: writing its pictures in CIFAR-10's format")
+    reporter.status(f"{PACKAGE}: writing its images in CIFAR-10's format")
     batches = directory / FOLDER
     batches.mkdir()
     try:
         training = list(_balanced(_pictures(package / _IN_PACKAGE, "train")))
         test = list(_pictures(package / _IN_PACKAGE, "t10k"))
     except (OSError, ValueError, struct.error) as error:
-        raise NotAvailable(f"{PACKAGE} holds something else: {error}") from error
+        raise NotAvailable(f"{PACKAGE} has unexpected content: {error}") from error
     shutil.rmtree(package)
     for number in range(5):
         chosen = training[number * _PER_BATCH : (number + 1) * _PER_BATCH]
@@ -81,12 +81,12 @@ def from_debian(directory: Path, reporter: Context) -> None:
 
 
 def _pictures(folder: Path, part: str) -> Iterator[Picture]:
-    """Read a pair of IDX files: http://yann.lecun.com/exdb/mnist/ describes them."""
+    """Read a pair of IDX files, as described in http://yann.lecun.com/exdb/mnist/."""
     images = gzip.decompress((folder / f"{part}-images-idx3-ubyte.gz").read_bytes())
     labels = gzip.decompress((folder / f"{part}-labels-idx1-ubyte.gz").read_bytes())
     _, count, *sides = struct.unpack(">4i", images[:16])
     if sides != [_SIDE, _SIDE] or len(labels) != 8 + count:
-        raise ValueError(f"{part}: {count} pictures of {sides} pixels, {len(labels) - 8} labels")
+        raise ValueError(f"{part}: {count} images of {sides} pixels, {len(labels) - 8} labels")
     size = _SIDE * _SIDE
     for place, label in enumerate(labels[8:]):
         yield place, label, images[16 + place * size : 16 + (place + 1) * size]
@@ -112,14 +112,14 @@ def _batch(pictures: Sequence[Picture], label: str, part: str) -> bytes:
 
 
 def _enlarged(pixels: bytes) -> bytes:
-    """Return the picture (28 x 28) in the middle of a black one (32 x 32)."""
+    """Return the image (28 x 28) in the middle of a black one (32 x 32)."""
     side, edge = bytes(_BORDER), bytes(_BORDER * (_SIDE + 2 * _BORDER))
     rows = (pixels[start : start + _SIDE] for start in range(0, len(pixels), _SIDE))
     return b"".join((edge, *(side + row + side for row in rows), edge))
 
 
 def dump(batch: Mapping[str, Value]) -> bytes:
-    """Return the pickle, in protocol 2, of a dictionary."""
+    """Pickle a dictionary, in protocol 2."""
     items = b"".join(_value(key) + _value(value) for key, value in batch.items())
     content = pickle.EMPTY_DICT + pickle.MARK + items + pickle.SETITEMS
     return pickle.PROTO + b"\x02" + content + pickle.STOP
@@ -144,7 +144,7 @@ def _string(data: bytes) -> bytes:
 
 
 def _array(rows: bytes) -> bytes:
-    """Return numpy's `ndarray.__reduce__` of a C-contiguous array, with names of numpy 1."""
+    """Pickle a C-contiguous array like numpy's `ndarray.__reduce__`, with names from numpy 1."""
     empty = _global("numpy ndarray") + _tuple(_value(0)) + _value("b")
     kind = _global("numpy dtype") + _tuple(_value("u1"), _value(0), _value(1)) + pickle.REDUCE
     order = (_value(3), _value("|"), pickle.NONE, pickle.NONE, pickle.NONE)
@@ -164,11 +164,11 @@ def _tuple(*members: bytes) -> bytes:
 
 
 FASHION_MNIST = Dataset.from_catalog(
-    "fashion-mnist-as-cifar10", sources=(Source(f"Debian's package {PACKAGE}", from_debian),)
+    "fashion-mnist-as-cifar10", sources=(Source(f"the Debian package {PACKAGE}", from_debian),)
 )
 CIFAR10 = Dataset.from_catalog(
     "cifar10",
-    sources=(Source("its home", from_archive, lambda: archive().is_file()),),
+    sources=(Source("its home page", from_archive, lambda: archive().is_file()),),
     stand_in=FASHION_MNIST,
-    advice=f"For CIFAR-10 itself put {ARCHIVE} ({URL}) into the cache's folder datasets",
+    advice=f"For CIFAR-10 itself, put {ARCHIVE} ({URL}) in the cache folder's datasets",
 )

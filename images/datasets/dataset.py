@@ -1,4 +1,4 @@
-"""A data set, fetched once, verified by checksum and kept in the cache; and its sources."""
+"""Data sets, each fetched once, verified by checksum and kept in the cache; and their sources."""
 
 import hashlib
 import json
@@ -17,29 +17,29 @@ from core.manifests import read
 from core.paths import cache_dir
 
 DESCRIPTION = "DATASET"
-"""The name of the file in an image that describes a data set as JSON."""
+"""The name of the file, in an image, that describes a data set as JSON."""
 CONNECT_LIMIT, READ_LIMIT, LIMIT = 5.0, 30.0, 1200.0
-"""Limits of a download in seconds: to connect, between two reads, and in total."""
+"""Time limits for a download, in seconds: to connect, between two reads, and in total."""
 
 
 class NotAvailable(Exception):
-    """A source does not have the data; the message has the reason."""
+    """A source does not have the data; the message gives the reason."""
 
 
 def kept() -> Path:
-    """Return the directory of verified data sets."""
+    """Return the directory for verified data sets."""
     return cache_dir() / "datasets"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A source of a complete data set."""
+    """A source that provides a complete data set."""
 
     name: str
     """Its name in messages."""
     fetch: Callable[[Path, Context], None]
-    """Writes all files to the directory it gets, and shows its progress; raises `NotAvailable`, or
-    `InterruptedError`."""
+    """Writes all files to the directory passed to it, and reports progress; raises `NotAvailable`
+    or `InterruptedError`."""
     at_hand: Callable[[], bool] = lambda: False
     """Returns whether the user has put the files on this machine."""
 
@@ -49,23 +49,23 @@ class Dataset:
     """Files with known checksums, and their sources."""
 
     name: str
-    """The true name of these pictures, and of their directory."""
+    """The real name of these images, and of their directory."""
     classes: Sequence[str]
-    """The names of the labels 0, 1, …."""
+    """The class names for labels 0, 1, …."""
     files: Mapping[str, str]
     """The checksum of each file, `sha256:…` or `md5:…`, by its path in the data set."""
     sources: Sequence[Source]
-    """The sources, in the order of attempts."""
+    """The sources, in the order in which they are tried."""
     size: str
     """Its size, for messages."""
     stand_in: "Dataset | None" = None
-    """The data set in the same format that replaces it on machines that can't get it."""
+    """The data set in the same format that replaces this one on machines that can't get it."""
     advice: str = ""
-    """Instructions for users to provide the data set itself."""
+    """Instructions for users who want to provide the data set itself."""
 
     @classmethod
     def from_catalog(cls, name: str, sources: Sequence[Source], **more: Any) -> "Dataset":
-        """Return the data set of that name in datasets.yaml, with its sources."""
+        """Return the data set with that name in datasets.yaml, with its sources."""
         listed = read(Path(__file__).with_name("datasets.yaml"))
         return cls(name, sources=sources, **listed[name], **more)
 
@@ -75,17 +75,17 @@ class Dataset:
 
     @property
     def fingerprint(self) -> str:
-        """A text that identifies the content of all files, `DESCRIPTION` included."""
+        """A text that identifies the content of all files, including `DESCRIPTION`."""
         listed = (f"{path}={checksum}" for path, checksum in sorted(self.files.items()))
         return ",".join((self.name, *self.classes, *listed))
 
     @property
     def alternatives(self) -> Sequence["Dataset"]:
-        """The data sets that `provide` may return, the best one first."""
+        """The data sets that `provide` may return, best first."""
         return (self,) if self.stand_in is None else (self, self.stand_in)
 
     def taken(self) -> "Dataset | None":
-        """Return the alternative that an image gets; None before one has been fetched."""
+        """Return the alternative that an image gets, or None until one has been fetched."""
         at_hand = (each for each in self.alternatives if each.is_at_hand())
         return next(at_hand, self if self.stand_in is None else None)
 
@@ -94,10 +94,10 @@ class Dataset:
         return self.directory.is_dir() or any(source.at_hand() for source in self.sources)
 
     def provide(self, reporter: Context) -> "Dataset":
-        """Return the local alternative, else the best one that can be fetched, with a message.
+        """Return the local alternative, or else the best one that can be fetched, and report it.
 
-        A damaged local one that can't be fetched again is not replaced by another alternative.
-        Raises `NotAvailable` with the reason of each, `TimeoutError`, or `InterruptedError`.
+        If the local one is damaged and can't be fetched again, no other alternative replaces it.
+        Raises `NotAvailable` with the reason for each, `TimeoutError`, or `InterruptedError`.
         """
         taken, problems = self.taken(), []
         for each in self.alternatives if taken is None else (taken,):
@@ -107,13 +107,13 @@ class Dataset:
                 problems.append(str(error))
                 continue
             if each is not self:
-                stands_in = f"data set {self.name}: {each.name} stands in. {self.advice}"
+                stands_in = f"data set {self.name}: using {each.name} instead. {self.advice}"
                 reporter.info("\n".join([stands_in, *problems]))
             return each
         raise NotAvailable("\n".join([*problems, self.advice]).rstrip())
 
     def ensure(self, reporter: Context) -> None:
-        """Fetch the files of this alternative unless they are valid; raises as `provide`."""
+        """Fetch this alternative's files unless they are valid; raises like `provide`."""
         with files.locked(
             kept() / f"{self.name}.lock",
             cancelled=reporter.cancelled,
@@ -123,17 +123,17 @@ class Dataset:
                 self._fetch(reporter)
 
     def problem(self, directory: Path) -> str | None:
-        """Describe the first missing or wrong file in `directory`; None if all are valid."""
+        """Describe the first missing or wrong file in `directory`; return None if all are valid."""
         for name, checksum in self.files.items():
             path, (algorithm, _, expected) = directory / name, checksum.partition(":")
             if not path.is_file():
                 return f"{name} is missing"
             if (actual := _digest(path, algorithm)) != expected:
-                return f"{name} has the {algorithm} {actual}, expected is {expected}"
+                return f"{name} has {algorithm} {actual}, but {expected} is expected"
         return None
 
     def copy_to(self, directory: Path) -> None:
-        """Copy the files with a description, which has the md5 that torchvision verifies."""
+        """Copy the files and a description, which contains the MD5 sums that torchvision checks."""
         sums = {}
         for name in self.files:
             source, target = self.directory / name, directory / name
@@ -164,13 +164,13 @@ class Dataset:
             problems += f"\n  {source.name}: {problem}"
         raise NotAvailable(
             f"data set {self.name} could not be fetched:{problems}\n"
-            f"Make one of these reachable, or put its files into {self.directory} yourself: "
+            f"Make one of these reachable, or put the files into {self.directory} yourself: "
             f"{', '.join(self.files)}"
         )
 
 
 def download(url: str, target: Path, reporter: Context) -> None:
-    """Download `url` to a file; raises `NotAvailable`, also after `LIMIT`, or as `Source`."""
+    """Download `url`; raises `NotAvailable`, including after `LIMIT`, or `InterruptedError`."""
     import requests  # noqa: PLC0415 (other users of this module would load it)
 
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -191,19 +191,19 @@ def download(url: str, target: Path, reporter: Context) -> None:
     except requests.RequestException as error:
         cause: BaseException = error
         while cause.__context__ is not None:
-            # Such as "Name or service not known" instead of a connection pool's error.
+            # Such as "Name or service not known" instead of a connection pool error.
             cause = cause.__context__
         raise NotAvailable(f"{url}: {cause}") from error
 
 
 def unpack(packed: Path, directory: Path, members: Mapping[str, str]) -> None:
-    """Extract `members`, names in a tar by their target paths; raises `NotAvailable`."""
+    """Extract `members`, which maps target paths to names in a tar; raises `NotAvailable`."""
     try:
         with tarfile.open(packed) as tar:
             for name, inside in members.items():
                 member, target = tar.extractfile(inside), directory / name
                 if member is None:
-                    raise NotAvailable(f"{packed} has no file {inside}")
+                    raise NotAvailable(f"{packed} does not contain the file {inside}")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(member.read())
     except FileNotFoundError:

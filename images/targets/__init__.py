@@ -1,1 +1,1 @@
-"""Targets that transfer images to a cluster's nodes, one module each: `Cluster.image_target`."""
+"""Targets that transfer images to a cluster's nodes, one per module: `Cluster.image_target`."""

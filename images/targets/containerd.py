@@ -1,4 +1,4 @@
-"""A node's images, through the command `ctr`; each image is unpacked once for all nodes."""
+"""A node's images, through the `ctr` command; each image is unpacked once for all nodes."""
 
 import json
 import shutil
@@ -25,17 +25,17 @@ _IMPORT_LIMIT = 600.0
 
 @dataclass(frozen=True)
 class Node(Target):
-    """A containerd at the address of its socket."""
+    """A containerd, identified by the address of its socket."""
 
     address: str
     namespace: str
-    """The namespace of the images; the kubelet's is k8s.io."""
+    """The namespace for the images; the kubelet's is k8s.io."""
     snapshotter: str = "overlayfs"
     """The snapshotter for which an image is unpacked."""
 
     @property
     def is_up(self) -> bool:
-        """True if a containerd listens; the socket's file also remains after a kill."""
+        """True if containerd is listening; its socket file alone may be left over from a kill."""
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(_ANSWER_LIMIT)
             return raised(partial(probe.connect, self.address), OSError) is None
@@ -49,7 +49,7 @@ class Node(Target):
             self.unpack(archive, reference, kept)
 
     def link(self, kept: Path) -> bool:
-        """Import the unpacked image in that directory, if it exists; return whether it did."""
+        """Import the unpacked image in that directory, if possible; return whether it worked."""
         with suppress(CommandFailed):
             if kept.exists():
                 self._link(kept)
@@ -59,7 +59,7 @@ class Node(Target):
     def unpack(self, archive: Path, reference: str, kept: Path) -> None:
         """Import an archive, and keep the unpacked image for the next `link`."""
         self._import(archive)
-        # Links are impossible between file systems; then an image is unpacked each time.
+        # Links can't cross file systems; in that case, an image is unpacked each time.
         with (
             suppress(CommandFailed, TimeoutError),
             files.locked(kept.with_name("unpacked.lock"), limit=300.0),
@@ -75,7 +75,7 @@ class Node(Target):
             self._ctr("images", "remove", "--sync", name, limit=_IMPORT_LIMIT)
 
     def _link(self, kept: Path) -> None:
-        """Create a snapshot of each layer, so that the import does not unpack it."""
+        """Create a snapshot of each layer, so that the import does not unpack the layers."""
         parent, created, rest = "", [], kept / unpacked.REST
         try:
             for number, layer in enumerate(unpacked.layers(unpacked.config(rest))):
@@ -87,19 +87,19 @@ class Node(Target):
                 parent = layer
             self._import(rest)
         except BaseException:
-            # The garbage collector might remove them later, while another import uses them.
+            # Otherwise garbage collection might remove them later, while another import uses them.
             for layer in reversed(created):
                 with suppress(CommandFailed):
                     self._snapshots("remove", layer)
             raise
-        # Without the label that `ctr` sets they are removed with the last image that needs them.
+        # Without the label that `ctr` sets, they are removed with the last image that needs them.
         for layer in created:
             self._snapshots("label", layer, "containerd.io/gc.root=")
 
     def _keep(self, name: str, kept: Path) -> None:
         manifest = self._ctr("content", "get", str(self.digest(name)))
         if "layers" not in json.loads(manifest):
-            return  # an index of several platforms
+            return  # an index for several platforms
         config = self._ctr("content", "get", json.loads(manifest)["config"]["digest"])
         unfinished = kept.with_name("unpacked.partial")
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -121,13 +121,13 @@ class Node(Target):
 
     @contextmanager
     def _mounted(self, how: str, parent: str) -> Iterator[tuple[str, list[Path]]]:
-        """Create a snapshot on `parent`; yield its key and its directories, the topmost first."""
+        """Create a snapshot on `parent`; yield its key and its directories, topmost first."""
         key = f"slipway-{uuid4()}"
         printed = self._snapshots(how, "--mounts", key, *([parent] if parent else []))
         try:
             yield key, unpacked.directories(printed)
         finally:
-            # It fails for a committed snapshot, which has another name.
+            # This fails for a committed snapshot, which has another name.
             with suppress(CommandFailed):
                 self._snapshots("remove", key)
 

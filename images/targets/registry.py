@@ -1,7 +1,7 @@
-"""A registry that the cluster's nodes pull from; images are pushed here and never removed.
+"""A registry that the cluster's nodes pull from; images are pushed to it and never removed.
 
-The same content has the same name, so other stacks and users may run an image. A registry that
-belongs to a stack is removed with it. Queries use TLS, except for loopback, as specified by
+The same content has the same name, so other stacks and users may be running an image. A registry
+that belongs to a stack is removed with the stack. Queries use TLS, except on loopback, and follow
 https://github.com/opencontainers/distribution-spec/blob/main/spec.md, with a token as in
 https://distribution.github.io/distribution/spec/auth/token/.
 """
@@ -34,7 +34,7 @@ from images.targets.registry_login import (
 from images.targets.target import Target, TargetError, repository, within
 
 LIMIT = 60.0
-"""Limit of one query with its retries, in seconds."""
+"""Time limit for one query including its retries, in seconds."""
 _BUSY = frozenset({429, 500, 502, 503, 504})
 """Status codes after which a query is retried."""
 _MANIFESTS = (
@@ -52,16 +52,16 @@ class Registry(Target):
     server: str
     """Its host, with an optional path: `example.azurecr.io/team`."""
     login: How = "docker"
-    """`azure` for the login of the Azure CLI, `docker` for a docker config.json."""
+    """`azure` for the Azure CLI's login, `docker` for a docker config.json."""
     credentials: str | None = None
-    """That file; None for the default files of docker and podman."""
+    """The path of that file; None for the default files of docker and podman."""
 
     def name(self, reference: str) -> str:
         return within(self.server, reference)
 
     @property
     def is_up(self) -> bool:
-        """True if the registry responds, with any answer but busy."""
+        """True if the registry responds, with any status except busy."""
         try:
             return http.ask("GET", f"{self._base}/v2/").status_code not in _BUSY
         except requests.RequestException:
@@ -76,7 +76,7 @@ class Registry(Target):
             return None
         if (digest := response.headers.get("Docker-Content-Digest")) is not None:
             return digest
-        # Without the header, compute the digest of the manifest's bytes.
+        # Without the header, compute the digest from the manifest's bytes.
         content = self._answer("GET", url, path).content
         return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
@@ -95,12 +95,12 @@ class Registry(Target):
                 answer(*engine.remove(reference))
 
     def _config(self, work: Path) -> Path:
-        """Write a config.json with only this registry's login; it is removed with `work`."""
+        """Write a config.json with only this registry's login; it is removed along with `work`."""
         content = config(self.server, self._login)
         file = work / "login" / "config.json"
         file.parent.mkdir(mode=0o700)
         if (daemon := docker_context()) is not None:
-            # Without its context, docker would use another daemon.
+            # Without its context, docker would use a different daemon.
             content["currentContext"], contexts = daemon
             (file.parent / "contexts").symlink_to(contexts)
         files.write(file, json.dumps(content), mode=0o600)
@@ -113,7 +113,7 @@ class Registry(Target):
     @property
     def _remedy(self) -> str:
         if self.login == "azure":
-            return "log in with `az login` as a user with the role AcrPush there"
+            return "log in with `az login` as a user with the AcrPush role there"
         where = "" if self.credentials is None else f" --config {Path(self.credentials).parent}"
         return f"log in with `docker{where} login {host(self.server)}` as a user who may push"
 
@@ -132,18 +132,18 @@ class Registry(Target):
         except requests.RequestException as error:
             problem = str(error)
         if problem is not None:
-            raise TargetError(f"{self.server} has not answered within {LIMIT:.0f} s: {problem}")
+            raise TargetError(f"{self.server} did not respond within {LIMIT:.0f} s: {problem}")
         if response.status_code in {401, 403}:
             who = "anonymous requests" if self._login is None else "that login"
             raise TargetError(
-                f"{self.server} refuses {path} to {who} ({response.status_code}); {self._remedy}"
+                f"{self.server} denies {path} to {who} ({response.status_code}); {self._remedy}"
             )
         if not response.ok and response.status_code != 404:
-            raise TargetError(f"{self.server} answered {response.status_code} to {method} {url}")
+            raise TargetError(f"{self.server} returned {response.status_code} for {method} {url}")
         return response
 
     def _repeated(self, method: str, url: str, headers: dict[str, str]) -> requests.Response:
-        """Repeat a request while the registry is busy or the connection breaks, up to `LIMIT`."""
+        """Repeat a request while the registry is busy or the connection fails, up to `LIMIT`."""
         repeat = Retrying(
             stop=stop_after_delay(LIMIT),
             wait=wait_exponential(multiplier=0.5, max=8),
@@ -154,7 +154,7 @@ class Registry(Target):
         return repeat(http.ask, method, url, headers={"Accept": ", ".join(_MANIFESTS), **headers})
 
     def _authorization(self, challenge: str, path: str) -> dict[str, str]:
-        """Return the header that a challenge requires; empty when no credentials match."""
+        """Return the header that a challenge requires; empty if no credentials match."""
         scheme, _, rest = challenge.partition(" ")
         basic = {} if self._login is None else {"Authorization": f"Basic {self._login.auth}"}
         if scheme.lower() == "bearer":
@@ -165,7 +165,7 @@ class Registry(Target):
         realm = str(challenge.get("realm"))
         if http.is_readable(realm):
             raise TargetError(
-                f"{self.server} sends logins to {realm}, where they would be readable"
+                f"{self.server} wants logins sent to {realm}, where others could read them"
             )
         scope = {"service": challenge.get("service") or "", "scope": f"repository:{path}:pull"}
         if self._login is not None and self._login.identity_token:
@@ -175,7 +175,7 @@ class Registry(Target):
             response = http.ask("GET", realm, params=scope, headers=basic)
         if not response.ok:
             raise TargetError(
-                f"{self.server} gives no token ({response.status_code}); {self._remedy}"
+                f"{self.server} issued no token ({response.status_code}); {self._remedy}"
             )
         token = response.json()
         return str(token.get("token") or token["access_token"])

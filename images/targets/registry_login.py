@@ -1,7 +1,7 @@
-"""Credentials for a registry: those that docker and podman store, or those of the Azure CLI.
+"""Credentials for a registry: those that docker and podman store, or the Azure CLI's.
 
-Only the login of the one registry is read. docker's format, in a config.json or with a credential
-helper: https://docs.docker.com/reference/cli/docker/login/; podman's also has paths:
+Only that registry's login is read. For docker's format, in a config.json or with a credential
+helper, see https://docs.docker.com/reference/cli/docker/login/; podman's also allows paths:
 https://github.com/containers/image/blob/main/docs/containers-auth.json.5.md
 """
 
@@ -21,9 +21,9 @@ from images.targets.target import TargetError
 DOCKER_HUB = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
 DOCKER_HUB_KEY = "https://index.docker.io/v1/"
 AZURE_USER = "00000000-0000-0000-0000-000000000000"
-"""The user name for a token of `az acr login --expose-token`:
+"""The user name for a token from `az acr login --expose-token`:
 https://learn.microsoft.com/azure/container-registry/container-registry-authentication."""
-TOKEN_USER = "<token>"  # noqa: S105  # a credential helper's mark of an identity token
+TOKEN_USER = "<token>"  # noqa: S105  # a credential helper's marker for an identity token
 How = Literal["azure", "docker"]
 _LIMIT = 60.0
 
@@ -38,7 +38,7 @@ class Login:
 
     @classmethod
     def from_credentials(cls, user: str, secret: str) -> "Login":
-        """Return the login of a user, or with an identity token for `TOKEN_USER`."""
+        """Return a user's login, or for `TOKEN_USER` a login with an identity token."""
         is_token = user == TOKEN_USER
         plain = f"{AZURE_USER}:" if is_token else f"{user}:{secret}"
         return cls(base64.b64encode(plain.encode()).decode(), secret if is_token else "")
@@ -50,7 +50,7 @@ def host(server: str) -> str:
 
 
 def config(server: str, login: Login | None) -> dict[str, Any]:
-    """Return a docker config.json with this one entry; without entries if there is no login."""
+    """Return a docker config.json with only this entry, or with none if there is no login."""
     if login is None:
         return {"auths": {}}
     token = {"identitytoken": login.identity_token} if login.identity_token else {}
@@ -58,7 +58,7 @@ def config(server: str, login: Login | None) -> dict[str, Any]:
 
 
 def find_login(server: str, how: How, credentials: str | None) -> Login | None:
-    """Return a registry's login, from the Azure CLI or a file; `TargetError` without one."""
+    """Return a registry's login; raises `TargetError` if `credentials` or the Azure CLI lack it."""
     if how == "azure":
         return _by_azure(host(server))
     if credentials is None:
@@ -67,7 +67,7 @@ def find_login(server: str, how: How, credentials: str | None) -> Login | None:
     file = Path(credentials).expanduser()
     if (login := stored_login(server, file)) is None:
         raise TargetError(
-            f"{file} has no entry for {server}; write one with "
+            f"{file} has no entry for {server}; create one with "
             f"`docker --config {file.parent} login {host(server)}`"
         )
     return login
@@ -81,7 +81,7 @@ def docker_context() -> tuple[str, Path] | None:
 
 
 def stored_login(server: str, file: Path, *, ask_helpers: bool = True) -> Login | None:
-    """Return the login in a docker config.json or its helper, or None; raises `TargetError`."""
+    """Return the login from a docker config.json or its helper, or None; raises `TargetError`."""
     content = _content(file)
     auths = content.get("auths", {})
     for key in _keys(server):
@@ -96,7 +96,7 @@ def _key(server: str) -> str:
 
 
 def _keys(server: str) -> list[str]:
-    """Return the possible keys of a registry in a file, the most specific first."""
+    """Return the keys under which a file may list a registry, most specific first."""
     name = host(server)
     if name in DOCKER_HUB:
         return [server, *sorted(DOCKER_HUB), DOCKER_HUB_KEY]
@@ -121,13 +121,13 @@ def _content(file: Path) -> Mapping[str, Any]:
         content = json.loads(file.read_text())
     except OSError as error:
         raise TargetError(
-            f"{file} can't be read: {error.strerror}; name a docker config.json"
+            f"{file} can't be read: {error.strerror}; specify a docker config.json"
         ) from None
     except ValueError:
         content = None
     if not isinstance(content, dict):
-        # Without its text, which has passwords.
-        raise TargetError(f"{file} is no JSON map; it must be a docker config.json")
+        # Without the file's text, which contains passwords.
+        raise TargetError(f"{file} is not a JSON map; it must be a docker config.json")
     return content
 
 
@@ -148,7 +148,7 @@ def _of_entry(entry: Mapping[str, str], key: str, file: Path) -> Login:
 
 
 def _of_helper(helper: str, key: str) -> Login | None:
-    """Return the login of a credential helper: https://github.com/docker/docker-credential-helpers."""
+    """Get a login from a credential helper: https://github.com/docker/docker-credential-helpers."""
     command = (f"docker-credential-{helper}", "get")
     try:
         done = subprocess.run(
@@ -160,14 +160,14 @@ def _of_helper(helper: str, key: str) -> Login | None:
         return Login.from_credentials(answer["Username"], answer["Secret"])
     except (OSError, subprocess.TimeoutExpired, ValueError, KeyError) as error:
         why = type(error).__name__
-        raise TargetError(f"`{' '.join(command)}` for {key} gives no login ({why})") from None
+        raise TargetError(f"`{' '.join(command)}` for {key} returned no login ({why})") from None
 
 
 @lru_cache(maxsize=8)
 def _by_azure(name: str) -> Login:
-    """Return the Azure CLI's login, cached since its token is valid for three hours."""
+    """Return the Azure CLI's login, cached because its token is valid for three hours."""
     command = ("az", "acr", "login", "--name", name.partition(".")[0], "--expose-token")
-    what = "install the Azure CLI, log in with `az login`, and have the role AcrPush"
+    what = "install the Azure CLI, log in with `az login`, and make sure you have the AcrPush role"
     try:
         printed = run(*command, "--output", "json", "--only-show-errors", limit=_LIMIT)
         return Login.from_credentials(AZURE_USER, json.loads(printed)["accessToken"])

@@ -1,8 +1,8 @@
-"""The interface of image targets, their lookup by a map, and the names of images.
+"""The interface for image targets, looking them up by a map, and image names.
 
     target_of({"kind": "registry", "server": "example.org/team"}).load(archive, reference, reporter)
 
-A target of one kind of cluster only is in the folder of that kind.
+A target for only one kind of cluster is in that kind's folder.
 """
 
 from abc import ABC, abstractmethod
@@ -19,21 +19,21 @@ TARGETS: Mapping[str, Lazy] = {
     "containerd": Lazy("images.targets.containerd.Node"),
     "registry": Lazy("images.targets.registry.Registry"),
 }
-"""The class of each common kind, which takes the map's other keys."""
+"""The class for each common kind; it takes the map's other keys."""
 
 
 class TargetError(RuntimeError):
-    """An image can't be transferred or looked up; the message has reason and remedy."""
+    """An image can't be transferred or looked up; the message gives the reason and a remedy."""
 
 
 PROBLEMS = (TargetError, CommandFailed, ToolMissing)
-"""The errors of all methods of a target except `name` and `is_up`."""
+"""The errors that a target's methods raise, except `name` and `is_up`."""
 
 
 class Target(ABC):
-    """A target of images. `reference` is the local one of a built image: `localhost/<name>:<tag>`.
+    """A target for images. `reference` is a built image's local one: `localhost/<name>:<tag>`.
 
-    The tag changes with the content, so an existing image of that name has the same content.
+    The tag changes with the content, so an existing image with that name has the same content.
     """
 
     def name(self, reference: str) -> str:
@@ -47,31 +47,31 @@ class Target(ABC):
 
     @abstractmethod
     def digest(self, name: str) -> str | None:
-        """Return the digest of the image's content; None if it does not exist."""
+        """Return the digest of the image's content, or None if the image does not exist."""
 
     @abstractmethod
     def load(self, archive: Path, reference: str, reporter: Context) -> None:
         """Import the image as `name(reference)`; `reference` is its name in the archive.
 
-        The archive has docker's format or the OCI layout. Raises `InterruptedError` on Ctrl-C.
+        The archive is in docker format or OCI layout. Raises `InterruptedError` on Ctrl-C.
         """
 
     def tag(self, name: str, other: str) -> None:  # noqa: B027  # the default
         """Tag an existing image with another name, such as its digest; no-op in a registry."""
 
     def remove(self, name: str) -> None:  # noqa: B027  # the default
-        """Remove a name and its unshared data, if it exists; no-op in a shared registry."""
+        """Remove a name and the data only it uses, if it exists; no-op in a shared registry."""
 
 
 def target_of(target: Mapping[str, Any], kinds: Mapping[str, Lazy] = TARGETS) -> Target:
-    """Return the target of a resource's input `target`, a map with one of these kinds."""
+    """Return the target for a resource's `target` input, a map with one of these kinds."""
     make = kinds[target["kind"]].load()
     # `after`, in any kind, is an output of a resource to wait for, such as a registry's ID.
     return cast("Target", make(**{key: target[key] for key in target.keys() - {"kind", "after"}}))
 
 
 def name_in(target: Any, reference: str) -> str | Placeholder:
-    """Return `Target.name`, if known to a program or preview; a registry has a `server`."""
+    """Return `Target.name`, if a program or preview can know it; a registry has a `server`."""
     if not isinstance(target, Mapping) or UNKNOWN in (target.get("kind"), target.get("server")):
         return UNKNOWN
     return within(str(target["server"]), reference) if "server" in target else reference
@@ -89,12 +89,12 @@ def by_digest(name: str, digest: str) -> str:
 
 
 def listed(listing: str, name: str) -> str | None:
-    """Return the digest of a name in the output of `ctr images list`; None without one."""
+    """Return a name's digest in the output of `ctr images list`, or None if it is not listed."""
     # REF TYPE DIGEST SIZE …
     rows = (line.split() for line in listing.splitlines() if line.startswith(f"{name} "))
     return next((row[2] for row in rows), None)
 
 
 def within(server: str, reference: str) -> str:
-    """Return the name in a registry of a local image, `localhost/…`."""
+    """Return a local image's name, `localhost/…`, as it is in a registry."""
     return f"{server}/{reference.removeprefix('localhost/')}"

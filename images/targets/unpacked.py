@@ -1,12 +1,12 @@
 """An image that containerd has unpacked once: other containerds get its files as hard links.
 
-They are in a directory beside the image's archive, which exists only when it is complete:
+The files are in a directory beside the image's archive; it exists only once it is complete:
 
     slipway-trainer-0123456789ab.tar
     slipway-trainer-0123456789ab.unpacked/image.tar   manifest and configuration, no layers
-                                          0/ 1/ …     the files of each layer, the lowest first
+                                          0/ 1/ …     each layer's files, lowest layer first
 
-A file uses its space once. It is never modified: a layer is the lower directory of an overlay.
+A file takes up space only once. It is never modified: a layer is the lower directory of an overlay.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
 def layers(config: dict[str, Any]) -> list[str]:
-    """Return the chain IDs of an image's layers, the lowest first."""
+    """Return the chain IDs of an image's layers, lowest first."""
     # https://github.com/opencontainers/image-spec/blob/main/config.md#layer-chainid
     named: list[str] = []
     for difference in config["rootfs"]["diff_ids"]:
@@ -34,7 +34,7 @@ def layers(config: dict[str, Any]) -> list[str]:
 
 
 def directories(mounts: str) -> list[Path]:
-    """Return a snapshot's directories from the output of `--mounts`, the topmost first."""
+    """Return a snapshot's directories from the output of `--mounts`, topmost first."""
     (mount,) = json.loads(mounts)
     options = dict(option.partition("=")[::2] for option in mount["Options"])
     if "lowerdir" not in options:
@@ -44,13 +44,13 @@ def directories(mounts: str) -> list[Path]:
 
 
 def link(source: Path, target: Path) -> None:
-    """Hard-link a directory's files to `target`; raises `CommandFailed`, as across file systems."""
+    """Hard-link a directory's files to `target`; raises `CommandFailed` across file systems."""
     places = (str(source), str(target))
     run("cp", "--archive", "--link", "--no-target-directory", *places, limit=300.0)
 
 
 def write(target: Path, name: str, manifest: bytes, config: bytes) -> None:
-    """Write an archive of OCI's layout without the layers' blobs."""
+    """Write an archive in OCI layout, without the layers' blobs."""
     # https://github.com/opencontainers/image-spec/blob/main/image-layout.md
     digests = {hashlib.sha256(blob).hexdigest(): blob for blob in (manifest, config)}
     described = {
@@ -72,7 +72,7 @@ def write(target: Path, name: str, manifest: bytes, config: bytes) -> None:
 
 
 def config(archive: Path) -> dict[str, Any]:
-    """Return the configuration, the last file in an archive of `write`."""
+    """Return the configuration, the last file in an archive that `write` wrote."""
     with tarfile.open(archive) as tar:
         file = cast("IO[bytes]", tar.extractfile(tar.getnames()[-1]))
         return cast("dict[str, Any]", json.load(file))

@@ -1,1 +1,1 @@
-"""Price tables, and estimates of a stack's cost."""
+"""Price tables, and cost estimates for a stack."""

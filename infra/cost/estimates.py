@@ -1,4 +1,4 @@
-"""Estimates the cost of a stack's nodes and jobs. Pools without a price are listed without one."""
+"""Estimate the cost of a stack's nodes and jobs. Pools without a known price are listed as such."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -21,7 +21,7 @@ _FRESH = 90
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
-    """Log the cost of the paid pools, with the stack's prices if it has any, else Slipway's."""
+    """Log the cost of the paid pools, at the stack's prices if it has any, or else Slipway's."""
     if pools:
         table, today = used(own), datetime.now().astimezone().date()
         show_in_summary(estimate(pools, table), pulumi.log.info)
@@ -30,22 +30,22 @@ def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
 
 
 def outdated(pools: Sequence[NodePool], table: PriceTable, today: date) -> str | None:
-    """Return a warning if the data about the pools is older than `_FRESH` days, else None."""
+    """Return a warning if the data on the pools is older than `_FRESH` days, or else None."""
     prices = (price for price in map(table.price_in, pools) if price is not None)
     oldest = min([facts.READ, *(each.source.date for each in prices if each.source is not None)])
     if (today - oldest).days <= _FRESH:
         return None
-    text = f"prices, sizes and regions are of {oldest}, more than {_FRESH} days ago, and may differ"
+    text = f"prices, sizes and regions are from {oldest}, over {_FRESH} days ago, and may differ"
     return f"{text} today (docs/costs.md#your-own-prices)"
 
 
 def estimate(pools: Sequence[NodePool], table: PriceTable) -> str:
-    """Return the pools, their cost by the hour, and the sources of the prices, as text."""
+    """Return the pools, their hourly cost, and the sources of the prices, as text."""
     currency = table.currency
     prices = [(pool, table.price_in(pool)) for pool in pools]
     priced = [(pool, price) for pool, price in prices if price is not None]
     unknown = ", ".join(pool.name for pool, price in prices if price is None)
-    lines = ["what the stack requests, and what that costs by the hour:"]
+    lines = ["what the stack requests, and what it costs per hour:"]
     lines += [f"{_nodes(pool)}: {_amount(pool, price, currency)}" for pool, price in prices]
     sure = (pool.min_nodes * price.amount for pool, price in priced if not price.capped)
     least = sum(sure, Decimal(0))
@@ -55,23 +55,23 @@ def estimate(pools: Sequence[NodePool], table: PriceTable) -> str:
         lines.append(f"total: {currency} {_range(_money(least), _money(most))} an hour{without}")
     if least:
         amount = f"{'at least ' if unknown else ''}{currency} {least * _HOURS_OF_MONTH:,.0f}"
-        text = f"a month ({_HOURS_OF_MONTH} hours) with as few nodes as there may be: {amount}"
+        text = f"per month ({_HOURS_OF_MONTH} hours), at the minimum node count: {amount}"
         lines.append(text)
     if unknown:
         lines.append(
-            f"no estimate of {unknown}; a table with your own prices is set by "
+            f"no estimate for {unknown}; to use a table with your own prices, run "
             f"`pulumi config set slipway:prices FILE` (docs/costs.md)"
         )
     sources = dict.fromkeys(price.source for _, price in priced if price.source is not None)
     for source in sources:
-        lines.append(f"prices of {source.date} by {source.publisher}: {source.url}")
+        lines.append(f"prices as of {source.date}, from {source.publisher}: {source.url}")
     if table.not_included and sources:
         lines.append(f"not included: {', '.join(table.not_included)}")
     return "\n  ".join(lines)
 
 
 def most(pools: Sequence[NodePool], table: PriceTable) -> Decimal | None:
-    """Return the cost by the hour of the pools at their maximum; None if a price is missing."""
+    """Return the hourly cost of the pools at their maximum, or None if a price is missing."""
     prices = [(pool.max_nodes, table.price_in(pool)) for pool in pools]
     amounts = [nodes * price.amount for nodes, price in prices if price is not None]
     return sum(amounts, Decimal(0)) if len(amounts) == len(prices) else None
@@ -87,7 +87,7 @@ def _nodes(pool: NodePool) -> str:
 
 def _amount(pool: NodePool, price: Price | None, currency: str) -> str:
     if price is None:
-        return f"no price for such {'spot nodes' if pool.spot else 'nodes'} of {pool.provider}"
+        return f"no price for such {'spot nodes' if pool.spot else 'nodes'} from {pool.provider}"
     most = _money(pool.max_nodes * price.amount)
     if not price.capped:
         return f"{currency} {_range(_money(pool.min_nodes * price.amount), most)}"
@@ -100,7 +100,7 @@ def _range(least: str, most: str) -> str:
 
 
 def _money(amount: Decimal) -> str:
-    """Return an amount with three decimals, as the smallest nodes cost less than a cent."""
+    """Return an amount with three decimals, since the smallest nodes cost less than a cent."""
     return f"{amount:,.3f}" if amount else "0"
 
 
@@ -140,8 +140,8 @@ def too_dear(
         cost, seconds = costs.get(job.name), job.timeout * (job.retries + 1) + job.hold
         if cost is not None and job.max_cost is not None and cost.most(seconds) > job.max_cost:
             text = (
-                f"{job.max_cost:g} is less than what it may cost until the timeout of its last "
+                f"{job.max_cost:g} is less than the job may cost by the timeout of its last "
                 f"attempt, {cost.most_in_words(seconds)}; lower timeout ({duration(job.timeout)} "
-                "for each attempt), retries or workers, or raise maxCost"
+                "per attempt), retries or workers, or raise maxCost"
             )
             yield Problem(f"slipway:jobs.{job.name}.maxCost", text)

@@ -1,4 +1,4 @@
-"""Price tables: the price of a node by the hour, by size, and its source."""
+"""Price tables: the hourly price of a node, by size, and its source."""
 
 import json
 from collections.abc import Iterator
@@ -21,18 +21,18 @@ from core.validation import Consistent, check
 
 DEFAULT = Path(__file__).with_name("azure-prices.yaml")
 KEY = "slipway:prices"
-_AMOUNT = "what a node costs by the hour, a number above 0"
+_AMOUNT = "a node's hourly price, a number above 0"
 Amount = Annotated[Decimal, Field(gt=0, allow_inf_nan=False, description=_AMOUNT)]
-Name = Annotated[str, Field(pattern=r"^\S+$", description="a name with no blanks in it")]
+Name = Annotated[str, Field(pattern=r"^\S+$", description="a name without spaces")]
 Url = Annotated[
-    str, Field(pattern=r"^https?://\S+$", description="an address that begins with https://")
+    str, Field(pattern=r"^https?://\S+$", description="a URL that begins with https://")
 ]
 Text = Annotated[str, Field(min_length=1, description="text")]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Source:
-    """The source of prices: the publisher, its page, and the prices' date."""
+    """A source of prices: the publisher, its page, and the date of the prices."""
 
     publisher: Text
     url: Url
@@ -52,7 +52,7 @@ class Tariff:
 
 @dataclass(frozen=True)
 class Price:
-    """The price of one node by the hour, in the table's currency."""
+    """The hourly price of one node, in the table's currency."""
 
     amount: Amount
     source: Source | None  # None if the amount is a limit that the stack sets
@@ -61,7 +61,7 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class PriceTable(Consistent):
-    """Prices of nodes by the hour; `not_included` lists other costs."""
+    """Hourly node prices; `not_included` lists other costs."""
 
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$", description="three letters such as EUR")]
     sources: Annotated[dict[Name, Source], Field(min_length=1)]
@@ -80,11 +80,11 @@ class PriceTable(Consistent):
                 for size in amounts:
                     first = indices.setdefault((kind, tariff.provider, tariff.region, size), index)
                     if first != index:
-                        text = f"has a price in prices[{first}] already; remove one of them"
+                        text = f"already has a price in prices[{first}]; remove one of them"
                         yield contradiction(("prices", index, kind, size), text, "sources")
 
     def price(self, provider: str, region: str, size: str, *, spot: bool = False) -> Price | None:
-        """Return the price of a node; None if the table has none."""
+        """Return the price of a node, or None if the table has none."""
         for tariff in self.prices:
             amounts = tariff.spot if spot else tariff.hourly
             if (tariff.provider, tariff.region) == (provider, region) and size in amounts:
@@ -92,7 +92,7 @@ class PriceTable(Consistent):
         return None
 
     def price_in(self, pool: NodePool) -> Price | None:
-        """Return the highest price of a pool's node; None if it is unknown."""
+        """Return the highest price for a node in a pool, or None if it is unknown."""
         node = (pool.provider, pool.region, pool.size)
         price = self.price(*node, spot=pool.spot)
         if price is not None or not pool.spot:
@@ -100,18 +100,18 @@ class PriceTable(Consistent):
         # https://learn.microsoft.com/azure/virtual-machines/linux/spot-template
         if (price := self.price(*node)) is not None:
             price = replace(price, capped="which never cost more than others")
-        # Azure takes the limit in dollars, whatever the currency of the bill.
+        # Azure expects the limit in dollars, whatever the billing currency.
         limit = pool.dollars if self.currency == "USD" else None
         if limit is None or (price is not None and price.amount < limit):
             return price
         source = None if price is None else price.source
-        return Price(limit, source, "which are given back above maxPrice")
+        return Price(limit, source, "which are evicted above maxPrice")
 
 
 def read(path: object) -> PriceTable | list[Problem]:
     """Return the table in a YAML file, or its problems. `path` is relative to the project."""
     if not isinstance(path, str) or not path:
-        text = f"{quote(path)} is not allowed; it takes the path of a file with prices"
+        text = f"{quote(path)} is not allowed; it must be the path of a file with prices"
         return [Problem(KEY, text)]
     try:
         text = (project_dir() / Path(path).expanduser()).read_text(encoding="utf-8")
@@ -122,8 +122,8 @@ def read(path: object) -> PriceTable | list[Problem]:
     except (OSError, RuntimeError, UnicodeError) as error:
         return [Problem(KEY, f"{quote(path)} can't be read: {error}")]
     if not isinstance(document, dict):
-        text = f"{quote(path)} holds no map; it takes currency, sources and prices, as "
-        return [Problem(KEY, f"{text}{DEFAULT.relative_to(CHECKOUT)} has them")]
+        text = f"{quote(path)} is not a map; it must contain currency, sources and prices, as in "
+        return [Problem(KEY, f"{text}{DEFAULT.relative_to(CHECKOUT)}")]
     # As JSON, in which dates are text.
     table = check(PriceTable, json.loads(json.dumps(document, default=str, skipkeys=True)), "")
     if isinstance(table, PriceTable):
@@ -133,7 +133,7 @@ def read(path: object) -> PriceTable | list[Problem]:
 
 @cache
 def default() -> PriceTable:
-    """Return Slipway's table."""
+    """Return Slipway's own table."""
     table = read(str(DEFAULT))
     if isinstance(table, PriceTable):
         return table
@@ -141,5 +141,5 @@ def default() -> PriceTable:
 
 
 def used(own: PriceTable | None) -> PriceTable:
-    """Return the stack's table if it has one, else Slipway's."""
+    """Return the stack's table if it has one, or else Slipway's."""
     return default() if own is None else own

@@ -1,4 +1,4 @@
-"""The cluster's GPUs in a Pulumi program: the device plugin, and the output `cuda`."""
+"""The cluster's GPUs in a Pulumi program: the device plugin, and the `cuda` output."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,18 +20,18 @@ class GpuReady(pulumi.CustomResource):
     """A resource that exists once nodes offer the pool's GPUs; see `infra.gpus.gpu_ready`."""
 
     cuda: Output[dict[str, Any]]
-    """`state`, which is `verified` only after a job's result; its `reason`; the number of GPUs."""
+    """`state` (`verified` only after a job's result), its `reason`, and the number of GPUs."""
 
 
 def provide_gpus(
     cluster: Cluster, pool: GpuPool, *, after: Sequence[pulumi.Resource], opts: ResourceOptions
 ) -> GpuReady:
-    """Declare NVIDIA's device plugin, unless it exists, and the wait for the GPUs."""
+    """Declare NVIDIA's device plugin, unless it exists, and a resource that waits for the GPUs."""
     parent = pulumi.ComponentResource(tokens.GPUS, "gpus", None, opts)
     manifests: list[Manifest] = []
     if pool.device_plugin:
         image = cluster.images.get(PLUGIN, DEVICE_PLUGIN)
-        # From a private registry if that has the image.
+        # From a private registry if it has the image.
         login = cluster.pull_secret if image in cluster.mirrors else None
         manifests = device_plugin(pool, cluster.mirrors.get(image, image), login)
     above = [*after]
@@ -51,7 +51,7 @@ def provide_gpus(
 
 
 def cuda_output(ready: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Output[dict[str, Any]]:
-    """Return the stack's output `cuda`, from the nodes' GPUs and the results of runs."""
+    """Return the stack's `cuda` output, from the nodes' GPUs and the runs' results."""
     results = {name: run.result for name, run in runs.items() if wants_gpus(run.job)}
 
     def describe(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def judge_cuda(
             return {"state": "verified", "by": f"job {name}", **device, **kept}
     if on_cpu := next((name for name in ran if ran[name].get("device") == "cpu"), None):
         before["reason"] = (
-            f"job {on_cpu} was given GPUs and ran on the CPU: the capacity is not real, its "
+            f"job {on_cpu} requested GPUs but ran on the CPU: the capacity is not real, its "
             "image has no CUDA, or it was started with --no-cuda"
         )
     return before

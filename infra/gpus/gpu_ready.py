@@ -1,4 +1,4 @@
-"""The resource `slipway:infra:GpuReady`, which waits until nodes offer their GPUs."""
+"""The `slipway:infra:GpuReady` resource, which waits until nodes offer their GPUs."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,13 +23,13 @@ from jobs.model.names import GPU
 Object = Mapping[str, Any]
 NODES_SECONDS = 600
 """The time limit for existing nodes to offer their GPUs: drivers and images are large."""
-LIMIT_SECONDS = 5  # of a request
+LIMIT_SECONDS = 5  # per request
 _NO_DRIVER = re.compile(
     r"NVML|ERROR_LIBRARY_NOT_FOUND|ERROR_DRIVER_NOT_LOADED|libnvidia-ml|Incompatible strategy"
     r"|version mismatch",
     re.IGNORECASE,
 )
-"""Messages of a device plugin that finds no driver, or whose runtime does not pass it in:
+"""Messages from a device plugin that finds no driver, or whose runtime does not pass it in:
 https://github.com/NVIDIA/k8s-device-plugin/issues/478 and /issues/856."""
 _COMING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Prefixes of taints that Kubernetes sets and removes itself."""
@@ -39,7 +39,7 @@ _MOST = 5
 class GpuReadyHandler(Handler):
     """Waits until the pool's nodes offer GPUs, unless the pool may be empty, as nodes cost money.
 
-    `infra.gpus.component` has its inputs, and adds the jobs' results to the output `cuda`.
+    `infra.gpus.component` sets its inputs, and adds the jobs' results to the `cuda` output.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ("cuda",)
@@ -49,13 +49,13 @@ class GpuReadyHandler(Handler):
         try:
             nodes = offering(nodes_of(connect(inputs["kubeconfig"]), pool))
         except ApiException:
-            return []  # Without the right to read nodes drift can't be detected.
+            return []  # Without the right to read nodes, drift can't be detected.
         except urllib3.exceptions.HTTPError:
             nodes = []
         return [Change("pool", drift=True)] if len(nodes) < pool.min_nodes else []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait for the nodes. The error of a time-out has the reason for each without a GPU."""
+        """Wait for the nodes. A timeout error gives the reason for each node without a GPU."""
         pool = pool_of(inputs["pool"])
         if pool.min_nodes == 0:
             return _ready("the pool scales from zero: the first job with GPUs creates a node")
@@ -94,7 +94,7 @@ class Seen:
     plugins: Sequence[Object] = ()  # the pods of Slipway's device plugin
     logs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # last lines, by pod name
     warnings: Sequence[str] = ()  # in the plugin's namespace
-    setbacks: Sequence[str] = ()  # the reasons why an autoscaler has created no nodes
+    setbacks: Sequence[str] = ()  # the reasons why an autoscaler created no nodes
 
 
 def nodes_of(api: ApiClient, pool: GpuPool) -> list[Object]:
@@ -140,7 +140,7 @@ def _items(api: ApiClient, path: str, **query: str) -> list[Object]:
 
 
 def _log(api: ApiClient, pod: str) -> list[str]:
-    """Return the last lines of a pod's log; without any, those from before its restart."""
+    """Return the last lines of a pod's log, or if it is empty, those from before its restart."""
     for previous in ("false", "true"):
         query = {"tailLines": "30", "previous": previous}
         with suppress(ApiException):
@@ -151,7 +151,7 @@ def _log(api: ApiClient, pod: str) -> list[str]:
 
 
 def reasons(pool: GpuPool, view: Seen) -> list[str]:
-    """Return the first reasons why fewer nodes offer GPUs than the pool's minimum. Pure."""
+    """Return the first reasons why fewer nodes than the pool's minimum offer GPUs. Pure."""
     busy = offering(view.nodes)
     texts = [
         f"node {_name(each)} {_reason(each, pool, view)}" for each in view.nodes if each not in busy
@@ -174,14 +174,14 @@ def _reason(node: Object, pool: GpuPool, view: Seen) -> str:
         return f"is cordoned; run `kubectl uncordon {_name(node)}`"
     if taints := list(_foreign(node, pool)):
         return (
-            f"has the taint {', '.join(taints)}, which the cluster's settings do not name, so that "
-            "neither the device plugin nor a job runs there; add it to the pool's `taints`, or "
+            f"has the taint {', '.join(taints)}, which is not in the cluster's settings, so "
+            "neither the device plugin nor jobs can run there; add it to the pool's `taints`, or "
             "remove it from the node"
         )
     if int((node["status"].get("capacity") or {}).get(GPU, 0)) > 0:
-        return "has GPUs that its device plugin calls unhealthy; its log says why"
+        return "has GPUs that its device plugin reports as unhealthy; its log says why"
     if not pool.device_plugin:
-        return f"offers no {GPU}; driver and device plugin are for {pool.driver} to install"
+        return f"offers no {GPU}; {pool.driver} must install the driver and the device plugin"
     return _of_plugin(node, pool, view)
 
 
@@ -190,13 +190,13 @@ def _of_plugin(node: Object, pool: GpuPool, view: Seen) -> str:
     plugin = next((pod for pod in view.plugins if pod["spec"].get("nodeName") == _name(node)), None)
     if plugin is None:
         why = f": {view.warnings[-1]}" if view.warnings else " yet"
-        return f"has no pod of DaemonSet {NAMESPACE}/{PLUGIN}{why}"
+        return f"has no pod from DaemonSet {NAMESPACE}/{PLUGIN}{why}"
     log = view.logs.get(_name(plugin), ())
     if errors := [line for line in log if _NO_DRIVER.search(line)]:
         return (
-            f"has no NVIDIA driver for containers; its device plugin logs {errors[-1]!r}. The "
-            f"driver is for {pool.driver} to install, and NVIDIA's runtime has to be containerd's "
-            "default one"
+            f"has no NVIDIA driver for containers; its device plugin logs {errors[-1]!r}. It is "
+            f"up to {pool.driver} to install the driver, and NVIDIA's runtime must be "
+            "containerd's default"
         )
     state = "; ".join(troubles(plugin)) or plugin["status"].get("phase", "")
     last = f", and its last log line is {log[-1]!r}" if log else ""
@@ -204,7 +204,7 @@ def _of_plugin(node: Object, pool: GpuPool, view: Seen) -> str:
 
 
 def _foreign(node: Object, pool: GpuPool) -> Iterator[str]:
-    """Yield the taints of a node that repel pods and are not in the pool's settings."""
+    """Yield a node's taints that repel pods and are not in the pool's settings."""
     tolerated = [str(each) for each in pool.taints]
     for taint in node["spec"].get("taints") or []:
         text = f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"

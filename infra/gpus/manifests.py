@@ -1,4 +1,4 @@
-"""The manifests of NVIDIA's device plugin for a pool, and a pool as a resource's input."""
+"""Manifests for NVIDIA's device plugin on a pool, and a pool as a resource input."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -35,12 +35,12 @@ def device_plugin(pool: GpuPool, image: str, login: str | None = None) -> list[M
 
 
 def facts(pool: GpuPool) -> dict[str, Any]:
-    """Return a pool as the inputs of `slipway:infra:GpuReady`; empty values are left out."""
+    """Return a pool as inputs for `slipway:infra:GpuReady`, without empty values."""
     of_jobs = {"interface", "fallback", "cards"}
     values = _POOL.dump_python(pool, mode="json", by_alias=True, exclude=of_jobs)
     return {key: value for key, value in values.items() if value not in (None, {}, [])}
 
 
 def pool_of(facts: Mapping[str, Any]) -> GpuPool:
-    """Return the pool that `facts` describe, the reverse of `facts()`."""
+    """Return the pool that `facts` describes, the reverse of `facts()`."""
     return _POOL.validate_python(facts, strict=False)

@@ -1,1 +1,1 @@
-"""The local Pulumi provider of all resources that Slipway manages itself."""
+"""The local Pulumi provider for all resources that Slipway manages itself."""

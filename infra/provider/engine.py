@@ -1,4 +1,4 @@
-"""Converts the Pulumi engine's property values to plain Python and back, and sends messages."""
+"""Convert the Pulumi engine's property values to plain Python and back, and send messages."""
 
 import sys
 import threading
@@ -22,7 +22,7 @@ _LEFT_OUT = {
     "dependencies": struct_pb2.Value(list_value=struct_pb2.ListValue()),
     "secret": struct_pb2.Value(bool_value=False),
 }
-"""The fields of an output that the engine leaves out:
+"""Fields that the engine leaves out of an output:
 https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/plugin/rpc.go"""
 
 
@@ -59,7 +59,7 @@ class EngineContext:
 
 
 def complete(value: struct_pb2.Value) -> None:
-    """Add the fields that the SDK's `PropertyValue.unmarshal` expects in outputs among inputs.
+    """Add the fields that the SDK's `PropertyValue.unmarshal` expects in outputs used as inputs.
 
     The engine leaves out unknown values, and those that are empty or false.
     """
@@ -73,17 +73,17 @@ def complete(value: struct_pb2.Value) -> None:
 
 
 def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:
-    """Return `value` as plain Python; UNKNOWN if it is, and SECRET for secrets to be hidden.
+    """Return `value` as plain Python: UNKNOWN if it is unknown, SECRET for secrets to hide.
 
     Raises `TypeError` for assets, archives and references, which no resource here accepts.
     """
     if hide_secrets and value.is_secret:
         return SECRET
     inner = value.value
-    # The SDK reads the engine's mark of an unknown value as a string, and can't write Computed.
+    # The SDK reads the engine's marker for unknown values as a string, and can't write Computed.
     if isinstance(inner, Computed) or inner == rpc.UNKNOWN:
         return UNKNOWN
-    # Numbers travel as floats; an integral one was written as an integer.
+    # Numbers are sent as floats; an integral one was written as an integer.
     if isinstance(inner, float) and inner.is_integer():
         return int(inner)
     if inner is None or isinstance(inner, bool | int | float | str):
@@ -108,7 +108,7 @@ def wrap(value: Any, *, secret: bool = False) -> PropertyValue:
     elif isinstance(value, str):
         value = utf8(value)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        # The engine's JSON has only floats; larger numbers are text.
+        # The engine's JSON has only floats; larger numbers are sent as text.
         if abs(value) <= sys.float_info.max:
             value = float(value)
         else:

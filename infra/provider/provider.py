@@ -1,4 +1,4 @@
-"""Implements the engine's provider protocol with `Handler`s."""
+"""Implement the engine's provider protocol with `Handler`s."""
 
 import asyncio
 import re
@@ -17,11 +17,11 @@ from core.paths import CHECKOUT
 from infra.provider.engine import EngineContext, plain_map, wrap_map
 
 SCHEMA = CHECKOUT / "sdk/schema.json"
-"""The schema of the component for other programs; `python -m tests.docs.package` writes it."""
+"""The component's schema, for other programs; `python -m tests.docs.package` writes it."""
 
 
 class SlipwayProvider(protocol.Provider):
-    """Passes each request to the handler of the resource's type, created on first use."""
+    """Passes each request to the handler for the resource's type, created on first use."""
 
     def __init__(
         self, served: Mapping[str, Callable[[], Handler]], engine: engine_pb2_grpc.EngineStub
@@ -35,11 +35,11 @@ class SlipwayProvider(protocol.Provider):
         self._passing: dict[str, dict[str, PropertyValue]] = {}
 
     def _handler(self, request: Any) -> Handler:
-        # The SDK reads it from the URN, where a child's type follows its parents': `parent$child`.
+        # The SDK reads it from the URN, where parents' types precede a child's: `parent$child`.
         token = request.type.rpartition("$")[2]
         if token not in self._served:
             raise LookupError(
-                f"no resource type {token!r}; there are {', '.join(sorted(self._served))}"
+                f"no resource type {token!r}; valid types: {', '.join(sorted(self._served))}"
             )
         if token not in self._handlers:
             self._handlers[token] = self._served[token]()
@@ -59,13 +59,13 @@ class SlipwayProvider(protocol.Provider):
         return protocol.CheckResponse(stored, failures)
 
     def _whole(self, urn: str, inputs: Mapping[str, PropertyValue]) -> Properties:
-        """Return the inputs including those that `check` has hidden from the engine."""
+        """Return the inputs, including those that `check` hid from the engine."""
         return plain_map({**inputs, **self._passing.get(urn, {})})
 
     async def diff(self, request: protocol.DiffRequest) -> protocol.DiffResponse:
         context: Context = self._context(request.urn)
         if request.urn in self._refreshed:
-            # During a refresh the engine calls diff after read, to show changes. Messages about
+            # During a refresh, the engine calls diff after read, to show changes. Messages about
             # an update do not belong there.
             self._refreshed.discard(request.urn)
             context = Silence(request.urn, self._cancelled)
@@ -117,7 +117,7 @@ class SlipwayProvider(protocol.Provider):
 
     async def construct(self, request: protocol.ConstructRequest) -> protocol.ConstructResponse:
         if request.resource_type != tokens.TRAINING:
-            raise LookupError(f"no component {request.resource_type!r}; there is {tokens.TRAINING}")
+            raise LookupError(f"no component {request.resource_type!r}; use {tokens.TRAINING}")
         make = await asyncio.to_thread(Lazy("infra.component.construct").load)
         answer: protocol.ConstructResponse = await make(request)
         return answer
@@ -137,7 +137,7 @@ def _properties(
 
 
 def response(changes: list[Change]) -> protocol.DiffResponse:
-    """Return a resource's changes in the form of the engine's protocol."""
+    """Return a resource's changes in the form that the engine's protocol expects."""
     return protocol.DiffResponse(
         changes=bool(changes),
         replaces=[change.path for change in changes if change.replace],

@@ -1,4 +1,4 @@
-"""All resource types of the local provider; `pulumi-resource-slipway` runs this module."""
+"""All resource types in the local provider; `pulumi-resource-slipway` runs this module."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -29,17 +29,17 @@ _IMAGES: Mapping[str, Lazy] = {
     tokens.JOB_IMAGE: Lazy("images.image_lifecycle.JobImageHandler"),
     tokens.PROGRAM: Lazy("images.image_lifecycle.ProgramHandler"),
 }
-"""Resources that put an image into a cluster, by one of `image_targets`."""
+"""Resources that put an image into a cluster, through one of `image_targets`."""
 
 
 def image_targets() -> Mapping[str, Lazy]:
-    """Return all targets for images: those of `images`, and those of the kinds of cluster."""
+    """Return all targets for images: those in `images`, and those for the kinds of cluster."""
     own = (kind.image_targets for kind in CLUSTERS.values())
     return {**TARGETS, **{name: target for each in own for name, target in each.items()}}
 
 
 def handlers() -> dict[str, Callable[[], Handler]]:
-    """Return the factory of each resource type's handler, which imports it when called."""
+    """Return a factory for each resource type's handler, which imports the handler when called."""
     served: dict[str, Callable[[], Handler]] = {**_SERVED}
     served |= {name: partial(each, image_targets()) for name, each in _IMAGES.items()}
     for kind in CLUSTERS.values():

@@ -1,7 +1,7 @@
-"""Serves a provider to the Pulumi engine, and ends when the engine does.
+"""Serve a provider to the Pulumi engine, and exit when the engine does.
 
-Adds to the servicer of `pulumi.provider.experimental`: other users are refused, an error is shown
-with its text alone, handlers may block, and after a killed engine no create continues unseen.
+Adds to the servicer from `pulumi.provider.experimental`: other users are rejected, errors are shown
+as their text only, handlers may block, and no create continues unseen once the engine was killed.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from core.process import printable
 from core.wording import as_typed
 from infra.provider.engine import complete
 
-# A message holds a complete resource. This is the engine's own limit in bytes.
+# A message contains a complete resource. This is the engine's own limit, in bytes.
 _MESSAGE_LIMIT = 400 << 20
 _LOST = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
@@ -43,7 +43,7 @@ class Servicer(ProviderServicer):
 
 
 class Answers(grpc.aio.ServerInterceptor):
-    """Refuses other users, who could otherwise act as root through a plugin that runs as root."""
+    """Rejects other users, who could otherwise act as root through a plugin that runs as root."""
 
     async def intercept_service(
         self,
@@ -56,7 +56,7 @@ class Answers(grpc.aio.ServerInterceptor):
 
         async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
             if not _is_trusted_in(int(time.monotonic()), context.peer()):
-                refusal = "this plugin serves the user who started it"
+                refusal = "this plugin serves only the user who started it"
                 await context.abort(grpc.StatusCode.PERMISSION_DENIED, refusal)
             try:
                 return await handler.unary_unary(request, context)
@@ -66,7 +66,7 @@ class Answers(grpc.aio.ServerInterceptor):
                 # The engine probes optional methods; only this code means "not supported".
                 await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
             except Exception as error:  # noqa: BLE001  # the engine must get an answer
-                # The SDK replaces it with a bare Exception, whose text has a traceback.
+                # The SDK replaces it with a bare Exception, whose text contains a traceback.
                 cause = (type(error) is Exception and error.__context__) or error
                 text = printable(as_typed(str(cause) or repr(cause)))
                 await context.abort(grpc.StatusCode.UNKNOWN, text)
@@ -81,10 +81,10 @@ def connect(address: str) -> grpc.Channel:
 
     The engine listens before it starts a plugin; if it can't be reached, it has been killed.
     """
-    # The engine ends plugins by SIGINT. Python's cleanup might wait forever for busy threads.
+    # The engine ends plugins with SIGINT. Python's cleanup might wait forever for busy threads.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Never idle: a training run may report nothing for longer than gRPC's 30 minutes, and an idle
-    # channel looks the same as an engine that has ended.
+    # channel looks the same as an engine that has exited.
     never = ("grpc.client_idle_timeout_ms", 2**31 - 1)
     channel = grpc.insecure_channel(address, options=[never])
     connected = threading.Event()
@@ -107,7 +107,7 @@ def serve(
 ) -> None:
     """Serve the provider that `make` returns, on a free port that is printed for the engine."""
     address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))
-    # Keep a reference, as a collected channel would no longer be watched.
+    # Keep a reference: a garbage-collected channel would no longer be watched.
     channel = connect(address)
     provider = make(engine_pb2_grpc.EngineStub(channel))
 
@@ -133,20 +133,20 @@ def serve(
 
 @lru_cache(maxsize=16)
 def _is_trusted_in(_second: int, peer: str) -> bool:
-    """Return `is_trusted`, cached for a second: uncached it would take a fifth of a preview.
+    """Return `is_trusted`, cached for a second: uncached, it would take a fifth of a preview.
 
-    Within a second the engine's port can't become another user's.
+    Within a second, the engine's port can't pass to another user.
     """
     return is_trusted(peer)
 
 
 def is_trusted(peer: str) -> bool:
     """Return whether a peer, `ipv4:127.0.0.1:40312`, is a process of the same user or of root."""
-    if not _TABLES[0].exists():  # macOS has no tables: any peer, as for other Pulumi plugins
+    if not _TABLES[0].exists():  # macOS has no tables: trust any peer, as other plugins do
         return True
     kind, _, place = peer.partition(":")
     address, _, port = place.rpartition(":")
-    # A read of the kernel's table is not atomic: while other connections open and close, an
+    # Reading the kernel's table is not atomic: while other connections open and close, an
     # established one may be missing.
     looks = (set(_owners(address, int(port))) for _ in range(3 if kind == "ipv4" else 0))
     owners = next(filter(None, looks), set())
@@ -155,12 +155,12 @@ def is_trusted(peer: str) -> bool:
 
 
 def _owners(address: str, port: int) -> Iterator[int]:
-    """Yield the user IDs of the sockets with this address."""
+    """Yield the user IDs that own the sockets with this address."""
     # proc(5), /proc/net/tcp: the address is a number in the machine's byte order.
     local = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}:{port:04X}"
     for table in _TABLES:
         for line in table.read_text().splitlines()[1:]:
             fields = line.split()
-            # 01: established. A closed socket has no owner, and is shown as root's.
+            # 01: established. A closed socket has no owner, and is listed as root's.
             if fields[1].endswith(local) and fields[3] == "01":
                 yield int(fields[7])

@@ -33,9 +33,9 @@ def track(  # noqa: PLR0913  # the server's settings and dependencies
     after: Sequence[pulumi.Resource],
     opts: ResourceOptions,
 ) -> tuple[Mapping[str, str] | None, list[pulumi.Resource]]:
-    """Declare the tracking server with volumes of a StorageClass, the default one if None.
+    """Declare the tracking server, with volumes from a StorageClass or, if None, the default one.
 
-    Returns the server for `jobs.model.submission`, None without one, and the jobs' dependencies.
+    Returns the server for `jobs.model.submission`, or None, and the jobs' dependencies.
     """
     if settings is None:
         return None, []
@@ -44,7 +44,7 @@ def track(  # noqa: PLR0913  # the server's settings and dependencies
     if not removed_with_stack:
         announce("tracked runs", _CLAIM, settings.size, storage_class)
     parent = pulumi.ComponentResource(tokens.TRACKING_SERVER, "tracking", None, opts)
-    # `after` is not for the component: Pulumi can't skip one whose dependency has failed.
+    # `after` is not for the component: Pulumi can't skip a component whose dependency failed.
     child = ResourceOptions(parent=parent, depends_on=[*after])
     namespace, target = cluster.namespace, cluster.image_target
     has_database = settings.database == "postgresql"
@@ -58,7 +58,7 @@ def track(  # noqa: PLR0913  # the server's settings and dependencies
         postgres = declared(POSTGRES, target).reference
         *others, password = database(namespace, postgres, secrets.token_hex(24))
         objects = [*others, *objects]
-        # Keep the first password, the only one that opens the database. The state encrypts it.
+        # Keep the first password, the only one that opens the database; the state encrypts it.
         stays = ResourceOptions.merge(child, ResourceOptions(ignore_changes=["data"]))
         needed.append(declare(password, stays))
     created = declare_all(objects, ResourceOptions.merge(child, ResourceOptions(depends_on=needed)))
@@ -94,7 +94,7 @@ def database(namespace: str, image: pulumi.Input[str], password: str) -> list[Ma
 def claims(
     namespace: str, size: str, storage_class: str | None, *, has_database: bool
 ) -> Iterator[Manifest]:
-    """Yield the claims of the server's volumes, of the cluster's default class if None."""
+    """Yield the claims for the server's volumes, with the cluster's default class if None."""
     for name in (_CLAIM, *([_DATABASE_CLAIM] if has_database else [])):
         yield volumes.claim(name, namespace, size, storage_class=storage_class)
 
@@ -110,6 +110,6 @@ def _rendered(
 
 
 def _container(objects: Sequence[Manifest]) -> dict[str, Any]:
-    """Return the only container of the Deployment, the second object."""
+    """Return the only container in the Deployment, the second object."""
     container: dict[str, Any] = objects[1]["spec"]["template"]["spec"]["containers"][0]
     return container

@@ -1,4 +1,4 @@
-"""The settings of `slipway:tracking`, the server that shows runs during and after training."""
+"""The `slipway:tracking` settings, for the server that shows runs during and after training."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
@@ -11,7 +11,7 @@ from core.problem import Contradiction, contradiction
 from core.validation import Consistent
 
 KEY = "slipway:tracking"
-NAME, PORT = "mlflow", 5000  # of the Service by which ranks and `make ui` reach the server
+NAME, PORT = "mlflow", 5000  # of the Service through which ranks and `make ui` reach it
 SERVER_URL = f"http://{NAME}:{PORT}"
 MLFLOW_REQUESTS = {"cpu": "50m", "memory": "384Mi"}
 POSTGRES_REQUESTS = {"cpu": "20m", "memory": "64Mi"}
@@ -22,13 +22,13 @@ _OF_A_POD = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Tracking(Consistent):
-    """The settings of `slipway:tracking`: the server that tracks runs.
+    """The `slipway:tracking` settings: the server that tracks runs.
 
     Args:
-        kind: MLflow, Weights & Biases, or TensorBoard files among those that a job keeps.
-        url: An existing server: MLflow, of which none is then installed, or Weights & Biases,
-            whose default is wandb.ai.
-        database: Database of the installed server: SQLite on its volume, or a separate PostgreSQL
+        kind: MLflow, Weights & Biases, or TensorBoard files among the files that a job keeps.
+        url: URL of an existing server: MLflow (none is installed then), or Weights & Biases
+            (default: wandb.ai).
+        database: Database for the installed server: SQLite on its volume, or a separate PostgreSQL
             for many concurrent runs.
         size: Size of the server's volume, and of PostgreSQL's; it can be increased.
     """
@@ -45,14 +45,14 @@ class Tracking(Consistent):
 
     @property
     def requests(self) -> Sequence[dict[str, str]]:
-        """The requests of each pod of the server."""
+        """The resource requests of each of the server's pods."""
         if not self.is_installed:
             return ()
         return (MLFLOW_REQUESTS, *([POSTGRES_REQUESTS] if self.database == "postgresql" else []))
 
     @property
     def place(self) -> dict[str, str]:
-        """The server of the stack's runs, as `jobs.model.submission` takes it."""
+        """The server for the stack's runs, in the form that `jobs.model.submission` expects."""
         if self.is_installed:
             return {"kind": self.kind, "url": SERVER_URL, "address": f"http://localhost:{PORT}"}
         if self.url is None:
@@ -61,19 +61,19 @@ class Tracking(Consistent):
         return {"kind": self.kind, "url": address, "address": address}
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield settings that do not fit the kind, and a server that pods can't reach."""
+        """Yield settings that do not suit the kind, and a server that pods can't reach."""
         if self.kind == "tensorboard" and self.url is not None:
-            text = "is for a server, but `kind: tensorboard` only writes files; leave it out"
+            text = "is for a server, but `kind: tensorboard` only writes files; remove it"
             yield contradiction(("url",), text, "kind")
         elif self.url is not None and urlsplit(self.url).hostname in _OF_A_POD:
             text = (
-                "would be each pod's own address; name the server's in the network that pods and "
-                "browsers share, or leave it out to have one installed"
+                "would be each pod's own address; set one that both pods and browsers can reach, "
+                "or remove it to have a server installed"
             )
             yield contradiction(("url",), text)
         if self.is_installed:
             return
         for name, default in (("database", "sqlite"), ("size", "10Gi")):
             if getattr(self, name) != default:
-                text = "is for the server that `kind: mlflow` without `url` installs; leave it out"
+                text = "is for the server that `kind: mlflow` without `url` installs; remove it"
                 yield contradiction((name,), text, "kind", "url")

@@ -1,4 +1,4 @@
-"""The resource `slipway:infra:TrackingReady`, which waits for the tracking server."""
+"""The `slipway:infra:TrackingReady` resource, which waits for the tracking server."""
 
 from functools import partial
 from http import HTTPStatus
@@ -13,12 +13,12 @@ from core.rollout import Rollout, not_ready_on_errors
 from core.wait import NotYet, until
 
 LIMIT_SECONDS = 180
-"""The time limit for the server's start, which takes 10 seconds, or more to pull its image."""
+"""The time limit for starting the server, which takes 10 seconds, or more to pull its image."""
 _POLL_SECONDS = 0.5
 
 
 class Gone(RuntimeError):
-    """A Deployment of the stack no longer exists; the message says what to do."""
+    """One of the stack's Deployments no longer exists; the message says what to do."""
 
 
 class TrackingReadyHandler(Handler):
@@ -32,7 +32,7 @@ class TrackingReadyHandler(Handler):
         return []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait until they are ready. A time-out's error has their state. Also raises `Gone`."""
+        """Wait until they are ready. A timeout error contains their state. Also raises `Gone`."""
         rollouts = _rollouts(inputs)
         until(
             partial(_probe, rollouts),
@@ -51,7 +51,7 @@ def _rollouts(inputs: Properties) -> list[Rollout]:
 
 
 def _probe(rollouts: list[Rollout]) -> None:
-    """Raise `NotYet` unless all are ready; `Gone` if one does not exist."""
+    """Raise `NotYet` unless all are ready, or `Gone` if one does not exist."""
     for each in rollouts:
         with not_ready_on_errors():
             try:
@@ -59,7 +59,7 @@ def _probe(rollouts: list[Rollout]) -> None:
             except ApiException as error:
                 if error.status == HTTPStatus.NOT_FOUND:
                     raise Gone(
-                        f"Deployment {each} was deleted outside of Pulumi: run `pulumi refresh` "
-                        "and `make up` to create it again"
+                        f"Deployment {each} was deleted outside Pulumi: run `pulumi refresh`, then "
+                        "`make up`, to recreate it"
                     ) from error
                 raise

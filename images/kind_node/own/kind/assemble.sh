@@ -1,9 +1,9 @@
 #!/bin/sh
-# Turns Debian with kind's files into a node of kind's. Runs while the image is built.
+# Turns Debian with kind's files into a kind node. Runs while the image is built.
 set -eu
 
-# No service of the distribution's starts in a node, and none sets parameters of the kernel, which
-# is the machine's.
+# None of the distribution's services start in a node or set kernel parameters, since the kernel is
+# the machine's.
 find /lib/systemd/system/sysinit.target.wants/ -name systemd-tmpfiles-setup.service -delete
 rm -f /lib/systemd/system/multi-user.target.wants/* /etc/systemd/system/*.wants/* \
   /lib/systemd/system/local-fs.target.wants/* /lib/systemd/system/sockets.target.wants/*udev* \
@@ -19,18 +19,18 @@ ln -s /usr/lib/cni/* /opt/cni/bin/
 for program in containerd ctr containerd-shim-runc-v2; do ln -s "/usr/bin/$program" /usr/local/bin/; done
 ln -s /usr/sbin/runc /usr/local/sbin/runc
 
-# Without CAP_SYS_RESOURCE, as in a container in a container, neither can be lowered or raised.
+# Without CAP_SYS_RESOURCE, as in nested containers, neither the OOM score nor limits can change.
 sed -i 's/restrict_oom_score_adj = false/restrict_oom_score_adj = true/' /etc/containerd/config.toml
 ctr oci spec |
   jq '.hooks.createContainer += [{"path": "/kind/bin/mount-product-files.sh"}] | del(.process.rlimits)' \
     >/etc/containerd/cri-base.json
 
-# Since 1.35 the kubelet refuses control groups of version 1, and kind does not ask it otherwise.
+# Since 1.35, the kubelet refuses cgroup v1, and kind does not configure it otherwise.
 sed -i 's/^KUBELET_EXTRA_ARGS=/&--fail-cgroupv1=false /' /etc/default/kubelet
 
 kubelet --version | sed 's/Kubernetes //' | tr -d '\n' >/kind/version
 
-# The images of Kubernetes' own pods, under the names that kubeadm and kind's manifests have for them.
+# The images for Kubernetes' own pods, under the names that kubeadm and kind's manifests use.
 work=$(mktemp -d)
 containerd --root "$work/root" --state "$work/state" --address "$work/socket" \
   --config /dev/null >"$work/log" 2>&1 &
@@ -42,7 +42,7 @@ until ctr --address "$work/socket" version >/dev/null 2>&1; do
   sleep 0.1
 done
 
-# image NAME ENTRYPOINT: the files in $work/files as an image of one layer.
+# image NAME ENTRYPOINT: makes a single-layer image from the files in $work/files.
 image() {
   tar --directory "$work/files" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner \
     --create --file "$work/layer.tar" .
@@ -58,7 +58,7 @@ image() {
   rm -r "$work/files" "$work/layer.tar"
 }
 
-# put PROGRAM DIRECTORY: one of /usr/bin in the image's files; no node needs it outside of its image.
+# put PROGRAM DIRECTORY: moves it from /usr/bin to the image's files; nodes need it only there.
 put() {
   mkdir -p "$work/files$2" && mv "/usr/bin/$1" "$work/files$2/"
 }
@@ -85,7 +85,7 @@ mkdir -p "$work/files/bin" && cp /bin/busybox "$work/files/bin/"
 for program in sh mkdir rm; do ln -s busybox "$work/files/bin/$program"; done
 image "$(cat /kind/helper)" '[]'
 
-# kube-proxy calls these, with the libraries that they load by name (iptables' extensions).
+# kube-proxy calls these; they load some libraries by name (iptables extensions).
 put kube-proxy /usr/local/bin
 for program in /usr/sbin/iptables /usr/sbin/iptables-save /usr/sbin/iptables-restore /usr/sbin/ip6tables \
   /usr/sbin/ip6tables-save /usr/sbin/ip6tables-restore /usr/sbin/nft /usr/sbin/conntrack; do

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Turns a node of kind's into one of minikube's; runs after assemble.sh.
+# Turns a kind node into a minikube node; runs after assemble.sh.
 # https://github.com/kubernetes/minikube/blob/v1.36.0/deploy/kicbase/Dockerfile
 set -eu
 
@@ -8,7 +8,7 @@ DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
   openssh-server openssh-client sudo rsync lz4 iputils-ping netcat-openbsd
 rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/*
 
-# minikube logs in by a key of its own. An account that useradd locks with `!` is refused.
+# minikube logs in with its own key. sshd refuses an account that useradd has locked with `!`.
 useradd --create-home --shell /bin/bash --groups sudo --password '*' docker
 install -d -m 700 -o docker -g docker /home/docker/.ssh
 echo '%sudo ALL=(ALL) NOPASSWD:ALL' >/etc/sudoers.d/minikube
@@ -19,14 +19,14 @@ SetEnv PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 END
 systemctl enable ssh.service
 
-# It writes the kubelet's unit itself, and starts containerd once that is configured.
+# minikube writes the kubelet's unit itself, and starts containerd once it has configured it.
 systemctl disable containerd.service kubelet.service
 rm -r /etc/systemd/system/kubelet.service*
-# Without blanks: minikube's sed would set it to false again.
+# Without spaces: otherwise minikube's sed would set it to false again.
 sed -i 's/restrict_oom_score_adj = true/restrict_oom_score_adj=true/' /etc/containerd/config.toml
 sed -i 's/^hosts:.*/hosts: files dns/' /etc/nsswitch.conf
 
-# Where it looks for them before it would bring them in.
+# minikube looks for the programs here before copying them into the node.
 version=$(cat /kind/version)
 programs=/var/lib/minikube/binaries/$version
 mkdir -p "$programs"
@@ -34,8 +34,8 @@ ln -s /usr/bin/kubelet /usr/bin/kubectl /usr/local/lib/minikube/kubeadm "$progra
 chmod 755 /usr/local/lib/minikube/kubeadm
 echo '{"iso_version": "v1.36.0", "kicbase_version": "v0.0.47", "minikube_version": "v1.36.0", "commit": ""}' >/version.json
 
-# Each node has host keys of its own. systemd would mount the machine's control groups of version 2,
-# and leave some there.
+# Each node has its own host keys. systemd would mount the machine's cgroup v2 hierarchy, and leave
+# groups behind in it.
 {
   echo '#!/bin/bash'
   echo 'ssh-keygen -A'

@@ -1,8 +1,8 @@
-"""Let torchvision's MNIST, FashionMNIST and CIFAR10 find the image's data, without a download.
+"""Let torchvision's MNIST, FashionMNIST and CIFAR10 find the data in the image, not download it.
 
-In the image torchvision.datasets imports this at its end (Dockerfile). A loader without its files
-gets links to the image's files in its directory, or in the one for temporary files. CIFAR10 also
-accepts the image's replacement for CIFAR-10, which sitecustomize names in the result.
+In the image, torchvision.datasets ends by importing this module (Dockerfile). A loader whose files
+are missing gets links to the image's files, in its own directory or the temporary one. CIFAR10 also
+accepts the image's replacement for CIFAR-10; sitecustomize then reports its name in the result.
 """
 
 import tempfile
@@ -25,7 +25,7 @@ _exists, _intact = MNIST._check_exists, CIFAR10._check_integrity  # noqa: SLF001
 
 def _check_exists(self: Any) -> bool:
     for folder, kind in _RAW.items():
-        # A subclass has the same files under another directory name.
+        # A subclass keeps the same files under a different directory name.
         if self.resources == kind.resources and not _exists(self):
             _link(self, IMAGE / folder, lambda: self.raw_folder)
     return bool(_exists(self))
@@ -39,7 +39,7 @@ def _check_integrity(self: Any) -> bool:
         return False
     _link(self, images, lambda: f"{self.root}/{self.base_folder}")
     if not all(check_integrity(Path(self.root, name), md5) for name, md5 in sums.items()):
-        return False  # the directory has other files
+        return False  # the directory contains other files
 
     def own(listed: list[list[str]]) -> list[list[str]]:
         return [[name, sums[f"{self.base_folder}/{name}"]] for name, _ in listed]
@@ -51,7 +51,7 @@ def _check_integrity(self: Any) -> bool:
 
 
 def _link(loader: Any, source: Path, folder: Callable[[], str]) -> None:
-    """Link missing files of a loader's folder to `source`; several ranks may do so at once."""
+    """Link files missing from a loader's folder to `source`; several ranks may do so at once."""
     original = loader.root
     for root in (original, tempfile.gettempdir()):
         loader.root = root

@@ -1,6 +1,6 @@
-"""Data sets that yield batches: in memory as two tensors, or (`pictures`) from files.
+"""Data sets that yield batches: held in memory as two tensors, or read from files (`pictures`).
 
-torchvision's own classes read the files, which are in the trainer's image.
+torchvision's own classes read the files, which the trainer image contains.
 """
 
 import signal
@@ -25,28 +25,28 @@ MNIST_SHA256 = {
     "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
     "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
-"""The sha256 of the unpacked files; torchvision publishes only the archives' md5."""
+"""SHA-256 of the unpacked files; torchvision publishes only the archives' MD5."""
 
 
 class Data(Dataset):  # type: ignore[misc]  # only the image has torch
     """A training or test set: `len` is the number of samples.
 
-    `data[indices]` are pictures (n, colors, height, width) and labels (n,), still to be `placed`.
+    `data[indices]` returns images (n, colors, height, width) and labels (n,), to pass to `placed`.
     """
 
     name: str
-    """The data set's true name."""
+    """The data set's real name."""
     classes: tuple[str, ...]
-    """The names of the classes, by label."""
+    """The class names, by label."""
 
     def placed(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Convert a batch from another process for the training, on the device."""
+        """Convert a batch that another process loaded for training, on the device."""
         return images, labels
 
     def loaded(
         self, shares: Iterable[tuple[Tensor, float]], workers: int
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Yield pictures, labels and weight of each of `shares`; `workers` processes prefetch."""
+        """Yield images, labels and weight for each of `shares`; `workers` processes prefetch."""
         ahead, shares = tee(shares)
         loader = DataLoader(
             self,
@@ -64,7 +64,7 @@ class Data(Dataset):  # type: ignore[misc]  # only the image has torch
     def batches(
         self, indices: Tensor, size: int, workers: int = 0
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield `indices` in batches of `size`; nothing if there are no indices."""
+        """Yield `indices` in batches of `size`, or nothing if there are no indices."""
         shares = ((batch, 1.0) for batch in indices.split(size) if len(batch) > 0)
         for images, labels, _ in self.loaded(shares, workers):
             yield images, labels
@@ -72,14 +72,14 @@ class Data(Dataset):  # type: ignore[misc]  # only the image has torch
 
 @dataclass(frozen=True)
 class Samples(Data):
-    """A training or test set in the memory of one device."""
+    """A training or test set held in one device's memory."""
 
     name: str
     classes: tuple[str, ...]
     images: Tensor
-    """Pictures (N, height, width, colors) of uint8."""
+    """Images (N, height, width, colors) as uint8."""
     labels: Tensor
-    """Their classes (N,) of int64."""
+    """Their classes (N,) as int64."""
     mean: float
     """The mean of all training pixels, after scaling to 0..1."""
     deviation: float
@@ -97,29 +97,29 @@ class Samples(Data):
     def loaded(
         self, shares: Iterable[tuple[Tensor, float]], workers: int
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
-        # Worker processes can't read from this process' GPU.
+        # Worker processes can't read this process's GPU memory.
         return super().loaded(shares, 0 if self.labels.is_cuda else workers)
 
 
 class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # only the image has torchvision
-    """torchvision's CIFAR10, with the true name of its data."""
+    """torchvision's CIFAR10, with the real name of its data."""
 
     @property
     def name(self) -> str:
-        """The data set's true name, which differs if the image has a replacement for CIFAR-10."""
+        """The data set's real name, not `cifar10` if the image contains a replacement."""
         is_own = self.train_list == datasets.CIFAR10.train_list
         return "cifar10" if is_own else str(about(at_hand.IMAGE / "cifar10")["name"])
 
 
 def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
-    """Read the first samples of MNIST; `RuntimeError` for missing or changed files."""
+    """Read the first samples of MNIST; raises `RuntimeError` if files are missing or changed."""
     dataset = MNIST(root, train=train, download=False)
     folder, prefix = Path(dataset.raw_folder), "train" if train else "t10k"
     for name, published in MNIST_SHA256.items():
         if name.startswith(prefix) and (actual := sha256_of(folder / name)) != published:
             raise RuntimeError(
-                f"{folder / name} is not MNIST's: its sha256 is {actual}, published is "
-                f"{published}. Download the file again"
+                f"{folder / name} is not the original MNIST file: its sha256 is {actual}, but the "
+                f"published one is {published}. Download the file again"
             )
     return Samples(
         "mnist",
@@ -132,7 +132,7 @@ def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -
 
 
 def cifar10(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
-    """Read the first samples of CIFAR-10 or its replacement in `root`; raises as `mnist`."""
+    """Read the first samples of CIFAR-10 or its replacement in `root`; raises like `mnist`."""
     dataset = CIFAR10(root, train=train, download=False)
     return Samples(
         dataset.name,
@@ -145,5 +145,5 @@ def cifar10(root: Path, *, train: bool, limit: int | None, device: torch.device)
 
 
 def _end_on_sigterm(_worker: int) -> None:
-    """Unblock SIGTERM in a worker, so that its parent can end it; a rank blocks it (`report`)."""
+    """Unblock SIGTERM in a worker so that its parent can end it; ranks block it (`report`)."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -1,4 +1,4 @@
-"""Assign the indices of a data set, batch by batch, to the workers of an elastic job."""
+"""Assign a data set's indices, batch by batch, to the workers in an elastic job."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,23 +9,23 @@ from slipway_trainer.data.ledger import Ledger, Terms
 class RecordIndexService:
     """The indices for this worker; use it as a DataLoader's `batch_sampler`, or iterate over it.
 
-    It yields one batch at a time, the next one only after the optimizer's step, so a DataLoader
+    It yields one batch at a time, and the next only after the optimizer step, so a DataLoader
     must read in its own process (`num_workers=0`). It has no length, because the number of batches
-    depends on the future number of workers.
+    depends on how many workers there will be.
 
-    A worker without indices in a step, at the end of an epoch, gets the epoch's first indices
+    At the end of an epoch, a worker left without indices in a step gets the epoch's first indices
     instead. Its gradients have weight zero, and these indices are not counted.
 
     Args:
         batch_size: Indices per worker and step.
         dataset_size: Indices in the data set.
-        num_epochs: The number of times that each index is trained on.
-        shuffle: Use another order in each epoch, the same on all workers.
-        dataset_name: The data set's name in errors.
-        seed: The seed of the orders.
+        num_epochs: How many times each index is trained on.
+        shuffle: Use a different order in each epoch, the same on all workers.
+        dataset_name: The data set's name for error messages.
+        seed: The seed for the orders.
 
     Raises:
-        ValueError: numbers are less than 1; lists all of them.
+        ValueError: Numbers are less than 1; the message lists all of them.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - names and order are those of ElasticDL
@@ -42,7 +42,7 @@ class RecordIndexService:
         }  # fmt: skip
         wrong = ", ".join(f"{name}={count}" for name, count in counts.items() if count < 1)
         if wrong:
-            raise ValueError(f"{dataset_name}: {wrong} not allowed; each takes 1 or more")
+            raise ValueError(f"{dataset_name}: {wrong} not allowed; each must be 1 or more")
         self.dataset_name = dataset_name
         self.ledger = Ledger(Terms(dataset_size, batch_size, num_epochs, shuffle, seed))
         self.seen = 0
@@ -53,7 +53,7 @@ class RecordIndexService:
         self._ended = False
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yield this worker's remaining batches; inside `epochs` those of the epoch."""
+        """Yield this worker's remaining batches; inside `epochs`, only the current epoch's."""
         epoch = self.ledger.epoch
         while not self._over:
             if self._by_epoch and (self.ledger.epoch != epoch or self.ledger.epoch_complete):
@@ -63,26 +63,26 @@ class RecordIndexService:
                 continue
             if self._handed is not None and self._handed[0] == self.ledger.step:
                 raise RuntimeError(
-                    f"{self.dataset_name}: the next batch was requested before the optimizer made "
-                    "the step of the last one; read with num_workers=0, and let the function given "
-                    "to elastic_run make one step per batch"
+                    f"{self.dataset_name}: the next batch was requested before the optimizer step "
+                    "for the last one; read with num_workers=0, and make one step per batch in the "
+                    "function passed to elastic_run"
                 )
             share = self.share()
             self._handed = (self.ledger.step, share)
             yield share or self.ledger.first_batch()
 
     def epochs(self) -> Iterator[int]:
-        """Yield the numbers of the remaining epochs, and close each one; iteration ends with it."""
+        """Yield each remaining epoch's number, then close it; batches end with the epoch."""
         self._by_epoch = True
         while not self._over:
             epoch = self.ledger.epoch
             yield epoch
-            # A worker that was behind may have got a ledger in which the epoch is closed.
+            # A worker that was behind may have adopted a ledger that closed the epoch already.
             if self.ledger.epoch == epoch and not self._over:
                 self.ledger.close_epoch()
 
     def end(self, state: dict[str, Any]) -> None:
-        """Adopt the ledger of a job that the others have completed, and yield no more batches."""
+        """Adopt the ledger of a job that the others completed, and yield no more batches."""
         self.ledger, self._handed, self._ended = Ledger.load(state), None, True
 
     @property
@@ -90,12 +90,12 @@ class RecordIndexService:
         return self._ended or self.ledger.finished
 
     def share(self) -> list[int]:
-        """Return the indices of this worker in the current step, perhaps none."""
+        """Return this worker's indices in the current step, possibly none."""
         return self.ledger.share(self._rank)
 
     @property
     def planned(self) -> int:
-        """The number of samples of all workers in the current step."""
+        """The number of samples that all workers process in the current step."""
         return self.ledger.planned(self._workers)
 
     @property
@@ -104,23 +104,23 @@ class RecordIndexService:
         return self._handed == (self.ledger.step, self.share())
 
     def made_step(self) -> None:
-        """Count the current step for all workers, after the optimizer's step."""
+        """Count the current step for all workers, after the optimizer step."""
         self.seen += len(self.share())
         self.ledger.advance(self._workers)
 
     def take(self, state: dict[str, Any]) -> None:
-        """Continue from a ledger that is further; raises `RuntimeError` if its terms differ."""
+        """Continue from a ledger that is further on; raises `RuntimeError` if its terms differ."""
         ledger = Ledger.load(state)
         if ledger.terms != self.ledger.terms:
             raise RuntimeError(
-                f"{self.dataset_name}: this worker was started with {self.ledger.terms}, the "
-                f"others, or before, with {ledger.terms}; give all workers the same arguments"
+                f"{self.dataset_name}: this worker started with {self.ledger.terms}, but the other "
+                f"workers or the last run with {ledger.terms}; pass the same arguments to all"
             )
         self.ledger = ledger
 
     def enter(self, rank: int, workers: int) -> None:
         """Continue as `rank` of `workers` workers."""
         self._rank, self._workers = rank, workers
-        # After a failed step the last batch may be the current share again.
+        # After a failed step, the last batch may be the current share again.
         if self._handed is not None and not self.in_hand:
             self._handed = None

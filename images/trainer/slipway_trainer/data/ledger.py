@@ -1,12 +1,12 @@
-"""The assignment of samples to workers: each sample exactly once per epoch. No torch.
+"""Assign samples to workers, each sample exactly once per epoch. Does not import torch.
 
 `batches` is for a fixed world of ranks, `Ledger` for workers that come and go. Each step takes
-the next samples in the order of the epoch, a batch for each worker in rank order, so every rank
+the next samples in the epoch's order, one batch per worker in rank order, so every rank
 computes the same assignment without communication.
 
 The ledger belongs to the model: an index counts once the optimizer has made its step, and a worker
-that adopts another one's model also adopts its ledger. Samples whose training was lost with a model
-are assigned again.
+that adopts another worker's model also adopts its ledger. Samples whose training was lost together
+with a model are assigned again.
 """
 
 import base64
@@ -28,9 +28,9 @@ def batches(
 
     All ranks have already trained on the first `start` samples of the order.
 
-    A global batch has `batch_size * world_size` samples, assigned in turn; the last one has the
-    rest, so a rank may get one sample less than another, or none. Unlike torch's DistributedSampler
-    it pads, drops and repeats no sample, and all ranks yield equally often.
+    A global batch is `batch_size * world_size` samples, assigned in turn; the last one is the rest,
+    so a rank may get one sample fewer than another, or none. Unlike torch's DistributedSampler, it
+    never pads, drops or repeats samples, and all ranks yield the same number of times.
     """
     global_size = batch_size * world_size
     for begin in range(start, len(order), global_size):
@@ -40,7 +40,7 @@ def batches(
 
 @dataclass(frozen=True)
 class Terms:
-    """The settings that all workers of a job must share: arguments of `RecordIndexService`."""
+    """The settings that all workers in a job must share: arguments of `RecordIndexService`."""
 
     size: int
     batch_size: int
@@ -56,22 +56,22 @@ class Ledger:
     terms: Terms
     epoch: int = 1
     step: int = 0
-    """Optimizer steps that are in the model, over all epochs."""
+    """Optimizer steps applied to the model, over all epochs."""
     version: int = 0
-    """Increases with each change on all ranks, so that the greater one of a history is further."""
+    """Increases with each change on all ranks; of two related ledgers the higher is further on."""
     position: int = 0
-    """The number of samples of this epoch's order that are done."""
+    """The number of samples in this epoch's order that are done."""
     counts: bytearray = field(default_factory=bytearray)
-    """The count of each index of this epoch in the model."""
+    """How many times the model was trained on each index in this epoch."""
     audits: list[dict[str, Any]] = field(default_factory=list)
-    """Audits of the closed epochs."""
+    """Audits of closed epochs."""
 
     def __post_init__(self) -> None:
         self._order = list(range(0 if self.finished else self.terms.size))
         if not self.counts:
             self.counts = bytearray(len(self._order))
         if self.terms.shuffle:
-            # Python's own generator gives the same order on every machine and release since 3.2.
+            # Python's generator gives the same order on every machine, in all releases since 3.2.
             random.Random(f"{self.terms.seed}/{self.epoch}").shuffle(self._order)  # noqa: S311
 
     @property
@@ -86,23 +86,23 @@ class Ledger:
 
     @property
     def counted(self) -> int:
-        """The number of indices in the model, over all epochs."""
+        """The number of indices the model was trained on, over all epochs."""
         return self.terms.size * (self.epoch - 1) + sum(self.counts)
 
     def share(self, rank: int) -> list[int]:
-        """Return the indices of a rank in the next step, perhaps none."""
+        """Return a rank's indices in the next step, possibly none."""
         start = self.position + rank * self.terms.batch_size
         return self._order[start : start + self.terms.batch_size]
 
     def planned(self, workers: int) -> int:
-        """Return the number of samples of `workers` workers in the next step."""
+        """Return how many samples `workers` workers process in the next step."""
         return min(workers * self.terms.batch_size, len(self._order) - self.position)
 
     def first_batch(self) -> list[int]:
         return self._order[: self.terms.batch_size]
 
     def advance(self, workers: int) -> None:
-        """Count the next step's indices, after the optimizer's step."""
+        """Count the next step's indices, after the optimizer step."""
         end = self.position + self.planned(workers)
         for index in self._order[self.position : end]:
             self.counts[index] += 1
@@ -111,7 +111,7 @@ class Ledger:
         self.version += 1
 
     def close_epoch(self) -> None:
-        """Start the next epoch; raises `RuntimeError` unless each index was counted once."""
+        """Start the next epoch; raises `RuntimeError` unless each index was counted just once."""
         audit = self.audit()
         if not self.epoch_complete or audit["counted_once"] != self.terms.size:
             raise RuntimeError(f"epoch {self.epoch} is not complete: {audit}")
@@ -122,9 +122,9 @@ class Ledger:
         self.__post_init__()
 
     def audit(self) -> dict[str, Any]:
-        """Return statistics of the counts of this epoch's indices.
+        """Return statistics on how often this epoch's indices were counted.
 
-        `sha256` is that of one byte per index, its count, in the data set's order.
+        `sha256` hashes one byte per index, its count, in the data set's order.
         """
         once = self.counts.count(1)
         missing = self.counts.count(0)
@@ -143,7 +143,7 @@ class Ledger:
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> "Ledger":
-        """Return the ledger that `dump` wrote."""
+        """Return the ledger that `dump` saved."""
         counts = bytearray(zlib.decompress(base64.b64decode(state["counts"])))
         changed = {"terms": Terms(**state["terms"]), "counts": counts}
         return cls(**{**state, **changed, "audits": list(state["audits"])})

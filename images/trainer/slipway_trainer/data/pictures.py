@@ -1,12 +1,12 @@
-"""Data sets as folders of pictures: PNG or JPEG files in a folder for each class.
+"""Data sets as folders of images: PNG or JPEG files, with one folder per class.
 
-    DIRECTORY/train/CLASS/*.png    training pictures; also `training`
-    DIRECTORY/test/CLASS/*.png     test pictures; also `testing`, `val`, `validation`
+    DIRECTORY/train/CLASS/*.png    training images; or `training`
+    DIRECTORY/test/CLASS/*.png     test images; or `testing`, `val`, `validation`
     DIRECTORY/DATASET              {"name": …} for results; by default the directory's name
 
-Both folders may have tar shards instead of class folders (`shards`). torchvision's ImageFolder
-lists them. Processes of torch's DataLoader decode them while the model trains: pictures are
-transferred as bytes, and normalized on the model's device.
+Both folders may contain tar shards instead of class folders (`shards`). torchvision's ImageFolder
+lists the images. torch's DataLoader processes decode them while the model trains: images are
+transferred as bytes, then normalized on the model's device.
 """
 
 import json
@@ -27,24 +27,24 @@ from slipway_trainer.data import shards
 from slipway_trainer.data.datasets import CIFAR10, Data
 
 _FOLDERS = {True: ("train", "training"), False: ("test", "testing", "val", "validation")}
-# Mean and deviation of ImageNet's pictures, as for torchvision's networks:
+# Mean and deviation of the ImageNet images, as torchvision's networks expect:
 # https://docs.pytorch.org/vision/0.21/models.html
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 class Pictures(Data):
-    """The training or test pictures in a directory, for training on one device.
+    """The training or test images in a directory, for training on one device.
 
     Args:
         directory: As above, or one that contains only such a directory.
-        train: True for training pictures, False for test pictures.
-        limit: The most pictures, taken evenly from all classes.
-        size: Pixels per side: the shorter side is resized to it, and the center is cropped.
+        train: True for training images, False for test images.
+        limit: The maximum number of images, taken evenly from all classes.
+        size: Pixels per side: the shorter side is resized to this, then the center is cropped.
         device: The device for batches.
 
     Raises:
-        ValueError: a folder is missing, or has other classes than the training pictures, or a
-            shard can't be read.
+        ValueError: A folder is missing, its classes differ from those of the training images, or
+            a shard can't be read.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class Pictures(Data):
         classes, _ = files.find_classes(str(_folder(directory, train=True)))
         if files.classes != classes:
             raise ValueError(
-                f"{files.root} has the classes {', '.join(files.classes)}, and the training "
-                f"pictures have {', '.join(classes)}: both must have the same folders"
+                f"{files.root} has the classes {', '.join(files.classes)}, but the training "
+                f"images have {', '.join(classes)}: both must have the same class folders"
             )
         if limit is not None and limit < len(files):
             # They are listed class by class.
@@ -72,7 +72,7 @@ class Pictures(Data):
         return len(self._files)
 
     def __getitem__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """Return bytes (n, 3, size, size) and labels (n,), also if n is 0; see `placed`."""
+        """Return bytes (n, 3, size, size) and labels (n,), even if n is 0; see `placed`."""
         samples = [self._files[index] for index in indices.tolist()]
         images = [image for image, _ in samples]
         empty = torch.empty(0, 3, self.size, self.size, dtype=torch.uint8)
@@ -88,7 +88,7 @@ class Pictures(Data):
 
 
 class _Files(ImageFolder):  # type: ignore[misc]  # only the image has torchvision
-    """ImageFolder that also lists pictures in tar shards."""
+    """An ImageFolder that also lists images in tar shards."""
 
     def find_classes(self, directory: str) -> Any:
         classes = sorted({name for name, _ in shards.samples(Path(directory))})
@@ -103,19 +103,19 @@ class _Files(ImageFolder):  # type: ignore[misc]  # only the image has torchvisi
 
 
 def _loaded(place: str | shards.Place) -> Any:
-    """Return the picture in a file, or at a place in a shard, as RGB."""
+    """Return the image in a file, or at a location in a shard, as RGB."""
     if isinstance(place, str):
         return default_loader(place)
     try:
         return Image.open(BytesIO(place.read())).convert("RGB")
     except OSError as error:
         raise ValueError(
-            f"the picture at byte {place.offset} of {place.file} can't be read: {error}"
+            f"the image at byte {place.offset} in {place.file} can't be read: {error}"
         ) from error
 
 
 def made(cifar10: Path = Path("/data/cifar10")) -> Path:
-    """Write 6,000 and 1,000 of the image's pictures as PNG files; return their new directory."""
+    """Write 6,000 training and 1,000 test images as PNG files; return their new directory."""
     directory = Path(tempfile.mkdtemp(prefix="pictures-"))
     for train, count in {True: 6000, False: 1000}.items():
         dataset: Any = CIFAR10(cifar10, train=train)
@@ -132,7 +132,7 @@ def made(cifar10: Path = Path("/data/cifar10")) -> Path:
 
 
 def _inner(directory: Path) -> Path:
-    """Return the only folder in `directory`, as in unpacked archives, else `directory`."""
+    """Return the only folder in `directory`, as in unpacked archives, or else `directory`."""
     within = [path for path in directory.iterdir() if path.is_dir()]
     expected = {name for names in _FOLDERS.values() for name in names}
     return within[0] if len(within) == 1 and within[0].name not in expected else directory
@@ -143,7 +143,7 @@ def _folder(directory: Path, train: bool) -> Path:
         if (directory / name).is_dir():
             return directory / name
     raise ValueError(
-        f"{directory} has none of the folders {', '.join(_FOLDERS[train])}, with a folder of "
-        "PNG or JPEG files for each class, or tar shards of these: name the directory that "
-        "has it with --data"
+        f"{directory} contains none of the folders {', '.join(_FOLDERS[train])}, which must hold "
+        "a folder of PNG or JPEG files for each class, or tar shards of such folders: pass the "
+        "directory that contains it with --data"
     )

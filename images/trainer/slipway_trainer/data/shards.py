@@ -1,10 +1,10 @@
-"""Read pictures in tar shards without unpacking them.
+"""Read images in tar shards without unpacking them.
 
-    DIRECTORY/*.tar    with CLASS/NAME.png, as in folders of pictures; or with NAME.png and its
+    DIRECTORY/*.tar    with CLASS/NAME.png, as in folders of images; or with NAME.png and its
                        class in NAME.cls, as https://github.com/webdataset/webdataset writes them
 
-Their order is that of torchvision's ImageFolder for the same pictures as files, for any
-distribution over the shards.
+They come in the order in which torchvision's ImageFolder lists the same images as files, however
+they are distributed over the shards.
 """
 
 import posixpath
@@ -21,14 +21,14 @@ _PICTURES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", "
 
 
 class Place(NamedTuple):
-    """The position of a picture's bytes."""
+    """The location of an image's bytes."""
 
     file: str
     offset: int
     size: int
 
     def read(self) -> bytes:
-        """Return the bytes. Opens the file each time, as processes must not share its position."""
+        """Return the bytes. Opens the file each time: processes must not share a file position."""
         with Path(self.file).open("rb") as file:
             file.seek(self.offset)
             return file.read(self.size)
@@ -36,9 +36,9 @@ class Place(NamedTuple):
 
 @cache
 def samples(directory: Path) -> tuple[tuple[str, Place], ...]:
-    """Return class and place of each picture in a directory's shards.
+    """Return the class and location of each image in a directory's shards.
 
-    Empty without shards, or if there are folders, which then are the classes. Raises `ValueError`.
+    Empty if there are no shards, or if folders serve as the classes. Raises `ValueError`.
     """
     entries = sorted(directory.iterdir())
     files = [entry for entry in entries if _SHARD.search(entry.name)]
@@ -47,7 +47,7 @@ def samples(directory: Path) -> tuple[tuple[str, Place], ...]:
     pictures = [sample for file in files for sample in _listed(file)]
     if not pictures:
         raise ValueError(
-            f"the tar files in {directory} have no pictures ({', '.join(_PICTURES)}): write them "
+            f"the tar files in {directory} contain no images ({', '.join(_PICTURES)}): write them "
             "with CLASS/NAME.png, or with NAME.png and its class in NAME.cls"
         )
     pictures.sort(key=lambda sample: (sample[0], *posixpath.split(sample[1])))
@@ -55,7 +55,7 @@ def samples(directory: Path) -> tuple[tuple[str, Place], ...]:
 
 
 def _listed(shard: Path) -> Iterator[tuple[str, str, Place]]:
-    """Yield class, name and place of each picture in a shard."""
+    """Yield the class, name and location of each image in a shard."""
     pictures: dict[str, Place] = {}
     classes: dict[str, str] = {}
     try:
@@ -67,9 +67,9 @@ def _listed(shard: Path) -> Iterator[tuple[str, str, Place]]:
                     continue
                 if not member.isreg() or member.issparse() or name.startswith(("/", "../")):
                     raise ValueError(
-                        f"{shard} has {member.name}, which is no file of its own within the shard: "
+                        f"{shard} contains {member.name}, which is not a regular file inside it: "
                         "write it with `tar --dereference --hard-dereference -C FOLDER`, without "
-                        "links, `/` and `..`"
+                        "links, a leading `/` or `..`"
                     )
                 if suffix == ".cls":
                     file.seek(member.offset_data)
@@ -78,19 +78,19 @@ def _listed(shard: Path) -> Iterator[tuple[str, str, Place]]:
                     pictures[name] = Place(str(shard), member.offset_data, member.size)
             file.seek(archive.offset)
             if file.read(tarfile.BLOCKSIZE).strip(b"\0"):
-                # At a damaged header tarfile stops as at the end of the archive.
+                # At a damaged header, tarfile stops as if at the end of the archive.
                 raise tarfile.ReadError(f"damaged at byte {archive.offset}")
     except (tarfile.TarError, OSError) as error:
         raise ValueError(
-            f"{shard} can't be read as a tar file: {error}. Pictures are read from within it, so "
-            "it must be complete and not compressed: decompress it (`gunzip`), or write it again"
+            f"{shard} can't be read as a tar file: {error}. Images are read directly from it, so "
+            "it must be complete and uncompressed: decompress it (`gunzip`), or write it again"
         ) from error
     for name, place in pictures.items():
         folder = name.split("/")[0] if "/" in name else ""
         kind = classes.get(posixpath.splitext(name)[0], folder)
         if not kind:
             raise ValueError(
-                f"{shard} has {name} without a class: write it as CLASS/{name}, or put its class "
-                f"into {posixpath.splitext(name)[0]}.cls beside it"
+                f"{shard} contains {name} without a class: write it as CLASS/{name}, or put the "
+                f"class in {posixpath.splitext(name)[0]}.cls beside it"
             )
         yield kind, name, place

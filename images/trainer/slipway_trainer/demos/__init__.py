@@ -1,1 +1,1 @@
-"""The programs of the catalogue's jobs; they import `options` first, which speeds up torch."""
+"""Programs for the catalogue's jobs. They import `options` first, to import torch faster."""

@@ -1,7 +1,7 @@
-"""The checkpoints of the demos: `slipway.checkpoints`, with the state of each rank.
+"""Checkpoints for the demos: `slipway.checkpoints`, plus the state of each rank.
 
-Model and optimizer are the same on all ranks; in addition a checkpoint has each rank's random state
-and progress. So a training resumes bit for bit with the same number of ranks.
+The model and optimizer are the same on all ranks; a checkpoint also contains each rank's random
+state and progress. So with the same number of ranks, training resumes bit for bit.
 """
 
 import random
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 
 @dataclass
 class Checkpoints:
-    """The checkpoints of one training. All ranks must call each method, at the same step."""
+    """The checkpoints of one training run. All ranks must call each method, at the same step."""
 
     store: Store
-    """The directory, which only rank 0 needs, and the interval, by rank 0's clock."""
+    """The directory, which only rank 0 needs, and the interval, measured by rank 0's clock."""
     world: World
     is_last: bool = False
-    """True if a rank got SIGTERM, and will end after the next checkpoint."""
+    """True if a rank received SIGTERM and will exit after the next checkpoint."""
 
     def begin(self, training: "Training", state: Mapping[str, Any] | None) -> None:
         """Start the interval, and resume from `state` if there is one.
 
-        With another number of ranks, learning rate and random state are the initial ones.
+        With a different number of ranks, the learning rate and random state are the initial ones.
         """
         self.store.written = time.monotonic()
         report.saves.set()
         if state is None:
             return
-        # After two steps DistributedDataParallel changes its buckets, and with three or more ranks
-        # the order of additions, which affects the last bit of a sum.
+        # After two steps, DistributedDataParallel changes its buckets. With three or more ranks
+        # this changes the order of additions, and so the last bit of a sum.
         for _ in range(min(2, state["step"])):
             images, labels = training.first(1)
             F.cross_entropy(training.forward(images), labels).backward()
@@ -65,15 +65,15 @@ class Checkpoints:
         training.tracker.restore(progress["tracker"])
 
     def due(self, step: int) -> bool:
-        """Return whether all ranks save after `step` steps, also once a rank got SIGTERM."""
+        """Return whether all ranks save after `step` steps, as they also do if one got SIGTERM."""
         is_due = self.world.rank == 0 and self.store.due(step)
         due, stopped = total(float(is_due), float(stopping.is_set()))
         self.is_last = stopped > 0
         return due + stopped > 0
 
     def save(self, training: "Training") -> None:
-        """Write the state after the last step; a rank that got SIGTERM then ends."""
-        training.tracker.validation()  # No training during the save.
+        """Write the state after the last step; a rank that got SIGTERM then exits."""
+        training.tracker.validation()  # The save does not count as training.
         ranks: list[Any] = [None] * self.world.size
         progress = {
             "steps": training.steps,
@@ -88,7 +88,7 @@ class Checkpoints:
             state = {"model": model, "optimizer": optimizer, "ranks": ranks}
             self.store.write_beside(state, training.steps)
             if self.is_last:
-                # The next step fails if a rank has ended, and ends this rank, too.
+                # Once a rank has exited, the next step fails, which ends this rank, too.
                 self.store.settle()
         self.store.written = time.monotonic()
         if self.is_last and stopping.is_set():
@@ -96,8 +96,8 @@ class Checkpoints:
         training.tracker.train()
 
     def newest(self) -> dict[str, Any] | None:
-        """Return the newest valid checkpoint, on all ranks; as `Store.newest`."""
-        # Only rank 0 reads, so all ranks get the same one, and others need no access.
+        """Return the newest valid checkpoint, on all ranks; see `Store.newest`."""
+        # Only rank 0 reads, so all ranks get the same checkpoint, and the others need no access.
         read = [self.store.newest() if self.world.rank == 0 else None]
         dist.broadcast_object_list(read)
         return read[0]

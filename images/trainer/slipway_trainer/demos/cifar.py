@@ -1,10 +1,10 @@
 """Train a convolutional network on CIFAR-10, on any number of ranks.
 
-Alone:
+A single process:
     python3 -m slipway_trainer.cifar --data-dir /data/cifar10 --output-dir outputs
 Two processes on one machine:
     torchrun --nproc-per-node 2 -m slipway_trainer.cifar --data-dir /data/cifar10 --timeout 5
-The containers of a PyTorchJob run the same command as alone.
+The containers in a PyTorchJob run the single-process command.
 """
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
@@ -31,7 +31,7 @@ class Net(nn.Module):  # type: ignore[misc]  # only the image has torch
 
     def forward(self, x: Tensor) -> Tensor:  # (n, 3, 32, 32)
         x = F.relu(self.conv1(x))  # (n, 32, 30, 30)
-        # Pooling before ReLU has the same result, with a quarter of the work for ReLU.
+        # Pooling before ReLU gives the same result, with a quarter of the work for ReLU.
         x = F.relu(F.max_pool2d(self.conv2(x), 2))  # (n, 64, 14, 14)
         x = F.relu(F.max_pool2d(self.conv3(x), 2))  # (n, 128, 6, 6)
         x = self.dropout(F.relu(self.fc1(x.flatten(1))))  # (n, 120)

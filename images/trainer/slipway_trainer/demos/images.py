@@ -1,11 +1,11 @@
 """Train a ResNet on a folder of PNG or JPEG files, on any number of ranks.
 
-Alone:
+A single process:
     python3 -m slipway_trainer.images --data mnist_png --size 28
 Two processes on one machine:
     torchrun --nproc-per-node 2 -m slipway_trainer.images --data mnist_png --workers 2
-The containers of a PyTorchJob with `data` find the folder by SLIPWAY_DATA_DIR. Without any folder
-it trains on 6,000 of the image's own pictures, after writing them as PNG files.
+In a PyTorchJob with `data`, SLIPWAY_DATA_DIR is the folder. If none is set, the program writes
+6,000 of the container image's CIFAR-10 images as PNG files and trains on them.
 """
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
@@ -25,15 +25,15 @@ from slipway_trainer.demos.outputs import Task
 
 
 class Net(nn.Module):  # type: ignore[misc]  # only the image has torch
-    """One of torchvision's ResNets, without weights: resnet18 with 10 classes has 11,181,642."""
+    """One of torchvision's ResNets, untrained; resnet18 for 10 classes has 11,181,642 weights."""
 
     def __init__(self, arch: str, classes: int) -> None:
         super().__init__()
         self.resnet = models.get_model(arch, weights=None, num_classes=classes)
 
     def forward(self, x: Tensor) -> Tensor:  # (n, 3, size, size)
-        # The last batch of an epoch may be one picture. If maps have one pixel, torch refuses to
-        # normalize it for lack of a variance, so it is repeated.
+        # An epoch's last batch may be a single image. If its maps are one pixel, torch refuses to
+        # normalize them for lack of variance, so the image is repeated.
         batch = x.repeat(2, 1, 1, 1) if self.training and len(x) == 1 else x
         return self.resnet(batch)[: len(x)]  # (n, classes), unnormalized log-probabilities
 
@@ -45,12 +45,12 @@ PARSER = options.parser(
 _add = PARSER.add_argument
 _add("--arch", default="resnet18", choices=sorted(models.list_models(models.resnet)),
     metavar="NAME", help="one of torchvision's ResNets: resnet18, resnet50, …")  # fmt: skip
-_add("--size", type=options.count, metavar="PIXELS", help="of a picture's sides; by default "
-    "224, or 32 for the image's own pictures")  # fmt: skip
+_add("--size", type=options.count, metavar="PIXELS", help="size of an image's sides; by "
+    "default 224, or 32 for the built-in images")  # fmt: skip
 
 
 def task(args: argparse.Namespace) -> Task:
-    """Return the task of the arguments."""
+    """Return the task for the arguments."""
     written = cache(pictures.made)
     size = args.size or (32 if args.data is None else 224)
 

@@ -1,6 +1,6 @@
-"""The common part of the demos: joining the other ranks, the training loop, and the outputs.
+"""Code that the demos share: joining the other ranks, the training loop, and the outputs.
 
-`Training.run` reads from top to bottom as a training program does, and `Training.epoch` is its
+`Training.run` reads from top to bottom like a training program, and `Training.epoch` is its
 loop. `mnist_elastic` uses both, for workers that come and go.
 """
 
@@ -31,13 +31,13 @@ from slipway_trainer.training.tracker import Tracker
 from slipway_trainer.training.validation import evaluate
 
 Result = TypeVar("Result")
-_BEGAN = time.monotonic()  # before it joins the other ranks
+_BEGAN = time.monotonic()  # before this rank joins the others
 
 
 def main(
     parser: argparse.ArgumentParser, task: Callable[[argparse.Namespace], outputs.Task]
 ) -> None:
-    """Train on a fixed world with the command line's options, store the result, and exit."""
+    """Train on a fixed world with the command-line options, store the result, and exit."""
 
     def train(events: Events) -> dict[str, Any]:
         args = parser.parse_args()
@@ -54,7 +54,7 @@ class Training:
     """A model in training, on one of the ranks that train together.
 
     `position` is the number of this epoch's samples that all ranks together have trained on;
-    `steps` counts the steps of the run; `model` wraps `net` to average gradients over all ranks.
+    `steps` counts the run's steps; `model` wraps `net` to average gradients over all ranks.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Training:
         self.checkpoints = None if store is None else Checkpoints(store, world)
 
     def run(self) -> dict[str, Any]:
-        """Train and test with the arguments; return the summary of this rank."""
+        """Train and test with the arguments; return this rank's summary."""
         args, tracker = self.args, self.tracker
         outputs.prepare(args.output_dir)
         trace = args.output_dir / "profile" if args.profile else None
@@ -118,7 +118,7 @@ class Training:
         tracker.train()
         train_step = self.together(self.step)
         for images, labels, weight in self.train_set.loaded(self.shares(), args.workers):
-            # The state is consistent here: a step is done on all ranks, the next one not started.
+            # The state is consistent here: all ranks are between two steps.
             every = args.validate_every
             if every is not None and self.position > 0 and self.steps % every == 0:
                 self.validate(f"epoch {tracker.epoch}, step {self.steps}")
@@ -150,14 +150,14 @@ class Training:
         return loss.detach()
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the model's outputs (n, classes) for pictures (n, colors, height, width)."""
+        """Return the model's outputs (n, classes) for images (n, colors, height, width)."""
         with torch.autocast(self.world.device.type, torch.bfloat16, enabled=self.dtype == "bf16"):
             output: Tensor = self.model(images)
         return output.float()
 
     def validate(self, when: str) -> None:
-        """Evaluate the model on the complete test set, a share on each rank."""
-        # Includes steps that are not logged.
+        """Evaluate the model on the complete test set, with a share on each rank."""
+        # Covers steps that are not logged.
         self.require_bound(self.tracker.mean_loss or 0.0, "the validation")
         self.tracker.validation()
         values, elapsed = self.agree(when, self.evaluate)
@@ -183,7 +183,7 @@ class Training:
         self.position = 0
 
     def begin(self) -> None:
-        """Resume from the job's newest checkpoint, or start at the beginning without one."""
+        """Resume from the job's newest checkpoint, or start from scratch if there is none."""
         args = self.args
         state = None if self.checkpoints is None else self.checkpoints.newest()
         if self.dtype is None and state is not None:
@@ -198,18 +198,18 @@ class Training:
             self.checkpoints.begin(self, state)
 
     def first(self, count: int) -> tuple[Tensor, Tensor]:
-        """Return the first pictures of the training set, and their labels."""
+        """Return the first images in the training set, and their labels."""
         chosen = torch.arange(min(len(self.train_set), count))
         return self.train_set.placed(*self.train_set[chosen])
 
     def summary(self) -> dict[str, Any]:
-        """Return the summary of the run, for the termination message of this rank."""
+        """Return the summary of the run, for this rank's termination message."""
         settings = {"backend": self.args.backend, "dataset": self.train_set.name}
         seconds = round(time.monotonic() - _BEGAN, 3)
         return self.tracker.summary() | settings | self.facts() | {"duration_seconds": seconds}
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts about the training and its device, for the events and the result."""
+        """Return facts about the training run and its device, for events and the result."""
         device = self.world.device
         facts: dict[str, Any] = {"world_size": self.world.size, "precision": self.dtype}
         if self.ratio is not None:
@@ -229,26 +229,26 @@ class Training:
     # The elastic demo overrides the following methods.
 
     def joined(self) -> AbstractContextManager[object]:
-        """Return the context of the joint training; a no-op, as the ranks have joined before."""
+        """Return the context for joint training; a no-op, as the ranks have already joined."""
         return nullcontext()
 
     def shares(self) -> Iterator[tuple[Tensor, float]]:
-        """Yield this rank's indices in each remaining step of the epoch, and their weight."""
-        shuffle = torch.Generator().manual_seed(self.args.seed + self.tracker.epoch)  # as all ranks
+        """Yield this rank's indices for each remaining step in the epoch, and their weight."""
+        shuffle = torch.Generator().manual_seed(self.args.seed + self.tracker.epoch)  # on all ranks
         order = torch.randperm(len(self.train_set), generator=shuffle)
         batch_size, world = self.args.batch_size, self.world
         self.tracker.steps_of_epoch = math.ceil(len(order) / (batch_size * world.size))
         for mine, size in batches(order, batch_size, world.rank, world.size, start=self.position):
-            # DistributedDataParallel averages gradients over ranks. With this weight it is the mean
-            # over the global batch's samples, also if ranks have unequal shares of it.
+            # DistributedDataParallel averages gradients over ranks. This weight turns that into the
+            # mean over the global batch's samples, even if the ranks' shares are unequal.
             yield mine, world.size / size
 
     def together(self, step: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        """Return `step`, coordinated with the other ranks; here the model itself does that."""
+        """Return `step`, coordinated with the other ranks, which the model itself does here."""
         return step
 
     def made_step(self) -> int:
-        """Count a step; return its number in the epoch, from 0."""
+        """Count a step; return its number within the epoch, from 0."""
         global_batch: int = self.args.batch_size * self.world.size
         self.position = min(self.position + global_batch, len(self.train_set))
         self.steps += 1

@@ -1,10 +1,10 @@
 """Train a small convolutional network on MNIST, on any number of ranks.
 
-Alone:
+A single process:
     python3 -m slipway_trainer.mnist --no-cuda
 Four ranks on one machine:
     torchrun --nproc-per-node 4 -m slipway_trainer.mnist --backend gloo --no-cuda
-The containers of a PyTorchJob run the same command as alone.
+The containers in a PyTorchJob run the single-process command.
 """
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
@@ -27,7 +27,7 @@ class Net(nn.Module):  # type: ignore[misc]  # only the image has torch
         self.fc2 = nn.Linear(500, classes)
 
     def forward(self, x: Tensor) -> Tensor:  # (n, 1, 28, 28)
-        # Pooling before ReLU has the same result, with a quarter of the work for ReLU.
+        # Pooling before ReLU gives the same result, with a quarter of the work for ReLU.
         x = F.relu(F.max_pool2d(self.conv1(x), 2))  # (n, 20, 12, 12)
         x = F.relu(F.max_pool2d(self.conv2(x), 2))  # (n, 50, 4, 4)
         x = F.relu(self.fc1(x.flatten(1)))  # (n, 500)

@@ -1,11 +1,11 @@
-"""Train slipway_trainer.mnist's network on workers that may be lost, and may come back.
+"""Train slipway_trainer.mnist's network on workers that may be lost and come back.
 
-Alone:
+A single worker:
     python3 -m slipway_trainer.mnist_elastic --no-cuda
-Two workers on one machine, the other one with SLIPWAY_ELASTIC_INDEX=1:
+Two workers on one machine; start the second with SLIPWAY_ELASTIC_INDEX=1:
     export SLIPWAY_ELASTIC_PEERS=127.0.0.1:29501,127.0.0.1:29502
     SLIPWAY_ELASTIC_INDEX=0 python3 -m slipway_trainer.mnist_elastic --no-cuda
-The containers of a PyTorchJob with an elastic policy run the same command as alone.
+The containers in a PyTorchJob with an elastic policy run the single-worker command.
 """
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
@@ -36,11 +36,12 @@ PARSER = options.parser(
     epochs=1, batch_size=64, backend="gloo",
 )  # fmt: skip
 PARSER.add_argument("--step-timeout", type=float, default=8.0, metavar="SECONDS", help="how long a "
-    "worker may take in a step until it counts as lost; --timeout is for the start")  # fmt: skip
+    "worker may spend on a step before it is considered lost; at startup, --timeout applies"
+)  # fmt: skip
 
 
 def arguments() -> argparse.Namespace:
-    """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
+    """Return the command-line arguments; raise `argparse.ArgumentError` if one is invalid."""
     args = PARSER.parse_args()
     refused = {"--backend nccl": args.backend != "gloo", "--workers": args.workers > 0,
                "--profile": args.profile, "--compile": args.compile is not None}  # fmt: skip
@@ -55,14 +56,14 @@ def arguments() -> argparse.Namespace:
 class Training(loop.Training):
     """The same training, on the current workers.
 
-    Results that workers agree on are part of the job's state: a late worker passes the epochs and
-    validations that it missed without training, and adopts the others' results.
+    Results that workers agree on are part of the job's state: a late worker skips the epochs and
+    validations it missed, without training, and adopts the others' results.
     """
 
     def __init__(self, args: argparse.Namespace, events: Events) -> None:
         is_cuda = not args.no_cuda and torch.cuda.is_available()
         alone = World(0, 1, torch.device("cuda" if is_cuda else "cpu"))
-        # Slow work is done before the rendezvous, so that the others do not wait for it.
+        # Slow work comes before the rendezvous, so that the other workers do not wait for it.
         super().__init__(mnist.TASK, args, events, alone)
         self.checkpoints = None  # the controller writes them
         data = self.train_set
@@ -81,7 +82,7 @@ class Training(loop.Training):
         return self.controller.scope()
 
     def changed(self, change: Change) -> None:
-        """Report a new world, and adapt the learning rate to it, as on a fixed one."""
+        """Report a new world, and scale the learning rate to its size, as for a fixed world."""
         self.world = World(change.rank, change.size, self.world.device)
         for group in self.optimizer.param_groups:
             group["lr"] = self.args.lr * change.size
@@ -101,7 +102,7 @@ class Training(loop.Training):
                 self.validate(key)
         # The others may have completed the epoch without this worker.
         if not self.tracker.goal_reached and self.service.ledger.epoch <= epoch:
-            next(self._epochs, None)  # closes the one before
+            next(self._epochs, None)  # closes the previous one
             super().epoch(profiler)
 
     def shares(self) -> Iterator[tuple[Tensor, float]]:

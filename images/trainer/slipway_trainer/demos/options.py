@@ -1,4 +1,4 @@
-"""The start of the demos: a fast import of torch, and their command line."""
+"""Code that the demos run first: a fast import of torch, and the command-line options."""
 
 import argparse
 import gc
@@ -8,9 +8,9 @@ from typing import Any
 
 from slipway_trainer.training import goals
 
-# Without garbage collection the imports take a third less time.
+# Without garbage collection, the imports take a third less time.
 gc.disable()
-# torch.optim would import _dynamo later, with the collector on.
+# Otherwise torch.optim would import _dynamo later, with garbage collection on.
 import torch._dynamo  # noqa: E402, F401
 import torchvision.datasets  # noqa: E402, F401
 
@@ -19,7 +19,7 @@ gc.enable()
 
 
 def parser(program: str, documentation: str | None, **defaults: Any) -> argparse.ArgumentParser:
-    """Return a parser with the common options of the demos, which raises for wrong arguments."""
+    """Return a parser for the demos' common options, which raises errors instead of exiting."""
     result = argparse.ArgumentParser(
         prog=f"python3 -m {program}",
         description=documentation,
@@ -27,40 +27,40 @@ def parser(program: str, documentation: str | None, **defaults: Any) -> argparse
         exit_on_error=False,
     )
     train = result.add_argument_group("training").add_argument
-    train("--epochs", type=count, metavar="N", help="times that each sample is trained on")
+    train("--epochs", type=count, metavar="N", help="passes over the training set")
     train("--batch-size", type=count, metavar="N", help="samples per rank and step")
-    train("--lr", "--learning-rate", type=float, metavar="X", help="learning rate for one rank; it "
-          "is multiplied by their number")  # fmt: skip
-    train("--momentum", type=float, metavar="X", help="of SGD")
-    train("--seed", type=int, metavar="N", help="of the weights, the order of samples and dropout")
+    train("--lr", "--learning-rate", type=float, metavar="X", help="learning rate for one rank; "
+          "multiplied by the number of ranks")  # fmt: skip
+    train("--momentum", type=float, metavar="X", help="momentum for SGD")
+    train("--seed", type=int, metavar="N", help="seed for weights, sample order and dropout")
     train("--goal", type=goal, metavar="METRIC=VALUE", help="stop all ranks when a validation "
-          "reaches it: accuracy=0.98 or above, val_loss=0.3 or below")  # fmt: skip
-    train("--validate-every", type=count, metavar="STEPS", help="validate within epochs, too")
-    train("--data", "--data-dir", type=Path, metavar="DIR", help="where the data set is")
-    train("--workers", type=int, metavar="N", help="processes that get batches "
-          "ready while another is trained on; with 0 each step does so first")  # fmt: skip
-    train("--test-batch-size", type=count, metavar="N", help="samples per rank in a validation")
+          "reaches this goal: accuracy=0.98 or above, val_loss=0.3 or below")  # fmt: skip
+    train("--validate-every", type=count, metavar="STEPS", help="also validate within epochs")
+    train("--data", "--data-dir", type=Path, metavar="DIR", help="directory of the data set")
+    train("--workers", type=int, metavar="N", help="processes that prepare batches "
+          "during training; with 0, each step first prepares its own")  # fmt: skip
+    train("--test-batch-size", type=count, metavar="N", help="samples per rank and test batch")
     train("--limit-train", type=count, metavar="N", help="train on the first N samples only")
     train("--limit-test", type=count, metavar="N", help="test on the first N samples only")
 
     ranks = result.add_argument_group("ranks").add_argument
-    ranks("--backend", choices=("gloo", "nccl"), help="by default nccl with a GPU, else gloo")
+    ranks("--backend", choices=("gloo", "nccl"), help="default: nccl if there is a GPU, else gloo")
     ranks("--timeout", type=float, metavar="MINUTES", help="how long to wait for other ranks, at "
-          "the start and in every step")  # fmt: skip
-    ranks("--no-cuda", action="store_true", help="train on the CPU although there is a GPU")
-    ranks("--threads", type=count, metavar="N", help="CPU threads of each rank: OMP_NUM_THREADS, "
-          "or as many as cores")  # fmt: skip
+          "startup and in every step")  # fmt: skip
+    ranks("--no-cuda", action="store_true", help="train on the CPU even if there is a GPU")
+    ranks("--threads", type=count, metavar="N", help="CPU threads for each rank: OMP_NUM_THREADS, "
+          "or else the number of cores")  # fmt: skip
     ranks("--precision", choices=("auto", "float32", "bfloat16"), help="type for convolutions and "
-          "products; auto is bfloat16 on GPUs that support it, and on CPUs the faster one, which "
-          "is measured at the start")  # fmt: skip
-    ranks("--compile", nargs="?", const="inductor", metavar="BACKEND", help="have torch.compile "
-          "make the network's kernels, which takes a C compiler")  # fmt: skip
+          "matrix products; auto is bfloat16 on GPUs that support it, and on CPUs the faster type, "
+          "measured at startup")  # fmt: skip
+    ranks("--compile", nargs="?", const="inductor", metavar="BACKEND", help="compile the network "
+          "with torch.compile (requires a C compiler)")  # fmt: skip
 
     out = result.add_argument_group("output").add_argument
-    out("--log-interval", "--print-freq", type=count, metavar="STEPS", help="between step events")
-    out("--output-dir", type=Path, metavar="DIR", help="for the model and accuracies.json")
-    out("--profile", action="store_true", help="write torch.profiler's traces of steps 3 to 5 "
-        "into DIR/profile")  # fmt: skip
+    out("--log-interval", "--print-freq", type=count, metavar="STEPS", help="steps per step event")
+    out("--output-dir", type=Path, metavar="DIR", help="folder for model and accuracies.json")
+    out("--profile", action="store_true", help="write torch.profiler traces of steps 3 to 5 "
+        "to DIR/profile")  # fmt: skip
 
     # OpenMP reads its own variable, which may also be a list.
     cores = len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
@@ -75,10 +75,10 @@ def parser(program: str, documentation: str | None, **defaults: Any) -> argparse
 
 
 def count(text: str) -> int:
-    """Parse a number of 1 or more."""
+    """Parse an integer, which must be 1 or more."""
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not allowed; it takes 1 or more")
+        raise argparse.ArgumentTypeError(f"{number} is not allowed; it must be 1 or more")
     return number
 
 
@@ -91,7 +91,7 @@ def goal(text: str) -> goals.Goal:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps a description's lines, and shows each option's default if it has one."""
+    """Keeps line breaks in the description, and shows each option's default if it has one."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         is_plain = any(action.default is none for none in (None, False, argparse.SUPPRESS))

@@ -1,6 +1,6 @@
-"""The output files of a run: model, accuracies, predictions, and torch's profile.
+"""A run's output files: model, accuracies, predictions, and torch profile.
 
-The page of predictions has a confusion matrix of the test set, and some of the rank's own pictures.
+The predictions page shows a confusion matrix for the test set, and some of the rank's test images.
 """
 
 import base64
@@ -35,22 +35,20 @@ img {width: 56px; image-rendering: pixelated; vertical-align: middle}
 
 @dataclass(frozen=True)
 class Task:
-    """The specific part of a demo; `net` takes the number of classes."""
+    """The parts specific to one demo; `net` takes the number of classes."""
 
     net: Callable[[int], nn.Module]
     load: Callable[..., Data]
     model_file: str
     by_class: bool = False
-    """Also measure each class's accuracy."""
+    """Also measure accuracy by class."""
 
 
 def prepare(directory: Path) -> None:
-    """Create the directory early, so that a run does not fail only at its end."""
+    """Create the directory early, so that an unusable one fails the run at once, not at its end."""
     directory.mkdir(parents=True, exist_ok=True)
     if not os.access(directory, os.W_OK):
-        raise PermissionError(
-            f"nothing can be written into --output-dir {directory}: name another directory"
-        )
+        raise PermissionError(f"--output-dir {directory} is not writable: choose another directory")
 
 
 def save(path: Path, net: nn.Module, summary: dict[str, Any]) -> None:
@@ -68,7 +66,7 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def profiled(directory: Path | None, rank: int) -> AbstractContextManager[profile | None]:
-    """Return a profiler that writes a trace of this rank's first steps to `directory`, if set."""
+    """Return a profiler that traces this rank's first steps to `directory`; none if it is unset."""
     if directory is None:
         return nullcontext()
     running: AbstractContextManager[profile] = profile(
@@ -87,7 +85,7 @@ class Predictions:
     def __init__(self, classes: Sequence[str], indices: Tensor) -> None:
         self.classes, self.indices = classes, indices
         self.matrix: list[list[int]] = []
-        """The number of pictures by class (row) and prediction (column), over all ranks."""
+        """The number of images by class (row) and prediction (column), over all ranks."""
         self._predicted: list[Tensor] = []
         # A larger matrix would be unreadable, and expensive to send to other ranks.
         self.size = len(classes) ** 2 if len(classes) <= 100 else 0
@@ -102,7 +100,7 @@ class Predictions:
         return counts.index_add(0, cells, torch.ones_like(target))
 
     def value(self, counts: Sequence[float]) -> float:
-        """Keep the matrix; return its number of pictures."""
+        """Keep the matrix; return the number of images in it."""
         width, numbers = len(self.classes), [int(count) for count in counts]
         self.matrix = [numbers[n : n + width] for n in range(0, len(numbers), width)]
         return sum(numbers)
@@ -131,7 +129,7 @@ class Predictions:
         # The most confident predictions come first.
         chosen = (is_right * 2 - share).argsort()[:20]
         pictures, _ = data.placed(*data[self.indices[chosen]])
-        rows = ["<tr><th>picture<th>class<th>predicted<th>probability<th>result"]
+        rows = ["<tr><th>image<th>class<th>predicted<th>probability<th>result"]
         for number, picture in zip(chosen.tolist(), pictures.cpu(), strict=True):
             names = (escape(self.classes[int(each[number])]) for each in (target, predicted))
             verdict = "right" if is_right[number] else "wrong"
@@ -143,7 +141,7 @@ class Predictions:
 
 
 def _png(picture: Tensor) -> str:
-    """Return a picture (colors, height, width) of any range as a PNG file in base64."""
+    """Return an image (colors, height, width) with any value range as a PNG file in base64."""
     low, high = picture.min(), picture.max()
     file = io.BytesIO()
     to_pil_image((picture - low) / (high - low).clamp(min=1e-6)).save(file, "PNG")

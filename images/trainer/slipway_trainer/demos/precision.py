@@ -1,7 +1,7 @@
-"""Choose between bfloat16 and float32, by their speed on the current machines.
+"""Choose between bfloat16 and float32, by measuring their speed on the machines in use.
 
-Not every CPU with instructions for bfloat16 is faster with it: an AMD EPYC trains MNIST 1.4 times
-as fast, an Intel Xeon 0.65 times. So `choose` measures both before the training starts.
+Not every CPU with bfloat16 instructions is faster with them: an AMD EPYC trains MNIST 1.4 times
+as fast, an Intel Xeon 0.65 times. So `choose` measures both before training starts.
 """
 
 import copy
@@ -13,21 +13,21 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 
 PROBED = 32
-"""The most samples in a measured step."""
+"""The maximum number of samples in a measured step."""
 WORTH_IT = 1.1
-"""The least speed-up of bfloat16; below it the choice would be random."""
+"""The minimum speed-up for choosing bfloat16; below it, the choice would be random."""
 _TYPES = ("fp32", "bf16")
 DTYPES: Mapping[str, str] = {"float32": "fp32", "bfloat16": "bf16"}
-"""Types by their name on the command line, without auto."""
+"""Types by command-line name, without auto."""
 
 
 def choose(
     net: nn.Module, images: Tensor, labels: Tensor, total: Callable[..., list[float]]
 ) -> tuple[str, float | None]:
-    """Return fp32 or bf16, and the speed of bf16 over that of fp32; the same on all ranks.
+    """Return fp32 or bf16, and the speed of bf16 relative to fp32; the same on all ranks.
 
-    It trains a copy of `net` on a few pictures. `total` sums over all ranks, which must all call
-    this. GPUs with instructions for bf16 are always faster with them, and not measured.
+    Trains a copy of `net` on a few images. `total` sums over all ranks, and all of them must call
+    this. GPUs with bf16 instructions are always faster with them, so they are not measured.
     """
     is_cuda = images.device.type == "cuda"
     has_bf16 = (
@@ -47,7 +47,7 @@ def choose(
 
 
 def _measured(net: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float]:
-    """Return the seconds of the fastest step with each type."""
+    """Return how many seconds the fastest step took with each type."""
     probed = copy.deepcopy(net).train()
 
     def step(name: str) -> float:

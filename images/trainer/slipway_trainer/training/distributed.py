@@ -1,4 +1,4 @@
-"""The process group, from the environment of torchrun or a PyTorchJob, or a single rank."""
+"""Join the process group that torchrun or a PyTorchJob sets up, or train as a single rank."""
 
 import os
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 @dataclass(frozen=True)
 class World:
-    """The ranks that train together, and the rank of this process."""
+    """The ranks that train together, and this process's rank."""
 
     rank: int
     size: int
@@ -27,13 +27,13 @@ def default_backend(use_cuda: bool) -> str:
 def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
     """Wait for all ranks and return the world they form.
 
-    The backend is gloo or nccl. `timeout` is for the other ranks, here and in every collective
-    operation. With `use_cuda` a rank trains on its GPU, if it has one. Raises `ValueError` for
-    nccl without a GPU, and `RuntimeError` with the number of ranks that came in time.
+    The backend is gloo or nccl. `timeout` limits the wait for other ranks, here and in every
+    collective operation. With `use_cuda`, a rank trains on its GPU, if it has one. Raises
+    `ValueError` for nccl without a GPU, and `RuntimeError` with the number of ranks that joined.
     """
     cuda = use_cuda and torch.cuda.is_available()
     if backend == "nccl" and not cuda:
-        raise ValueError("--backend nccl needs a GPU, and torch sees none; use --backend gloo")
+        raise ValueError("--backend nccl needs a GPU, but torch sees none; use --backend gloo")
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     device = torch.device("cuda", local_rank) if cuda else torch.device("cpu")
     if cuda:
@@ -42,7 +42,7 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
     dist.init_process_group(
         backend,
         timeout=timeout,
-        # So NCCL connects here, where a missing rank is reported, and not in the first step.
+        # Makes NCCL connect here, where a missing rank is reported, rather than in the first step.
         device_id=device if backend == "nccl" else None,
         **({} if "WORLD_SIZE" in os.environ else alone),
     )
@@ -50,10 +50,10 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
 
 
 def total(*values: float) -> list[float]:
-    """Return each of `values` summed over all ranks, or over this one without a process group."""
+    """Return each of `values` summed over all ranks, or unchanged if there is no process group."""
     if not dist.is_initialized():
         return list(values)
-    # NCCL reduces tensors on a GPU, Gloo those in memory.
+    # NCCL reduces tensors on a GPU, Gloo those in host memory.
     device = "cuda" if dist.get_backend() == "nccl" else "cpu"
     totals = torch.tensor(values, dtype=torch.float64, device=device)
     dist.all_reduce(totals)
@@ -68,8 +68,8 @@ def parallel(net: nn.Module, world: World) -> nn.Module:
     return DistributedDataParallel(
         net,
         device_ids=[world.device] if is_cuda else None,
-        # On a CPU all gradients in one message, as it can't overlap sending with computation. On a
-        # GPU NCCL does that, with torch's default size.
+        # On a CPU, all gradients in one message, as sending can't overlap with computation. On a
+        # GPU, NCCL overlaps them, with torch's default size.
         bucket_cap_mb=None if is_cuda else 100,
         gradient_as_bucket_view=True,
         static_graph=True,
@@ -77,7 +77,7 @@ def parallel(net: nn.Module, world: World) -> nn.Module:
 
 
 def synchronize_buffers(net: nn.Module) -> None:
-    """Give all ranks rank 0's buffers, as DistributedDataParallel does before each step."""
+    """Broadcast rank 0's buffers to all ranks, as DistributedDataParallel does before each step."""
     if dist.is_initialized():
         for buffer in net.buffers():
             dist.broadcast(buffer, src=0)

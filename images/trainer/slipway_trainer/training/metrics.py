@@ -1,7 +1,7 @@
-"""Metrics of a validation. A metric is a rule without state between batches.
+"""Validation metrics. A metric keeps no state between batches.
 
-Counts are summed over batches and ranks, so the value is exact for any split of the test set. They
-stay on the model's device, so that no batch waits for another; only their sum is read.
+Counts are summed over batches and ranks, so the value is exact however the test set is split. They
+stay on the model's device so that no batch waits for another; only their sum is read.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 class Metric(Protocol):
-    """A measure of the outputs for a test set."""
+    """A measure of a model's outputs for a test set."""
 
     @property
     def name(self) -> str:
@@ -27,12 +27,12 @@ class Metric(Protocol):
         """Return a batch's `size` counts, from outputs (n, classes) and targets (n,)."""
 
     def value(self, counts: Sequence[float]) -> float | dict[str, float]:
-        """Return the metric's value for a sum of counts."""
+        """Return the metric's value for summed counts."""
 
 
 @dataclass(frozen=True)
 class TopKAccuracy:
-    """The share of samples, 0 to 1, whose class is among the `topk` likeliest."""
+    """The share of samples, 0 to 1, whose class is among the `topk` most likely."""
 
     topk: int = 1
     size: int = 2
@@ -42,7 +42,7 @@ class TopKAccuracy:
         return "accuracy" if self.topk == 1 else f"top{self.topk}_accuracy"
 
     def counts(self, output: Tensor, target: Tensor) -> Tensor:
-        # With fewer classes than k every sample counts as right.
+        # With fewer classes than k, every sample counts as correct.
         likeliest = output.topk(min(self.topk, output.shape[1]), dim=1).indices
         right = likeliest.eq(target.unsqueeze(1)).sum()
         return torch.stack([right, torch.full_like(right, len(target))])
@@ -64,7 +64,7 @@ class ClassAccuracy:
         return 2 * len(self.classes)
 
     def counts(self, output: Tensor, target: Tensor) -> Tensor:
-        # As in TopKAccuracy, since argmax may choose another one of two equal outputs.
+        # As in TopKAccuracy; of two equal outputs, argmax may choose the other.
         right = output.topk(1, dim=1).indices.squeeze(1) == target
         none = torch.zeros(len(self.classes), dtype=torch.int64, device=target.device)
         # bincount would synchronize with the device to read the number of classes.
@@ -72,7 +72,7 @@ class ClassAccuracy:
         return torch.cat([*by_class])
 
     def value(self, counts: Sequence[float]) -> dict[str, float]:
-        """Return the share by class; a class without samples is left out."""
+        """Return the share for each class, omitting classes without samples."""
         right, samples = counts[: len(self.classes)], counts[len(self.classes) :]
         return {
             name: hits / count

@@ -1,4 +1,4 @@
-"""The end of a rank of the trainer's programs: its termination message and exit code."""
+"""End a rank of one of the trainer's programs, with a termination message and exit code."""
 
 import faulthandler
 import os
@@ -16,11 +16,11 @@ from slipway.events import Events, own_rank
 
 EXIT_FAILED = 1
 saves = threading.Event()
-"""Set by a program that writes a checkpoint after the current step on SIGTERM."""
+"""Set by a program that, on SIGTERM, writes a checkpoint after the current step."""
 
 
 def run(work: Callable[[Events], dict[str, Any]]) -> None:
-    """Run the work of this rank, write its summary or failure, and end the process."""
+    """Run this rank's work, write its summary or failure, and end the process."""
     events = Events(own_rank())
     _end_on_sigterm(events)
     try:
@@ -36,7 +36,7 @@ def run(work: Callable[[Events], dict[str, Any]]) -> None:
 
 
 def _fail(events: Events, error: BaseException) -> int:
-    """Report `error` on stderr, as an event and as the termination message; return the code."""
+    """Report `error` on stderr, as an event and as the termination message; return an exit code."""
     if isinstance(error, SystemExit) and error.code in (0, None):
         return 0  # --help
     print("".join(traceback.format_exception(error)), file=sys.stderr, flush=True)
@@ -47,7 +47,7 @@ def _fail(events: Events, error: BaseException) -> int:
 
 
 def _end_on_sigterm(events: Events) -> None:
-    # A Python handler runs only after torch returns from C++, so a thread waits for the signal.
+    # A Python handler runs only once torch returns from C++, so a thread waits for the signal.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
     def wait() -> None:
@@ -62,7 +62,7 @@ def _end_on_sigterm(events: Events) -> None:
 
 
 def end_terminated(events: Events) -> NoReturn:
-    """End this process after SIGTERM."""
+    """Report SIGTERM, then end this process."""
     events.emit("terminated")
     termination.leave({"rank": events.rank, "error": "ended by SIGTERM"})
     end(EXIT_TERMINATED)

@@ -1,4 +1,4 @@
-"""Statistics of one epoch on this rank: steps, samples, loss, and the time of each part."""
+"""Statistics for one epoch on this rank: steps, samples, loss, and the time spent in each part."""
 
 import resource
 import time
@@ -11,7 +11,7 @@ import torch
 
 @dataclass
 class EpochTimings:
-    """The current epoch, as plain numbers that can be saved and resumed."""
+    """Statistics for the current epoch, as plain numbers that can be saved and restored."""
 
     steps: int = 0
     samples: int = 0
@@ -22,24 +22,24 @@ class EpochTimings:
     """Training time, between `resume` and `pause`."""
     cpu_seconds: float = 0.0
     parts: dict[str, float] = field(default_factory=dict)
-    """Seconds of all steps together, by part."""
+    """Seconds spent in each part, over all steps."""
     since: tuple[float, float] | None = None
-    """Time and CPU time at the last `resume`; None during a pause."""
+    """Time and CPU time at the last `resume`, or None while paused."""
     mark: float = 0.0
-    """End of the last part of a step."""
+    """When the last part of a step ended."""
     events: list[tuple[str, Any]] = field(default_factory=list)
-    """On a GPU, which works asynchronously: names of the parts that ended, each with the
-    torch.cuda.Event of its end; the first event is the start."""
+    """On a GPU, which works asynchronously: the name of each part that ended, with the
+    torch.cuda.Event that marks its end; the first event marks the start."""
 
     def resume(self) -> None:
-        """Start or resume the measurement of training."""
+        """Start or resume timing the training."""
         self.mark = time.perf_counter()
         self.since = (self.mark, time.process_time())
         if torch.cuda.is_initialized():
             self.events = [("", _event())]
 
     def pause(self) -> None:
-        """Pause the measurement of training."""
+        """Pause timing the training."""
         if self.since is not None:
             self._read_events()
             self.seconds += time.perf_counter() - self.since[0]
@@ -52,7 +52,7 @@ class EpochTimings:
         return self.seconds + running
 
     def part(self, name: str) -> None:
-        """Record the end of a part of a step."""
+        """Record that a part of a step ended."""
         if self.events:
             self.events.append((name, _event()))
             if len(self.events) > 1024:
@@ -63,7 +63,7 @@ class EpochTimings:
         self.mark = now
 
     def _read_events(self) -> None:
-        """Add up the GPU's events, after waiting for the last one."""
+        """Add up the GPU events, after waiting for the last one."""
         if self.events:
             self.events[-1][1].synchronize()
             for (_, before), (name, event) in pairwise(self.events):
@@ -75,7 +75,7 @@ class EpochTimings:
         return float(self.loss_sum) / self.loss_count if self.loss_count else None
 
     def state(self) -> dict[str, Any]:
-        """Return the state, for `EpochTimings(**state)` to resume."""
+        """Return the state, which `EpochTimings(**state)` restores."""
         running = self.since is not None
         self.pause()
         state = asdict(replace(self, loss_sum=float(self.loss_sum), events=[]))
@@ -84,7 +84,7 @@ class EpochTimings:
         return state
 
     def told(self) -> dict[str, Any]:
-        """Return the fields of an `epoch` event about this rank."""
+        """Return this rank's fields for an `epoch` event."""
         mean = self.mean_loss()
         speed = self.samples / self.seconds if self.seconds else 0.0
         return {
@@ -106,7 +106,7 @@ def _event() -> Any:
 
 
 def _peak_memory() -> dict[str, float]:
-    """Return the peak memory of this process, and on its GPU, in MiB."""
+    """Return this process's peak memory, on the host and on its GPU, in MiB."""
     # Linux counts in KiB: https://man7.org/linux/man-pages/man2/getrusage.2.html
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     peaks = {"peak_memory_mib": round(kilobytes / 1024, 1)}

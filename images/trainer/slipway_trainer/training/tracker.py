@@ -1,4 +1,4 @@
-"""Report a rank's progress and timings as events: MLBench's tracker, with its names.
+"""Report a rank's progress and timings as events, with the interface of MLBench's tracker.
 
 In your own training loop:
 
@@ -20,8 +20,8 @@ In your own training loop:
         if tracker.goal_reached:
             break
 
-It works with and without a process group. An epoch's time is the host's; with a GPU its parts are
-measured by CUDA events, since the host only launches them.
+It works with or without a process group. An epoch is timed on the host; with a GPU, its parts are
+timed by CUDA events, since the host only launches them.
 """
 
 import time
@@ -43,27 +43,27 @@ _DIGITS = 6
 
 @dataclass(eq=False)
 class Tracker:
-    """Follows the training of one rank."""
+    """Tracks one rank's training."""
 
     metrics: Sequence[Metric]
-    """The metrics of validations."""
+    """The metrics for validations."""
     run_id: str | None
-    """The job's run id, in events of validations and epochs if set."""
+    """The job's run ID; if set, validation and epoch events contain it."""
     rank: int
     goal: Goal | None = None
     """The goal at which all ranks stop; see `goal_reached`."""
     events: Events | None = None
-    """The destination of events; standard output by default."""
+    """The destination for events; standard output by default."""
     total: Callable[..., list[float]] = field(default=total, kw_only=True)
-    """Sums numbers over all ranks; an elastic job's controller has its own."""
+    """Sums numbers over all ranks; an elastic job's controller provides its own."""
 
     def __post_init__(self) -> None:
         self.metrics = tuple(self.metrics)
         self.epoch = 1
         self.steps_of_epoch: int | None = None
-        """The number of steps for the progress in `step` events; None if unknown."""
+        """The number of steps in the epoch, for `step` events; None if unknown."""
         self.goal_reached = False
-        """Set by the validation that reached it, on all ranks in the same step."""
+        """Set by the validation that reached the goal, on all ranks in the same step."""
         self._events = Events(self.rank) if self.events is None else self.events
         self._run = {} if self.run_id is None else {"run_id": self.run_id}
         self._now = EpochTimings()
@@ -72,16 +72,16 @@ class Tracker:
             "epoch_accuracies": [], "epoch_metrics": {}, "samples_seen": 0
         }  # fmt: skip
         self._step_seconds: dict[str, float] = {}
-        self._before = 0.0  # seconds of the epoch before this process
+        self._before = 0.0  # seconds spent in the epoch before this process
         self._began = time.monotonic()
 
     def start(self, elapsed: float = 0.0) -> None:
-        """Set the run's start to now, or `elapsed` seconds ago, for the time to accuracy."""
+        """Set the run's start to now, or `elapsed` seconds ago, to measure the time to accuracy."""
         self._began = time.monotonic() - elapsed
 
     @property
     def mean_loss(self) -> float | None:
-        """The mean loss of this rank's samples in this epoch so far; None before the first one."""
+        """The mean loss of this rank's samples so far in this epoch, or None if there are none."""
         return self._now.mean_loss()
 
     def train(self) -> None:
@@ -93,21 +93,21 @@ class Tracker:
         self._now.pause()
 
     def batch_start(self) -> None:
-        """Record that a batch is loaded, which took the time since the last step."""
+        """Record that a batch is loaded; the time since the last step was spent on this."""
         self._now.part("data")
 
     def record_batch_step(self, name: str) -> None:
-        """Record the end of a part of the step: `forward`, `loss`, `backward` or any other name."""
+        """Record that a part of the step ended: `forward`, `loss`, `backward` or any other name."""
         self._now.part(name)
 
     def batch_end(self, samples: int = 0) -> None:
-        """Record the end of the step on this rank's `samples`; its last part is the optimizer."""
+        """Record that the step ended, on `samples` samples here; its last part is the optimizer."""
         self._now.part("optimizer")
         self._now.steps += 1
         self._now.samples += samples
 
     def record_loss(self, value: Any, n: int = 1, log_to_api: bool = False) -> None:
-        """Add `value`, the sum of `n` losses or its tensor; `log_to_api` writes a `step` event."""
+        """Add the sum of `n` losses, a number or tensor; `log_to_api` writes a `step` event."""
         now = self._now
         now.loss_sum = now.loss_sum + value
         now.loss_count += n
@@ -130,13 +130,13 @@ class Tracker:
             self._emit("goal_reached", **self._run, step=step, goal=str(self.goal), **reached)
 
     def total_loss(self) -> float | None:
-        """Return the mean of all ranks' losses in this epoch; None without any."""
+        """Return the mean of all ranks' losses in this epoch, or None if there are none."""
         self._now.pause()
         loss_sum, count = self.total(float(self._now.loss_sum), self._now.loss_count)
         return loss_sum / count if count else None
 
     def epoch_end(self, mean_loss: float | None = None) -> None:
-        """End and report the epoch. All ranks must call it, unless they pass `mean_loss`."""
+        """End the epoch and report it. All ranks must call this, unless they pass `mean_loss`."""
         self._now.pause()
         mean_loss = self.total_loss() if mean_loss is None else mean_loss
         loss = {} if mean_loss is None else {"loss": round(mean_loss, _DIGITS)}
@@ -154,13 +154,13 @@ class Tracker:
         self._now, self._values = EpochTimings(), {}
 
     def step_seconds(self) -> dict[str, float]:
-        """Return the time of the steps in the model, by the run that made them."""
+        """Return the time spent on the steps in the model, by the run that made them."""
         run = self._run.get("run_id", "")
         own = self._step_seconds.get(run, 0.0) + self._now.trained() - self._before
         return {**self._step_seconds, run: own}
 
     def summary(self) -> dict[str, Any]:
-        """Return this rank's result so far, in the form of a termination message."""
+        """Return this rank's result so far, in termination message format."""
         goal = {"goal": str(self.goal), "goal_reached": self.goal_reached} if self.goal else {}
         return {
             "rank": self.rank,
@@ -186,7 +186,7 @@ class Tracker:
         """Resume from `state`, without counting the time since it was saved."""
         self.epoch = state["epoch"]
         self._now = EpochTimings(**state["now"])
-        # An older image's checkpoint has no such map.
+        # Checkpoints from older images lack `epoch_metrics`.
         self._done = {"epoch_metrics": {}, **deepcopy(dict(state["done"]))}
         self.goal_reached = state["goal_reached"]
         self._began = time.monotonic() - state["elapsed"]
@@ -202,7 +202,7 @@ class Tracker:
 
 
 def regrouped(states: Sequence[Mapping[str, Any]], rank: int) -> dict[str, Any]:
-    """Return a rank's state from those of another number of ranks; rank 0 gets all counts."""
+    """Derive a rank's state from those of a different number of ranks; rank 0 gets all counts."""
     state = deepcopy(dict(states[0]))
     counted = {"now": ("samples", "loss_sum", "loss_count"), "done": ("samples_seen",)}
     for part, names in counted.items():
@@ -212,7 +212,7 @@ def regrouped(states: Sequence[Mapping[str, Any]], rank: int) -> dict[str, Any]:
 
 
 def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Round the values to meaningful digits, also those by class."""
+    """Round the values to meaningful digits, including values by class."""
     return {
         name: _rounded(value)
         if isinstance(value, Mapping)

@@ -1,4 +1,4 @@
-"""Evaluate a model on the test batches of all ranks together."""
+"""Evaluate a model on the test batches of all ranks."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -26,23 +26,23 @@ def validation_round(  # noqa: PLR0913, PLR0917 - names and order are those of M
     max_batch_per_epoch: int | None = None,
     tracker: Tracker | None = None,
 ) -> dict[str, Any]:
-    """Evaluate `model` on the batches of this rank, and return the values over all ranks.
+    """Evaluate `model` on this rank's batches, and return the values over all ranks.
 
-    Each sample counts once for each rank that has it, so the result is the same for a test set that
-    is split and for one that every rank has completely. All ranks must call it.
+    Each sample counts once for each rank that has it, so the result is the same whether the test
+    set is split between the ranks or complete on each of them. All ranks must call this.
 
     Args:
         dataloader: This rank's batches (n, …) with their targets (n,).
         model: The model, whose training mode is restored afterwards.
-        loss_function: Returns the mean loss of a batch.
+        loss_function: Returns a batch's mean loss.
         metrics: The metrics, in addition to the loss.
-        run_id: The run id for the event, if there is no tracker.
+        run_id: The run ID for the event, if there is no tracker.
         rank: This rank, likewise.
         dtype: fp32, or bf16 or fp16 for autocast.
-        transform_target_type: Name of the type that targets are converted to.
+        transform_target_type: Name of the type to convert targets to.
         use_cuda: Move batches to the GPU first.
-        max_batch_per_epoch: The most batches.
-        tracker: Records the values, and checks its goal.
+        max_batch_per_epoch: The maximum number of batches.
+        tracker: Records the values, and checks them against its goal.
 
     Returns:
         The mean `loss`, and each metric's value under its name.
@@ -66,7 +66,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - as validation_round
     total: Callable[..., list[float]],
     dtype: str = "fp32",
 ) -> dict[str, Any]:
-    """Return the values, as `validation_round`; `total` sums numbers over all ranks."""
+    """Return the values, like `validation_round`; `total` sums numbers over all ranks."""
     was_training = model.training
     model.eval()
     sizes = [2, *(metric.size for metric in metrics)]

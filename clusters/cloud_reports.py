@@ -1,4 +1,4 @@
-"""Reads a cloud's reports on a pending pod: scale-ups of nodes, refused image pulls. Pure.
+"""Interprets a cloud's reports about a pending pod: node scale-ups, refused image pulls. Pure.
 
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#what-events-are-emitted-by-ca
 """
@@ -14,7 +14,7 @@ import yaml
 from core.manifests import read
 
 STATUS = "cluster-autoscaler-status"
-"""The autoscaler's ConfigMap with its status; the autoscaler's events refer to it."""
+"""The ConfigMap with the autoscaler's status; the autoscaler's events refer to it."""
 NAMESPACE = "kube-system"
 _MADE, _NOT_MADE = "TriggeredScaleUp", "NotTriggerScaleUp"
 _FAILED = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
@@ -23,7 +23,7 @@ _FACTS = read(Path(__file__).with_name("cloud_reports.yaml"))
 
 @dataclass(frozen=True)
 class Growth:
-    """The autoscaler's decision on a pending pod, `coming` if it adds a node, and its message."""
+    """The autoscaler's message about a pending pod; `coming` is true if it adds a node."""
 
     coming: bool
     text: str
@@ -31,11 +31,11 @@ class Growth:
     def __str__(self) -> str:
         if self.coming:
             return f"a node is being created ({self.text})"
-        return f"no node is created for it: {self.text}"
+        return f"no node is being created for it: {self.text}"
 
 
 def growth(events: Iterable[Mapping[str, Any]]) -> Growth | None:
-    """Return the autoscaler's last decision among the events of a job's pods, or None."""
+    """Return the autoscaler's latest decision in the events for a job's pods, or None."""
     about = [event for event in events if event.get("reason") in {_MADE, _NOT_MADE}]
     latest = max(about, key=_when, default=None)
     if latest is None:
@@ -45,12 +45,12 @@ def growth(events: Iterable[Mapping[str, Any]]) -> Growth | None:
 
 
 def setbacks(status: str | None, events: Iterable[Mapping[str, Any]] = ()) -> list[str]:
-    """Return why node groups do not grow, from the ConfigMap's `status` and its events."""
+    """Return why node groups are not growing, from the ConfigMap's `status` and its events."""
     texts = []
     try:
         document = yaml.safe_load(status or "")
     except yaml.YAMLError:
-        document = None  # Before 1.30 it was plain text.
+        document = None  # Before 1.30 the status was plain text.
     groups = document.get("nodeGroups") if isinstance(document, Mapping) else None
     for group in groups or []:
         scale_up = group.get("scaleUp") or {}
@@ -64,7 +64,7 @@ def setbacks(status: str | None, events: Iterable[Mapping[str, Any]] = ()) -> li
 
 
 def explained(words: str) -> str:
-    """Return the autoscaler's message, preceded by its cause if that is known."""
+    """Return the autoscaler's message, preceded by its cause if known."""
     causes = (text for text, pattern in _FACTS["causes"].items() if re.search(pattern, words))
     cause = next(causes, None)
     return words if cause is None else f"{cause} ({words})"
@@ -78,13 +78,13 @@ def _when(event: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class RefusedPulls:
-    """A cluster's policy for pulls that its registry refuses.
+    """The policy for image pulls that a cluster's registry refuses.
 
     Args:
         pattern: A regular expression for the kubelet's message about the pull; `.` also matches
             newlines.
-        seconds: The time that a refusal may last.
-        advice: The message to the user during that time.
+        seconds: How long a refusal may last.
+        advice: The message shown to the user during that time.
     """
 
     pattern: str
@@ -92,20 +92,20 @@ class RefusedPulls:
     advice: str
 
     def may_be_admitted(self, message: str) -> bool:
-        """Return whether a kubelet's message about a pull or its back-off is such a refusal."""
+        """Return whether a kubelet message about a pull or its back-off reports such a refusal."""
         return re.search(self.pattern, message, re.DOTALL) is not None
 
     @classmethod
     def from_inputs(cls, inputs: Mapping[str, Any]) -> "RefusedPulls | None":
-        """Return the policy in a resource's inputs; None without one."""
+        """Return the policy in a resource's inputs, or None if there is none."""
         policy = inputs.get("refusedPulls")
         return None if policy is None else cls(**policy)
 
 
 def as_input(policy: RefusedPulls | None) -> dict[str, Any]:
-    """Return a policy as an input of a resource; empty without one."""
+    """Return a policy as a resource input, or an empty dict if there is no policy."""
     return {} if policy is None else {"refusedPulls": asdict(policy)}
 
 
 AZURE_LATE_ROLES = RefusedPulls(**_FACTS["azure_late_roles"])
-"""AKS pulls with the kubelets' identity, whose role Azure may take ten minutes to apply."""
+"""AKS pulls with the kubelets' identity. Azure may take ten minutes to apply its role."""

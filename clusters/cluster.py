@@ -1,4 +1,4 @@
-"""The interface of clusters to the rest of Slipway: each kind's folder exports one `Kind`."""
+"""The interface between clusters and the rest of Slipway: each kind's folder exports a `Kind`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from core.handler import Lazy
 from core.paths import state_dir, use_extra
 
-if TYPE_CHECKING:  # the import is slow, and the facts about a kind do not need it
+if TYPE_CHECKING:  # slow to import, and not needed for the facts about a kind
     import pulumi
     import pulumi_kubernetes
 
@@ -21,32 +21,32 @@ if TYPE_CHECKING:  # the import is slow, and the facts about a kind do not need 
 JOBS = "slipway-jobs"
 """The namespace that jobs run in by default."""
 JOB_ACCOUNT = "slipway-job"
-"""The service account of a job's pods, which has no rights and whose token is not mounted."""
+"""The service account for jobs' pods. It has no permissions, and its token is not mounted."""
 REGISTRY_LOGIN = "slipway-registry"
-"""The Secret with `Cluster.pull_secret`, in each namespace whose pods need it."""
-ONE_AT_A_TIME = "a volume of the default StorageClass can be used on one of them at a time"
-"""Of several nodes: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes"""
+"""The Secret that holds `Cluster.pull_secret`, in each namespace whose pods need it."""
+ONE_AT_A_TIME = "a volume of the default StorageClass can be used on only one of them at a time"
+"""See https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes"""
 
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """The jobs' identity in the cluster's cloud, with which they use its services without a key."""
+    """The jobs' identity in the cluster's cloud, which lets them use its services without a key."""
 
     annotations: Mapping[str, pulumi.Input[str]]
-    """Annotations of the jobs' service account."""
+    """Annotations for the jobs' service account."""
     labels: Mapping[str, str]
-    """Labels of the jobs' pods."""
+    """Labels for the jobs' pods."""
 
 
 @dataclass(frozen=True)
 class ExistingOperator:
-    """A training operator that another party has installed in the cluster.
+    """A training operator that another party installed in the cluster.
 
     Args:
-        version: Its version, such as `1.9.2`; None if unknown.
-        namespace: The namespace of its Deployment; None if that can't be read.
-        deployment: The name of its Deployment; None if that can't be read.
-        judges: True if it has a webhook for PyTorchJobs, as versions since 1.8 have.
+        version: Its version, such as `1.9.2`, or None if unknown.
+        namespace: The namespace of its Deployment, or None if it can't be read.
+        deployment: The name of its Deployment, or None if it can't be read.
+        judges: True if it has a webhook for PyTorchJobs, as versions since 1.8 do.
     """
 
     version: str | None = None
@@ -57,29 +57,31 @@ class ExistingOperator:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A declared cluster and its properties. Code that uses it does not depend on its kind.
+    """A declared cluster and its properties. Code that uses one need not know its kind.
 
     Args:
-        kind: Its key in `clusters.kinds.CLUSTERS`, only for messages.
-        provider: The provider of all Kubernetes objects; it depends on all of their prerequisites.
+        kind: Its key in `clusters.kinds.CLUSTERS`, used only in messages.
+        provider: The provider for all Kubernetes objects; it depends on everything they require.
         kubeconfig: The kubeconfig as YAML. Always a secret.
-        image_target: The `target` of `slipway:images:Image`, to put images into the cluster. Its
-            `kind`, and values that image names depend on, are plain; others may be outputs.
-        images: References of images that the cluster can run, by the names
-            `training-operator` and `tcp-wait`.
-        gpus: Its nodes with GPUs; None without.
+        image_target: The input `target` of `slipway:images:Image`, which puts images into the
+            cluster. Its `kind` and values that image names depend on are plain; others may be
+            outputs.
+        images: References to images that the cluster can run, keyed by `training-operator` and
+            `tcp-wait`.
+        gpus: Its GPU nodes, or None if it has none.
         namespace: The jobs' namespace.
-        own_namespace: True if the stack creates the namespace; False if it exists, and remains.
-        operator: The existing training operator; None if the stack installs one.
-        identity: The jobs' identity in the cluster's cloud; None if they have none.
-        mirrors: Replacements for images of other registries, by the names that jobs use.
-        pull_secret: A docker config.json with which nodes pull images, always a secret;
+        own_namespace: True if the stack creates the namespace, False if it exists and is kept.
+        operator: The existing training operator, or None if the stack installs one.
+        identity: The jobs' identity in the cluster's cloud, or None if they have none.
+        mirrors: Replacements for images from other registries, keyed by the names that jobs use.
+        pull_secret: The docker config.json that nodes use to pull images, always a secret, or
             None if they need none.
-        objects: Further objects of this cluster, which the stack has to create.
-        store: A URL for fsspec, below which jobs may keep files; None if the cluster's cloud has
+        objects: Further objects that the stack has to create in this cluster.
+        store: The fsspec URL under which jobs may keep files, or None if the cluster's cloud has
             no store.
-        no_volume: Why jobs can't keep files on a volume of the default StorageClass; else empty.
-        refused_pulls: The refused image pulls to wait for; None for none.
+        no_volume: The reason jobs can't keep files on a volume of the default StorageClass, or
+            empty if they can.
+        refused_pulls: The refused image pulls that are worth waiting for, or None.
     """
 
     kind: str
@@ -101,7 +103,7 @@ class Cluster:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The stack's output `cluster`: the jobs' namespace, and what the stack owns."""
+        """The stack output `cluster`: the jobs' namespace, and what the stack owns."""
         return {
             "kind": self.kind,
             "namespace": self.namespace,
@@ -111,19 +113,19 @@ class Cluster:
 
 
 Remains = Mapping[str, Sequence[str]]
-"""Resources that remain, each with the command to remove it, by their kind in the plural."""
+"""Remaining resources, each with the command that removes it, keyed by their kind in the plural."""
 
 
 @dataclass(frozen=True)
 class OwnCluster:
-    """A kind of cluster that is a resource of its stack, created and deleted with it.
+    """A kind of cluster that is itself a stack resource, created and deleted with the stack.
 
     Args:
         type: The resource's type.
-        handler: The `core.handler.Handler` of the resource.
-        notes: The folder below the state directory in which each cluster has a directory with its
-            name, from before its creation until after its deletion.
-        remove: Removes the cluster of a directory, in any state, and then the directory.
+        handler: The resource's `core.handler.Handler`.
+        notes: The folder in the state directory that contains a directory named after each
+            cluster, from before its creation until after its deletion.
+        remove: Removes the cluster that belongs to a directory, in any state, then the directory.
     """
 
     type: str
@@ -139,28 +141,29 @@ class OwnCluster:
 class Kind:
     """A kind of cluster.
 
-    Slow imports are a `Lazy`, which is loaded only if a stack has a cluster of this kind.
+    Anything slow to import is a `Lazy`, loaded only if a stack has a cluster of this kind.
 
     Args:
-        settings: The frozen dataclass of the settings in `slipway:cluster` for this kind, except
-            `kind`. A field `name` without a value gets the stack's name.
+        settings: The frozen dataclass for this kind's settings in `slipway:cluster`, except
+            `kind`. A field `name` that is not set gets the stack's name.
         declare: Declares the cluster's resources in the running Pulumi program.
-        remains: Finds remains of a destroyed stack, from the settings and its name in `MADE_BY`:
-            all of the stack's cluster, or objects with Slipway's labels in an existing one.
+        remains: Finds what is left of a destroyed stack, from the settings and its name in
+            `MADE_BY`: parts of its own cluster, or objects with Slipway's labels in an existing
+            one.
         gpus: Returns `Cluster.gpus` from the settings alone; by default None.
-        pools: Returns the pools that are paid for by the hour, from the settings; by default none.
-        kubernetes: Returns the version of Kubernetes in the settings, or None.
-        capacity: Returns the cluster's capacity for jobs; None if not known beforehand.
-        own: The cluster as a resource of the stack; None for existing clusters and those of clouds.
-        image_targets: Factories of this kind's `images.targets.target.Target`s, by the `kind` of
-            the `target`; they get its other keys.
-        handlers: Handlers of further resources of this kind, by their types.
-        tools: Tools that set-up has to provide in addition to those of every stack, by their names
-            in `scripts.setup`.
+        pools: Returns the pools that are billed by the hour, from the settings; by default none.
+        kubernetes: Returns the Kubernetes version in the settings, or None.
+        capacity: Returns the cluster's capacity for jobs, or None if not known in advance.
+        own: The cluster as a stack resource, or None for existing clusters and cloud clusters.
+        image_targets: Factories for this kind's `images.targets.target.Target`s, keyed by the
+            `target`'s `kind`; they receive its other keys.
+        handlers: Handlers for this kind's other resources, keyed by their types.
+        tools: Tools that setup must provide in addition to those every stack needs, by their
+            names in `scripts.setup`.
         more_tools: Returns further tools that are needed on this machine.
-        tool_of_setting: The tool that is needed if a setting is true, by the setting's name.
-        extra: The extra of pyproject.toml for declaring a cluster; None without.
-        runs_on_host: True if its programs run on this machine itself, which needs Linux and root.
+        tool_of_setting: The tool that is needed if a setting is true, keyed by the setting's name.
+        extra: The pyproject.toml extra needed to declare a cluster, or None.
+        runs_on_host: True if its programs run directly on this machine, which needs Linux and root.
     """
 
     settings: Lazy

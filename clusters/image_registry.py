@@ -1,4 +1,4 @@
-"""Settings of a cluster's images: prebuilt ones, and a private registry."""
+"""Settings for a cluster's images: prebuilt images and a private registry."""
 
 import base64
 import json
@@ -24,14 +24,14 @@ Credentials = Annotated[str, _text("credentials")]
 
 
 def _private(reference: str) -> str:
-    # A first part without a dot or a port is a user's name at Docker Hub:
+    # A first component without a dot or a port is a Docker Hub user name:
     # https://github.com/distribution/reference/blob/v0.6.0/normalize.go (splitDockerDomain)
     name = host(reference)
     is_host = "." in name or ":" in name or name == "localhost"
     if name in DOCKER_HUB or not is_host:
         raise ValueError(
-            "an image of a private registry, which begins with the registry's host; this one is "
-            "Docker Hub's, a public registry"
+            "an image in a private registry, starting with the registry's host; this one is on "
+            "Docker Hub, a public registry"
         )
     return reference
 
@@ -46,12 +46,12 @@ class Images:
     Other images are built and pushed to the `registry`, if there is one.
 
     Args:
-        trainer: The image of jobs without an image.
+        trainer: The image for jobs that do not set one.
         trainer_cuda: The same for jobs with GPUs.
         training_operator: The training operator's image, if the stack installs it.
-        tcp_wait: The image of the container that waits for a job's master, likewise.
+        tcp_wait: The image for the container that waits for a job's master, in the same case.
         mlflow: The tracking server's image, if the stack installs it.
-        postgres: The image of the tracking server's PostgreSQL, likewise.
+        postgres: The image for the tracking server's PostgreSQL, in the same case.
     """
 
     trainer: Image | None = None
@@ -67,7 +67,7 @@ class Images:
         return {to_camel(key): image for key, image in asdict(self).items() if image is not None}
 
     def target(self, pushed: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        """Return `Cluster.image_target`; `pushed` is the target of other images, None without."""
+        """Return `Cluster.image_target`; `pushed` is the target for other images, or None."""
         if pushed is None or not self.prebuilt:
             return pushed or {"kind": "there", **self.prebuilt}
         return {"kind": "there", **self.prebuilt, "otherwise": pushed}
@@ -78,11 +78,11 @@ class Registry:
     """A private registry.
 
     Args:
-        server: The registry's address, and a path in it.
-        credentials: A docker config.json, of which only this server's entry is used: to push,
-            and as a Secret for the nodes to pull. By default a push uses the login of docker or
-            podman, and the nodes get no Secret.
-        mirrors: Copies of public images: the public reference, and the private one.
+        server: The registry's address, with a path.
+        credentials: A docker config.json. Only its entry for this server is used: to push, and
+            as a Secret for the nodes to pull. By default a push uses docker's or podman's login,
+            and the nodes get no Secret.
+        mirrors: Copies of public images: each public reference, and the private one.
     """
 
     server: Server
@@ -104,7 +104,7 @@ class Registry:
         return {"kind": "registry", "server": self.server, "login": "docker", **credentials}
 
     def pull_secret(self) -> str | None:
-        """Return `Cluster.pull_secret`; None without `credentials`. May raise `pulumi.RunError`."""
+        """Return `Cluster.pull_secret`, or None without `credentials`. May raise `RunError`."""
         if self.credentials is None:
             return None
         key, file = "slipway:cluster.registry.credentials", Path(self.credentials).expanduser()
@@ -115,21 +115,21 @@ class Registry:
             raise pulumi.RunError(f"{key}: {error}") from None
         if login is None:
             raise pulumi.RunError(
-                f"{key}: {file} holds no login for {self.server} (nodes can't use one that a "
-                "credential helper keeps); name the config.json that "
-                f"`docker --config DIR login {self.host}` writes in a new directory DIR"
+                f"{key}: {file} contains no login for {self.server} (nodes can't use one that a "
+                "credential helper keeps); set the path of the config.json that "
+                f"`docker --config DIR login {self.host}` writes to a new directory DIR"
             )
         return json.dumps(config(self.server, login))
 
 
 def reached_alone(options: Any) -> Registry | None:
-    """Return the only registry that a disconnected cluster's nodes can reach; else None."""
+    """Return the only registry that a disconnected cluster's nodes can reach, or None."""
     registry: Registry | None = getattr(options, "registry", None)
     return registry if getattr(options, "disconnected", None) else None
 
 
 def pull_secret(namespace: str, login: str) -> Manifest:
-    """Return the Secret with which nodes pull from a private registry."""
+    """Return the Secret that nodes use to pull from a private registry."""
     encoded = base64.b64encode(login.encode()).decode()
     return {
         "apiVersion": "v1",
@@ -143,7 +143,7 @@ def pull_secret(namespace: str, login: str) -> Manifest:
 def with_pull_secret(
     manifests: list[Manifest], namespace: str, login: str | None
 ) -> list[Manifest]:
-    """Return a namespace's objects with the pull secret, which its service accounts refer to."""
+    """Return a namespace's objects plus the pull secret, with its service accounts using that."""
     # https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#add-imagepullsecrets-to-a-service-account
     if login is None:
         return manifests

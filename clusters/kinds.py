@@ -1,4 +1,4 @@
-"""All kinds of cluster by their names, and the parsing of a stack's cluster settings."""
+"""All kinds of cluster by name, and the parser for a stack's cluster settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,26 +19,26 @@ CLUSTERS: Mapping[str, Kind] = {
     "minikube": minikube.KIND,
     "kubeconfig": kubeconfig.KIND,
 }
-"""All kinds that `slipway:cluster` may name. A new one is one folder and one line here."""
+"""All kinds that `slipway:cluster` accepts. Adding one takes a folder, and a line here."""
 
 _ALSO_CALLED: Mapping[str, str] = {"azure": "aks", "azure-local": "azure-stack", "dev": "embedded"}
-"""Other names that users write for a kind, such as the stack in its template."""
+"""Other names that users write for a kind, such as its template's stack name."""
 
 
 @dataclass(frozen=True)
 class ClusterSettings:
-    """The kind of a stack's cluster, a key of `CLUSTERS`, and that kind's settings."""
+    """A stack's cluster: its kind, which is a key in `CLUSTERS`, and that kind's settings."""
 
     kind: str
     options: Any
 
 
 def default_name(kind: str, section: Mapping[str, Any], stack: str) -> str:
-    """Return the default name of a cluster: the stack's.
+    """Return the default name for a cluster: the stack's.
 
-    On this machine the name also has the project's, unless that is `slipway`.
+    For a cluster on this machine it includes the project's name, unless that is `slipway`.
     """
-    # The tool's own default name, such as `kind`, may be a cluster of the user.
+    # A cluster with the tool's own default name, such as `kind`, may be the user's.
     own, tools = CLUSTERS[kind].own, CLUSTERS[kind].tools
     if own is None or section.get("adopt"):
         return stack
@@ -50,7 +50,7 @@ def default_name(kind: str, section: Mapping[str, Any], stack: str) -> str:
 def read_cluster(
     section: Mapping[str, Any], key: str, stack: str
 ) -> ClusterSettings | list[Problem]:
-    """Return the cluster in a stack's map at `key`, or all of its problems."""
+    """Return the cluster settings in a stack's map at `key`, or all problems with them."""
     from core.validation import check  # noqa: PLC0415 - slow, and `CLUSTERS` does not need it
 
     named = {name: value for name, value in section.items() if name != "kind"}
@@ -68,17 +68,17 @@ def read_cluster(
             for name in named
             if likeliest(name, ["kind"])
         ]
-    # The other settings are validated as those of the kind that was probably meant.
+    # The other settings are validated against the kind that was probably meant.
     shape, base = CLUSTERS[kind].settings.load(), {"name": default_name(kind, section, stack)}
     options = check(shape, named, key, base=base, presumed=partial(settings_of_template, kind))
     if isinstance(options, list):
-        # The settings that a guessed kind requires are not reported as missing.
+        # Settings that a guessed kind requires are not reported as missing.
         problems += [p for p in options if written == kind or not p.text.startswith("is missing")]
     return problems or ClusterSettings(kind, options)
 
 
 def settings_of_template(kind: str) -> Mapping[str, Any]:
-    """Return the cluster settings of the template for a kind; empty without one."""
+    """Return the cluster settings in the template for a kind, or an empty map if it has none."""
     for file in sorted((CHECKOUT / "stacks").glob("*.yaml")):
         cluster = read(file)["config"]["slipway:cluster"]
         if cluster["kind"] == kind:

@@ -1,4 +1,4 @@
-"""A cluster's nodes: their capacity for jobs, pools with GPUs, and pools with a price."""
+"""A cluster's nodes: their capacity for jobs, GPU pools, and pools billed by the hour."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -15,18 +15,18 @@ DEVICE_PLUGIN = (
     "nvcr.io/nvidia/k8s-device-plugin:v0.17.0"
     "@sha256:7089559ce6153018806857f5049085bae15b3bf6f1c8bd19d8b12f707d087dea"
 )
-"""NVIDIA's image, untested here; the digest is from minikube's pkg/minikube/assets/addons.go."""
+"""NVIDIA's image, not tested here; its digest is from minikube's pkg/minikube/assets/addons.go."""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """The capacity that jobs can request together, without reserved and otherwise used resources.
+    """The capacity that jobs can request in total, excluding resources reserved or used otherwise.
 
     Args:
-        cpu: Cores of one node.
-        memory: Bytes of one node.
-        gpus: `nvidia.com/gpu` of one node.
-        nodes: The number of these nodes, or the maximum that may be created.
+        cpu: Cores per node.
+        memory: Bytes of memory per node.
+        gpus: `nvidia.com/gpu` per node.
+        nodes: The number of such nodes, or the maximum number that may be created.
     """
 
     cpu: Decimal
@@ -40,7 +40,7 @@ class Capacity:
         return f"{nodes} with {float(self.cpu):g} cores, {gibibytes(self.memory)}{gpus} for jobs"
 
     def beside(self, requests: Collection[Mapping[str, str]]) -> Self:
-        """Return the capacity less these pods' requests, all of which may be on any one node."""
+        """Return the capacity minus these pods' requests, as all may be on the same node."""
         return replace(
             self,
             cpu=self.cpu - sum(cores(each["cpu"]) for each in requests),
@@ -49,7 +49,7 @@ class Capacity:
 
 
 def of_machine(nodes: int = 1) -> Capacity:
-    """Return the capacity of each node on this machine: all cores, shared, and a part of memory."""
+    """Return each node's capacity on this machine: all cores, shared, and part of the memory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Capacity(Decimal(os.cpu_count() or 1), memory // nodes, nodes=nodes)
 
@@ -74,21 +74,21 @@ class Taint:
 
 @dataclasses.dataclass(frozen=True, config=CONFIG)
 class GpuPool:
-    """Nodes with GPUs, with the properties that jobs depend on.
+    """GPU nodes, with the properties that jobs depend on.
 
     Args:
         per_node: `nvidia.com/gpu` that each node offers.
-        min_nodes: Minimum number of nodes; with 0 the first job's request creates one.
-        max_nodes: Maximum number of nodes; None if it is unknown.
-        labels: Labels that these nodes have and no others.
-        taints: Taints of these nodes.
-        interface: Name of the pods' network interface that NCCL and Gloo have to use; None for
-            their choice.
-        device_plugin: Whether Slipway has to install NVIDIA's device plugin, since nothing else
+        min_nodes: Minimum number of nodes; with 0, nodes are created when a job needs them.
+        max_nodes: Maximum number of nodes, or None if unknown.
+        labels: Labels that only these nodes have.
+        taints: Taints on these nodes.
+        interface: The pods' network interface that NCCL and Gloo must use, or None to let them
+            choose.
+        device_plugin: True if Slipway has to install NVIDIA's device plugin, because nothing else
             does.
-        driver: Name of the party that installs NVIDIA's driver, for messages.
-        fallback: Whether some of the nodes are created only if others are not available.
-        cards: The kinds of GPUs, as far as they are known.
+        driver: The party that installs NVIDIA's driver, for messages.
+        fallback: True if some of the nodes are created only when others are not available.
+        cards: The GPU models, as far as they are known.
     """
 
     per_node: int
@@ -98,28 +98,28 @@ class GpuPool:
     taints: tuple[Taint, ...] = ()
     interface: str | None = "eth0"
     device_plugin: bool = True
-    driver: str = "whoever made the nodes"
+    driver: str = "whoever set up the nodes"
     fallback: bool = False
     cards: tuple[Card, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, config=CONFIG)
 class NodePool:
-    """Nodes that are paid for by the hour.
+    """Nodes that are billed by the hour.
 
     Args:
         name: The pool's name.
         provider: The provider's name in the price table: `azure`.
-        region: The provider's name of the region.
-        size: The provider's name of the size, such as `Standard_NC4as_T4_v3`.
+        region: The provider's name for the region.
+        size: The provider's name for the size, such as `Standard_NC4as_T4_v3`.
         min_nodes: Minimum number of nodes.
         max_nodes: Maximum number of nodes.
-        gpus: GPUs of one node.
+        gpus: GPUs per node.
         spot: True for spot nodes, which cost less and may be evicted at any time.
-        dollars: Maximum price of a spot node, above which it is evicted; None for no limit.
-        cores: Cores of one node that pods can request; None if not known beforehand.
+        dollars: The price above which a spot node is evicted, or None if there is no limit.
+        cores: Cores per node that pods can request, or None if not known in advance.
         takes_jobs: True if jobs run on it; False if only the cluster's own pods do.
-        network: The limits of the network between its nodes, for estimates; else empty.
+        network: Limits of the network between its nodes, for estimates; may be empty.
     """
 
     name: str

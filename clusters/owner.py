@@ -1,7 +1,7 @@
 """Ownership of clusters on this machine: a file with the stack's name, written before creation.
 
-A tool's cluster also contains a token of its creation. A cluster of the same name without it, or
-with another token, was created by another program and is never changed.
+A cluster created by a tool also contains a creation token. A cluster of the same name with no
+token, or with another one, was created by something else and is never changed.
 """
 
 import re
@@ -11,44 +11,44 @@ from pathlib import Path
 from core import files
 
 NAME = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-"""The pattern of a cluster's name: a DNS label, so that it can't be a path."""
+"""The pattern for a cluster's name: a DNS label, so it can't be a path."""
 NOTE = "owner"
-"""The name of the file with the stack's name."""
+"""The file that records the stack's name."""
 _TOKEN = "token"  # noqa: S105 - a file's name
 
 
 def stack_of(directory: Path) -> str | None:
-    """Return the stack that created the cluster; None without a valid note."""
+    """Return the stack that created the cluster, or None if there is no valid owner file."""
     return _read(directory / NOTE, re.compile(r"[^/\s\0]+/[^/\s\0]+"))
 
 
 def require(directory: Path, stack: str | None) -> None:
-    """Raise `RuntimeError` if a note names another stack."""
+    """Raise `RuntimeError` if the owner file names another stack."""
     other = stack_of(directory)
     if other is not None and stack is not None and other != stack:
         raise RuntimeError(
-            f"cluster {directory.name} belongs to the stack {other}, not to {stack}: give "
-            f"slipway:cluster.name another name, or take {other} down first. If there is no stack "
-            f"{other}: rm {directory / NOTE}"
+            f"cluster {directory.name} belongs to the stack {other}, not to {stack}: set "
+            f"slipway:cluster.name to another name, or take {other} down first. If there is no "
+            f"stack {other}, run: rm {directory / NOTE}"
         )
 
 
 def claim(directory: Path, stack: str) -> None:
-    """Write the note of a cluster's stack before the cluster is created. Raises as `require`."""
+    """Write the owner file before the cluster is created. Raises the same errors as `require`."""
     require(directory, stack)
     files.private_directory(directory)
     files.write(directory / NOTE, stack, mode=0o600)
 
 
 def new_token(directory: Path) -> str:
-    """Return a random token for a creation that starts now, after writing it to its file."""
+    """Save a random token for a creation that is about to start, and return it."""
     token = secrets.token_hex(16)
     files.write(directory / _TOKEN, token, mode=0o600)
     return token
 
 
 def token_of(directory: Path) -> str | None:
-    """Return the token of the last creation; None for a cluster older than tokens."""
+    """Return the token from the last creation, or None for a cluster that predates tokens."""
     return _read(directory / _TOKEN, re.compile("[0-9a-f]{32}"))
 
 

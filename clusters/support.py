@@ -1,4 +1,4 @@
-"""The end of support of each minor version of Kubernetes, from support.yaml."""
+"""End-of-support dates for Kubernetes minor versions, from support.yaml."""
 
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -14,22 +14,22 @@ _NEAR = timedelta(days=60)
 
 
 def end(version: str) -> date | None:
-    """Return the last day on which a version is supported; None if unknown."""
+    """Return the last day on which a version is supported, or None if unknown."""
     last: date | None = _ENDS.get(".".join(map(str, numbers(version)[:2])))
     return last
 
 
 def warning(version: str, today: date | None = None) -> str | None:
-    """Return a warning if a version's support has ended or ends within 60 days, else None."""
+    """Return a warning if a version's support has ended or ends within 60 days, or None."""
     last, now = end(version), today or datetime.now().astimezone().date()
     if last is None or now < last - _NEAR:
         return None
     verb = "ended" if last < now else "ends"
-    return f"support of Kubernetes {version} {verb} on {last} (https://kubernetes.io/releases/)"
+    return f"support for Kubernetes {version} {verb} on {last} (https://kubernetes.io/releases/)"
 
 
 def announce(version: str | None) -> None:
-    """Warn of the end of support of a cluster's version, if the version is known."""
+    """Warn if a cluster's version is known, and is out of support or soon will be."""
     if version is not None and (text := warning(version)) is not None:
         text += "; plan an upgrade, unless the cluster's provider supports it for longer"
         show_in_summary(text, pulumi.log.warn)

@@ -1,4 +1,4 @@
-"""Settings of access to an AKS cluster: its API server, administrators and addresses."""
+"""Settings for access to an AKS cluster: its API server, administrators and addresses."""
 
 from collections.abc import Iterator
 from ipaddress import IPv4Network
@@ -20,13 +20,13 @@ Addresses = Annotated[
 ]
 SubnetId = Annotated[str, resource_id("Microsoft.Network/virtualNetworks/subnets", "a subnet's ID")]
 # https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges#limitations
-_RANGES = "a list of at most 200 ranges of addresses"
+_RANGES = "a list of at most 200 address ranges"
 Ranges = Annotated[tuple[Addresses, ...], Field(max_length=200, description=_RANGES)]
 Guids = Annotated[tuple[Guid, ...], DISTINCT]
 Principal = Literal["Group", "User", "ServicePrincipal"]
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 _PREFIXES = {"addresses": (8, 29), "nodes": (8, 29), "pods": (0, 32), "services": (13, 28)}
-"""Bits of the largest and the smallest prefix; DNS gets the eleventh address of `services`.
+"""Prefix lengths of the largest and the smallest range; DNS gets address 11 in `services`.
 
 https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning and
 https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq
@@ -39,27 +39,27 @@ class Api:
 
     Args:
         authorized_ranges: The only public addresses that can reach the API server.
-        private: The API server only has an address in the cluster's network; run `pulumi up` there.
+        private: The API server is reachable only in the cluster's network; run `pulumi up` there.
     """
 
     authorized_ranges: Ranges = ()
     private: bool = False
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield settings that open the API server to all, or that contradict each other."""
+        """Yield settings that open the API server to everyone, or that contradict each other."""
         ranges = self.authorized_ranges
         if self.private == bool(ranges):
-            neither = "with neither the whole internet would reach the API server"
+            neither = "with neither, the whole internet could reach the API server"
             both = "a private API server has no public address to restrict; leave one out"
             why = both if self.private else neither
-            text = f"takes exactly one of authorizedRanges and private: true; {why}"
+            text = f"must have exactly one of authorizedRanges and private: true; {why}"
             yield contradiction(("api",), text)
         for index, each in enumerate(ranges):
             network, wrong = IPv4Network(each), ""
             if network.prefixlen < 8:
                 wrong = "is too large; at most a /8 is allowed"
             elif any(map(network.overlaps, _PRIVATE)):
-                wrong = "is no public address; with private: true none is needed"
+                wrong = "is not a public address; with private: true none is needed"
             if wrong:
                 yield contradiction(("api", "authorizedRanges", index), f"{quote(each)} {wrong}")
 
@@ -68,7 +68,7 @@ class Api:
 class Admins:
     """The cluster's administrators, by their object IDs in Entra.
 
-    The account that runs `pulumi up` has to be one of them; it is the only one if none is set.
+    The account that runs `pulumi up` must be one of them; it is the only one if none is set.
 
     Args:
         groups: `az ad group show --group NAME --query id`.
@@ -90,24 +90,22 @@ class Admins:
         }
 
     def contradictions(self, login: Login) -> Iterator[Contradiction]:
-        """Yield missing administrators, for logins from which the account can't be derived."""
+        """Yield missing administrators, for login methods that do not identify the account."""
         if login != "azurecli" and not any(self.by_kind.values()):
-            text = (
-                f"is missing; with the login {login} it has to have that account, by its object ID"
-            )
+            text = f"is missing; with the login {login} it must contain that account's object ID"
             yield contradiction(("admins",), text, "login")
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Network:
-    """The cluster's addresses; those of the network, pods and Services must not overlap.
+    """The cluster's address ranges; those for the network, pods and Services must not overlap.
 
     Args:
-        addresses: Addresses of the virtual network.
-        nodes: Addresses of its subnet for nodes.
-        pods: Addresses of pods, outside of the network.
-        services: Addresses of Services.
-        subnet: The ID of an existing subnet, instead of the stack's network.
+        addresses: Address range of the virtual network.
+        nodes: Address range of its subnet for nodes.
+        pods: Address range for pods, outside the network.
+        services: Address range for Services.
+        subnet: The ID of an existing subnet, to use instead of the stack's network.
     """
 
     addresses: Addresses = "10.40.0.0/16"
@@ -124,7 +122,7 @@ class Network:
             if largest <= parsed.prefixlen <= smallest:
                 fitting[name] = parsed
             else:
-                text = f"{parsed} is not allowed; it takes a network of /{largest} to /{smallest}"
+                text = f"{parsed} is not allowed; valid values: a /{largest} to /{smallest} network"
                 yield contradiction(("network", name), text)
         for (one, outer), (other, inner) in combinations(fitting.items(), 2):
             if (one, other) == ("addresses", "nodes"):

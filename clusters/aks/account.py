@@ -1,4 +1,4 @@
-"""Checks by `az` for problems of the account because of which AKS would refuse a cluster."""
+"""Checks, with `az`, for problems with the account that would make AKS refuse a cluster."""
 
 import math
 from collections import defaultdict
@@ -19,18 +19,18 @@ from core.problem import Problem, meant, quote
 from core.process import CommandFailed
 
 _SPOT, _REGULAR = "lowPriorityCores", "cores"
-"""The quotas of spot nodes of all families, and of all other nodes."""
+"""The quotas for spot nodes of all families, and for all other nodes."""
 _QUOTAS = "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests"
 
 
 def problems(settings: AksSettings, account: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield problems of the account, as `az account show` prints it, and its subscription."""
+    """Yield problems with the account, as `az account show` prints it, and its subscription."""
 
     def answer(question: Callable[[AksSettings], Iterator[Problem]]) -> list[Problem]:
         try:
             return [*question(settings)]
         except CommandFailed:
-            return []  # This account has no right to read it.
+            return []  # This account may not read it.
 
     with ThreadPoolExecutor() as pool:
         admin = partial(_admin, user=account["user"])
@@ -46,7 +46,7 @@ def administrators(settings: AksSettings) -> Mapping[Principal, Sequence[str]]:
         kind, who = _caller(settings, az(settings, "account", "show")["user"])
     except CommandFailed as error:
         if pulumi.runtime.is_dry_run():
-            return {}  # `checks.before_update` has warned of it.
+            return {}  # `checks.before_update` has warned about it.
         text = f"you are the administrator by default, but your account can't be read: {error}"
         raise pulumi.RunError(text) from None
     return {kind: [who]}
@@ -60,9 +60,9 @@ def _caller(settings: AksSettings, user: Mapping[str, str]) -> tuple[Principal, 
 
 
 def _admin(settings: AksSettings, user: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield a problem if the caller is no administrator, whom the cluster would refuse."""
+    """Yield a problem if the caller is not an administrator, as the cluster would refuse it."""
     admins = settings.admins
-    # Only the directory's readers may list a service principal's groups.
+    # Only directory readers may list a service principal's groups.
     if not any(admins.by_kind.values()) or (admins.groups and user["type"] != "user"):
         return
     kind, who = _caller(settings, user)
@@ -70,7 +70,7 @@ def _admin(settings: AksSettings, user: Mapping[str, str]) -> Iterator[Problem]:
     if who in admins.by_kind[kind] or {each["id"] for each in groups} & {*admins.groups}:
         return
     key = "users" if kind == "User" else "servicePrincipals"
-    text = f"lacks you, {user['name']}, so the cluster would refuse you; add {who} to {key}"
+    text = f"excludes you, {user['name']}, so the cluster would refuse you; add {who} to {key}"
     yield Problem(f"{KEY}.admins", text)
 
 
@@ -85,15 +85,15 @@ def _registered(settings: AksSettings) -> Iterator[Problem]:
 
 
 def _region(settings: AksSettings) -> Iterator[Problem]:
-    """Yield a region that Azure does not have."""
+    """Yield a problem if Azure does not have the region."""
     locations = [each["name"] for each in az(settings, "account", "list-locations")]
     if settings.location not in locations:
-        text = f"{quote(settings.location)} is not in what `az account list-locations` has."
+        text = f"{quote(settings.location)} is not listed by `az account list-locations`."
         yield Problem(f"{KEY}.location", f"{text}{meant(settings.location, locations)}")
 
 
 def _subnet(settings: AksSettings) -> Iterator[Problem]:
-    """Yield problems of an existing subnet: a missing endpoint, overlaps with the cluster."""
+    """Yield problems with an existing subnet: a missing endpoint, overlaps with the cluster."""
     # https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning
     network = settings.network
     if network.subnet is None:
@@ -101,7 +101,7 @@ def _subnet(settings: AksSettings) -> Iterator[Problem]:
     subnet = az(settings, "network", "vnet", "subnet", "show", "--ids", network.subnet)
     has = {each["service"] for each in subnet.get("serviceEndpoints") or ()}
     if "Microsoft.Storage" not in has:
-        text = "has no service endpoint Microsoft.Storage, by which nodes reach the storage account"
+        text = "has no service endpoint Microsoft.Storage, which nodes need for the storage account"
         yield Problem(f"{KEY}.network.subnet", f"{text}; add it")
     # A subnet has one prefix, or several.
     for key in ("pods", "services"):
@@ -141,7 +141,7 @@ def _sizes(settings: AksSettings) -> Iterator[Problem]:
 
 
 def _sku(settings: AksSettings, size: str) -> Mapping[str, Any] | None:
-    """Return a size as offered in the cluster's region; None if it is not."""
+    """Return a size as offered in the cluster's region, or None if it is not."""
     listed: list[Mapping[str, Any]] = az(
         settings, "vm", "list-skus", "--all", "--resource-type", "virtualMachines",
         *("--location", settings.location, "--size", size),
@@ -150,7 +150,7 @@ def _sku(settings: AksSettings, size: str) -> Mapping[str, Any] | None:
 
 
 def _restriction(size: Mapping[str, Any], zones: tuple[str, ...]) -> str | None:
-    """Return why a size is not available to the subscription; None if it is."""
+    """Return why a size is not available to the subscription, or None if it is."""
     # https://learn.microsoft.com/rest/api/compute/resource-skus/list
     for each in size.get("restrictions") or []:
         if each["type"] == "Location":

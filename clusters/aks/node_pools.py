@@ -13,18 +13,18 @@ from clusters.nodes import GpuPool, NodePool
 from core.manifests import Manifest, owned
 
 GPU, GPU_FALLBACK = "gpu", "gpufallback"
-"""Names of the pools with GPUs: AKS accepts at most 12 of a-z and 0-9
+"""Names of the GPU pools: AKS accepts at most 12 characters from a-z and 0-9
 (https://learn.microsoft.com/azure/aks/create-node-pools#limitations)."""
 
 
 def node_pools(settings: AksSettings) -> dict[str, SystemPool | AksGpuNodes]:
-    """Return all pools by their names."""
+    """Return all pools by name."""
     cpu = {} if settings.cpu is None else {"cpu": settings.cpu}
     return {"system": settings.system, **cpu, **gpu_pools(settings)}
 
 
 def gpu_pools(settings: AksSettings) -> dict[str, AksGpuNodes]:
-    """Return the pools with GPUs by their names, the preferred one first."""
+    """Return the GPU pools by name, the preferred one first."""
     if not settings.gpu:
         return {}
     fallback = settings.gpu.fallback
@@ -32,7 +32,7 @@ def gpu_pools(settings: AksSettings) -> dict[str, AksGpuNodes]:
 
 
 def gpus(settings: AksSettings) -> GpuPool | None:
-    """Return the nodes with GPUs and their properties for jobs; None without any."""
+    """Return the GPU nodes and their properties for jobs, or None if there are none."""
     pools = [*gpu_pools(settings).values()]
     if not settings.gpu:
         return None
@@ -44,7 +44,7 @@ def gpus(settings: AksSettings) -> GpuPool | None:
         settings.gpu.pool(driver=driver, device_plugin=by_aks),
         min_nodes=sum(each.min_nodes for each in pools),
         max_nodes=sum(each.max_nodes for each in pools),
-        # The labels that all nodes have: spot nodes have one label and taint more than the others.
+        # The labels that all nodes have: spot nodes have one more label and taint than others.
         labels=pools[-1].all_labels,
         fallback=len(pools) > 1,
         # The CUDA version of a driver that the user installs is unknown.
@@ -53,7 +53,7 @@ def gpus(settings: AksSettings) -> GpuPool | None:
 
 
 def pools(settings: AksSettings) -> tuple[NodePool, ...]:
-    """Return all pools, whose nodes are all paid for by the hour."""
+    """Return all pools; all of their nodes are billed by the hour."""
     return tuple(
         NodePool(
             name=name,
@@ -82,7 +82,7 @@ def priorities(names: Collection[str]) -> tuple[Manifest, ...]:
     if len(names) < 2:
         return ()
     first, *_ = names
-    # A pool's scale set is aks-<pool>-<8 digits>-vmss; one without a pattern would not grow.
+    # A pool's scale set is aks-<pool>-<8 digits>-vmss; one that matches no pattern can't grow.
     patterns = {20: [f"^aks-{first}-"], 10: [".*"]}
     name = "cluster-autoscaler-priority-expander"
     data = {"priorities": yaml.safe_dump(patterns, sort_keys=False)}

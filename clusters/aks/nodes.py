@@ -19,7 +19,7 @@ def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
     if settings.subnet is not None:
         return settings.subnet
     name = azure.cluster_name
-    # No rules: Azure's defaults only admit the load balancer's probes from outside
+    # No rules: Azure's defaults admit only the load balancer's probes from outside
     # (https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview).
     guard = network.NetworkSecurityGroup(
         f"{name}-nodes",
@@ -52,7 +52,7 @@ def managed_cluster(
     *,
     after: Resource,
 ) -> aks.ManagedCluster:
-    """Declare the cluster and its system pool, `after` the role of its identity `control`."""
+    """Declare the cluster and its system pool, `after` the role of its identity, `control`."""
     system = {
         **CONSTANTS["system"],
         **({} if settings.cpu is None else CONSTANTS["critical"]),
@@ -85,7 +85,7 @@ def managed_cluster(
             **CONSTANTS["network"],
             "pod_cidr": settings.network.pods,
             "service_cidr": settings.network.services,
-            # Any address of the range except the first, which is the API server's Service.
+            # Any address in the range except the first, which is the API server's Service.
             "dns_service_ip": str(IPv4Network(settings.network.services)[10]),
         },
         # Remove unused nodes soon, even if a pod has files on one.
@@ -129,7 +129,7 @@ def agent_pools(
             mode="User",
             tags=azure.tags,
             **_pool(pool, subnet),
-            # The autoscaler changes `count`. AKS accepts a number outside of the bounds:
+            # The autoscaler changes `count`. AKS accepts a number outside the bounds:
             # https://github.com/Azure/AKS/issues/1758
             **azure.grouped(cluster, fixed=CONSTANTS["fixed"], ignore_changes=["count"]),
         )

@@ -26,11 +26,11 @@ Zones = Annotated[tuple[Zone, ...], DISTINCT]
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class OsDisk:
-    """A node's disk, for images and files of pods.
+    """A node's disk, for images and pods' files.
 
     Args:
         type: Ephemeral is on the machine itself: faster, free, and no larger than its cache or
-            temporary disk. Managed is a separate disk, which is paid for.
+            temporary disk. Managed is a separate disk, billed extra.
         gib: Size in GiB; the CUDA image alone takes 10.
     """
 
@@ -63,10 +63,10 @@ class Spot:
 
     Args:
         eviction_policy: Whether an evicted node is deleted or deallocated. A deallocated node still
-            counts against the quota, and its disk is paid for.
-        max_price: Price in US dollars per hour and node above which a node is evicted; -1 for no
-            eviction because of the price.
-        fallback: Regular nodes for jobs if no spot node is available; without it, they wait.
+            counts against the quota, and its disk is billed.
+        max_price: Price in US dollars per node and hour above which a node is evicted; -1 to never
+            evict nodes because of the price.
+        fallback: Regular nodes for jobs if no spot node is available; without it, the jobs wait.
     """
 
     eviction_policy: Literal["Delete", "Deallocate"] = "Delete"
@@ -75,13 +75,13 @@ class Spot:
 
     @property
     def dollars(self) -> Decimal | None:
-        """The highest price of a node by the hour; None without a limit."""
+        """The maximum price of a node per hour, or None if there is no limit."""
         return None if self.max_price == -1 else Decimal(str(self.max_price))
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class SystemPool:
-    """The nodes of the cluster's own pods, and without a pool `cpu` also of the operator.
+    """The nodes for the cluster's own pods, and if there is no pool `cpu`, for the operator.
 
     Args:
         size: Size of each node.
@@ -102,11 +102,11 @@ class SystemPool:
     os_disk: OsDisk = OsDisk()
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield problems of the nodes' size and bounds."""
+        """Yield problems with the nodes' size and bounds."""
         # https://learn.microsoft.com/azure/aks/use-system-pools#system-and-user-node-pools
         count, wrong = cores(self.size), ""
         if self.size.startswith("Standard_B"):
-            wrong = "is not allowed; AKS accepts no size of the B series for system nodes"
+            wrong = "is not allowed; AKS accepts no B-series sizes for system nodes"
         elif count is not None and count < 4:
             wrong = f"has {count} vCPUs; AKS requires at least 4 for system nodes"
         if wrong and self.KEY == "system":
@@ -138,8 +138,8 @@ class AksGpuNodes(GpuNodes):
         max_nodes: Maximum number of nodes.
         spot: Spot nodes, which Azure may evict; by default the nodes are regular ones.
         driver: The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the
-            device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, with the
-            device plugin; AKS installs no driver.
+            device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install and which
+            includes the device plugin; AKS installs no driver.
         zones: Zones of the region that the nodes are spread over.
         os_disk: Disk of each node.
     """
@@ -161,7 +161,7 @@ class AksGpuNodes(GpuNodes):
 
     @property
     def fallback(self) -> Self | None:
-        """The regular nodes that replace unavailable spot nodes; None without."""
+        """The regular nodes that replace unavailable spot nodes, or None if there are none."""
         if self.spot is None or self.spot.fallback is None:
             return None
         own = asdict(self.spot.fallback).items()
@@ -181,7 +181,7 @@ class AksGpuNodes(GpuNodes):
         # https://learn.microsoft.com/azure/aks/spot-node-pool#limitations
         price = spot.max_price
         if price != -1 and (price <= 0 or round(price, 5) != price):
-            text = f"{price:g} is not allowed; it takes {_MAX_PRICE}"
+            text = f"{price:g} is not allowed; valid values: {_MAX_PRICE}"
             yield contradiction(("gpu", "spot", "maxPrice"), text)
         # https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks
         if self.os_disk.type == "Ephemeral" and spot.eviction_policy == "Deallocate":
@@ -199,8 +199,8 @@ class AksGpuNodes(GpuNodes):
             alike = ", ".join(size for size, gpus in GPUS.items() if gpus == count)
             yield contradiction(
                 (*where, "size"),
-                f"{quote(fallback.size)} is not allowed; replicas of a job may be on either, so a "
-                f"node must have as many GPUs as one of {self.size}: {count}. Known to have as "
-                f"many: {alike}",
+                f"{quote(fallback.size)} is not allowed; replicas of a job may run on either, so a "
+                f"node must have as many GPUs as one of size {self.size}: {count}. Known sizes "
+                f"with that many: {alike}",
                 "gpu.size",
             )

@@ -34,8 +34,8 @@ def provision(settings: AksSettings) -> Cluster:
 
     azure = AzureCluster(tokens.AKS, settings)
     subnet = nodes.subnet_of(azure, settings.network)
-    # AKS itself creates the nodes' identity: it would refuse a cluster while the roles of one
-    # created here are not yet in effect everywhere.
+    # AKS itself creates the nodes' identity: if it were created here, AKS would refuse the cluster
+    # until the identity's roles are in effect everywhere.
     control, jobs = (
         managedidentity.UserAssignedIdentity(name, resource_name_=name, **azure.placed())
         for name in (f"{settings.name}-control", f"{settings.name}-jobs")
@@ -57,7 +57,7 @@ def provision(settings: AksSettings) -> Cluster:
     kubelet = cluster.identity_profile.apply(lambda profile: profile["kubeletidentity"].object_id)
     ready += [
         _grant(azure, "kubelet-pull", "AcrPull", registry.id, kubelet),
-        # Only the jobs' pods have that identity, by the issuer's tokens.
+        # Only the jobs' pods have that identity, through the issuer's tokens.
         managedidentity.FederatedIdentityCredential(
             f"{settings.name}-jobs",
             **CONSTANTS["trust"],
@@ -97,8 +97,8 @@ def provision(settings: AksSettings) -> Cluster:
         gpus=node_pools.gpus(settings),
         objects=priorities,
         store=f"abfs://artifacts@{settings.storage_name}.dfs.core.windows.net/slipway",
-        # AKS gives a pod with that label a token of its account's identity. adlfs, which copies a
-        # job's `outputs`, uses it to log in without a key
+        # AKS gives a pod with that label a token for its service account's identity. adlfs, which
+        # copies a job's `outputs`, uses it to log in without a key
         # (https://github.com/fsspec/adlfs#setting-credentials).
         identity=JobIdentity(
             annotations={"azure.workload.identity/client-id": jobs.client_id},
@@ -117,7 +117,7 @@ def _grant(  # noqa: PLR0913  # principal, role and scope
     *,
     kind: Principal = "ServicePrincipal",
 ) -> authorization.RoleAssignment:
-    """Declare a role of a principal, given by its object ID, for the resource with ID `scope`."""
+    """Assign a role for the resource with ID `scope` to a principal, given by its object ID."""
     # An assignment's name is a UUID, which is derived so that no assignment is created twice.
     named = uuid.uuid5(uuid.NAMESPACE_URL, f"{azure.subscription}/{azure.group_name}/{name}")
     definition = f"providers/Microsoft.Authorization/roleDefinitions/{CONSTANTS['roles'][role]}"

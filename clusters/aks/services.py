@@ -18,7 +18,7 @@ from clusters.azure.resources import AzureCluster
 
 
 def registry(azure: AzureCluster, settings: AksSettings) -> containerregistry.Registry:
-    """Declare the registry, which accepts logins of Entra but no password."""
+    """Declare the registry, which accepts Entra logins but no passwords."""
     return containerregistry.Registry(
         azure.cluster_name,
         registry_name=settings.registry_name,
@@ -70,7 +70,7 @@ def storage_account(
 
 
 def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]) -> None:
-    """Declare the logs to keep of the resources `cluster`, `registry` and `blobs`, given by ID."""
+    """Declare the logs to keep for the resources `cluster`, `registry` and `blobs`, given by ID."""
     workspace = operationalinsights.Workspace(
         azure.cluster_name,
         workspace_name=f"slipway-{azure.cluster_name}",
@@ -111,13 +111,13 @@ def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None
             }
             for kind, percent in CONSTANTS["alerts"]
         },
-        # It has to begin in the month of its creation; later changes do not matter.
+        # It must begin in the month in which it is created; later changes do not matter.
         opts=azure.options(ignore_changes=["timePeriod"]),
     )
 
 
 def _firewall(ranges: Sequence[str]) -> Iterator[str]:
-    """Yield the ranges for the storage account's firewall, which accepts no /31 and no /32."""
+    """Yield the ranges for the storage account's firewall, which accepts neither /31 nor /32."""
     # https://learn.microsoft.com/azure/storage/common/storage-network-security-limitations
     for each in ranges:
         network = IPv4Network(each)

@@ -29,7 +29,7 @@ class Registry:
     """The container registry that job images are pushed to.
 
     Args:
-        name: Unique in all of Azure; by default derived from subscription and resource group.
+        name: Unique across Azure; by default derived from the subscription and the resource group.
         sku: Service tier, which limits the storage and sets the price.
     """
 
@@ -42,8 +42,8 @@ class Storage:
     """The storage account for data and artifacts.
 
     Args:
-        name: Unique in all of Azure; by default derived from subscription and resource group.
-        redundancy: The places of the data's copies.
+        name: Unique across Azure; by default derived from the subscription and the resource group.
+        redundancy: Number and location of the data's copies.
         retention_days: Days for which deleted data can be restored.
     """
 
@@ -59,8 +59,8 @@ class Logs:
     """Diagnostic logs of the control plane, the registry and the storage account.
 
     Args:
-        retention_days: Days to keep the logs; 30 days cost nothing in addition to the ingestion.
-        daily_gib: Maximum GiB to ingest in a day; -1 for no limit.
+        retention_days: Days to keep the logs; 30 days cost nothing beyond the ingestion.
+        daily_gib: Maximum GiB to ingest per day; -1 for no limit.
     """
 
     retention_days: Annotated[int, Field(ge=30, le=730)] = 30
@@ -69,11 +69,11 @@ class Logs:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Budget:
-    """A monthly budget, above which mail is sent. It stops nothing.
+    """A monthly budget that triggers emails. It stops nothing.
 
     Args:
         amount: Amount in the subscription's currency, for all of the stack's resources.
-        emails: Recipients of a mail at 80 % and 100 %, and at a forecast above 100 %.
+        emails: Recipients of an email at 80% and 100%, and at a forecast above 100%.
     """
 
     amount: Amount
@@ -85,22 +85,22 @@ class AksSettings(AzureSettings):
     """An AKS cluster with its services.
 
     Args:
-        subscription: The subscription that pays: `az account show --query id`.
-        location: The region of all resources.
-        resource_group: Group of all resources except the nodes; by default `slipway-<name>`.
-        kubernetes_version: Version of Kubernetes; by default AKS's.
-        tier: Tier of the control plane. Free has no uptime SLA.
+        subscription: The subscription that is billed: `az account show --query id`.
+        location: The region for all resources.
+        resource_group: Group for all resources except the nodes; by default `slipway-<name>`.
+        kubernetes_version: Kubernetes version; by default AKS's.
+        tier: Control plane tier. Free has no uptime SLA.
         api: Access to the API server.
         admins: The cluster's administrators; by default the account that runs `pulumi up`.
-        network: The cluster's addresses.
-        system: The nodes of the cluster's own pods.
-        cpu: Nodes for jobs without GPUs; without it, these run on the nodes of `system`.
+        network: The cluster's address ranges.
+        system: The nodes for the cluster's own pods.
+        cpu: Nodes for jobs without GPUs; if not set, those run on the `system` nodes.
         gpu: Nodes with GPUs; `false` for none.
         idle_minutes: Minutes after which a node that no pod needs is removed.
         registry: The container registry for job images.
         storage: The storage account for data and artifacts.
         logs: Diagnostic logs.
-        budget: A monthly budget, above which mail is sent; `false` for none.
+        budget: A monthly budget that triggers emails; `false` for none.
         production: Whether everything is protected from deletion.
     """
 
@@ -128,7 +128,7 @@ class AksSettings(AzureSettings):
             if part:
                 yield from part.contradictions()
         if (most := self.logs.daily_gib) != -1 and most <= 0:
-            text = f"{most:g} is not allowed; it takes -1 for no limit, or a number above 0"
+            text = f"{most:g} is not allowed; valid values: -1 for no limit, or a number above 0"
             yield contradiction(("logs", "dailyGib"), text)
 
     @property
@@ -172,6 +172,6 @@ class AksSettings(AzureSettings):
     def _unique(self, most: int) -> str:
         """Return a stable name for this cluster with at most `most` characters."""
         owner = f"{self.subscription}/{self.group}".lower()
-        # The digest is no secret; it only distinguishes owners.
+        # The digest is not a secret; it only distinguishes owners.
         digest = hashlib.sha256(owner.encode()).hexdigest()[:8]
         return f"slipway{self.name.replace('-', '')}"[: most - len(digest)] + digest

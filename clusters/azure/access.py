@@ -1,8 +1,8 @@
 """The resource `slipway:clusters:Access`, which waits until a cluster admits this account.
 
-Inputs: `name`, `kubeconfig` and `advice`, a sentence about what to do if it does not. Further
-inputs are for a preview: `fixed`, settings by key whose change replaces the cluster; `left`,
-settings that an existing cluster keeps; `byHand`, how to change the latter.
+Inputs: `name`, `kubeconfig` and `advice`, a sentence on what to do if it does not. Further
+inputs are for previews: `fixed`, settings by key that replace the cluster if changed; `left`,
+settings that an existing cluster keeps; `byHand`, how to change those manually.
 """
 
 from core import kube
@@ -25,15 +25,15 @@ class AccessHandler(Handler):
         """Return the changes, and report those that replace the cluster or have no effect."""
         if changed := _changed(state, inputs, "fixed"):
             context.info(
-                f"the cluster will be replaced: {changed}. All pods end, volumes are lost, and "
+                f"the cluster will be replaced: {changed}. All pods stop, volumes are lost, and "
                 "jobs train again"
             )
         elif changed := _changed(state, inputs, "left"):
-            context.info(f"not changed in a cluster that exists: {changed}. {inputs['byHand']}")
+            context.info(f"not changed in the existing cluster: {changed}. {inputs['byHand']}")
         return super().diff(state, inputs, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait for the access. A time-out's error has the cluster's last answer and the advice."""
+        """Wait for access. A timeout error contains the cluster's last response and the advice."""
         until(
             lambda: _require(inputs["kubeconfig"]),
             LIMIT_SECONDS,
@@ -46,7 +46,7 @@ class AccessHandler(Handler):
 
 
 def _changed(state: Properties, inputs: Properties, kind: str) -> str:
-    """Return the changes of settings in the input `kind` as text; empty for none."""
+    """Describe the changed settings in the input `kind`, or return an empty string."""
     before = state.get(kind) or {}
     return ", ".join(
         f"{key} {before[key]} → {value}"
@@ -59,7 +59,7 @@ def _require(kubeconfig: str) -> None:
     """Check that this account may create namespaces in the cluster.
 
     Raises:
-        NotYet: It may not, or the cluster does not answer.
+        NotYet: It may not, or the cluster is not responding.
         kubernetes.config.ConfigException: Login is impossible, so waiting would not help.
     """
     review = {
@@ -71,4 +71,4 @@ def _require(kubeconfig: str) -> None:
     with not_ready_on_errors():
         answer = kube.ask(kube.connect(kubeconfig), request, limit=15)
     if not answer.get("status", {}).get("allowed"):
-        raise NotYet("it answers, but this account may not create namespaces in it yet")
+        raise NotYet("it responds, but this account may not create namespaces in it yet")

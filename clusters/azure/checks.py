@@ -18,9 +18,9 @@ from core.process import CommandFailed, run
 
 KEY = "slipway:cluster"
 _MARKED = re.compile(r"(\w+): \[?(.+?)\]? # yours: (.+)")
-"""A line of stacks/*.yaml with a placeholder: its key, the value, and the value to set."""
+"""A line in stacks/*.yaml with a placeholder: its key, the value, and the value to set."""
 _TOOLS = {
-    "az": "install Azure's CLI, https://learn.microsoft.com/cli/azure/install-azure-cli, and log "
+    "az": "install the Azure CLI, https://learn.microsoft.com/cli/azure/install-azure-cli, and log "
     "in: az login",
     "kubelogin": "install it: az aks install-cli, or https://azure.github.io/kubelogin",
 }
@@ -35,9 +35,9 @@ def before_update(
 ) -> None:
     """Raise `pulumi.RunError` with all problems in an update; in a preview only warn.
 
-    `template` is the settings' stack in stacks/; `pushes` is whether images are pushed with the
-    login of Azure's CLI. `account` returns the problems of an account, as `az account show` prints
-    it, and is called only if there are no others.
+    `template` is the settings' stack in stacks/; `pushes` is true if images are pushed with the
+    Azure CLI's login. `account` returns problems with an account, as `az account show` prints it,
+    and is called only if there are no others.
     """
     problems = [*placeholders(settings, template), *missing(settings, pushes=pushes)]
     if not problems and settings.login == "azurecli" and not settings.admin_kubeconfig:
@@ -47,7 +47,7 @@ def before_update(
     lines = "".join(f"\n  {each}" for each in problems)
     if not pulumi.runtime.is_dry_run():
         raise pulumi.RunError(
-            f"nothing was changed, because this is missing for a cluster on Azure:{lines}\n"
+            f"nothing was changed, because a cluster on Azure needs the following:{lines}\n"
             f"Correct Pulumi.{pulumi.get_stack()}.yaml, install what is missing, and run the "
             "command again."
         )
@@ -57,7 +57,7 @@ def before_update(
 def login(
     settings: AzureSettings, account: Callable[[Mapping[str, Any]], Iterable[Problem]]
 ) -> Iterator[Problem]:
-    """Yield the problems of the account that is logged in, or the missing login."""
+    """Yield problems with the account that is logged in, or a missing login."""
     try:
         shown = az(settings, "account", "show")
     except CommandFailed as error:
@@ -66,7 +66,7 @@ def login(
         yield Problem(f"{KEY}.subscription", f"{text}run `az login{tenant}`")
         return
     if settings.tenant is not None and settings.tenant.lower() != shown["tenantId"].lower():
-        text = f"{settings.tenant} is not that of the subscription, {shown['tenantId']}"
+        text = f"{settings.tenant} is not the subscription's tenant, {shown['tenantId']}"
         yield Problem(f"{KEY}.tenant", f"{text}; set that one, or another subscription")
     yield from account(shown)
 
@@ -83,12 +83,12 @@ def placeholders(settings: AzureSettings, template: str) -> Iterator[Problem]:
 
 
 def missing(settings: AzureSettings, *, pushes: bool) -> Iterator[Problem]:
-    """Yield the needed programs that are not on PATH, with how to install them."""
+    """Yield the required programs that are not on PATH, and how to install them."""
     logs_in = not settings.admin_kubeconfig
     needed = {"az": pushes or (logs_in and settings.login == "azurecli"), "kubelogin": logs_in}
     for name, is_needed in needed.items():
         if is_needed and shutil.which(name) is None:
-            yield Problem(name, f"is needed and not on PATH; {_TOOLS[name]}")
+            yield Problem(name, f"is required but not on PATH; {_TOOLS[name]}")
 
 
 def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
@@ -102,7 +102,7 @@ def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (ev
 
 
 def _left(settings: AzureSettings) -> Iterator[str]:
-    """Yield the stack's existing groups; in a foreign group, the resources with its tag."""
+    """Yield the stack's existing groups, or the resources with its tag in a foreign group."""
     for group in settings.own_groups:
         if az(settings, "group", "exists", "--name", group):
             command = f"az group delete --name {group} --subscription {settings.subscription}"
@@ -114,7 +114,7 @@ def _left(settings: AzureSettings) -> Iterator[str]:
 
 
 def az(settings: AzureSettings, *words: str) -> Any:
-    """Run Azure's CLI and return the document that it prints, or raise `CommandFailed`."""
+    """Run the Azure CLI and return the document that it prints, or raise `CommandFailed`."""
     program = shutil.which("az")
     if program is None:
         raise CommandFailed("`az` is not installed")
@@ -123,7 +123,7 @@ def az(settings: AzureSettings, *words: str) -> Any:
 
 
 def _texts(document: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """Yield each text in a document with its path."""
+    """Yield each string in a document with its path."""
     if isinstance(document, str):
         yield path, document
     elif isinstance(document, dict | list):

@@ -16,7 +16,7 @@ _RESERVED = read(Path(__file__).with_name("names.yaml"))["reserved"]
 READ: date = _SIZES["read"]
 """The date on which sizes.yaml was last compared with its sources."""
 GPUS: Mapping[str, int] = _SIZES["aks"]
-"""`nvidia.com/gpu` of an AKS node, by its size."""
+"""`nvidia.com/gpu` per AKS node, by size."""
 _LOCAL: Mapping[str, Mapping[str, int]] = _SIZES["azure-stack"]
 LOCAL_GPUS: Mapping[str, int] = {size: node["gpus"] for size, node in _LOCAL.items()}
 """The same for AKS on Azure Local."""
@@ -26,7 +26,7 @@ _CORES = re.compile(r"^Standard_[A-Z]+([0-9]+)(?:-([0-9]+))?[a-z]*(?:_[A-Za-z0-9
 
 
 def cores(size: str) -> Decimal | None:
-    """Return the cores of a node, from sizes.yaml or the size's name; None if unknown."""
+    """Return a node's cores, from sizes.yaml or the size's name, or None if unknown."""
     if size in _LOCAL:
         return Decimal(_LOCAL[size]["cores"])
     match = _CORES.match(size)
@@ -34,7 +34,7 @@ def cores(size: str) -> Decimal | None:
 
 
 def cores_for_pods(size: str) -> Decimal | None:
-    """Return the cores of an AKS node without those that AKS reserves."""
+    """Return the cores of an AKS node, excluding those that AKS reserves."""
     if (every := cores(size)) is None:
         return None
     reserved = [kept for least, kept in _SIZES["reserved"].items() if least <= every]
@@ -42,26 +42,26 @@ def cores_for_pods(size: str) -> Decimal | None:
 
 
 def cards(size: str) -> tuple[Card, ...]:
-    """Return the kind of a size's GPUs, with Azure's driver; empty if unknown."""
+    """Return the model of a size's GPUs, with Azure's driver, or an empty tuple if unknown."""
     matches = (card for pattern, card in _SIZES["cards"].items() if re.search(pattern, size))
     return tuple(Card(**card) for card in matches)
 
 
 def unfit(size: str) -> str | None:
-    """Return why nodes of a size can't run jobs with GPUs; None if they can."""
+    """Return why nodes of a size can't run jobs with GPUs, or None if they can."""
     reasons = (why for pattern, why in _SIZES["unfit"].items() if re.search(pattern, size))
     return next(reasons, None)
 
 
 def network(size: str) -> str:
-    """Describe the limits of a node's network, for estimates; empty without any."""
+    """Describe a node's network limits, for estimates, or return an empty string."""
     # https://learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated/nd-family
     if not size.startswith("Standard_ND"):
         return ""
     ethernet, infiniband = _SIZES["infiniband"].get(size, (None, None))
     if ethernet is None:
         return "TCP only, because its InfiniBand is not set up"
-    return f"TCP only: at most {ethernet} Gbit/s a node, not InfiniBand's {infiniband:,}"
+    return f"TCP only: at most {ethernet} Gbit/s per node, not InfiniBand's {infiniband:,}"
 
 
 def is_reserved(name: str) -> bool:
@@ -82,7 +82,7 @@ def without_gpus(key: str, size: str) -> Iterator[Contradiction]:
 
 
 def bounds(pool: Place, min_nodes: int, max_nodes: int) -> Iterator[Contradiction]:
-    """Yield a contradiction if a pool's minimum of nodes is above its maximum."""
+    """Yield a contradiction if a pool's minimum number of nodes is above its maximum."""
     if min_nodes > max_nodes:
         text = f"{min_nodes} is more than maxNodes, {max_nodes}"
         yield contradiction((*pool, "minNodes"), text, dotted((*pool, "maxNodes")))

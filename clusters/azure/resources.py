@@ -1,4 +1,4 @@
-"""Resources of both Azure kinds: the component, the resource group, locks, the kubeconfig."""
+"""Resources for both Azure kinds: the component, the resource group, locks, the kubeconfig."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ class AzureCluster(pulumi.ComponentResource):
 
     Names are passed as text rather than as outputs of other resources, so that a preview shows
     them. Each resource depends on `group` and on its other prerequisites. `timeout` is the default
-    of all resources; without it, Pulumi's.
+    for all resources; if not set, Pulumi's.
     """
 
     def __init__(self, token: str, settings: AzureSettings, timeout: str | None = None) -> None:
@@ -56,7 +56,7 @@ class AzureCluster(pulumi.ComponentResource):
         timeout: str | None = None,
         **more: Any,
     ) -> pulumi.ResourceOptions:
-        """Return a resource's options; a change of a `fixed` property replaces the resource."""
+        """Return a resource's options; a change to a `fixed` property replaces the resource."""
         limit = self.timeout if timeout is None else timeout
         return pulumi.ResourceOptions(
             parent=self,
@@ -68,7 +68,7 @@ class AzureCluster(pulumi.ComponentResource):
         )
 
     def grouped(self, *after: pulumi.Resource, **options: Any) -> dict[str, Any]:
-        """Return the arguments of each resource in the group; the parameters are of `options`."""
+        """Return the arguments for a resource in the group; the parameters are as for `options`."""
         return {"resource_group_name": self.group_name, "opts": self.options(*after, **options)}
 
     def placed(self, *after: pulumi.Resource, **options: Any) -> dict[str, Any]:
@@ -76,14 +76,14 @@ class AzureCluster(pulumi.ComponentResource):
         return {**self.grouped(*after, **options), "location": self.location, "tags": self.tags}
 
     def lock(self, scope: pulumi.Input[str]) -> None:
-        """Declare a lock against deletion, by Pulumi or any other tool, of the resource `scope`."""
+        """Declare a lock that keeps Pulumi and other tools from deleting the resource `scope`."""
         authorization.ManagementLockByScope(
             self.cluster_name,
             lock_name="slipway-production",
             scope=scope,
             level="CanNotDelete",
             notes="A production stack of Slipway: set production: false and run `pulumi up` first.",
-            # If protected, it could not be deleted before the parent's protection ends.
+            # If protected, it could not be deleted until the parent is no longer protected.
             opts=self.options(protect=False),
         )
 
@@ -99,10 +99,10 @@ def connected(  # noqa: PLR0913  # access, prerequisites and properties
     after: Sequence[pulumi.Resource],
     **facts: Any,
 ) -> Cluster:
-    """Return the cluster, with these `facts`, once it answers and admits this account.
+    """Return the cluster, with these `facts`, once it responds and admits this account.
 
-    `listed` is Azure's kubeconfig, the administrator's with `adminKubeconfig`; `identifier` is
-    the cluster's, independent of its kubeconfig; `advice` is for `AccessHandler`.
+    `listed` is the kubeconfig from Azure, the administrator's if `adminKubeconfig` is set;
+    `identifier` identifies the cluster whatever its kubeconfig; `advice` is for `AccessHandler`.
     """
     text = listed
     if not settings.admin_kubeconfig:
@@ -126,7 +126,7 @@ def connected(  # noqa: PLR0913  # access, prerequisites and properties
 
 
 def logging_in(text: str, login: Login, tenant: str | None = None) -> str:
-    """Return a kubeconfig, as Azure lists it with the format `exec`, with another login method.
+    """Convert a kubeconfig, as Azure lists it in the format `exec`, to another login method.
 
     Azure's default waits until you enter a code in a browser, which `pulumi up` can't do. `tenant`
     replaces the login's (https://azure.github.io/kubelogin/cli/convert-kubeconfig.html).
@@ -137,9 +137,9 @@ def logging_in(text: str, login: Login, tenant: str | None = None) -> str:
     for user in yaml.safe_load(text)["users"]:
         if others := ", ".join(sorted(user["user"].keys() - {"exec"})):
             raise pulumi.RunError(
-                f"the kubeconfig of {user['name']} contains {others}, not only kubelogin: does the "
-                "cluster lack Entra, or are its local accounts enabled? adminKubeconfig: true uses "
-                "those"
+                f"the kubeconfig for {user['name']} contains {others}, not only kubelogin: does "
+                "the cluster lack Entra, or are its local accounts enabled? To use those, set "
+                "adminKubeconfig: true"
             )
     with TemporaryDirectory(prefix="slipway-") as directory:
         file = Path(directory, "kubeconfig")
@@ -150,7 +150,7 @@ def logging_in(text: str, login: Login, tenant: str | None = None) -> str:
             run("kubelogin", "convert-kubeconfig", *words)
         except CommandFailed as error:
             raise pulumi.RunError(
-                f"there is no login to the cluster: {error}. `az aks install-cli` installs "
-                "kubelogin; adminKubeconfig: true needs none"
+                f"can't log in to the cluster: {error}. `az aks install-cli` installs "
+                "kubelogin, which is not needed with adminKubeconfig: true"
             ) from None
         return file.read_text()

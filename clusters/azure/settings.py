@@ -1,4 +1,4 @@
-"""The settings that both Azure kinds share. In a stack's YAML keys are camelCase."""
+"""The settings that both Azure kinds share. In a stack's YAML, keys are camelCase."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ from core.validation import Consistent
 
 
 def parsed(parse: Callable[[str], object], takes: str) -> AfterValidator:
-    """Return a validator that parses a text and normalizes it, and else describes `takes`."""
+    """Return a validator that parses and normalizes a string, or fails with the text `takes`."""
 
     def check(text: str) -> str:
         try:
@@ -38,30 +38,30 @@ def resource_id(kind: str, takes: str) -> Any:
 
 text_field = texts(__file__)
 DISTINCT = AfterValidator(lambda values: tuple(dict.fromkeys(values)))
-"""A validator that removes repeated items of a list."""
+"""A validator that removes repeated items from a list."""
 Guid = Annotated[str, text_field("guid")]
 Size = Annotated[str, text_field("size")]
 Reference = Annotated[str, text_field("image")]
 TagKey = Annotated[str, text_field("tag")]
 TagValue = Annotated[str, Field(max_length=256, description="text of at most 256 characters")]
-# Azure takes at most 50, and two are Slipway's.
+# Azure accepts at most 50, and two are Slipway's.
 Tags = Annotated[dict[TagKey, TagValue], Field(max_length=48, description="at most 48 tags")]
 Login = Literal["azurecli", "workloadidentity", "spn", "msi"]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class GpuNodes:
-    """The common settings of pools with GPUs of both Azure kinds.
+    """The settings for GPU pools that both Azure kinds share.
 
     Args:
         size: Size of each node.
-        gpus_per_node: `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
+        gpus_per_node: `nvidia.com/gpu` per node, if its size is not in clusters/azure/sizes.yaml.
         labels: Labels in addition to Slipway's.
         taints: Taints that repel other pods.
     """
 
     KNOWN: ClassVar[Mapping[str, int]]
-    """`nvidia.com/gpu` of a node, by the sizes in sizes.yaml."""
+    """`nvidia.com/gpu` per node, by the sizes in sizes.yaml."""
     OWN_LABEL: ClassVar[str]
     """The key of the label that Slipway sets only on these nodes."""
 
@@ -74,33 +74,33 @@ class GpuNodes:
 
     @property
     def per_node(self) -> int:
-        """`nvidia.com/gpu` of one node."""
+        """`nvidia.com/gpu` per node."""
         return self.KNOWN[self.size] if self.gpus_per_node is None else self.gpus_per_node
 
     @property
     def azure_taints(self) -> tuple[Taint, ...]:
-        """The taints that Azure sets on the nodes, with labels of the same keys and values."""
+        """The taints that Azure sets on the nodes, plus labels with the same keys and values."""
         return ()
 
     @property
     def all_labels(self) -> dict[str, str]:
-        """The labels of the nodes, including Slipway's, which no other nodes have."""
+        """The labels on the nodes, including Slipway's, which only these nodes have."""
         by_azure = {each.key: each.value for each in self.azure_taints}
         return {self.OWN_LABEL: "gpu", **by_azure, **self.labels}
 
     @property
     def all_taints(self) -> tuple[Taint, ...]:
-        """The taints of the nodes, including Azure's, which would otherwise show as drift."""
+        """The taints on the nodes, including Azure's, which would otherwise show as drift."""
         return (*self.taints, *self.azure_taints)
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield problems of the size, the bounds and the taints of nodes with GPUs."""
+        """Yield problems with the size, the bounds and the taints of nodes with GPUs."""
         size, listed, configured = self.size, self.KNOWN.get(self.size), self.gpus_per_node
         count = ("gpu", "gpusPerNode")
         if why := unfit(size):
             yield contradiction(("gpu", "size"), f"{quote(size)} has {why}")
         elif listed is None and configured is None:
-            text = f"is missing; the number of GPUs of the size {quote(size)} is not known. "
+            text = f"is missing; the number of GPUs in the size {quote(size)} is not known. "
             yield contradiction(count, f"{text}Known: {', '.join(self.KNOWN)}", "gpu.size")
         elif listed is not None and configured not in {None, listed}:
             text = f"{configured} is not allowed; a node of size {size} has {listed}"
@@ -109,8 +109,8 @@ class GpuNodes:
         if not any(taint.effect in {"NoSchedule", "NoExecute"} for taint in self.taints):
             yield contradiction(
                 ("gpu", "taints"),
-                "need one with the effect NoSchedule or NoExecute: else pods without GPUs would "
-                "occupy expensive nodes",
+                "need one with the effect NoSchedule or NoExecute: otherwise pods without GPUs "
+                "would occupy expensive nodes",
             )
         if len({(each.key, each.effect) for each in self.taints}) < len(self.taints):
             text = "has two with the same key and effect, but a node can have only one; remove one"
@@ -144,15 +144,15 @@ class Images(image_registry.Images):
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class AzureSettings(Consistent):
-    """The common settings of both Azure kinds; each kind's class describes the rest.
+    """The settings that both Azure kinds share; each kind's class describes the rest.
 
     Args:
         name: The cluster's name, from which other names are derived.
-        tenant: The subscription's Entra tenant; a login of another one is refused. By default
+        tenant: The subscription's Entra tenant; a login to another one is refused. By default
             the login's.
         images: Prebuilt images that the nodes can pull.
-        tags: Tags of all resources that can have any, in addition to Slipway's.
-        login: The login method of kubelogin wherever the kubeconfig is used.
+        tags: Tags for all resources that support them, in addition to Slipway's.
+        login: The kubelogin login method, wherever the kubeconfig is used.
         admin_kubeconfig: Use the cluster's local administrator, who is not in Entra.
     """
 
@@ -191,5 +191,5 @@ class AzureSettings(Consistent):
 
     @property
     def metadata_host(self) -> str | None:
-        """The host that lists the addresses of a private Azure; None for the public one."""
+        """The host that lists a private Azure cloud's endpoints, or None for the public cloud."""
         return None

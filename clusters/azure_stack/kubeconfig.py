@@ -1,6 +1,6 @@
 """The resource `slipway:clusters:AzureLocalKubeconfig`, the kubeconfig that Azure lists.
 
-Listing it is a long-running operation, but azure-native's functions only accept a 200.
+Listing it is a long-running operation, but azure-native's functions accept only a 200.
 https://learn.microsoft.com/rest/api/hybridcontainer/provisioned-cluster-instances/list-user-kubeconfig
 https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations
 """
@@ -24,15 +24,15 @@ _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class Refused(RuntimeError):
-    """Azure lists no kubeconfig; the message has the reason."""
+    """Azure did not list a kubeconfig; the message contains the reason."""
 
 
 class KubeconfigHandler(Handler):
-    """Lists the kubeconfig on each `up`, but not without a token, as in a preview."""
+    """Lists the kubeconfig on each `up`, unless there is no token, as in a preview."""
 
     outputs: ClassVar[tuple[str, ...]] = ("kubeconfig",)
     secret_outputs: ClassVar[frozenset[str]] = frozenset({"kubeconfig"})
-    # A new instance has another kubeconfig, which is not known beforehand.
+    # A new instance has another kubeconfig, which is not known in advance.
     replaced_by: ClassVar[frozenset[str]] = frozenset({"instance"})
     passing_inputs: ClassVar[frozenset[str]] = frozenset({"token"})
 
@@ -47,7 +47,7 @@ class KubeconfigHandler(Handler):
 
 
 def listed(inputs: Properties, context: Context) -> str:
-    """Return the first kubeconfig that Azure lists. Raises `Refused` and the errors of `until`."""
+    """Return the first kubeconfig that Azure lists. Raises `Refused` and what `until` raises."""
     path = f"{inputs['instance']}/{inputs['operation']}?api-version=2024-01-01"
     login = {"Authorization": f"Bearer {inputs['token']}"}
     status_url = ""
@@ -59,7 +59,7 @@ def listed(inputs: Properties, context: Context) -> str:
             answer = _answer("GET", status_url, login)
         else:
             answer = _answer("POST", f"{_endpoint(inputs.get('metadataHost'))}{path}", login)
-        # With both headers, the document at the first has the kubeconfig: final-state-via in
+        # With both headers, the document at the first contains the kubeconfig: final-state-via in
         # specification/hybridaks of https://github.com/Azure/azure-rest-api-specs
         header = answer.headers.get("Azure-AsyncOperation") or answer.headers.get("Location")
         status_url = header or status_url
@@ -74,7 +74,7 @@ def listed(inputs: Properties, context: Context) -> str:
         try:
             return base64.b64decode(document["properties"]["kubeconfigs"][0]["value"]).decode()
         except (LookupError, TypeError):
-            raise Refused("the operation has succeeded, but lists no kubeconfig") from None
+            raise Refused("the operation succeeded, but listed no kubeconfig") from None
 
     try:
         return until(poll, LIMIT_SECONDS, "Azure to list the kubeconfig", context, every=5.0)
@@ -84,8 +84,8 @@ def listed(inputs: Properties, context: Context) -> str:
 
 
 def _endpoint(metadata_host: str | None) -> str:
-    """Return the address of Azure's resource manager, without a trailing slash."""
-    # Like azure-native, read another cloud's addresses from the host in the variable.
+    """Return the address of Azure Resource Manager, without a trailing slash."""
+    # Like azure-native, read another cloud's endpoints from the host in the variable.
     host = metadata_host or os.environ.get("ARM_METADATA_HOSTNAME")
     if not host:
         return "https://management.azure.com"
@@ -93,20 +93,20 @@ def _endpoint(metadata_host: str | None) -> str:
     url = f"{base}/metadata/endpoints?api-version=2022-09-01"
     endpoint = _document(_answer("GET", url, {})).get("resourceManager")
     if not endpoint:
-        raise Refused(f"{url} names no resourceManager")
+        raise Refused(f"{url} lists no resourceManager")
     return str(endpoint).rstrip("/")
 
 
 def _answer(method: str, url: str, headers: dict[str, str]) -> requests.Response:
     if http.is_readable(url):
-        raise Refused(f"{url} has no TLS, so no token is sent to it")
+        raise Refused(f"{url} does not use TLS, so no token is sent to it")
     try:
         answer = http.ask(method, url, headers=headers)
     except requests.exceptions.SSLError as error:
         # Waiting would not help.
-        raise Refused(f"{error}; set REQUESTS_CA_BUNDLE to a file with the authority") from error
+        raise Refused(f"{error}; set REQUESTS_CA_BUNDLE to the CA certificate's file") from error
     except requests.RequestException as error:
-        raise NotYet(f"it does not answer: {error}") from error
+        raise NotYet(f"it is not responding: {error}") from error
     if answer.ok:
         return answer
     reason = _reason(_document(answer)) or answer.reason
@@ -116,17 +116,17 @@ def _answer(method: str, url: str, headers: dict[str, str]) -> requests.Response
 
 
 def _document(answer: requests.Response) -> dict[str, Any]:
-    """Return the answer's JSON object; an empty one for any other content."""
+    """Return the response's JSON object, or an empty one for any other content."""
     return json_map(answer.content.decode(errors="replace"))
 
 
 def _reason(document: dict[str, Any]) -> str:
-    """Return an error's code and message; empty without an error."""
+    """Return an error's code and message, or an empty string if there is no error."""
     error = document.get("error") or {}
     return ": ".join(str(error[key]) for key in ("code", "message") if error.get(key))
 
 
 def _pause(answer: requests.Response) -> float | None:
-    """Return the seconds of a Retry-After header, at most 60; None without one."""
+    """Return the seconds in a Retry-After header, at most 60, or None if there is none."""
     seconds = urllib3.Retry().get_retry_after(answer.raw)
     return min(seconds, 60.0) if seconds else None

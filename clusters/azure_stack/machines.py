@@ -1,4 +1,4 @@
-"""The settings of the machines that AKS on Azure Local creates, and of their network."""
+"""Settings for the machines that AKS on Azure Local creates, and for their network."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -28,12 +28,12 @@ _POOL = ("logicalNetwork.poolStart", "logicalNetwork.poolEnd")
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class ControlPlane:
-    """The machines of the API server.
+    """The machines that run the API server.
 
     Args:
-        nodes: Number of machines; with 3 or 5 one may fail.
+        nodes: Number of machines; with 3 or 5, one may fail.
         size: Size of each machine.
-        address: Permanent address of the API server, in the logical network and outside of its
+        address: Permanent address for the API server, in the logical network but outside its
             pool. By default AKS chooses one.
     """
 
@@ -45,7 +45,7 @@ class ControlPlane:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class SystemPool:
-    """The nodes of the cluster's own pods, of the operator, and of jobs without GPUs.
+    """The nodes for the cluster's own pods, the operator, and jobs without GPUs.
 
     Args:
         size: Size of each node.
@@ -81,17 +81,17 @@ class LocalGpuNodes(GpuNodes):
 class LogicalNetwork:
     """A network that the stack creates for the cluster's machines, with static addresses.
 
-    AKS on Azure Local accepts no other:
+    AKS on Azure Local accepts no other kind:
     https://learn.microsoft.com/azure/aks/aksarc/aks-hci-network-system-requirements
 
     Args:
         vm_switch: The hosts' virtual switch: `Get-VMSwitch`.
-        prefix: The network's addresses.
+        prefix: The network's address range.
         gateway: The gateway's address in the network.
         dns_servers: DNS servers, which must resolve the name of the Azure Local instance.
         pool_start: The first address for machines.
         pool_end: The last address for machines.
-        vlan: The VLAN's number; 0 for none.
+        vlan: The VLAN ID; 0 for none.
     """
 
     vm_switch: Annotated[str, Field(min_length=1, description="a virtual switch's name")]
@@ -103,7 +103,7 @@ class LogicalNetwork:
     vlan: Annotated[int, Field(ge=0, le=4094)] = 0
 
     def misplaced(self, pods: str, address: str | None) -> Iterator[Contradiction]:
-        """Yield invalid addresses of the network, of pods and of the API server."""
+        """Yield invalid addresses for the network, pods and the API server."""
         prefix = IPv4Network(self.prefix)
         first, last = IPv4Address(self.pool_start), IPv4Address(self.pool_end)
         gateway = {("logicalNetwork", "gateway"): IPv4Address(self.gateway)}
@@ -115,7 +115,7 @@ class LogicalNetwork:
                 yield contradiction(path, text, "logicalNetwork.prefix")
         for path, place in {**gateway, **api}.items():
             if first <= place <= last:
-                text = f'"{place}" is in the pool of logicalNetwork, whose addresses machines get'
+                text = f'"{place}" is in the pool of logicalNetwork, which is reserved for machines'
                 yield contradiction(path, text, *_POOL)
         if last < first:
             text = f'"{last}" is before poolStart, "{first}"'
@@ -127,11 +127,11 @@ class LogicalNetwork:
     def too_small(self, machines: int, address: str | None) -> Iterator[Contradiction]:
         """Yield a contradiction if the pool of addresses is too small for the machines."""
         count = int(IPv4Address(self.pool_end)) - int(IPv4Address(self.pool_start)) + 1
-        # An upgrade adds a machine before it removes an old one. The API server's address is one
-        # of the pool's unless it is set.
+        # An upgrade adds a machine before it removes an old one. The API server's address comes
+        # from the pool unless it is set.
         needed = machines + 1 + (1 if address is None else 0)
         if 0 < count < needed:
-            text = f"{quote(self.pool_end)} leaves {count} addresses, while the machines and an "
+            text = f"{quote(self.pool_end)} leaves {count} addresses, but the machines and an "
             others = ("logicalNetwork.poolStart", "controlPlane", "system.nodes", "gpu.maxNodes")
             place = ("logicalNetwork", "poolEnd")
             yield contradiction(place, f"{text}upgrade need {needed}", *others)

@@ -77,7 +77,7 @@ def _network(
 
 
 def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.ConnectedCluster:
-    """Declare the cluster's resource in Azure Arc, with its access by Entra."""
+    """Declare the cluster's Azure Arc resource, with access through Entra."""
     profile = None
     if entra is not None:
         profile = {
@@ -100,7 +100,7 @@ def _instance(
     cluster: kubernetes.ConnectedCluster,
     network: pulumi.Input[str],
 ) -> list[pulumi.CustomResource]:
-    """Declare the AKS instance and the pool with GPUs, for which the SDK has no classes."""
+    """Declare the AKS instance and the GPU pool; the SDK has no classes for them."""
     own = cluster.name.apply(
         lambda name: f"connectedClusters/{name}/providers/Microsoft.HybridContainerService"
     )
@@ -118,8 +118,8 @@ def _instance(
     properties = {
         "controlPlane": {"count": plane.nodes, "vmSize": plane.size, **endpoint},
         "networkProfile": {"networkPolicy": "calico", "podCidr": settings.pods},
-        # A cluster requires one pool. The pool with GPUs is a separate resource, so that a change
-        # of it does not change the cluster.
+        # A cluster requires one pool. The GPU pool is a separate resource, so that changing it does
+        # not change the cluster.
         "agentPoolProfiles": [
             {"name": "system", **_CONSTANTS["pool"], "vmSize": system.size, "count": system.nodes}
         ],
@@ -169,7 +169,7 @@ class _Kubeconfig(pulumi.CustomResource):
 def _kubeconfig(
     azure: AzureCluster, settings: AzureStackSettings, instance: pulumi.CustomResource
 ) -> pulumi.Output[str]:
-    """Return the kubeconfig, which only works in the cluster's network; see kubeconfig.py."""
+    """Return the kubeconfig, which works only in the cluster's network; see kubeconfig.py."""
     who = "Admin" if settings.admin_kubeconfig else "User"
     token = None
     if not pulumi.runtime.is_dry_run():  # a preview must not need a login
@@ -182,7 +182,7 @@ def _kubeconfig(
         "metadataHost": settings.metadata_host,
         "token": token,
         "advice": f"give this account the role `Azure Kubernetes Service Arc Cluster {who} Role` "
-        f"on the resource group {settings.group}, if it has not; then run `make up` again",
+        f"on the resource group {settings.group} if it lacks it, then run `make up` again",
         "kubeconfig": None,
     }
     kind, opts = tokens.AZURE_LOCAL_KUBECONFIG, pulumi.ResourceOptions(parent=azure)

@@ -30,11 +30,11 @@ LogicalNetworkId = Annotated[str, resource_id("Microsoft.AzureStackHCI/logicalNe
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Entra:
-    """Access to the cluster by Microsoft Entra ID, which the user of `pulumi up` needs, too.
+    """Access to the cluster through Microsoft Entra ID, which `pulumi up` also needs.
 
     Args:
         admin_groups: Object IDs of the groups whose members are administrators.
-        azure_rbac: Also use Azure's role assignments; it can't be changed later.
+        azure_rbac: Also use Azure role assignments; this can't be changed later.
         tenant: Entra tenant; by default the subscription's.
     """
 
@@ -45,7 +45,7 @@ class Entra:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Disconnected:
-    """Azure Local without the internet, with its own control plane.
+    """Azure Local without internet access, with its own control plane.
 
     Args:
         control_plane: The host name of its resource manager.
@@ -66,16 +66,16 @@ class AzureStackSettings(AzureSettings):
         custom_location: The custom location of the Azure Local instance, created with it.
         logical_network: The network of the cluster's machines: the ID of an existing one, or the
             properties of a new one.
-        kubernetes_version: Version of Kubernetes; by default the instance's newest.
-        ssh_key: Public key for logins on the machines.
-        ssh_from: Addresses that may log in; by default all that reach the machines.
-        control_plane: The machines of the API server.
-        system: The nodes of the cluster's own pods, and of jobs without GPUs.
+        kubernetes_version: Kubernetes version; by default the instance's newest.
+        ssh_key: Public key for logging in to the machines.
+        ssh_from: Addresses that may log in; by default all that can reach the machines.
+        control_plane: The machines that run the API server.
+        system: The nodes for the cluster's own pods, and for jobs without GPUs.
         gpu: Nodes with GPUs; by default none.
-        pods: The addresses of pods, outside of the network.
-        entra: Access by Microsoft Entra ID.
-        registry: The private registry of all images.
-        disconnected: Operation without the internet, with a separate control plane.
+        pods: The address range for pods, outside the network.
+        entra: Access through Microsoft Entra ID.
+        registry: The private registry for all images.
+        disconnected: Operation without internet access, with a separate control plane.
         production: Whether resources with data are protected from deletion.
     """
 
@@ -98,7 +98,7 @@ class AzureStackSettings(AzureSettings):
         yield from without_gpus("system", self.system.size)
         yield from without_gpus("controlPlane", self.control_plane.size)
         if self.disconnected is None and self.entra is None:
-            text = "is missing; set adminGroups to a group that the user of pulumi up is in"
+            text = "is missing; set adminGroups to a group that includes this account"
             text += ": az ad group show --group NAME --query id"
             yield contradiction(("entra",), text, "disconnected")
         elif self.disconnected is not None:
@@ -114,24 +114,24 @@ class AzureStackSettings(AzureSettings):
         """Yield settings that need the internet, and images that can't be reached."""
         # https://learn.microsoft.com/azure/azure-local/manage/disconnected-operations-aks
         if self.gpu is not None:
-            text = "does not work with disconnected, where AKS has no GPUs; leave one out"
+            text = "does not work with disconnected, where AKS supports no GPUs; remove one"
             yield contradiction(("gpu",), text, "disconnected")
         if self.entra is not None:
-            text = "does not work with disconnected, where Entra can't be reached; leave one out"
+            text = "does not work with disconnected, where Entra can't be reached; remove one"
             yield contradiction(("entra",), text, "disconnected")
         if not self.admin_kubeconfig:
             text = (
-                "has to be true with disconnected: without Entra only the cluster's local "
+                "must be true with disconnected: without Entra only the cluster's local "
                 "administrator has access"
             )
             yield contradiction(("adminKubeconfig",), text, "disconnected")
         network = self.logical_network
         for index, server in enumerate(() if isinstance(network, str) else network.dns_servers):
             if not IPv4Address(server).is_private:
-                text = f"{quote(server)} is a public address, which disconnected does not reach"
+                text = f"{quote(server)} is a public address, unreachable with disconnected"
                 yield contradiction(("logicalNetwork", "dnsServers", index), text, "disconnected")
         reached = self.registry
-        unreached = f"is not in the registry, {reached.host}, the only one reached"
+        unreached = f"is not in {reached.host}, the only registry that can be reached"
         for public, private in reached.mirrors.items():
             if private.partition("/")[0] != reached.host:
                 place, about = ("registry", "mirrors", public), ("disconnected", "registry.server")
@@ -170,7 +170,7 @@ class AzureStackSettings(AzureSettings):
 
 
 def gpus(settings: AzureStackSettings) -> GpuPool | None:
-    """Return the pool with GPUs and its properties for jobs; None without one."""
+    """Return the GPU pool and its properties for jobs, or None if there is none."""
     # A node has the driver, and offers its GPUs without further installation:
     # https://learn.microsoft.com/azure/aks/aksarc/deploy-gpu-node-pool
     gpu = settings.gpu
@@ -178,7 +178,7 @@ def gpus(settings: AzureStackSettings) -> GpuPool | None:
 
 
 def pools(settings: AzureStackSettings) -> tuple[NodePool, ...]:
-    """Return all pools; they are the user's machines, so only the user's price table has them."""
+    """Return all pools. They are the user's machines, so only the user's price table lists them."""
     system, gpu = settings.system, settings.gpu
     pools = [("system", system.size, system.nodes, system.nodes, 0)]
     if gpu is not None:

@@ -1,1 +1,1 @@
-"""The common parts of kind's and minikube's clusters, created by a command-line tool."""
+"""The parts that kind and minikube share: clusters created by a command-line tool."""

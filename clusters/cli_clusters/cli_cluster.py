@@ -1,4 +1,4 @@
-"""The resources of kind and minikube in the local provider: clusters, and their nodes' images."""
+"""The local provider's resources for kind and minikube: clusters, and images on their nodes."""
 
 import re
 import shutil
@@ -26,9 +26,9 @@ _IN_PLACE = frozenset({"name", "owner", "adopt", "force"})
 
 
 class ToolHandler(Handler):
-    """Creates, adopts, repairs and deletes a cluster by its tool; the cluster's name is its ID.
+    """Creates, adopts, repairs and deletes a cluster with its tool; the cluster's name is its ID.
 
-    Inputs: `name`; `owner`, the stack; `adopt`; and others, whose change replaces the cluster.
+    Inputs: `name`; `owner`, the stack; `adopt`; and others, which replace the cluster if changed.
     """
 
     outputs: ClassVar[tuple[str, ...]] = (*_OF_THE_CLUSTER, "adopted")
@@ -45,7 +45,7 @@ class ToolHandler(Handler):
         if any(each.replace for each in changes):
             return changes
         if adopted and made_with:
-            context.warn(f"{state['name']} was adopted as it is, so what it is made with stays")
+            context.warn(f"{state['name']} was adopted as it is, so these changes do not apply")
         tool = self.tool(state)
         problems = tool.problems(adopted=adopted)
         parts = dict.fromkeys(each.key for each in problems)
@@ -59,7 +59,7 @@ class ToolHandler(Handler):
         tool = self.tool(inputs)
         needs = tool.needs()
         for need in needs:
-            show_in_summary(f"`up` will need it: {need}", context.warn)
+            show_in_summary(f"`up` will need this: {need}", context.warn)
         outputs = super().preview(state, inputs, shown, context)
         if state is not None and not needs and not tool.exists():
             return outputs | dict.fromkeys(_OF_THE_CLUSTER, UNKNOWN)
@@ -74,13 +74,13 @@ class ToolHandler(Handler):
         adopted = exists and not tool.is_ours()
         if adopted:
             _consider(tool, inputs)
-            # It may be left from a creation that was interrupted before the cluster existed.
+            # It may be left over from a creation that was interrupted before the cluster existed.
             shutil.rmtree(tool.directory, ignore_errors=True)
-            context.status(f"adopts {tool.name}")
+            context.status(f"adopting {tool.name}")
             tool.start(context)
         else:
             if exists:
-                context.info(f"removes what an interrupted run has left of {tool.name}")
+                context.info(f"removing what an interrupted run left of {tool.name}")
                 tool.delete()
             owner.claim(tool.directory, inputs["owner"])
             tool.create(owner.new_token(tool.directory), context)
@@ -103,41 +103,41 @@ class ToolHandler(Handler):
             _consider(tool, inputs)
             adopted = True
         for problem in tool.problems(adopted=adopted):
-            context.info(f"heals {problem}")
+            context.info(f"repairing {problem}")
         tool.start(context)
         return _ready(tool, context, adopted=adopted)
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Delete the cluster if this stack has created it."""
+        """Delete the cluster if this stack created it."""
         if state.get("adopted"):
-            context.info(f"{state['name']} was there before this stack, so it stays")
+            context.info(f"{state['name']} existed before this stack, so it is kept")
             return
         tool = self.tool(state)
         owner.require(tool.directory, state.get("owner"))
         _require(tool)
         if tool.exists() and not _is_made_by(state, tool):
-            context.info(f"{tool.name} is not the cluster that this stack made, so it stays")
+            context.info(f"{tool.name} is not the cluster that this stack created, so it is kept")
         else:
-            context.status(f"removes {tool.name}")
+            context.status(f"removing {tool.name}")
             tool.delete()
         shutil.rmtree(tool.directory, ignore_errors=True)
 
     @classmethod
     def remove(cls, directory: Path) -> None:
-        """Delete a directory's cluster; `RuntimeError` if the existing one may be another."""
+        """Delete a directory's cluster. Raises `RuntimeError` if the cluster may be another one."""
         tool = cls.tool({"name": directory.name})
         if tool.exists() and not tool.is_ours():
             raise RuntimeError(
-                f"{tool.program}'s cluster {tool.name} has no token of the creation that "
-                f"{directory} is of, so it is kept. If it is yours to remove: {tool.removal} "
-                f"{tool.name}. Then, or to keep it: rm -r {directory}"
+                f"{tool.program}'s cluster {tool.name} does not have the creation token that "
+                f"{directory} records, so it is kept. To remove it anyway, run: {tool.removal} "
+                f"{tool.name}. After that, or to keep it, run: rm -r {directory}"
             )
         tool.delete()
         shutil.rmtree(directory, ignore_errors=True)
 
     @classmethod
     def remains(cls, settings: Any, _stack: str) -> Remains:
-        """Return the cluster, if Slipway created it and it still exists, with how to remove it."""
+        """Return the cluster and its removal command, if Slipway created it and it still exists."""
         tool, left = cls.tool(vars(settings)), []
         if tool.directory.exists():
             # Without the tool, or its engine, it is unknown whether the cluster exists.
@@ -150,7 +150,7 @@ class ToolHandler(Handler):
 
 @dataclass(frozen=True)
 class NodeImages(Target):
-    """The images on all nodes of a tool's cluster, which the tool itself loads."""
+    """The images on all nodes of a cluster; the cluster's tool loads them."""
 
     tool: Tool
 
@@ -162,7 +162,7 @@ class NodeImages(Target):
             return False
 
     def digest(self, name: str) -> str | None:
-        """Return the digest of an image on all nodes; None if a node has another or none."""
+        """Return an image's digest if it is the same on all nodes, or None if it is not."""
         digests = {self._digest(node, name) for node in self.tool.nodes()}
         return digests.pop() if len(digests) == 1 else None
 
@@ -193,34 +193,34 @@ def _require(tool: Tool) -> None:
 
 
 def _consider(tool: Tool, inputs: Properties) -> None:
-    """Raise `RuntimeError` unless the existing cluster, which is not ours, may be adopted."""
+    """Raise `RuntimeError` unless an existing cluster that is not Slipway's may be adopted."""
     if not inputs.get("adopt"):
         raise RuntimeError(
-            f"{tool.program} has a cluster {tool.name} already, and this stack has not made "
-            "it. Set slipway:cluster.adopt to true to use it (it is then never deleted), give "
-            f"slipway:cluster.name another name, or remove that cluster: {tool.removal} {tool.name}"
+            f"{tool.program} already has a cluster {tool.name}, which this stack did not create. "
+            "Set slipway:cluster.adopt to true to use it (it is then never deleted), set "
+            f"slipway:cluster.name to another name, or run: {tool.removal} {tool.name}"
         )
     if (reason := tool.refusal()) is not None:
         raise RuntimeError(f"{tool.program}'s cluster {tool.name} can't be adopted: {reason}")
 
 
 def _is_made_by(state: Properties, tool: Tool) -> bool:
-    """Return whether the existing cluster is the state's; `RuntimeError` if that is unknown."""
-    # A cluster older than tokens has only its identity.
+    """Return whether the existing cluster is the one in the state; `RuntimeError` if unknown."""
+    # A cluster that predates tokens has only its identity.
     if (ours := tool.is_ours()) is not None:
         return ours
     try:
         return identity(tool.kubeconfig()) == state.get("clusterId")
     except (*kube.UNREACHABLE, config.ConfigException, ValueError) as error:
         raise RuntimeError(
-            f"whether {tool.program}'s cluster {tool.name} is the one that this stack made can't "
-            f"be known, since it does not answer ({kube.reason(error)}). Start it and try again; "
-            f"or, if it is: {tool.removal} {tool.name}"
+            f"can't tell whether {tool.program}'s cluster {tool.name} was created by this stack, "
+            f"because it is not responding ({kube.reason(error)}). Start it and try again; or, if "
+            f"this stack did create it, remove it with: {tool.removal} {tool.name}"
         ) from error
 
 
 def _ready(tool: Tool, context: Context, *, adopted: bool) -> Properties:
-    """Wait until the cluster has no problem, and return its outputs."""
+    """Wait until the cluster has no problems, and return its outputs."""
 
     def look() -> None:
         if problems := tool.problems(adopted=adopted):

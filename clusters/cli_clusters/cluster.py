@@ -1,4 +1,4 @@
-"""The common settings and resources of kind's and minikube's clusters in a Pulumi program."""
+"""The settings and resources that kind and minikube clusters share in a Pulumi program."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,9 +19,9 @@ _BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|\d?\d)"
 ClusterName = Annotated[
     str,
     Field(
-        # kind appends `-control-plane` to it, and a host's name has at most 64 characters.
+        # kind appends `-control-plane` to it, and a host name may have at most 64 characters.
         pattern="^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$",
-        description="at most 50 of a-z, 0-9 and -, and no - first or last",
+        description="at most 50 characters from a-z, 0-9 and -, not starting or ending with -",
     ),
 ]
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -29,13 +29,13 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class PortMapping:
-    """A port of this machine that is mapped to a node's port, such as a Service's nodePort.
+    """A port on this machine that is mapped to a node's port, such as a Service's nodePort.
 
     Args:
         host: Port on this machine.
         node: Port on the node.
         protocol: Transport protocol.
-        address: Address of this machine; by default only this machine reaches it.
+        address: Address on this machine; by default only this machine can reach it.
     """
 
     host: Port
@@ -52,12 +52,12 @@ class PortMapping:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Mount:
-    """A directory of this machine that is mounted in the nodes; jobs mount it as `hostPath`.
+    """A directory on this machine that is mounted in the nodes; jobs mount it as `hostPath`.
 
     Args:
         host: Path on this machine.
         node: Path on the nodes.
-        read_only: Whether the nodes can't write to it.
+        read_only: Whether nodes are prevented from writing to it.
     """
 
     host: Directory
@@ -66,10 +66,10 @@ class Mount:
 
 
 def require(mounts: Mapping[str, Mount]) -> None:
-    """Raise `RunError` for mounts of missing directories, which the tool would create as root."""
+    """Raise `RunError` for mounts whose directory is missing; the tool would create it as root."""
     missing = [
-        f"slipway:cluster.{key}.host: {mount.host} is not on this machine; create it, or name an "
-        "existing one"
+        f"slipway:cluster.{key}.host: {mount.host} does not exist on this machine; create it, or "
+        "set an existing directory"
         for key, mount in mounts.items()
         if not Path(mount.host).exists()
     ]
@@ -78,7 +78,7 @@ def require(mounts: Mapping[str, Mount]) -> None:
 
 
 class _ToolCluster(pulumi.CustomResource):
-    """A cluster of kind or minikube; `cli_cluster.py` has its life cycle."""
+    """A kind or minikube cluster; `cli_cluster.py` implements its life cycle."""
 
     kubeconfig: pulumi.Output[str]
     clusterId: pulumi.Output[str]  # noqa: N815 (as the provider calls it)
@@ -86,26 +86,26 @@ class _ToolCluster(pulumi.CustomResource):
 
 
 def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[str, Any]) -> Cluster:
-    """Declare a cluster by its handler's inputs, its provider, and its images by `target`."""
+    """Declare a cluster with its handler's inputs, its provider, and its images for `target`."""
     outputs = dict.fromkeys(("kubeconfig", "clusterId", "adopted"))
     created = _ToolCluster(
         token,
         inputs["name"],
         {**inputs, "owner": manifests.stack(), **outputs},
-        # The provider returns the same, but a preview of the first `up` needs it here.
+        # The provider also reports this, but a preview of the first `up` needs it here.
         pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
     )
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(created.kubeconfig)
-    # The images' nodes exist once the cluster does.
+    # The nodes that images are loaded onto exist once the cluster does.
     way_in = {**target, "after": created.id}
     images, resources = helper_images(way_in)
     provider = pulumi_kubernetes.Provider(
         inputs["name"],
         kubeconfig=kubeconfig,
-        # Without it any change of the kubeconfig looks like another cluster. It changes when the
-        # cluster was deleted and created again, so that its contents are created again, too.
+        # Without it, any change to the kubeconfig looks like another cluster. It changes when the
+        # cluster is deleted and created again, so that its contents are created again, too.
         cluster_identifier=created.clusterId,
-        # The contents of the former cluster were deleted with it.
+        # A former cluster's contents were deleted with it.
         delete_unreachable=True,
         opts=pulumi.ResourceOptions(depends_on=resources),
     )

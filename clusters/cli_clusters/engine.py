@@ -13,14 +13,14 @@ PROGRAMS: tuple[str, ...] = ("docker", "nerdctl", "podman")
 """Container engines in kind's order: DetectNodeProvider in
 https://github.com/kubernetes-sigs/kind/blob/v0.31.0/pkg/cluster/provider.go."""
 CHOICE = "KIND_EXPERIMENTAL_PROVIDER"
-"""The variable by which the user chooses kind's engine."""
+"""The environment variable in which the user sets kind's engine."""
 INSTALL = "Install docker (https://docs.docker.com/engine/install/) or podman"
-_START = "Start it (docker: `systemctl start docker`) and see that this user may use it"
+_START = "Start it (docker: `systemctl start docker`) and check that this user may use it"
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A container engine by its name on PATH; `path` is the PATH for our own podman."""
+    """A container engine, by its name on PATH; `path` is the PATH for Slipway's own podman."""
 
     program: str
     path: str | None = None
@@ -31,12 +31,12 @@ class Engine:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The environment variables with which kind uses this engine."""
+        """The environment variables that make kind use this engine."""
         path = {} if self.path is None else {"PATH": self.path}
         return {CHOICE: self.program, **path}
 
     def problem(self) -> str | None:
-        """Return why the engine can't be used, and what to do; None if it can."""
+        """Return why the engine can't be used and what to do about it, or None if it can."""
         if self.is_ours:
             return None
         if shutil.which(self.program) is None:
@@ -50,11 +50,11 @@ class Engine:
         return None
 
     def run(self, *arguments: str, limit: float = ANSWER_LIMIT) -> str:
-        """Run the engine's program and return its output. Raises as `core.process.run`."""
+        """Run the engine's program and return its output. Raises what `core.process.run` raises."""
         return run(self.program, *arguments, variables=self.variables, limit=limit)
 
     def provide(self, image: Spec, context: Context) -> str:
-        """Return an image's reference, after building and loading it if it is missing."""
+        """Build and load an image if it is missing, and return its reference."""
         if not self.run("images", "--quiet", image.reference).strip():
             archive = image.build(context)
             context.status(f"loading {image.reference} into {self.program}")

@@ -1,4 +1,4 @@
-"""A podman of our own, for machines without a container engine.
+"""Slipway's own podman, for machines without a container engine.
 
 `make setup` unpacks it and installs nothing. Its files and its changes to the machine are removed
 with its last container (https://github.com/containers/common/blob/v0.50.1/docs/containers.conf.5.md).
@@ -21,30 +21,30 @@ from core.problem import raised
 from core.process import run
 
 TOOL = "podman-files"
-"""The name in the toolchain of the unpacked packages."""
+"""The toolchain's name for the unpacked packages."""
 TOOLS = (TOOL, "buildah", "runc", "iptables")
-"""The tools that it needs: buildah's package has libraries and the registries' configuration."""
+"""The tools that it needs: buildah's package contains libraries and registry configuration."""
 _PARAMETERS = {
     "forwarding": Path("/proc/sys/net/ipv4/ip_forward"),
     "instances": Path("/proc/sys/fs/inotify/max_user_instances"),
 }
-"""The kernel parameters that change, by their names in the note."""
+"""The kernel parameters to restore, keyed by their names in the record."""
 _MODULES = Path("/lib/modules")
 """kind and minikube mount it into the nodes, so it has to exist."""
 _ENOUGH_INSTANCES = 1024
 """The kernel's 128 are too few: https://kind.sigs.k8s.io/docs/user/known-issues/."""
 _TABLES = ("nat", "filter")
 _TEMPLATES = Path(__file__).with_name("podman-files")
-"""Templates of its configuration, and of the program that starts it."""
+"""Templates for its configuration, and for the program that starts it."""
 
 
 def is_provided() -> bool:
-    """Return whether set-up has unpacked our podman."""
+    """Return whether setup has unpacked Slipway's podman."""
     return raised(partial(toolchain.path, TOOL), toolchain.ToolMissing) is None
 
 
 def directory() -> Path:
-    """Return the directory with its program, after creating it, to be the first of PATH."""
+    """Create the directory with its program, to go first on PATH, and return it."""
     state = storage()
     packages = toolchain.path(TOOL)
     places = {
@@ -62,12 +62,12 @@ def directory() -> Path:
 
 
 def engine() -> Engine:
-    """Return our podman as an engine."""
+    """Return Slipway's podman as an engine."""
     return Engine("podman", os.pathsep.join((str(directory()), os.environ.get("PATH", os.defpath))))
 
 
 def choose(engines: Sequence[Engine], *, own: bool) -> Engine | None:
-    """Return the first working engine; else our podman if `own` allows it; else the first."""
+    """Return the first working engine, else Slipway's podman if `own`, else the first engine."""
     working = next((each for each in engines if each.problem() is None), None)
     if working is None and own and is_provided():
         return engine()
@@ -75,7 +75,7 @@ def choose(engines: Sequence[Engine], *, own: bool) -> Engine | None:
 
 
 def prepare() -> None:
-    """Change what nodes need on the machine, after noting the state before the first node."""
+    """Make the changes to the machine that nodes need, after recording its original state once."""
     files.private_directory(_note().parent)
     with files.locked(_note().with_suffix(".lock")):
         if not _note().exists():
@@ -89,7 +89,7 @@ def prepare() -> None:
 
 
 def restore() -> None:
-    """Restore the machine's state before `prepare`, unless containers remain."""
+    """Restore the machine to its state before `prepare`, unless containers remain."""
     if not (_note().exists() or storage().exists()):
         return
     with files.locked(_note().with_suffix(".lock")):
@@ -117,7 +117,7 @@ def restore() -> None:
 
 
 def _rules() -> list[list[str]]:
-    """Return each podman's firewall rules and chains, as pairs of table and iptables line."""
+    """Return the firewall rules and chains of any podman, as pairs of table and iptables line."""
     if shutil.which("iptables") is None:
         return []
     lines = ((table, run("iptables", "--table", table, "--list-rules")) for table in _TABLES)
@@ -128,7 +128,7 @@ def _rules() -> list[list[str]]:
 
 
 def storage() -> Path:
-    """Return the directory of our podman's files, which may not exist."""
+    """Return the directory for Slipway's podman's files, which may not exist."""
     return state_dir() / "podman"
 
 

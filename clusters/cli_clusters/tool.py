@@ -1,4 +1,4 @@
-"""The interface of kind and minikube: a command-line tool that creates and deletes a cluster."""
+"""The interface to kind and minikube: a command-line tool that creates and deletes a cluster."""
 
 import tempfile
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ _ANSWER_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Tool(ABC):
-    """A command-line tool for one cluster, given by its resource's inputs or only by `name`."""
+    """A command-line tool for one cluster, given by its resource's inputs, or only its `name`."""
 
     inputs: Mapping[str, Any]
 
@@ -38,7 +38,7 @@ class Tool(ABC):
 
     @property
     def directory(self) -> Path:
-        """The directory of `clusters.owner`'s note, from the start of a creation by Slipway."""
+        """The directory for `clusters.owner`'s files, created when a creation begins."""
         return state_dir() / "local-clusters" / self.program / self.name
 
     @property
@@ -53,31 +53,31 @@ class Tool(ABC):
 
     @property
     def prefix(self) -> tuple[str, ...]:
-        """The first arguments of all of the tool's commands."""
+        """The arguments that all of the tool's commands begin with."""
         return ()
 
     @abstractmethod
     def engine_problem(self) -> str | None:
-        """Return why the nodes' container engine can't be used; None if it can."""
+        """Return why the nodes' container engine can't be used, or None if it can."""
 
     @abstractmethod
     def exists(self) -> bool:
         """Return whether a cluster of that name exists, working or not."""
 
     def refusal(self) -> str | None:
-        """Return why the existing cluster can't be adopted; None if it can."""
+        """Return why the existing cluster can't be adopted, or None if it can."""
         return None
 
     @abstractmethod
     def create(self, token: str, context: Context) -> None:
-        """Create the cluster, which contains the token from the start."""
+        """Create the cluster, which contains the token from the beginning."""
 
     @abstractmethod
     def carries(self, token: str) -> bool:
         """Return whether the existing cluster, complete or not, was created with a token."""
 
     def is_ours(self) -> bool | None:
-        """Return whether the existing cluster is that of the note; None if that has no token."""
+        """Return whether the existing cluster has the recorded token, or None if there is none."""
         token = owner.token_of(self.directory)
         return None if token is None else self.carries(token)
 
@@ -99,7 +99,7 @@ class Tool(ABC):
 
     @abstractmethod
     def load(self, archive: Path, context: Context) -> None:
-        """Load an archive's images on all nodes. Raises as `core.process.run`."""
+        """Load an archive's images onto all nodes. Raises what `core.process.run` raises."""
 
     @abstractmethod
     def nodes(self) -> list[str]:
@@ -131,17 +131,17 @@ class Tool(ABC):
             )
 
     def needs(self) -> list[str]:
-        """Return what the tool lacks on this machine, each with what to do."""
+        """Return what the tool is missing on this machine, each with a remedy."""
         missing = raised(partial(toolchain.path, self.program), toolchain.ToolMissing)
         return [each for each in (missing, self.engine_problem()) if each is not None]
 
     def problems(self, *, adopted: bool) -> list[Problem]:
-        """Return the first problems of the cluster: of tools, the cluster, its parts, its nodes."""
+        """Return the first problems found with the tools, the cluster, its parts or its nodes."""
         if needs := self.needs():
             return [Problem("tools", need) for need in needs]
         try:
             if not self.exists():
-                return [Problem("cluster", f"there is no {self.name} any more")]
+                return [Problem("cluster", f"{self.name} no longer exists")]
             expected = 1 if adopted else self.expected  # an adopted cluster may have any number
             return self.stopped() or _of_nodes(self.kubeconfig(), expected)
         except (CommandFailed, ValueError, OSError) as error:
@@ -164,20 +164,20 @@ def reduced(text: str, context: str) -> str:
     try:
         cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
     except (LookupError, TypeError):
-        raise ValueError(f"the kubeconfig of {context} has no cluster and user") from None
-    cluster.pop("extensions", None)  # its time stamp would look like a change
+        raise ValueError(f"the kubeconfig for {context} contains no cluster and user") from None
+    cluster.pop("extensions", None)  # its timestamp would look like a change
     return kube.kubeconfig(context, kube.self_contained(cluster), kube.self_contained(user))
 
 
 def _of_nodes(kubeconfig: str, expected: int) -> list[Problem]:
-    """Return the nodes' problems, from the API server: too few, or not Ready."""
+    """Return problems with the nodes, from the API server: too few, or not Ready."""
     try:
         nodes = _get(kubeconfig, "/api/v1/nodes")["items"]
     except (*kube.UNREACHABLE, config.ConfigException) as error:
         return [Problem("api", kube.reason(error))]
-    problems = [] if nodes else [Problem("nodes", "there is none")]
+    problems = [] if nodes else [Problem("nodes", "there are none")]
     if nodes and len(nodes) < expected:
-        problems.append(Problem("nodes", f"{len(nodes)} of {expected} are there"))
+        problems.append(Problem("nodes", f"only {len(nodes)} of {expected} exist"))
     whys = ((node["metadata"]["name"], unready(node)) for node in nodes)
     problems += [Problem("nodes", f"{name}: {why}") for name, why in whys if why is not None]
     return problems

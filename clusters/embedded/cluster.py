@@ -29,22 +29,23 @@ class EmbeddedSettings:
     """The settings of `slipway:cluster` for the kind `embedded`.
 
     Args:
-        name: The cluster's name, which is unique per user; by default the stack's.
-        internet: Whether jobs reach the internet, though no other network of the machine.
+        name: The cluster's name, which must be unique per user; by default the stack's.
+        internet: Whether jobs can reach the internet, but none of the machine's other networks.
     """
 
     name: Annotated[
         str,
         Field(
             pattern="^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
-            description="a DNS label: at most 63 of a-z, 0-9 and -, and no - first or last",
+            description="a DNS label: at most 63 characters from a-z, 0-9 and -, not starting or "
+            "ending with -",
         ),
     ]
     internet: bool = False
 
 
 class Embedded(pulumi.CustomResource):
-    """A one-node Kubernetes cluster on this machine; `embedded_cluster.py` has its life cycle."""
+    """A one-node Kubernetes cluster on this machine, managed by `embedded_cluster.py`."""
 
     kubeconfig: pulumi.Output[str]
     containerdAddress: pulumi.Output[str]  # noqa: N815 (as the provider calls it)
@@ -52,7 +53,7 @@ class Embedded(pulumi.CustomResource):
 
 
 def capacity(settings: EmbeddedSettings) -> Capacity:  # noqa: ARG001 (every kind's shape)
-    """Return this machine's cores and memory, less those of the kubelet and other pods."""
+    """Return this machine's cores and memory, minus what the kubelet and other pods use."""
     kept = [{"cpu": "0", "memory": each} for each in (SYSTEM_RESERVED, KEPT_FREE)]
     return of_machine().beside([*kept, COREDNS_REQUESTS, releases.REQUESTS])
 
@@ -66,15 +67,15 @@ def provision(settings: EmbeddedSettings) -> Cluster:
         tokens.EMBEDDED,
         settings.name,
         {**inputs, **more, **dict.fromkeys(Embedded.__annotations__)},
-        # The provider returns the same, but a preview of the first `up` needs it here.
+        # The provider also reports this, but a preview of the first `up` needs it here.
         pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
     )
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(embedded.kubeconfig)
     provider = pulumi_kubernetes.Provider(
         settings.name,
         kubeconfig=kubeconfig,
-        # Without it any change of the kubeconfig looks like another cluster, and everything in it
-        # would be replaced.
+        # Without it, any change to the kubeconfig looks like another cluster, and everything in
+        # it would be replaced.
         cluster_identifier=Layout(directory).node,
     )
     return Cluster(
@@ -98,7 +99,7 @@ def remains(settings: EmbeddedSettings, stack: str) -> Remains:
 
 
 def left_on_machine(layout: Layout) -> Mapping[str, list[str]]:
-    """Return the remains by their kind, whoever created them, with commands to remove them."""
+    """Return all remains by kind, regardless of who created them, with commands to remove them."""
     own = [path for path in (layout.directory, layout.runtime) if path.exists()]
     files = {"files": [f"{path}: rm -r {path}" for path in own]}
     if not sys.platform.startswith("linux"):

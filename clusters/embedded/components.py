@@ -29,9 +29,9 @@ class Component:
         name: Name of the program and its log.
         command: The program and its arguments.
         files: Configuration files, by path; written before it starts.
-        reads: Credentials that it reads at its start; a change restarts it.
-        calls_api: True if it is a client of the API server, and is started after that: without
-            one it would try again only after seconds.
+        reads: Credentials that it reads when it starts; a change restarts it.
+        calls_api: True if it is a client of the API server and is started after it; a client that
+            can't reach the API server retries only after some seconds.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Component:
 
 
 def components(layout: Layout) -> list[Component]:
-    """Return all programs of the node, whose only order is that of `Component.calls_api`."""
+    """Return all programs on the node; only `Component.calls_api` determines their order."""
     values = {
         **vars(layout),
         "api_port": API_PORT,
@@ -72,7 +72,7 @@ def components(layout: Layout) -> list[Component]:
 
 
 def rendered(layout: Layout) -> dict[Path, str]:
-    """Return all configuration files with content; programs and certificates must exist."""
+    """Return the content of all configuration files; programs and certificates must exist."""
     programs = components(layout)
     texts = {file: text for program in programs for file, text in program.files.items()}
     return texts | {layout.config / "supervisord.conf": supervisord(layout, programs)}
@@ -87,7 +87,7 @@ def write(layout: Layout) -> None:
 
 
 def problem(layout: Layout) -> str | None:
-    """Return the files that don't have the expected content, as text, or None."""
+    """Describe the files that don't have the expected content, or return None."""
     try:
         expected = rendered(layout)
     except FileNotFoundError as error:
@@ -101,13 +101,13 @@ def problem(layout: Layout) -> str | None:
 
 
 def search_path() -> str:
-    """Return the components' PATH: the tools that they call by name, then the system's."""
+    """Return the components' PATH: the tools that they call by name, then the system's PATH."""
     tools = [str(toolchain.path(name).parent) for name in _CALLED_BY_NAME]
     return ":".join(dict.fromkeys([*tools, *_SYSTEM_PATH]))
 
 
 def fingerprint(component: Component) -> str:
-    """Return a digest of a component's program and of all files that it reads at its start."""
+    """Return a digest of a component's program and of all files that it reads when it starts."""
     program = Path(component.command[0]).stat()
     digest = hashlib.sha256(f"{program.st_size} {program.st_mtime_ns}".encode())
     for file, text in component.files.items():
@@ -124,7 +124,7 @@ def supervisord(layout: Layout, programs: Iterable[Component]) -> str:
 
 
 def _section(layout: Layout, component: Component) -> str:
-    # It dies with its supervisor, without which nothing would end it.
+    # It dies with its supervisor; otherwise nothing would stop it.
     command = (host.path("setpriv"), "--pdeathsig", "KILL", "--", *component.command)
     # supervisord restarts it if the fingerprint changes.
     environment = {"PATH": search_path(), "SLIPWAY_FINGERPRINT": fingerprint(component)}
@@ -153,7 +153,7 @@ def _component(
         texts[layout.config / f"{user}.kubeconfig"] = pki.kubeconfig(layout, user, by_path=True)
     started = _filled({**program, "files": None}, values)
     flags = (
-        # The form that Go programs read: `--leader-elect=false`.
+        # The form that Go programs accept: `--leader-elect=false`.
         f"--{flag}={json.dumps(value) if isinstance(value, bool) else value}"
         for flag, value in started["flags"].items()
     )
@@ -167,7 +167,7 @@ def _component(
 
 
 def _text(file: str, content: Any, values: Mapping[str, object]) -> str:
-    """Return a configuration file's text, in the format of its suffix."""
+    """Return a configuration file's text, in the format that its suffix indicates."""
     if file.endswith(".toml"):
         # A JSON string is a TOML string.
         quoted = {name: json.dumps(value, default=str) for name, value in values.items()}
@@ -177,7 +177,7 @@ def _text(file: str, content: Any, values: Mapping[str, object]) -> str:
 
 
 def _filled(document: Any, values: Mapping[str, object]) -> Any:
-    """Return a document with each `$name` in its texts replaced by the value."""
+    """Replace each `$name` in a document's strings with its value."""
     if isinstance(document, dict):
         return {key: _filled(value, values) for key, value in document.items()}
     if isinstance(document, list):

@@ -13,7 +13,7 @@ from core.handler import Change, Handler, Properties
 class EmbeddedHandler(Handler):
     """Creates, repairs and deletes a cluster; its directory is its ID.
 
-    Inputs: `name`; `directory`; `owner`, the stack; `internet`, true if jobs reach the internet.
+    Inputs: `name`; `directory`; `owner`, the stack; `internet`, true if jobs can use it.
     """
 
     outputs = ("kubeconfig", "containerdAddress", "containerdNamespace")
@@ -26,7 +26,7 @@ class EmbeddedHandler(Handler):
             return [Change("internet", "delete")]
         problems = health.lasting_problems(layout)
         parts = ["kubernetes"] * bool(takeover.older(layout)) + [each.key for each in problems]
-        # A new kubeconfig belongs to renewed certificates.
+        # Renewed certificates mean a new kubeconfig.
         if not problems and pki.kubeconfig(layout, "admin") != state.get("kubeconfig"):
             parts.append("kubeconfig")
         return [Change(part, drift=True) for part in dict.fromkeys(parts)]
@@ -44,7 +44,7 @@ class EmbeddedHandler(Handler):
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
         for problem in health.problems(_layout(inputs)):
-            context.info(f"heals {problem}")
+            context.info(f"repairing {problem}")
         return super().update(state, inputs, context)
 
     def delete(self, state: Properties, context: Context) -> None:
@@ -52,9 +52,9 @@ class EmbeddedHandler(Handler):
         layout = _layout(state)
         name = layout.directory.name
         if layout.directory != OWN.directory(name) or owner.NAME.fullmatch(name) is None:
-            raise RuntimeError(f"{layout.directory} is no cluster's directory: nothing is removed")
+            raise RuntimeError(f"{layout.directory} is not a cluster's directory: not removed")
         owner.require(layout.directory, state.get("owner"))
-        context.status("ends processes, removes network and data")
+        context.status("stopping processes, removing network and data")
         lifecycle.remove(layout.directory)
 
 

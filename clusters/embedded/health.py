@@ -18,7 +18,7 @@ _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
 
 
 def problems(layout: Layout) -> list[Problem]:
-    """Return the problems. Missing certificates, network or supervisord end the checks."""
+    """Return the problems. Checking stops if certificates, network or supervisord are missing."""
     try:
         return list(_problems(layout))
     except ToolMissing as error:
@@ -26,7 +26,7 @@ def problems(layout: Layout) -> list[Problem]:
 
 
 def lasting_problems(layout: Layout) -> list[Problem]:
-    """Return the problems of a second check if the first fails: a busy machine may be slow once."""
+    """Return the problems that a second check finds if the first fails: the machine may be busy."""
     if not problems(layout):
         return []
     time.sleep(_SECOND_LOOK_SECONDS)
@@ -34,12 +34,12 @@ def lasting_problems(layout: Layout) -> list[Problem]:
 
 
 def connect(layout: Layout) -> client.ApiClient:
-    """Return a client with the certificate that needs no role binding."""
+    """Return a client that uses the certificate that needs no role binding."""
     return kube.connect(pki.kubeconfig(layout, "bootstrap"))
 
 
 def attempt(call: Callable[[], str | None]) -> str | None:
-    """Run a check of the API; return its problem, or that the API can't be reached."""
+    """Run an API check; return its problem, or that the API can't be reached."""
     try:
         return call()
     except kube.UNREACHABLE as error:
@@ -62,8 +62,8 @@ def node_problem(api: client.ApiClient, layout: Layout) -> str | None:
 
 
 def lookup(layout: Layout, name: str) -> str:
-    """Return a name's addresses, as `getent hosts` prints them; `CommandFailed` without any."""
-    # The node's resolv.conf is in its mount namespace. `-s dns` skips other sources of the host,
+    """Return a name's addresses as `getent hosts` prints them, or raise `CommandFailed`."""
+    # The node's resolv.conf is in its mount namespace. `-s dns` skips the host's other sources,
     # such as a local resolver.
     inside = (host.path("nsenter"), "--target", str(supervisor.pid(layout)), "--net", "--mount")
     return run(*inside, "--", "getent", "-s", "dns", "hosts", name)
@@ -92,7 +92,7 @@ def _problems(layout: Layout) -> Iterator[Problem]:
     try:
         states = supervisor.states(layout)
     except supervisor.Unreachable as error:
-        yield Problem("supervisord", f"does not answer: {error}")
+        yield Problem("supervisord", f"is not responding: {error}")
         return
     for name, state in states.items():
         if state != "RUNNING":

@@ -1,4 +1,4 @@
-"""Read-only checks whether the cluster can run on this machine, and its tools and images."""
+"""Read-only checks that the cluster can run on this machine, and its tools and images."""
 
 import ctypes
 import os
@@ -14,12 +14,12 @@ from core import toolchain
 from core.problem import raised
 
 SYSTEM_RESERVED = "512Mi"
-"""Memory for the node's programs outside of pods."""
+"""Memory for the node's programs outside pods."""
 KEPT_FREE = "100Mi"
 """Memory below which pods are evicted."""
 COREDNS_REQUESTS = {"cpu": "10m", "memory": "32Mi"}
 _NEEDED_DISK = 2 * 2**30
-"""Bytes for stored and unpacked images, the database, logs, and the reserve for eviction."""
+"""Bytes for stored and unpacked images, the database, logs, and the eviction reserve."""
 
 _TUN = Path("/dev/net/tun")
 _NEEDED_INSTANCES = 25
@@ -33,12 +33,12 @@ def path(tool: str) -> str:
 
 
 def image_reference(name: str) -> str:
-    """Return the image reference, in pods, of a program of the node. Raises `ToolMissing`."""
+    """Return the image reference that pods use for a node program. Raises `ToolMissing`."""
     return f"slipway.local/{name}:{toolchain.tool(name).version}"
 
 
 def snapshotter(layout: Layout) -> str:
-    """Return containerd's snapshotter: overlayfs, or native on file systems without overlays."""
+    """Return containerd's snapshotter: overlayfs, or native if the file system can't use it."""
     kind = filesystem(layout.directory.resolve())
     return "native" if kind in {"overlay", "nfs", "nfs4", "ecryptfs", "fuse"} else "overlayfs"
 
@@ -46,7 +46,7 @@ def snapshotter(layout: Layout) -> str:
 def filesystem(path: Path, mountinfo: bytes | None = None) -> str:
     """Return the type of a path's file system, such as ext4 (proc_pid_mountinfo(5))."""
     over = [each for each in isolation.mounts(mountinfo) if path.is_relative_to(each.point)]
-    # The last mount of a point covers the ones before it. In a chroot there may be none.
+    # The last mount at a point hides the ones before it. In a chroot there may be none.
     holding = max(reversed(over), key=lambda each: len(each.point.parts), default=None)
     return "" if holding is None else holding.kind
 
@@ -60,7 +60,7 @@ def require(layout: Layout) -> None:
 
 def _problems(layout: Layout) -> Iterator[str]:
     if not sys.platform.startswith("linux"):
-        yield f"it needs Linux, this is {sys.platform}; use kind or minikube instead"
+        yield f"it needs Linux, but this is {sys.platform}; use kind or minikube instead"
         return
     if os.geteuid() != 0:
         yield "it needs root, for namespaces and mounts; as another user, use kind or minikube"
@@ -71,7 +71,7 @@ def _problems(layout: Layout) -> Iterator[str]:
         if reason is not None and name not in {"buildah", "mmdebstrap"}:  # only to build images
             yield reason
     if layout.internet and not _TUN.exists():
-        yield f"{_TUN} is missing, which `internet` needs: `modprobe tun`, or leave it out"
+        yield f"{_TUN} is missing, but `internet` needs it: run `modprobe tun`, or remove it"
     if not (layout.directory / "containerd").exists():  # an existing cluster has its resources
         yield from _shortages(layout)
     reason = raised(lambda: isolation.tracking(isolation.hierarchies()), RuntimeError)
@@ -84,19 +84,19 @@ def _shortages(layout: Layout) -> Iterator[str]:
     free = shutil.disk_usage(existing).free
     if free < _NEEDED_DISK:
         yield (
-            f"{existing} has {free / 2**30:.1f} GiB free, it needs {_NEEDED_DISK / 2**30:.0f} GiB: "
-            "make room, or point XDG_STATE_HOME to another disk"
+            f"{existing} has {free / 2**30:.1f} GiB free, but {_NEEDED_DISK / 2**30:.0f} GiB are "
+            "needed: free some space, or point XDG_STATE_HOME to another disk"
         )
     if (left := _free_instances()) < _NEEDED_INSTANCES:
         yield (
-            f"fs.inotify.max_user_instances is {_INSTANCES.read_text().strip()}, of which {left} "
-            f"are free, it needs {_NEEDED_INSTANCES}: run `make down` for a cluster that you do "
+            f"fs.inotify.max_user_instances is {_INSTANCES.read_text().strip()}, with {left} "
+            f"free, but {_NEEDED_INSTANCES} are needed: run `make down` for a cluster that you do "
             "not need, or `sysctl fs.inotify.max_user_instances=1024`"
         )
 
 
 def _free_instances() -> int:
-    """Return the number of inotify instances that are free for this user, up to those needed."""
+    """Return how many inotify instances are free for this user, at most the number needed."""
     library = ctypes.CDLL(None)
     created = [library.inotify_init() for _ in range(_NEEDED_INSTANCES)]
     for each in created:

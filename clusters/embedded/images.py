@@ -1,4 +1,4 @@
-"""Images that the node starts with, each of one static program, built here instead of pulled."""
+"""Images that the node starts with, each with one static program, built here, not pulled."""
 
 import hashlib
 import tempfile
@@ -17,14 +17,14 @@ from images.targets.containerd import Node
 from images.targets.unpacked import SUFFIX
 
 NAMESPACE = "k8s.io"
-"""containerd's namespace of the kubelet's images."""
+"""containerd's namespace for the kubelet's images."""
 _PROGRAMS = {
     # pause is needed to start pods, coredns to find them.
     "pause": "/pause",
     "coredns": "/coredns",
     **ENTRYPOINTS,
 }
-"""The path of each program in its image, by the name in the toolchain and of the image."""
+"""The path of each program in its image, keyed by the name of both the tool and the image."""
 
 
 def missing(layout: Layout) -> list[str]:
@@ -35,10 +35,10 @@ def missing(layout: Layout) -> list[str]:
 
 
 def ensure(layout: Layout) -> list[str]:
-    """Load all missing images on the node, once containerd answers, and return their names."""
+    """Load all missing images onto the node, once containerd responds, and return their names."""
     until_well(
         lambda: raised(partial(missing, layout), CommandFailed),
-        what="containerd answering",
+        what="containerd to respond",
         limit=30,
         log=layout.log("containerd"),
     )
@@ -51,7 +51,7 @@ def ensure(layout: Layout) -> list[str]:
         kept = cache_dir() / "images" / f"{name}-{digest[:12]}{SUFFIX}"
         if node.link(kept):
             continue
-        # On disk instead of memory: it may have 100 MB.
+        # On disk rather than in memory: it may be 100 MB.
         with tempfile.NamedTemporaryFile(dir=layout.directory) as file:
             write_archive(file, reference, tool.path, entry)
             file.flush()

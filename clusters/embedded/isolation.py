@@ -1,11 +1,11 @@
-"""The isolation of the node from its host, by a control group and a mount namespace.
+"""Isolates the node from its host, with a cgroup and a mount namespace.
 
-All processes of the cluster are in the control group `/slipway-<id>`, which they can't leave, so
-that they can be found and killed. Some machines mount version 1, a tree per controller, beside 2.
+All of the cluster's processes are in the cgroup `/slipway-<id>`, which they can't leave, so they
+can be found and killed. Some machines mount cgroup v1, a tree per controller, alongside v2.
 
-Some programs have fixed paths, and the kubelet sets parameters of the machine's kernel. In the
-node's mount namespace such a path leads to the cluster's directory, and such a parameter to a
-plain file with the value that the kubelet needs. The mounts are removed with the last process.
+Some programs use fixed paths, and the kubelet sets kernel parameters. In the node's mount
+namespace such a path leads to the cluster's directory, and such a parameter to a plain file with
+the value that the kubelet needs. The mounts disappear with the last process.
 """
 
 import os
@@ -24,13 +24,13 @@ from core.process import run
 
 _MOUNTS = read(Path(__file__).with_name("isolation.yaml"))
 KERNEL: Mapping[str, str] = _MOUNTS["kernel"]
-"""The kernel parameters that the node sees, by their paths below /proc/sys."""
+"""The kernel parameters that the node sees, keyed by their paths below /proc/sys."""
 # One short attempt: health checks retry, and a lookup must not hang on a dead server.
 RESOLVER = f"nameserver {DNS_SERVICE}\noptions timeout:2 attempts:1\n"
 
 
 class Mount(NamedTuple):
-    """A mounted file system; the options of a version 1 cgroup tree include its controllers."""
+    """A mounted file system; a cgroup v1 tree's options include its controllers."""
 
     point: Path
     kind: str
@@ -38,26 +38,26 @@ class Mount(NamedTuple):
 
 
 def hierarchies(mountinfo: bytes | None = None) -> list[Mount]:
-    """Return all cgroup trees of this machine; the text is as for `mounts`."""
+    """Return all cgroup trees on this machine; `mountinfo` is as for `mounts`."""
     return [each for each in mounts(mountinfo) if each.kind in {"cgroup", "cgroup2"}]
 
 
 def tracking(trees: Iterable[Mount]) -> Mount:
-    """Return the components' tree: version 1's `pids`, else version 2; without, `RuntimeError`."""
+    """Return the components' tree: v1's `pids`, else v2. Raises `RuntimeError` if there is none."""
     suitable = [tree for tree in trees if tree.kind == "cgroup2" or "pids" in tree.options]
     if not suitable:
         raise RuntimeError(
-            "no cgroup tree that can hold the cluster: /proc/self/mountinfo has neither version 2 "
-            "nor version 1's pids controller. In a container, share the host's cgroups with it."
+            "no cgroup tree can hold the cluster: /proc/self/mountinfo lists neither cgroup v2 nor "
+            "cgroup v1's pids controller. In a container, share the host's cgroups with it."
         )
     return min(suitable, key=lambda tree: tree.kind)
 
 
 def abandoned(groups: str, trees: Iterable[Mount]) -> list[str]:
-    """Return the controllers of trees that are not mounted, from a text as in cgroups(7).
+    """Return the controllers of trees that are not mounted, from text in the format of cgroups(7).
 
-    Nodes of kind and minikube leave such version 1 trees. Beside one, containerd 1.6 does not watch
-    containers' memory, so that an out-of-memory kill would only show as exit code 137.
+    kind and minikube nodes leave such v1 trees behind. If there is one, containerd 1.6 does not
+    monitor containers' memory, so an out-of-memory kill would show only as exit code 137.
     """
     mounted = {option for tree in trees for option in tree.options}
     used = [line.split(":")[1] for line in groups.splitlines()]
@@ -65,7 +65,7 @@ def abandoned(groups: str, trees: Iterable[Mount]) -> list[str]:
 
 
 def ensure(layout: Layout) -> None:
-    """Create the cluster's groups in all trees, as the kubelet requires its root in each."""
+    """Create the cluster's cgroups in all trees, as the kubelet requires its root in each one."""
     for controllers in abandoned(Path("/proc/self/cgroup").read_text(), hierarchies()):
         point = Path("/sys/fs/cgroup", controllers)
         point.mkdir(exist_ok=True)
@@ -81,44 +81,44 @@ def ensure(layout: Layout) -> None:
 
 
 def join(layout: Layout) -> None:
-    """Move this process, and thereby its future children, to the cluster's group."""
+    """Move this process, and thereby its future children, to the cluster's cgroup."""
     for group in _system(layout):
         (group / "cgroup.procs").write_text("0")
 
 
 def groups(layout: Layout) -> list[Path]:
-    """Return the cluster's groups in all trees, parents first."""
+    """Return the cluster's cgroups in all trees, parents first."""
     tops = [tree.point / layout.node for tree in hierarchies()]
     return [Path(group) for top in tops for group, _, _ in os.walk(top)]
 
 
 def processes(layout: Layout) -> set[int]:
-    """Return the IDs of all processes of the cluster, including the pods'."""
+    """Return the IDs of all of the cluster's processes, including those in pods."""
     pids: set[int] = set()
     for group in groups(layout):
-        with suppress(OSError):  # removed in the meantime
+        with suppress(OSError):  # removed since
             pids.update(map(int, (group / "cgroup.procs").read_text().split()))
     return pids
 
 
 def named(pid: int) -> str:
-    """Return a process for messages, with its program's name: `123 (etcd)`."""
+    """Format a process for messages, with its program's name: `123 (etcd)`."""
     try:
         return f"{pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
     except OSError:
-        return str(pid)  # it has just ended
+        return str(pid)  # it has just exited
 
 
 def _system(layout: Layout) -> list[Path]:
-    """Return the components' groups, in the tree that tracks them and in version 2."""
-    # Otherwise they would stay in version 2's group of the starting command (scripts/guard.py).
+    """Return the components' cgroups, in the tree that tracks them and in v2."""
+    # Otherwise they would stay in the v2 cgroup of the starting command (scripts/guard.py).
     trees = hierarchies()
     used = [tree for tree in trees if tree == tracking(trees) or tree.kind == "cgroup2"]
     return [tree.point / layout.node / "system" for tree in used]
 
 
 def _delegate(group: Path) -> None:
-    """Enable all controllers of a version 2 group for its children."""
+    """Enable all of a v2 cgroup's controllers for its children."""
     control = group / "cgroup.subtree_control"
     enabled = control.read_text().split()
     available = (group / "cgroup.controllers").read_text().split()
@@ -127,8 +127,8 @@ def _delegate(group: Path) -> None:
             control.write_text(f"+{controller}")
         except OSError as error:
             raise RuntimeError(
-                f"{control} does not take +{controller}: {error.strerror}. "
-                "In a container, share the host's control groups with it (--cgroupns=host)."
+                f"{control} does not accept +{controller}: {error.strerror}. "
+                "In a container, share the host's cgroups with it (--cgroupns=host)."
             ) from error
 
 
@@ -140,7 +140,7 @@ def directories(layout: Layout) -> Mapping[Path, Path]:
 
 
 def establish(layout: Layout) -> None:
-    """Mount all directories and parameters, in a new mount namespace, invisible to the host."""
+    """Mount all directories and parameters in a new mount namespace, which the host can't see."""
     # Containers may share mounts with the node (mountPropagation), but never with the host.
     run("mount", "--make-rshared", "/")
     for target, source in directories(layout).items():
@@ -159,7 +159,7 @@ def establish(layout: Layout) -> None:
 
 
 def mounts(mountinfo: bytes | None = None) -> Iterator[Mount]:
-    """Yield each mount in /proc/self/mountinfo, or in a text of that format."""
+    """Yield each mount in /proc/self/mountinfo, or in text of that format."""
     text = Path("/proc/self/mountinfo").read_bytes() if mountinfo is None else mountinfo
     for line in text.strip(b"\n").split(b"\n"):
         mount, _, source = line.partition(b" - ")
@@ -182,7 +182,7 @@ def inside(layout: Layout, mountinfo: bytes | None = None) -> list[str]:
 
 
 def main() -> None:
-    """Join the control group, mount the private directories, and become supervisord."""
+    """Join the cgroup, mount the private directories, and become supervisord."""
     layout = Layout(Path(sys.argv[1]))
     join(layout)
     establish(layout)

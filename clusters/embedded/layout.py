@@ -1,6 +1,6 @@
 """Names, addresses and paths of an embedded cluster, all derived from its directory.
 
-So an incomplete or stopped cluster can always be found again, and two clusters never conflict.
+This way an incomplete or stopped cluster can always be found again, and clusters never conflict.
 """
 
 import hashlib
@@ -8,27 +8,27 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 UPLINKS = IPv4Network("10.77.0.0/16")
-"""Each cluster uses one /30 of it, for the host's and the node's end of the veth pair."""
+"""Each cluster uses one /30 from it, for the host's and the node's ends of the veth pair."""
 PODS = IPv4Network("10.244.0.0/24")
 SERVICES = IPv4Network("10.96.0.0/16")
 # Pods and services only exist in the node's network namespace, so clusters may share ranges.
 
 API_SERVICE = SERVICES[1]
-"""The API server gives `kubernetes.default` the first address of the range."""
+"""The API server assigns the first address in the range to `kubernetes.default`."""
 DNS_SERVICE = SERVICES[10]
 DNS_DOMAIN = "cluster.local"
 API_PORT = 6443
 API_LIMIT = (2, 10)
-"""Seconds to connect to the API server, and for its answer."""
+"""Time limits in seconds for connecting to the API server and for its response."""
 PROVISIONER = "slipway.local/directory"
 """The provisioner of the default StorageClass: `clusters.embedded.provisioner`."""
 
 RUNTIME_ROOT = Path("/run/slipway")
-"""The parent of directories for sockets, whose paths may have at most 107 characters."""
+"""The parent directory for sockets, whose paths may be at most 107 characters long."""
 
 
 class Layout:
-    """One embedded cluster, given by the absolute directory of its persistent files."""
+    """One embedded cluster, given by the absolute path of its directory for persistent files."""
 
     def __init__(self, directory: Path, *, internet: bool = False) -> None:
         digest = hashlib.sha256(bytes(directory)).digest()
@@ -49,9 +49,9 @@ class Layout:
         self.host_interface = f"slw{self.id}"
         """The veth's name on the host. Linux allows 15 characters."""
         self.internet = internet
-        """True if the jobs' pods reach the internet."""
+        """True if the jobs' pods can reach the internet."""
         self.outside = Path(f"{self.network_namespace}-host")
-        """In that case, the file that names the host's network namespace, which has the NAT."""
+        """If so, the file that names the host's network namespace, which does the NAT."""
         self.api_url = f"https://{self.node_address}:{API_PORT}"
         """The API server's URL on the host."""
 
@@ -59,19 +59,19 @@ class Layout:
         self.directory = directory
         self.pki = directory / "pki"
         self.written_by = directory / "kubernetes"
-        """The file with the versions of Kubernetes that have written the data in etcd."""
+        """The file that lists the Kubernetes versions that wrote the data in etcd."""
         self.encryption = self.pki / "encryption.yaml"
-        """The configuration of encryption of secrets at rest, which contains the key."""
+        """The configuration for encrypting secrets at rest, including the key."""
         self.config = directory / "config"
         self.cni = self.config / "cni"
-        """containerd's configuration of the pods' network."""
+        """containerd's configuration for the pods' network."""
         self.logs = directory / "logs"
         """One log per component, and the pods' logs."""
         self.volumes = directory / "volumes"
 
         # Deleted by a reboot
         self.runtime = RUNTIME_ROOT / self.id
-        """Sockets and other files that are only needed while the cluster runs."""
+        """Sockets and other files that are needed only while the cluster is running."""
         self.supervisor_socket = self.runtime / "supervisor.sock"
         self.containerd_socket = self.runtime / "containerd.sock"
         """containerd's socket, which also works on the host."""
@@ -82,9 +82,9 @@ class Layout:
         return self.logs / f"{component}.log"
 
     def certificate(self, name: str) -> Path:
-        """Return the file of the certificate with a name in `pki.requests`."""
+        """Return the file for the certificate with this name in `pki.requests`."""
         return self.pki / f"{name}.crt"
 
     def key(self, name: str) -> Path:
-        """Return the file of that certificate's private key."""
+        """Return the file for that certificate's private key."""
         return self.pki / f"{name}.key"

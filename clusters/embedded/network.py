@@ -1,7 +1,7 @@
 """The node's network: a namespace, one veth pair to the host, and a firewall between them.
 
-The host's network only gets one interface. If jobs may reach the internet, slirp4netns (node.yaml)
-makes the namespace's connections as an ordinary program of the host.
+The host's network gains only one interface. If jobs may reach the internet, slirp4netns (node.yaml)
+makes the namespace's connections as an ordinary program on the host.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ https://www.iana.org/assignments/iana-ipv4-special-registry"""
 
 
 def firewall(layout: Layout) -> str:
-    """Return the nftables rules, which only admit the host's own packets over the uplink."""
+    """Return the nftables rules, which admit only the host's own packets over the uplink."""
     files = ("firewall.nft", *(("internet.nft",) if layout.internet else ()))
     rules = Template("".join(Path(__file__).with_name(name).read_text() for name in files))
     closed = ", ".join(map(str, _closed())) if layout.internet else ""
@@ -74,7 +74,7 @@ def ensure(layout: Layout) -> None:
 
 
 def enter(layout: Layout) -> tuple[str, ...]:
-    """Return the prefix for a command to run it in the node's network."""
+    """Return the command prefix that runs a command in the node's network."""
     # `ip netns exec` would also mount another /sys, without the cgroups.
     return (host.path("nsenter"), f"--net={layout.network_namespace}", "--")
 
@@ -99,9 +99,9 @@ def problem(layout: Layout) -> str | None:
     try:
         rules = run(*command)
     except CommandFailed:
-        return "the firewall's rules are gone"
+        return "the firewall rules are gone"
     version = firewall(layout).partition("comment ")[2].partition("\n")[0]
-    return None if version in rules else "the firewall has other rules"
+    return None if version in rules else "the firewall rules have changed"
 
 
 def conflict(layout: Layout, interfaces: list[dict[str, Any]]) -> str | None:
@@ -111,13 +111,13 @@ def conflict(layout: Layout, interfaces: list[dict[str, Any]]) -> str | None:
             return (
                 f"the embedded cluster's addresses {layout.uplink} are in use: "
                 f"{name} has {address}. "
-                "They follow from the cluster's directory; choose another name for the cluster."
+                "They depend on the cluster's directory; choose another name for the cluster."
             )
     return None
 
 
 def remove(layout: Layout) -> None:
-    """Remove the network, if it exists. The node's processes must have ended."""
+    """Remove the network, if it exists. The node's processes must have exited."""
     _remove_link(layout)
     if is_there(layout):
         _ip("netns", "delete", layout.node)
@@ -130,7 +130,7 @@ def _addresses(interfaces: list[dict[str, Any]]) -> list[tuple[str, IPv4Interfac
     return [
         (interface["ifname"], IPv4Interface(f"{address['local']}/{address['prefixlen']}"))
         for interface in interfaces
-        if interface  # `ip -json` prints an empty object for each interface that it left out
+        if interface  # `ip -json` prints an empty object for each interface that it omits
         for address in interface["addr_info"]
         if address["family"] == "inet"
     ]

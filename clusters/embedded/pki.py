@@ -1,6 +1,6 @@
 """The cluster's certificates and keys, and the kubeconfigs that refer to or contain them.
 
-The three authorities: https://kubernetes.io/docs/setup/best-practices/certificates/
+The three certificate authorities: https://kubernetes.io/docs/setup/best-practices/certificates/
 """
 
 import base64
@@ -35,7 +35,7 @@ _UNUSED = (
 
 @dataclass(frozen=True)
 class Request:
-    """The content of a certificate; `usages` are names in `ExtendedKeyUsageOID`."""
+    """The contents of a certificate; `usages` are names in `ExtendedKeyUsageOID`."""
 
     name: str
     subject: str
@@ -57,7 +57,7 @@ def requests(layout: Layout) -> list[Request]:
 
 
 def ensure(layout: Layout) -> None:
-    """Create missing certificates and keys, and renew those that expire soon or do not fit."""
+    """Create missing certificates and keys, and renew those that expire soon or do not match."""
     files.private_directory(layout.pki)
     for request in requests(layout):
         if problem(layout, request) is not None:
@@ -86,14 +86,14 @@ def problem(layout: Layout, request: Request) -> str | None:
         return "missing"
     key = _load_key(layout.key(request.name))
     if key is None or key.public_key() != certificate.public_key():
-        return "its key is missing, or another one's"
+        return "its key is missing or does not match"
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    # A start in the future means that the clock was fast at its creation.
+    # A start in the future means that the clock was ahead when it was created.
     if not begins <= datetime.now(UTC) <= ends - RENEW_BEFORE:
         return f"valid from {begins:%Y-%m-%d} to {ends:%Y-%m-%d}"
     subject = x509.Name.from_rfc4514_string(request.subject)
     if certificate.subject != subject or _hosts(certificate) != set(request.hosts):
-        return "made for another name or address"
+        return "issued for another name or address"
     try:
         certificate.verify_directly_issued_by(authority)
     except (InvalidSignature, ValueError):
@@ -102,7 +102,7 @@ def problem(layout: Layout, request: Request) -> str | None:
 
 
 def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
-    """Return a kubeconfig with the user's key, a secret, or `by_path` with the files' paths."""
+    """Return a kubeconfig with the user's key, a secret, or if `by_path` with file paths."""
     certificate, key = str(layout.certificate(user)), str(layout.key(user))
     cluster = {"server": layout.api_url, "certificate-authority": str(layout.certificate("ca"))}
     login = {"client-certificate": certificate, "client-key": key}
@@ -112,7 +112,7 @@ def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
 
 
 def _issue(layout: Layout, request: Request) -> None:
-    """Create a certificate and its key; the authority's exist, as they come first in `requests`."""
+    """Create a certificate and its key. The authority's exist, as it comes first in `requests`."""
     signs = request.authority == request.name
     key = _write_new_key(layout.key(request.name)).public_key()
     signer = _load_key(layout.key(request.authority))
@@ -149,11 +149,11 @@ def _issue(layout: Layout, request: Request) -> None:
 
 
 def _write_new_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    # Kubernetes and etcd accept P-256, and its generation takes less than a millisecond.
+    # Kubernetes and etcd accept P-256, and generating a key takes less than a millisecond.
     key = ec.generate_private_key(ec.SECP256R1())
     pem = key.private_bytes(
         serialization.Encoding.PEM,
-        # Kubernetes only reads a service account key in this format.
+        # Kubernetes reads service account keys only in this format.
         serialization.PrivateFormat.TraditionalOpenSSL,
         serialization.NoEncryption(),
     )
@@ -184,7 +184,7 @@ def _load(layout: Layout, name: str) -> x509.Certificate | None:
 
 
 def _load_key(path: Path) -> Any:
-    """Return a private key; None if the file is missing, empty or contains no key."""
+    """Return a private key, or None if the file is missing, empty or contains no key."""
     try:
         return serialization.load_pem_private_key(path.read_bytes(), password=None)
     except (FileNotFoundError, ValueError):

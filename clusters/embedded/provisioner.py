@@ -1,9 +1,9 @@
-"""Provisions a directory of the cluster for each claim of the default StorageClass.
+"""Provisions a directory on the node for each claim that uses the default StorageClass.
 
     python -m clusters.embedded.provisioner KUBECONFIG VOLUMES NODE
 
-A volume is a `local` PersistentVolume, whose directory the kubelet assigns to the pod's fsGroup,
-unlike for `hostPath`. The claim's size is not enforced.
+A volume is a `local` PersistentVolume: unlike with `hostPath`, the kubelet assigns its directory
+to the pod's fsGroup. The claim's size is not enforced.
 """
 
 import logging
@@ -25,7 +25,7 @@ from core.kube import Request
 from core.manifests import Manifest
 
 WATCH = 300
-"""Seconds of one watch. Each starts with all objects, so no change is missed for longer."""
+"""Seconds per watch. Each one starts with all objects, so no change is missed for longer."""
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 _CLAIMS, _VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
@@ -42,12 +42,12 @@ class Provisioner:
     node: str
 
     def run(self) -> None:
-        """Handle all claims and volumes now and at each change; never return."""
+        """Handle all claims and volumes now and whenever they change. Never returns."""
         threading.Thread(target=self._follow, args=(_VOLUMES, self.remove), daemon=True).start()
         self._follow(_CLAIMS, self.provide)
 
     def provide(self, claim: Manifest) -> None:
-        """Create the volume of a claim that waits for one of this class. Idempotent."""
+        """Create the volume for a claim that is waiting for one of this class. Idempotent."""
         if not is_waiting(claim):
             return
         kind = self._ask(Request("GET", f"{_CLASSES}/{claim['spec']['storageClassName']}"), 404)
@@ -62,7 +62,7 @@ class Provisioner:
         log.info("%s/%s: %s", claim["metadata"]["namespace"], claim["metadata"]["name"], path)
 
     def remove(self, item: Manifest) -> None:
-        """Remove a released volume of this provisioner with its data. Idempotent."""
+        """Remove a released volume from this provisioner, and its data. Idempotent."""
         if not is_done(item):
             return
         name = item["metadata"]["name"]
@@ -97,7 +97,7 @@ class Provisioner:
 
 
 def volume(claim: Manifest, reclaim: str, path: Path, node: str) -> Manifest:
-    """Return the PersistentVolume of a claim."""
+    """Return the PersistentVolume for a claim."""
     meta, spec = claim["metadata"], claim["spec"]
     here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
     identity = {name: meta[name] for name in ("namespace", "name", "uid")}
@@ -119,7 +119,7 @@ def volume(claim: Manifest, reclaim: str, path: Path, node: str) -> Manifest:
 
 
 def is_waiting(claim: Manifest) -> bool:
-    """Return whether a claim waits for an empty volume of a class, the only volumes here."""
+    """Return whether a claim is waiting for an empty volume of a class, the only kind offered."""
     spec = claim["spec"]
     # The API server copies a `dataSource` to `dataSourceRef`.
     settled = {"volumeName", "dataSourceRef", "deletionTimestamp"} & {*spec, *claim["metadata"]}

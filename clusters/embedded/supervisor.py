@@ -22,11 +22,11 @@ from core.wait import until_well
 _CALL_LIMIT = 30
 """Seconds for one call; stopping a component may take 5 of them."""
 START_LIMIT = 20
-"""Seconds from the command to supervisord's answer."""
+"""Seconds from the command to supervisord's first response."""
 
 
 class Unreachable(Exception):
-    """supervisord does not answer. All functions that call it raise this."""
+    """supervisord is not responding. All functions that call it raise this."""
 
 
 def states(layout: Layout) -> dict[str, str]:
@@ -40,13 +40,13 @@ def pid(layout: Layout) -> int:
 
 
 def problem(layout: Layout) -> str | None:
-    """Return why supervisord does not answer; None if it does."""
+    """Return why supervisord is not responding, or None if it is."""
     return raised(partial(pid, layout), Unreachable)
 
 
 def start(layout: Layout) -> None:
-    """Start supervisord, which detaches itself and starts the components. None may be running."""
-    # Only the needed variables, as this process's environment has secrets and proxies.
+    """Start supervisord, which detaches itself and starts the components; none may be running."""
+    # Only the needed variables, as this process's environment contains secrets and proxies.
     own = {"PATH": search_path(), "HOME": os.environ.get("HOME", "/"), "PYTHONPATH": str(CHECKOUT)}
     run_program(
         *network.enter(layout),
@@ -58,7 +58,7 @@ def start(layout: Layout) -> None:
     )
     until_well(
         lambda: problem(layout),
-        what="supervisord answering",
+        what="supervisord to respond",
         limit=START_LIMIT,
         log=layout.log("supervisord"),
     )
@@ -106,7 +106,7 @@ def _ask(layout: Layout, method: str, *arguments: object) -> Any:
 
 
 class _Transport(xmlrpc.client.Transport):
-    """XML-RPC over a Unix socket; that of the supervisor package has no time limit."""
+    """XML-RPC over a Unix socket; the supervisor package's transport has no time limit."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

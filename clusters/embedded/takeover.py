@@ -1,4 +1,4 @@
-"""Copies the data of an older Kubernetes before a newer one writes to it."""
+"""Backs up an older Kubernetes version's data before a newer version writes to it."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from core import files, toolchain
 from core.toolchain import numbers
 
 OLDEST = "v1.34"
-"""The oldest version whose data is accepted, and the version of data without a record."""
+"""The oldest version whose data is accepted, and the version assumed for data without a record."""
 
 
 def older(layout: Layout) -> list[str]:
@@ -21,16 +21,16 @@ def older(layout: Layout) -> list[str]:
     new = toolchain.tool("kube-apiserver").version
     if numbers(written[-1])[:2] > numbers(new)[:2] or numbers(written[0]) < numbers(OLDEST):
         raise RuntimeError(
-            f"{layout.directory} has data of Kubernetes {written[-1]}, and {new} takes over "
-            f"{OLDEST} to its own minor version. Nothing has changed: run `make up` with the "
-            "Slipway that made the cluster, or `make down`, which removes it with its data"
+            f"{layout.directory} contains data from Kubernetes {written[-1]}, but {new} accepts "
+            f"only {OLDEST} to its own minor version. Nothing was changed: run `make up` with the "
+            "version of Slipway that created the cluster, or `make down`, which deletes all data"
         )
     return written if numbers(written[0])[:2] < numbers(new)[:2] else []
 
 
 @contextmanager
 def taken_over(layout: Layout) -> Iterator[None]:
-    """Copy an older version's data before the cluster starts; an error says how to go back."""
+    """Back up an older version's data before the cluster starts; an error says how to go back."""
     written, new = older(layout), toolchain.tool("kube-apiserver").version
     data, copy = layout.directory / "etcd", layout.directory / f"etcd-{[*written, new][0]}"
     if len(written) == 1:  # with two, the newer version has started and may have changed the data
@@ -45,8 +45,9 @@ def taken_over(layout: Layout) -> Iterator[None]:
             raise
         supervisor.stop(layout, "kube-apiserver", "etcd")
         raise RuntimeError(
-            f"{error}\nKubernetes {new} did not come up on the data of {written[0]}, of which "
-            f"{copy} is a copy. `make up` tries again. To go back, run `make up` with the Slipway "
-            f"that made it, after:\n  rm -r {data} && mv {copy} {data} && rm {layout.written_by}"
+            f"{error}\nKubernetes {new} did not start with the data from {written[0]}, which is "
+            f"backed up in {copy}. `make up` tries again. To go back, run the following, then run "
+            "`make up` with the version of Slipway that created the cluster:\n"
+            f"  rm -r {data} && mv {copy} {data} && rm {layout.written_by}"
         ) from error
     files.write(layout.written_by, new, mode=0o600)

@@ -20,19 +20,19 @@ _REQUESTS = read(Path(__file__).with_name("requests.yaml"))
 ControlPlanes = Annotated[
     Literal[1, 3, 5, 7, 9],
     Field(
-        description="1, 3, 5, 7 or 9: more than half of them have to agree, so one more than those "
-        "bears no more failures (https://etcd.io/docs/v3.6/faq/)"
+        description="1, 3, 5, 7 or 9: more than half of them must agree, so an even number "
+        "tolerates no more failures (https://etcd.io/docs/v3.6/faq/)"
     ),
 ]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Reserved:
-    """Resources of each node that are reserved, so that pods can't use them.
+    """Resources on each node that are reserved, so that pods can't use them.
 
     Args:
         cpu: Number of cores.
-        memory: Amount of memory with its unit.
+        memory: Amount of memory, with a unit.
     """
 
     cpu: Cpu | None = None
@@ -44,15 +44,15 @@ class KindSettings:
     """The settings of `slipway:cluster` for the kind `kind`.
 
     Args:
-        name: kind's name of the cluster; by default the stack's name, and slipway-kind for the
+        name: The cluster's name in kind; by default the stack's name, or slipway-kind for the
             stack `kind`.
-        control_planes: Nodes with the control plane.
-        workers: Further nodes, on which jobs run; without any, jobs run on the others.
-        image: Image of the nodes, which determines the version of Kubernetes; by default that of
-            kind's version.
-        reserved: Resources of each node that pods can't use.
-        ports: Ports of this machine that are mapped to ports of the first node.
-        mounts: Directories of this machine that are mounted in all nodes.
+        control_planes: Number of control plane nodes.
+        workers: Number of worker nodes, which run the jobs; with 0, the control plane nodes do.
+        image: Image for the nodes, which determines the Kubernetes version; by default the one
+            for kind's version.
+        reserved: Resources on each node that pods can't use.
+        ports: Ports on this machine that are mapped to ports on the first node.
+        mounts: Directories on this machine that are mounted in all nodes.
         adopt: Use an existing cluster of that name. It is never deleted.
     """
 
@@ -67,7 +67,7 @@ class KindSettings:
 
 
 def capacity(settings: KindSettings) -> Capacity:
-    """Return the capacity of the jobs' nodes, less reserved resources and other pods' requests."""
+    """Return the capacity of the jobs' nodes, minus reserved resources and other pods' requests."""
     kept = {"cpu": "0", "memory": "0Mi"} | _kept(settings)
     requests = [_REQUESTS["every_node"], releases.REQUESTS, kept]
     if not settings.workers:
@@ -111,6 +111,6 @@ def provision(settings: KindSettings) -> Cluster:
 
 
 def _kept(settings: KindSettings) -> dict[str, str]:
-    """Return each node's reserved amounts, by the names of Kubernetes' resources."""
+    """Return the amounts reserved on each node, keyed by Kubernetes resource names."""
     amounts = vars(settings.reserved or Reserved())
     return {name: amount for name, amount in amounts.items() if amount is not None}

@@ -1,4 +1,4 @@
-"""kind as the tool of one cluster, and its resource in the local provider."""
+"""kind as the tool for one cluster, and its resource in the local provider."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ _CREATE_SECONDS = 1200.0
 """Time limit in seconds: the nodes' image, about 1 GB, may have to be pulled first."""
 _DELETE_SECONDS = 120.0
 _MARK = "/etc/slipway-"
-"""The path of the mount that marks a node, up to the token of the creation."""
+"""The path of the mount that marks a node, up to the creation token."""
 
 
 class KindTool(Tool):
@@ -48,7 +48,7 @@ class KindTool(Tool):
         if self._engine.is_ours:
             podman.prepare()
         config = dict(self.inputs["config"])
-        # A mount is the only setting of kind's that exists as soon as the node's container.
+        # A mount is the only kind setting that exists as soon as the node's container does.
         mark = {"hostPath": "/dev/null", "containerPath": _MARK + token, "readOnly": True}
         config["nodes"] = [
             {**node, "extraMounts": [*node.get("extraMounts", ()), mark]}
@@ -72,7 +72,7 @@ class KindTool(Tool):
 
     def start(self, context: Context) -> None:
         if names := list(self._not_running()):
-            context.status(f"starts {', '.join(names)}")
+            context.status(f"starting {', '.join(names)}")
             self._engine.run("start", *names, limit=120.0)
 
     def stopped(self) -> list[Problem]:
@@ -86,7 +86,7 @@ class KindTool(Tool):
         try:
             self.run(*command, limit=_DELETE_SECONDS)
         except CommandFailed:
-            # podman 4 fails on a container that ends while it is being killed.
+            # podman 4 fails if a container exits while it is being killed.
             self.run(*command, limit=_DELETE_SECONDS)
         if self._engine.is_ours:
             podman.restore()
@@ -96,7 +96,7 @@ class KindTool(Tool):
         self.run(*command, limit=_CREATE_SECONDS, context=context)
 
     def nodes(self) -> list[str]:
-        # The load balancer of several control planes is no node.
+        # The load balancer for several control planes is not a node.
         return [each for each in self._containers() if not each.endswith("-external-load-balancer")]
 
     def execute(self, node: str, *command: str, limit: float) -> str:
@@ -104,7 +104,7 @@ class KindTool(Tool):
 
     @property
     def _engine(self) -> Engine:
-        """The nodes' container engine. Raises `RuntimeError`, with what to do, without one."""
+        """The nodes' container engine. Raises `RuntimeError` with a remedy if there is none."""
         chosen = engine()
         if chosen is None:
             raise RuntimeError(_NO_ENGINE)
@@ -115,7 +115,7 @@ class KindTool(Tool):
         return self.run("get", "nodes", "--name", self.name).split()
 
     def _not_running(self) -> Mapping[str, str]:
-        """Return the state, such as `exited`, of each container that does not run."""
+        """Return the state, such as `exited`, of each container that is not running."""
         form = "{{.Name}} {{.State.Status}}"
         lines = self._engine.run("inspect", "--format", form, *self._containers()).splitlines()
         states = (line.removeprefix("/").split() for line in lines if line.strip())
@@ -123,23 +123,23 @@ class KindTool(Tool):
 
 
 class KindHandler(ToolHandler):
-    """Handler of `slipway:clusters:Kind`, a cluster of kind."""
+    """Handler for `slipway:clusters:Kind`, a kind cluster."""
 
     tool = KindTool
 
 
 def images(cluster: str) -> NodeImages:
-    """Return the images of kind's cluster with a name."""
+    """Return the images on the kind cluster with this name."""
     return NodeImages(KindTool({"name": cluster}))
 
 
 def engine() -> Engine | None:
-    """Return the user's choice, else a working engine on PATH, our podman, or the first engine."""
+    """Return the user's choice, else a working engine, Slipway's podman, or the first engine."""
     return podman.choose(on_path(), own=not is_chosen())
 
 
 def more_tools() -> tuple[str, ...]:
-    """Return the tools that set-up provides besides kind: podman, and those to build nodes."""
+    """Return the tools that setup provides besides kind: podman, and those for building nodes."""
     has_engine = any(each.problem() is None for each in on_path())
     if not has_engine and is_chosen():  # the user has to start it first
         return ()

@@ -1,4 +1,4 @@
-"""Extracts one context of the user's kubeconfig, as a document that works in any directory."""
+"""Extracts one context from the user's kubeconfig, as a document that works in any directory."""
 
 import json
 import os
@@ -17,12 +17,12 @@ from core.problem import choices, quote
 from core.process import CommandFailed, run
 
 _FOR_EXEC = "client.authentication.k8s.io/exec"
-"""The only extension of a cluster that credentials depend on
+"""The only cluster extension that credentials depend on
 (https://kubernetes.io/docs/reference/config-api/client-authentication.v1/#client-authentication-k8s-io-v1-Cluster)."""
 
 
 class Unusable(pulumi.RunError):
-    """The cluster can't be used because of the setting `key`, or of all of `slipway:cluster`."""
+    """The cluster can't be used because of the setting `key`, or all of `slipway:cluster`."""
 
     def __init__(self, key: str, text: str) -> None:
         place = f"slipway:cluster.{key}" if key else "slipway:cluster"
@@ -35,7 +35,7 @@ class Absent(Unusable):
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen context; `kubeconfig`, a secret, is YAML with this context alone."""
+    """The chosen context; `kubeconfig`, a secret, is YAML with only this context."""
 
     context: str
     server: str
@@ -43,11 +43,11 @@ class Choice:
     """The source of the context, for messages."""
     kubeconfig: str = field(repr=False)
     path: str | None = None
-    """The file in the settings; None for kubectl's default."""
+    """The file in the settings, or None for kubectl's default."""
 
 
 def kubectl(path: str | None, context: str | None) -> str:
-    """Return the kubectl command with these settings, to be pasted into a shell."""
+    """Return the kubectl command with these settings, for pasting into a shell."""
     named = [] if path is None else ["--kubeconfig", str(Path(path).expanduser())]
     chosen = [] if context is None else ["--context", context]
     return shlex.join(["kubectl", *named, *chosen])
@@ -56,36 +56,38 @@ def kubectl(path: str | None, context: str | None) -> str:
 def choose(
     path: str | None, context: str | None, content: str | Mapping[str, Any] | None = None
 ) -> Choice:
-    """Return a context with the content of the files that it refers to.
+    """Return a context, with the content of the files that it refers to inlined.
 
     By default the file is kubectl's and the context the current one; `content` replaces the file.
     A token file remains a file, because it is rewritten before the token expires.
 
-    Raises `Absent` without file or context, and `Unusable` if kubectl or a program can't use it.
+    Raises `Absent` if the file or context is missing, and `Unusable` if a program can't use it.
     """
     if content is None:
         files = _files(path)
         return _chosen(files, os.pathsep.join(map(str, files)), path, context)
-    with TemporaryDirectory() as folder:  # readable by no other user
+    with TemporaryDirectory() as folder:  # no other user can read it
         file = Path(folder, "kubeconfig")
         file.write_text(content if isinstance(content, str) else json.dumps(content))
         return _chosen([file], "slipway:cluster.kubeconfig", None, context)
 
 
 def _chosen(files: Sequence[Path], shown: str, path: str | None, context: str | None) -> Choice:
-    """Return a context of these files, which are called `shown` in messages."""
+    """Return a context from these files, which messages call `shown`."""
     merged = _view(files, shown)
     if not (names := [each["name"] for each in merged["contexts"] or ()]):
-        raise Absent("path", f"there is no context in {shown}; name another file")
+        raise Absent("path", f"{shown} contains no context; set another file")
     name = merged["current-context"] if context is None else context
     if not name:
-        raise Absent("context", f"is missing, and {shown} has no current one; {choices('', names)}")
+        raise Absent(
+            "context", f"is missing, and {shown} has no current context; {choices('', names)}"
+        )
     if name not in names:
-        where = "" if context is not None else ", the current one,"
+        where = "" if context is not None else ", the current context,"
         raise Absent("context", f"{quote(name)}{where} is not in {shown}; {choices(name, names)}")
     document = _view(files, shown, "--raw", "--minify", "--flatten", f"--context={name}")
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]
-    # Other extensions change, such as minikube's time stamps.
+    # Other extensions, such as minikube's timestamps, change.
     extensions = cluster.pop("extensions", None) or ()
     if kept := [each for each in extensions if each["name"] == _FOR_EXEC]:
         cluster["extensions"] = kept
@@ -94,9 +96,9 @@ def _chosen(files: Sequence[Path], shown: str, path: str | None, context: str | 
         provider = quote(credentials["auth-provider"].get("name"))
         raise Unusable(
             "context",
-            f"{quote(name)} of {shown}: its user logs in by the auth-provider {provider}, which "
-            "Kubernetes' clients have dropped; make a kubeconfig whose user has an `exec` command "
-            "instead (for Azure: `kubelogin convert-kubeconfig`)",
+            f"{quote(name)} in {shown}: its user authenticates with the auth-provider {provider}, "
+            "which Kubernetes clients no longer support; create a kubeconfig whose user has an "
+            "`exec` command instead (for Azure: `kubelogin convert-kubeconfig`)",
         )
     called = document["contexts"][0]["context"]
     content = kube.kubeconfig(
@@ -113,12 +115,12 @@ def _files(path: str | None) -> list[Path]:
     if existing := [each for each in candidates if each.is_file()]:
         return existing
     listed = ", ".join(map(str, candidates))
-    hint = "" if path is not None else " Name a kubeconfig's path here, or in KUBECONFIG."
+    hint = "" if path is not None else " Set a kubeconfig's path here, or in KUBECONFIG."
     raise Absent("path", f"{listed}: there is no such file.{hint}")
 
 
 def _view(files: Sequence[Path], shown: str, *flags: str) -> Any:
-    """Return the document into which kubectl merges the files, without changing them."""
+    """Return the document that kubectl merges from the files, without changing them."""
     command = (str(toolchain.path("kubectl")), "config", "view", "--output=json", *flags)
     try:
         listed = os.pathsep.join(map(str, files))
@@ -129,7 +131,7 @@ def _view(files: Sequence[Path], shown: str, *flags: str) -> Any:
 
 
 def _folder_of(user: str, files: Sequence[Path]) -> Path:
-    """Return the folder to which a user's paths are relative: of the first file with the user."""
+    """Return the folder of the first file with a user, which the user's paths are relative to."""
     for file in files:
         users = (yaml.safe_load(file.read_text()) or {}).get("users") or ()
         if any(each["name"] == user for each in users):
@@ -138,7 +140,7 @@ def _folder_of(user: str, files: Sequence[Path]) -> Path:
 
 
 def _portable(user: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return credentials with absolute paths; they were relative to `folder`."""
+    """Return credentials with their paths, which are relative to `folder`, made absolute."""
     credentials = {key: value for key, value in user.items() if key != "extensions"}
     if "tokenFile" in credentials:
         credentials["tokenFile"] = str((folder / credentials["tokenFile"]).absolute())

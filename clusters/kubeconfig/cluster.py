@@ -1,7 +1,7 @@
-"""Inspects an existing cluster, given by a kubeconfig's context, before anything is declared.
+"""Inspects an existing cluster, selected by a kubeconfig context, before anything is declared.
 
-All stacks use the same names for their objects in a cluster, so two would conflict: the functions
-`require_…` raise `Unusable`.
+All stacks use the same names for their objects in a cluster, so two stacks would conflict. The
+functions `require_…` raise `Unusable` to prevent that.
 """
 
 import json
@@ -25,7 +25,7 @@ from images.resource import helper_images
 
 
 def gpus(settings: KubeconfigSettings) -> GpuPool | None:
-    """Return the nodes with GPUs in the settings."""
+    """Return the GPU nodes in the settings."""
     if settings.gpus is None:
         return None
     pool = vars(settings.gpus)
@@ -70,7 +70,7 @@ def provision(settings: KubeconfigSettings) -> Cluster:
 def _fitting(
     settings: KubeconfigSettings, choice: Choice, facts: Found, namespace: str
 ) -> ExistingOperator | None:
-    """Return the operator to use, None to install one, if the stack may use the cluster."""
+    """Check that the stack may use the cluster; return its operator, or None to install one."""
     own = stack()
     require_alone(facts, namespace, own)
     require_namespace(facts, namespace, own, named=settings.namespace is not None)
@@ -96,15 +96,15 @@ def _presumed(settings: KubeconfigSettings) -> tuple[Choice, Found, ExistingOper
 
 
 def _no_volume(facts: Found) -> str:
-    """Return `Cluster.no_volume`; empty if the stack's claim exists."""
+    """Return `Cluster.no_volume`, which is empty if the stack's claim exists."""
     if facts.claim_of == stack():
         return ""
     if facts.default_class is None:
-        return "this account may not list StorageClasses, and so can't tell whether one is default"
+        return "this account may not list StorageClasses, so it is unknown whether one is default"
     if not facts.default_class:
         return "the cluster has no default StorageClass"
     if facts.nodes is None:
-        return f"this account may not list nodes, which may be several, and {ONE_AT_A_TIME}"
+        return f"this account may not list nodes; there may be several, and {ONE_AT_A_TIME}"
     return "" if facts.nodes == 1 else f"jobs may run on {facts.nodes} nodes, and {ONE_AT_A_TIME}"
 
 
@@ -115,17 +115,17 @@ def require_alone(found: Found, namespace: str, stack: str) -> None:
     if (other := _other(owners, stack)) is not None:
         raise Unusable(
             "",
-            f"the stack {other} has installed this cluster's training operator, which looks after "
-            "that stack's jobs alone. There is one stack for each cluster whose operator Slipway "
-            f"has installed: put this stack's jobs into slipway:jobs of {other}, or use a cluster "
-            "of its own",
+            f"the stack {other} installed this cluster's training operator, which handles only "
+            "that stack's jobs. If Slipway installed a cluster's operator, only one stack can use "
+            f"that cluster: move this stack's jobs into slipway:jobs of {other}, or use a separate "
+            "cluster",
         )
     if (other := _other([found.namespaces.get(namespace), found.jobs_of], stack)) is not None:
         raise Unusable(
             "namespace",
-            f"{namespace} is where the stack {other} has its jobs, and there is one stack for each "
-            "namespace: name another one that is there, put this stack's jobs into slipway:jobs of "
-            f"{other}, or use a cluster of its own",
+            f"{namespace} contains the jobs of the stack {other}, and only one stack can use a "
+            "namespace: set another existing one, move this stack's jobs into slipway:jobs of "
+            f"{other}, or use a separate cluster",
         )
 
 
@@ -134,15 +134,15 @@ def require_namespace(found: Found, namespace: str, stack: str, *, named: bool) 
     if named and namespace not in {*found.namespaces, *found.unseen}:
         raise Unusable(
             "namespace",
-            f"{namespace} is not there, and one that is named here is used as it is; make it "
-            f"(`kubectl create namespace {namespace}`), or leave the key out for one of the "
-            "stack's own",
+            f"{namespace} does not exist, and a namespace set here is used as it is; create it "
+            f"(`kubectl create namespace {namespace}`), or remove this setting to let the stack "
+            "create its own",
         )
     if not named and found.namespaces.get(namespace, stack) != stack:
         raise Unusable(
             "namespace",
-            f"is missing, and {namespace}, which the stack would make, is there already, "
-            "and not this stack's; name it here to use it as it is, or another one that is there",
+            f"is missing, and {namespace}, which the stack would create, already exists and is not "
+            "this stack's; set it here to use it as it is, or set another existing namespace",
         )
 
 
@@ -152,9 +152,9 @@ def require_home(found: Found, stack: str) -> None:
         raise Unusable(
             "operator",
             "the training operator would be installed in the namespace "
-            f"{releases.NAMESPACE}, which is there already, and not this stack's: its pods would "
-            "be held to another Pod Security level, and `make down` would remove it. Have whoever "
-            "looks after it install the training operator, and say existing",
+            f"{releases.NAMESPACE}, which already exists and is not this stack's: its pods would "
+            "be subject to another Pod Security level, and `make down` would remove it. Have "
+            "the namespace's owner install the training operator, and set existing",
         )
 
 
@@ -167,12 +167,12 @@ def _report(
 ) -> None:
     if settings.context is None and settings.kubeconfig is None:
         pulumi.log.warn(
-            f"slipway:cluster.context: is missing, so the current one of {choice.files}, "
-            f"{choice.context}, is used; should that become another one, the stack would move there"
+            f"slipway:cluster.context: is missing, so the current one in {choice.files}, "
+            f"{choice.context}, is used; if another one becomes current, the stack will move there"
         )
-    pulumi.log.info(f"cluster {choice.server}, context {choice.context} of {choice.files}")
+    pulumi.log.info(f"cluster {choice.server}, context {choice.context} in {choice.files}")
     if operator is not None:
         version = "" if operator.version is None else f" {operator.version}"
         deployment = f", {operator.namespace}/{operator.deployment}"
         where = "" if operator.deployment is None else deployment
-        pulumi.log.info(f"uses the training operator{version} that is there{where}")
+        pulumi.log.info(f"using the existing training operator{version}{where}")

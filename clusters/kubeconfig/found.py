@@ -1,4 +1,4 @@
-"""The result of a cluster's inspection, and the choice of its training operator. Pure."""
+"""The result of inspecting a cluster, and the choice of its training operator. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,21 +27,21 @@ class Found:
 
     Args:
         serves: Whether the API server serves PyTorchJobs.
-        kubernetes: Its version of Kubernetes; None if that can't be read.
-        trainer: Whether it serves the TrainJobs of Kubeflow Trainer 2.
-        made_by: The stack that has installed the operator; None if another party has, or if it
-            is unknown.
-        deployed: Deployments of operators; None if unknown.
-        judged: Whether a webhook validates PyTorchJobs; None if that can't be tested, for example
-            because the namespace does not exist yet.
-        namespaces: The existing ones of the jobs' and the operator's namespace, with the stack
-            that created each, or None for another party. Unreadable ones are missing.
-        unseen: The unreadable ones of these two namespaces.
-        jobs_of: The stack whose service account is in the jobs' namespace; None if there is none,
-            or if it is unknown.
-        default_class: Whether there is a default StorageClass; None if that can't be read.
-        nodes: Number of nodes for jobs; None if that can't be read.
-        claim_of: The stack whose claim for kept files is in the jobs' namespace; None as `jobs_of`.
+        kubernetes: Its Kubernetes version, or None if that can't be read.
+        trainer: Whether it serves Kubeflow Trainer 2's TrainJobs.
+        made_by: The stack that installed the operator, or None if another party did, or if
+            unknown.
+        deployed: The operators' Deployments, or None if unknown.
+        judged: Whether a webhook validates PyTorchJobs, or None if that can't be tested, for
+            example because the namespace does not exist yet.
+        namespaces: Which of the jobs' and the operator's namespaces exist, each with the stack
+            that created it, or None for another party. Unreadable ones are missing.
+        unseen: Which of these two namespaces can't be read.
+        jobs_of: The stack whose service account is in the jobs' namespace, or None if there is
+            none, or if unknown.
+        default_class: Whether there is a default StorageClass, or None if that can't be read.
+        nodes: Number of nodes for jobs, or None if that can't be read.
+        claim_of: The stack whose claim for kept files is in the jobs' namespace, or None likewise.
     """
 
     serves: bool = False
@@ -61,7 +61,7 @@ class Found:
 def decide(
     requested: Requested, found: Found, *, stack: str, namespace: str
 ) -> ExistingOperator | None:
-    """Return the operator to use; None to install one, or to keep the stack's own.
+    """Return the operator to use, or None to install one or keep the stack's own.
 
     Nothing in `found` may belong to another stack. Raises `Unusable`.
     """
@@ -69,8 +69,8 @@ def decide(
         if requested == "existing":
             raise _unfit(
                 requested,
-                "this stack has installed the operator itself, and would remove it; say auto, or "
-                "run `make down`, and `make up` once another party has installed one",
+                "this stack installed the operator itself, and would remove it; set auto, or run "
+                "`make down`, then `make up` once another party has installed one",
             )
         return None
     if found.serves and (found.deployed or found.judged is True):
@@ -79,40 +79,40 @@ def decide(
         return None
     if found.serves:
         if found.deployed is None and found.judged is None:
-            # It may exist, but be unreadable; the gate checks whether it answers.
+            # It may exist, but be unreadable; the gate checks whether it responds.
             return ExistingOperator()
         raise _unfit(
             requested,
-            "there are PyTorchJobs, but no operator that runs them: neither a Deployment with its "
-            "label, as far as this account may read, nor a webhook that checks them. Say install "
-            "to have it installed; or let the account get Deployments in the operator's "
-            "namespace, if it is older than 1.8 and has no webhook",
+            "the cluster serves PyTorchJobs, but no operator runs them: this account can see "
+            "neither a Deployment with its label nor a webhook that validates them. Set `operator: "
+            "install` to install one; or, if it is older than 1.8 and has no webhook, allow this "
+            "account to `get` Deployments in the operator's namespace",
         )
     if found.trainer:
         raise _unfit(
             requested,
-            "the cluster has Kubeflow Trainer 2 (trainer.kubeflow.org), which runs TrainJobs and "
-            f"no PyTorchJobs; Slipway needs the training operator {releases.ACCEPTED}. Say "
-            "install to have it installed beside it",
+            "the cluster has Kubeflow Trainer 2 (trainer.kubeflow.org), which runs TrainJobs but "
+            f"not PyTorchJobs; Slipway needs the training operator {releases.ACCEPTED}. Set "
+            "`operator: install` to install it as well",
         )
     if requested == "existing":
         raise _unfit(
             requested,
-            "the cluster has no PyTorchJobs (kubeflow.org/v1), so no training operator is "
-            "installed; say install or auto, or have whoever looks after the cluster install it",
+            "the cluster does not serve PyTorchJobs (kubeflow.org/v1), so no training operator is "
+            "installed; set install or auto, or have the cluster's administrator install one",
         )
     return None
 
 
 def _others(requested: Requested, facts: Found, namespace: str) -> ExistingOperator:
-    """Return the first existing operator that runs jobs of the namespace, or raise `Unusable`."""
+    """Return the first existing operator that runs jobs in the namespace, or raise `Unusable`."""
     operators = facts.deployed or ()
     if requested == "install":
         named = ", ".join(f"{each.namespace}/{each.name}" for each in operators)
         raise _unfit(
             requested,
-            f"there is a training operator already{f', {named}' if named else ''}, and two would "
-            "both act on every job; say existing, or auto, which finds it",
+            f"there is already a training operator{f', {named}' if named else ''}, and two would "
+            "both act on every job; set existing, or auto, which finds it",
         )
     if not operators:
         return ExistingOperator()
@@ -131,19 +131,19 @@ def _others(requested: Requested, facts: Found, namespace: str) -> ExistingOpera
 def _against(
     operator: Deployed, version: str | None, facts: Found, namespace: str
 ) -> Iterator[str]:
-    """Yield why an operator can't run jobs of the namespace."""
+    """Yield the reasons why an operator can't run jobs in the namespace."""
     if version is None and facts.judged is False:
         yield (
-            f"has the image {quote(operator.image)}, whose name has no version, and has no "
-            f"webhook for PyTorchJobs, as those since 1.8 have; it takes {releases.ACCEPTED}"
+            f"has the image {quote(operator.image)}, whose name contains no version, and no "
+            f"webhook for PyTorchJobs, unlike versions since 1.8; accepted: {releases.ACCEPTED}"
         )
     elif version is not None and not releases.is_accepted(version):
-        yield f"is version {version}; it takes {releases.ACCEPTED}"
+        yield f"is version {version}; accepted: {releases.ACCEPTED}"
     only = next((each for each in operator.args if each.startswith("--namespace=")), None)
     if only is not None and only.partition("=")[2] not in {"", namespace}:
         yield (
-            f"looks after the namespace {only.partition('=')[2]} alone ({quote(only)}), and the "
-            f"jobs' is {namespace}: name that one under slipway:cluster.namespace"
+            f"handles only the namespace {only.partition('=')[2]} ({quote(only)}), but the jobs' "
+            f"namespace is {namespace}: set slipway:cluster.namespace to the one it handles"
         )
 
 

@@ -1,4 +1,4 @@
-"""Inspects a cluster for operators and objects of Slipway, as far as the account may; read-only."""
+"""Inspects a cluster for operators and Slipway's objects, as far as the account may; read-only."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,13 +20,13 @@ from core.kube import Request, api_message, ask, connect
 from core.manifests import KEPT_CLAIM, MADE_BY
 
 _LABEL = f"control-plane=kubeflow-{NAME}"
-"""The label of the Deployment in every release since 1.4
+"""The Deployment's label in every release since 1.4
 (https://github.com/kubeflow/training-operator/blob/v1.9.4/manifests/base/deployment.yaml)."""
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 """https://kubernetes.io/docs/concepts/storage/storage-classes/#default-storageclass"""
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _LIMIT = (3, 5)
-"""Time limits in seconds to connect, and for the answer."""
+"""Time limits in seconds for connecting and for the response."""
 
 
 def look(choice: Choice, namespace: str) -> Found:
@@ -39,26 +39,26 @@ def look(choice: Choice, namespace: str) -> Found:
     except (urllib3.exceptions.HTTPError, ApiException) as error:
         if (why := silence(error)) is not None:
             raise Unusable("", _unreachable(choice, why)) from error
-        text = f"{choice.server} lets this account do nothing: {api_message(error)}"
+        text = f"{choice.server} does not let this account do anything: {api_message(error)}"
         if isinstance(error, ApiException) and error.status == HTTPStatus.UNAUTHORIZED:
-            text += "; its credentials have expired or are not known there, log in again"
+            text += "; its credentials have expired or are not recognized, so log in again"
         raise Unusable("", text) from error
 
 
 def get(api: client.ApiClient, path: str, **query: str) -> Any:
-    """Return the document at a path; None without one, or without the right to read it."""
+    """Return the document at a path, or None if it is missing or this account may not read it."""
     document = _read(api, path, **query)
     return None if isinstance(document, HTTPStatus) else document
 
 
 def owner(api: client.ApiClient, namespace: str) -> str | None:
-    """Return the stack that created a namespace, or the jobs' account in it; None without."""
+    """Return the stack that created a namespace, or the jobs' service account in it, or None."""
     stack = _made_by(get(api, f"/api/v1/namespaces/{namespace}"))
     return _account_made_by(api, namespace) if stack is None else stack
 
 
 def silence(error: Exception) -> str | None:
-    """Return why a cluster does not answer; None if it does, even with an error."""
+    """Return why a cluster is not responding, or None if it responds, even with an error."""
     is_silent = isinstance(error, urllib3.exceptions.HTTPError)
     return " ".join(str(error).split()) if is_silent else None
 
@@ -67,13 +67,13 @@ def _unreachable(choice: Choice, why: str) -> str:
     see = f"`{kubectl(choice.path, choice.context)} get --raw /version`"
     if "certificate verify failed" in why:
         return (
-            f"{choice.server} does not answer as that cluster: {why}. Its certificate is not one "
-            "of the kubeconfig's certificate-authority: see whether the server is the right one, "
-            f"and whether a proxy answers in its place: {see}"
+            f"{choice.server} is not responding as that cluster: {why}. Its certificate was not "
+            "issued by the kubeconfig's certificate-authority: check that the server is the right "
+            f"one, and whether a proxy is responding in its place: {see}"
         )
     return (
-        f"{choice.server} does not answer: {why}. See whether the cluster is up and this machine "
-        f"reaches it (a VPN, a firewall's authorized addresses): {see}"
+        f"{choice.server} is not responding: {why}. Check that the cluster is up and this machine "
+        f"can reach it (a VPN, a firewall's authorized addresses): {see}"
     )
 
 
@@ -151,7 +151,7 @@ def _judged(api: client.ApiClient, namespace: str) -> bool | None:
 
 
 def _made_by(thing: Mapping[str, Any] | None) -> str | None:
-    """Return the stack that created an object; None for another party, or without the object."""
+    """Return the stack that created an object, or None if another party did or it is missing."""
     stack = ((thing or {}).get("metadata", {}).get("annotations") or {}).get(MADE_BY)
     return None if stack is None else str(stack)
 

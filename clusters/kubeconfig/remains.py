@@ -26,14 +26,14 @@ _KINDS: Mapping[str, str] = {
     "configmap": "/api/v1",
     "persistentvolumeclaim": "/api/v1",
 }
-"""The kinds of objects to search a namespace for, with the paths of their APIs."""
+"""The kinds of objects to search a namespace for, with their API paths."""
 
 
 def remains(settings: KubeconfigSettings, stack: str) -> Remains:
     """Return the objects with Slipway's labels in the jobs' namespace, unless another stack's.
 
-    A cluster that refuses this account may have remains, which is reported. One that does not
-    answer, or without a context, may have been deleted: `pulumi destroy` came before.
+    If the cluster refuses this account, objects may remain, and that is reported. If it is not
+    responding or has no context, it may have been deleted, as `pulumi destroy` ran before.
     """
     namespace = JOBS if settings.namespace is None else settings.namespace
     try:
@@ -42,26 +42,26 @@ def remains(settings: KubeconfigSettings, stack: str) -> Remains:
         return {f"{_UNKNOWN} ({error})": []}
     except (pulumi.RunError, ToolMissing) as error:
         see = _listing(kubectl(settings.path, settings.context), namespace)
-        return {_WHAT: [f"the cluster could not be checked ({error}): see `{see}`"]}
+        return {_WHAT: [f"the cluster could not be checked ({error}): run `{see}`"]}
     command = kubectl(choice.path, choice.context)
     try:
         api = connect(choice.kubeconfig)
         if (whose := owner(api, namespace)) not in {None, stack}:
-            return {f"{_WHAT} of its own ({namespace} is the stack {whose}'s)": []}
+            return {f"{_WHAT} of its own ({namespace} belongs to the stack {whose})": []}
         return _labeled(api, namespace, f"{command} --namespace {namespace}")
     except (ApiException, ConfigException, urllib3.exceptions.HTTPError) as error:
         see = _listing(command, namespace)
         if (why := silence(error)) is not None:
-            again = f"should it do so again, see `{see}`"
-            return {f"{_UNKNOWN} ({choice.server} does not answer: {why}; {again})": []}
-        return {_WHAT: [f"{choice.server} can't be checked ({api_message(error)}): see `{see}`"]}
+            again = f"if it responds again, run `{see}`"
+            return {f"{_UNKNOWN} ({choice.server} is not responding: {why}; {again})": []}
+        return {_WHAT: [f"{choice.server} can't be checked ({api_message(error)}): run `{see}`"]}
 
 
 def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Remains:
     """Return the remains with commands to remove them; kept claims are only mentioned."""
     left, kept = [], []
     for kind, root in _KINDS.items():
-        # None for a kind that does not exist or is not readable.
+        # None for a kind that does not exist or can't be read.
         listed = get(api, f"{root}/namespaces/{namespace}/{kind}s", labelSelector=_LABELS)
         for each in listed["items"] if listed is not None else ():
             name, annotations = each["metadata"]["name"], each["metadata"].get("annotations")
@@ -77,6 +77,6 @@ def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Remains:
 
 
 def _listing(kubectl: str, namespace: str) -> str:
-    """Return the command with which the user lists these objects."""
+    """Return the command that lists these objects."""
     kinds = ",".join(f"{kind}s" for kind in _KINDS)
     return f"{kubectl} --namespace {namespace} get {kinds} --selector {_LABELS}"

@@ -24,15 +24,15 @@ Namespace = Annotated[str, _text("namespace")]
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Gpus:
-    """The nodes with GPUs.
+    """The GPU nodes.
 
     Args:
         per_node: `nvidia.com/gpu` that each of these nodes offers.
-        nodes: Minimum number of nodes; with 0 the first job's request creates one.
+        nodes: Minimum number of nodes; with 0, nodes are created when a job needs them.
         max_nodes: Maximum number of nodes; by default unknown.
-        labels: Labels that these nodes have and no others.
-        taints: Taints of these nodes.
-        interface: Network interface of pods, which NCCL and Gloo use.
+        labels: Labels that only these nodes have.
+        taints: Taints on these nodes.
+        interface: The pods' network interface that NCCL and Gloo use.
         device_plugin: Whether Slipway installs NVIDIA's device plugin; most clusters have it.
     """
 
@@ -50,17 +50,17 @@ class KubeconfigSettings(Consistent):
     """An existing cluster, and what a stack may use in it.
 
     Args:
-        path: Path of the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
-        kubeconfig: Content of a kubeconfig instead, as text or a map, in a program that has just
+        path: Path to the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
+        kubeconfig: Content of a kubeconfig instead, as text or a map, for a program that has just
             created the cluster. A secret.
-        context: Context of the kubeconfig; by default the current one.
+        context: Context in the kubeconfig; by default the current one.
         namespace: Existing namespace for jobs; by default `slipway-jobs` is created.
-        operator: Whether the training operator is installed, has to exist, or is installed only
-            if there is none.
+        operator: Whether the training operator is installed, must already exist, or is installed
+            only if there is none.
         registry: Registry that images are pushed to and pulled from.
         images: Prebuilt images.
-        disconnected: Whether nodes only reach that registry.
-        gpus: The nodes with GPUs; by default none.
+        disconnected: Whether nodes can reach only that registry.
+        gpus: The GPU nodes; by default none.
     """
 
     path: Path | None = None
@@ -76,13 +76,13 @@ class KubeconfigSettings(Consistent):
     def contradictions(self) -> Iterator[Contradiction]:
         registry, gpus = self.registry, self.gpus
         if self.path is not None and self.kubeconfig is not None:
-            text = "names a file, and `kubeconfig` is the content of one; leave one of them out"
+            text = "sets a file, but `kubeconfig` is the content of one; remove one of them"
             yield contradiction(("path",), text, "kubeconfig")
         if registry is None:
             yield from _missing(self)
             if self.disconnected:
-                text = "needs a `registry`, as nodes only reach that one; name it, or leave "
-                yield contradiction(("disconnected",), f"{text}this out", "registry")
+                text = "requires a `registry`, as nodes can reach only that; set one, or remove "
+                yield contradiction(("disconnected",), f"{text}this setting", "registry")
         elif self.disconnected:
             yield from _unmirrored(registry, gpus)
         if gpus is not None and gpus.max_nodes is not None and gpus.max_nodes < gpus.nodes:
@@ -95,23 +95,23 @@ def _unmirrored(registry: Registry, gpus: Gpus | None) -> Iterator[Contradiction
     about, server = ("disconnected", "registry"), registry.host
     for public, private in registry.mirrors.items():
         if host(private) != server:
-            text = f"{private} is not in {server}, which `disconnected` nodes reach alone; copy it"
+            text = f"{private} is not in {server}, all that `disconnected` nodes can reach; copy it"
             yield contradiction(("registry", "mirrors", public), text, *about)
     if gpus is not None and gpus.device_plugin and DEVICE_PLUGIN not in registry.mirrors:
         text = (
-            f"lacks {DEVICE_PLUGIN}, which `gpus.devicePlugin` installs; copy it, and name the copy"
+            f"lacks {DEVICE_PLUGIN}, which `gpus.devicePlugin` installs; copy it, and add the copy"
         )
         yield contradiction(("registry", "mirrors"), text, *about, "gpus")
 
 
 def _missing(settings: KubeconfigSettings) -> Iterator[Contradiction]:
-    """Yield the images that are missing, without a registry to push them to."""
+    """Yield the images that are missing when there is no registry to push them to."""
     about = ("registry", "images", "gpus", "operator")
     images = settings.images
     if images is None:
         text = (
-            "is missing: say how images get into the cluster, by `registry` (they are built here "
-            "and pushed there) or `images` (they are there already)"
+            "is missing: set how images get into the cluster, with `registry` (they are built here "
+            "and pushed there) or `images` (they already exist)"
         )
         yield contradiction(("images",), text, *about)
         return
@@ -123,5 +123,5 @@ def _missing(settings: KubeconfigSettings) -> Iterator[Contradiction]:
         needed["tcpWait"] = (images.tcp_wait, "`operator: install` needs it")
     for name, (image, why) in needed.items():
         if image is None:
-            text = f"is missing, and {why}; name the image, or a `registry` to push it to"
+            text = f"is missing, and {why}; set the image, or a `registry` to push it to"
             yield contradiction(("images", name), text, *about)

@@ -33,16 +33,16 @@ class MinikubeSettings(Consistent):
     """The settings of `slipway:cluster` for the kind `minikube`.
 
     Args:
-        name: The profile's name; by default the stack's, and slipway-minikube for the stack
+        name: The profile's name; by default the stack's, or slipway-minikube for the stack
             `minikube`.
         driver: Driver that runs the nodes; by default minikube chooses one.
-        cpus: Cores of each node.
-        memory: Memory of each node.
-        disk_size: Disk size of each node, if it is a virtual machine.
+        cpus: Cores per node.
+        memory: Memory per node.
+        disk_size: Disk size per node, if the nodes are virtual machines.
         nodes: Number of nodes.
-        kubernetes_version: Version of Kubernetes; by default minikube's.
-        ports: Ports of this machine that are mapped to ports of the nodes.
-        mount: A directory of this machine that is mounted in the nodes; minikube supports one.
+        kubernetes_version: Kubernetes version; by default minikube's.
+        ports: Ports on this machine that are mapped to ports on the nodes.
+        mount: A directory on this machine that is mounted in the nodes; minikube allows only one.
         force: Continue despite minikube's warnings, such as about docker's driver as root.
         adopt: Use an existing profile of that name. It is never deleted.
     """
@@ -64,26 +64,26 @@ class MinikubeSettings(Consistent):
 
     def contradictions(self) -> Iterator[Contradiction]:
         if self.ports and self.driver not in CONTAINER_DRIVERS:
-            text = f"needs a driver that supports it: one of {', '.join(CONTAINER_DRIVERS)}"
+            text = f"requires a driver that supports ports: one of {', '.join(CONTAINER_DRIVERS)}"
             yield contradiction(("ports",), text, "driver")
         if self.mount is not None and self.mount.read_only:
-            text = "minikube mounts for writing only; leave it out, or set it to false"
+            text = "minikube can't mount read-only; remove this setting, or set it to false"
             yield contradiction(("mount", "readOnly"), text, "mount")
 
 
 def capacity(settings: MinikubeSettings) -> Capacity:
-    """Return the capacity of each node for jobs, assuming that of the first node for all."""
+    """Return each node's capacity for jobs, assuming that all nodes are like the first."""
     total = Capacity(Decimal(settings.cpus), size(settings.memory), nodes=settings.nodes)
     # The requests of the control plane, one CoreDNS and the network plugin on the first node.
     return total.beside(({"cpu": "850m", "memory": "220Mi"}, releases.REQUESTS))
 
 
 def inputs(settings: MinikubeSettings) -> dict[str, Any]:
-    """Return the resource's inputs in the form of minikube's flags. Pure."""
+    """Return the resource's inputs in the format of minikube's flags. Pure."""
     every = {to_camel(name): value for name, value in vars(settings).items()} | {
         "memory": _megabytes(settings.memory),
         "diskSize": _megabytes(settings.disk_size),
-        # In the form of `docker run --publish`, which minikube accepts.
+        # In the format of `docker run --publish`, which minikube accepts.
         "ports": [
             f"{each.address}:{each.host}:{each.node}/{each.protocol.lower()}"
             for each in settings.ports
@@ -102,5 +102,5 @@ def provision(settings: MinikubeSettings) -> Cluster:
 
 
 def _megabytes(amount: str) -> str:
-    """Return an amount in minikube's unit mb of 1024 x 1024 bytes."""
+    """Return an amount in minikube's unit mb, which is 1024 x 1024 bytes."""
     return f"{size(amount) // 2**20}mb"

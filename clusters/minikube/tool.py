@@ -1,4 +1,4 @@
-"""minikube as the tool of one profile (https://minikube.sigs.k8s.io/docs/commands/)."""
+"""minikube as the tool for one profile (https://minikube.sigs.k8s.io/docs/commands/)."""
 
 import json
 import os
@@ -22,21 +22,21 @@ from core.process import CommandFailed
 from images.build.kind_node import MinikubeNode
 
 CONTAINER_DRIVERS = ("docker", "podman")
-"""Drivers whose nodes are containers of the engine of that name. Only these support ports."""
+"""Drivers that run nodes as containers in the engine of that name. Only these support ports."""
 _CREATE_SECONDS = 1800.0
 """Time limit in seconds: the nodes' image or disk, about 1.5 GB, may have to be fetched first."""
 _RUNTIME = "containerd"
-"""The container runtime, as in all other kinds of cluster: docker does not find an image by its
-digest unless it has pulled it."""
+"""The container runtime, as in all other kinds of cluster: docker finds an image by its
+digest only if it pulled it."""
 _SHAPE = ("driver", "cpus", "memory", "diskSize", "nodes", "kubernetesVersion")
-"""Inputs that are flags of the same name, such as --disk-size."""
+"""Inputs that become flags of the same name, such as --disk-size."""
 _OFFLINE = ("--force", "--preload=false", "--cache-images=false", "--install-addons=false")
-"""Flags for `MinikubeNode`, which contains its images and StorageClass. Without --force minikube
-looks up on the internet any version of Kubernetes that is newer than itself."""
+"""Flags for `MinikubeNode`, which contains its images and StorageClass. Without --force,
+minikube looks up any Kubernetes version newer than itself on the internet."""
 _OWN_PODMAN = "own-podman"
-"""A file in the cluster's directory that exists while our own podman runs its nodes."""
+"""A file in the cluster's directory that exists while Slipway's own podman runs its nodes."""
 _LABELS, _MARK = "node-labels", "slipway.dev/creation="
-"""The kubelet's flag, and the label in it with the creation's token."""
+"""The kubelet flag, and the label in it that holds the creation token."""
 
 
 class MinikubeTool(Tool):
@@ -73,16 +73,16 @@ class MinikubeTool(Tool):
         if runtime == _RUNTIME:
             return None
         return (
-            f"its container runtime is {runtime or 'not known'}; allowed is {_RUNTIME}, which "
-            f"knows an image by its digest. Make it with --container-runtime={_RUNTIME}"
+            f"its container runtime is {runtime or 'unknown'}; only {_RUNTIME} is allowed, as it "
+            f"identifies images by digest. Create it with --container-runtime={_RUNTIME}"
         )
 
     def create(self, token: str, context: Context) -> None:
-        # minikube writes it to the profile's configuration before it creates a node.
+        # minikube writes the token to the profile's configuration before it creates a node.
         mark = f"--extra-config=kubelet.{_LABELS}={_MARK}{token}"
         flags, offline = create_flags(self.inputs), self._offline_flags(context)
         self.run("start", *flags, mark, *offline, limit=_CREATE_SECONDS, context=context)
-        if offline:  # kind's StorageClass, which the node contains, in place of the addon
+        if offline:  # kind's StorageClass, which the node contains, instead of the addon
             apply = ("kubectl", "--kubeconfig=/var/lib/minikube/kubeconfig", "apply", "--filename")
             self.execute(self.name, *apply, "/kind/manifests/default-storage.yaml", limit=60.0)
 
@@ -127,14 +127,14 @@ class MinikubeTool(Tool):
 
     @property
     def _engine(self) -> Engine | None:
-        """The nodes' container engine; it may not work, in which case minikube may use another."""
+        """The nodes' container engine. If it does not work, minikube may use another one."""
         driver = self.inputs.get("driver")
         engines = [Engine(each) for each in CONTAINER_DRIVERS if driver in {None, each}]
         return podman.choose(engines, own=driver in {None, "podman"})
 
     @property
     def _home(self) -> Path:
-        """The directory of minikube's profiles and its cache."""
+        """The directory with minikube's profiles and its cache."""
         home = {**os.environ, **self.variables}.get("MINIKUBE_HOME") or Path.home()
         return Path(home) if Path(home).name == ".minikube" else Path(home, ".minikube")
 
@@ -145,7 +145,7 @@ class MinikubeTool(Tool):
             return []
         version = "v" + toolchain.tool("kubelet").version.removeprefix("v")
         if (requested := self.inputs.get("kubernetesVersion", version)) != version:
-            text = f"{requested} can't be fetched; allowed is {version}, or leave it out"
+            text = f"{requested} can't be fetched; set {version}, or remove this setting"
             raise RuntimeError(f"slipway:cluster.kubernetesVersion: {text}")
         if engine.is_ours:
             podman.prepare()
@@ -166,12 +166,12 @@ class MinikubeTool(Tool):
         return next((each for each in every if each["Name"] == self.name), None)
 
     def _kubernetes(self) -> Mapping[str, Any]:
-        """Return the profile's settings of Kubernetes; empty if they can't be read."""
+        """Return the profile's Kubernetes settings, or an empty map if they can't be read."""
         config = (self._profile() or {}).get("Config") or {}
         return config.get("KubernetesConfig") or {}
 
     def _statuses(self) -> list[Mapping[str, Any]]:
-        """Return minikube's status of each node; minikube fails if one does not run."""
+        """Return minikube's status for each node; minikube fails if one is not running."""
         lines: list[str] = []
         with suppress(CommandFailed):
             self.run("status", "--output=json", line=lines.append)
@@ -179,22 +179,22 @@ class MinikubeTool(Tool):
             with suppress(ValueError):
                 status = json.loads(text)
                 return status if isinstance(status, list) else [status]
-        raise CommandFailed(f"`minikube status` of {self.name} can't be read: {' '.join(lines)}")
+        raise CommandFailed(f"can't read `minikube status` for {self.name}: {' '.join(lines)}")
 
 
 class MinikubeHandler(ToolHandler):
-    """Handler of `slipway:clusters:Minikube`, a profile of minikube."""
+    """Handler for `slipway:clusters:Minikube`, a minikube profile."""
 
     tool = MinikubeTool
 
 
 def images(profile: str) -> NodeImages:
-    """Return the images of minikube's profile with a name."""
+    """Return the images on the minikube profile with this name."""
     return NodeImages(MinikubeTool({"name": profile}))
 
 
 def create_flags(inputs: Mapping[str, Any]) -> list[str]:
-    """Return the flags of `minikube start` for a resource's inputs, only tested with a double."""
+    """Return the `minikube start` flags for a resource's inputs, tested only with a test double."""
     shape = [key for key in _SHAPE if inputs.get(key) is not None]
     flags = [f"--{to_snake(key).replace('_', '-')}={inputs[key]}" for key in shape]
     if ports := inputs.get("ports"):
@@ -203,7 +203,7 @@ def create_flags(inputs: Mapping[str, Any]) -> list[str]:
 
 
 def _start_flags(inputs: Mapping[str, Any]) -> list[str]:
-    """Return the flags that start a new or existing profile with the same options."""
+    """Return the flags for starting a new or existing profile with the same options."""
     flags = ["--force"] if inputs.get("force") else []
     if mount := inputs.get("mount"):
         flags += ["--mount", f"--mount-string={mount['host']}:{mount['node']}"]
@@ -211,7 +211,7 @@ def _start_flags(inputs: Mapping[str, Any]) -> list[str]:
 
 
 def more_tools() -> tuple[str, ...]:
-    """Return the tools that set-up provides besides minikube: podman, and those to build nodes."""
+    """Return the tools that setup provides besides minikube: podman, and those to build nodes."""
     works = any(Engine(each).problem() is None for each in CONTAINER_DRIVERS)
     tools = () if works or shutil.which("virsh") else podman.TOOLS  # virsh selects kvm2
     return (*tools, *MinikubeNode.needed())

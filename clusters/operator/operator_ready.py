@@ -1,6 +1,6 @@
 """The resource `slipway:infra:OperatorReady`, after which PyTorchJobs can be submitted.
 
-The operator is ready when its webhook validates them; its pod is Ready before that.
+The operator is ready only once its webhook validates them; its pod becomes Ready earlier.
 """
 
 from collections.abc import Callable
@@ -25,12 +25,12 @@ _POLL_SECONDS = 0.5
 
 
 class OperatorReadyHandler(Handler):
-    """Waits until the operator is ready; each `up` checks it again."""
+    """Waits until the operator is ready; each `up` checks again."""
 
     passing_inputs: ClassVar[frozenset[str]] = frozenset({"refusedPulls"})
 
     def __init__(self, stop_runs: Callable[[str, str, Context], None]) -> None:
-        self._stop_runs = stop_runs  # of a namespace: `jobs.run.submit.stop_all`
+        self._stop_runs = stop_runs  # in one namespace: `jobs.run.submit.stop_all`
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         try:
@@ -40,7 +40,7 @@ class OperatorReadyHandler(Handler):
         return []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait until the operator is ready; longer if a new role may not yet allow to pull it."""
+        """Wait until the operator is ready, longer if a new role may not permit pulling it yet."""
         operator = Operator(inputs)
 
         def attempt() -> None:
@@ -54,7 +54,7 @@ class OperatorReadyHandler(Handler):
         try:
             wait(LIMIT_SECONDS)
         except TimeoutError as error:
-            # Its image is the first that nodes pull.
+            # Its image is the first one that nodes pull.
             pulls = RefusedPulls.from_inputs(inputs)
             if pulls is None or not pulls.may_be_admitted(str(error)):
                 raise
@@ -63,7 +63,7 @@ class OperatorReadyHandler(Handler):
         return str(operator), {}
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Stop the runs that are in no state, while the operator still manages them."""
+        """Stop runs that no Pulumi state tracks, while the operator still manages them."""
         if not state.get("shared"):  # the owner of runs in a shared namespace is unknown
             self._stop_runs(state["kubeconfig"], state["jobNamespace"], context)
 
@@ -86,22 +86,22 @@ class Operator:
         return "PyTorchJobs" if self._rollout is None else str(self._rollout)
 
     def probe(self) -> None:
-        """Raise `NotYet` unless the operator is rolled out and its webhook validates."""
+        """Raise `NotYet` unless the operator is rolled out and its webhook is working."""
         with not_ready_on_errors():
             try:
                 if self._rollout is not None:
                     self._rollout.probe()
             except ApiException as error:
-                # If this account may not read the Deployment, the webhook's answer decides.
+                # If this account may not read the Deployment, the webhook's response decides.
                 if self._own or error.status != HTTPStatus.FORBIDDEN:
                     raise
             if not judges(self._api, self._job_namespace) and self._judges:
-                raise NotYet("the API server does not call the operator's webhook yet")
+                raise NotYet("the API server is not calling the operator's webhook yet")
 
     def deliver_certificate(self) -> None:
         """Make the kubelet update the webhook's certificate in the operator's pod immediately.
 
-        It updates a mounted Secret once a minute, or when the pod's annotations change
+        Otherwise it updates a mounted Secret once a minute, or when the pod's annotations change
         (https://kubernetes.io/docs/concepts/configuration/configmap/#mounted-configmaps-are-updated-automatically).
         """
         own = self._rollout
@@ -118,22 +118,22 @@ class Operator:
                 ask(self._api, patch, limit=REQUEST_SECONDS)
 
     def explain(self) -> str:
-        """Return lines about the state of the Deployment and its pods."""
+        """Describe the state of the Deployment and its pods, on lines of their own."""
         if self._rollout is None:
             return (
-                "\nThis account can't see its Deployment, so ask whoever has installed it; or see "
+                "\nThis account can't read its Deployment. Ask whoever installed it, or check "
                 "whether `kubectl get validatingwebhookconfigurations` lists one for PyTorchJobs"
             )
         return self._rollout.explain()
 
 
 def judges(api: ApiClient, namespace: str) -> bool:
-    """Return whether a webhook refuses an invalid PyTorchJob that only it can detect.
+    """Return whether a webhook rejects an invalid PyTorchJob that nothing else would detect.
 
-    Submits a valid and that invalid one as dry runs, which create nothing.
+    Submits a valid PyTorchJob and the invalid one as dry runs, which create nothing.
 
     Raises:
-        ApiException: The valid one is refused, or the invalid one by something else.
+        ApiException: The valid one was rejected, or something else rejected the invalid one.
     """
     _try(api, namespace, container="pytorch")
     try:

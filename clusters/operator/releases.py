@@ -1,4 +1,4 @@
-"""The training operator's name, requests and accepted releases. Pure."""
+"""The training operator's name, resource requests and accepted releases. Pure."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from core.manifests import read
 NAME = "training-operator"
 NAMESPACE = "kubeflow"
 REQUESTS = {"cpu": "50m", "memory": "64Mi"}
-"""The requests of the single pod of the operator that Slipway installs."""
+"""The resource requests of the operator that Slipway installs, which is a single pod."""
 
 _RELEASES = read(Path(__file__).with_name("releases.yaml"))
 
@@ -16,14 +16,14 @@ ACCEPTED = "1.7 to 1.9"
 
 
 def version_of(image: str) -> str | None:
-    """Return the version of an operator's image; None if its name has none."""
+    """Return the version in an operator image's name, or None if it contains none."""
     tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
     match = re.fullmatch(r"v?(?P<version>\d+\.\d+(\.\d+)?)(-.*)?", _RELEASES.get(tag, tag))
     return None if match is None else match["version"]
 
 
 def is_accepted(version: str) -> bool:
-    """Return whether a version runs Slipway's PyTorchJobs."""
+    """Return whether a version can run Slipway's PyTorchJobs."""
     return (1, 7) <= _minor(version) <= (1, 9)
 
 

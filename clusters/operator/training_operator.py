@@ -1,4 +1,4 @@
-"""Kubeflow's training operator, reduced to PyTorchJobs in one namespace, or an existing one."""
+"""Kubeflow's training operator, restricted to PyTorchJobs in one namespace, or an existing one."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -34,7 +34,7 @@ class TrainingOperator(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(tokens.TRAINING_OPERATOR, name, None, opts)
-        # `after` is not for the component: Pulumi can't skip one whose dependency has failed.
+        # Not for the component itself: Pulumi can't skip a component whose dependency failed.
         child = pulumi.ResourceOptions(parent=self, depends_on=list(after))
         properties: dict[str, Any] = {
             "kubeconfig": pulumi.Output.secret(cluster.kubeconfig),
@@ -44,7 +44,7 @@ class TrainingOperator(pulumi.ComponentResource):
         }
         if cluster.operator is None:
             running, rollout = _install(cluster, child)
-            # The rollout changes with the Deployment, so that its new pod is waited for.
+            # The rollout changes with the Deployment, so that `ready` waits for the new pod.
             properties |= {"deployment": NAME, "rollout": rollout}
             child = _with(child, depends_on=[running])
         else:
@@ -56,14 +56,14 @@ class TrainingOperator(pulumi.ComponentResource):
 
 
 def _install(cluster: Cluster, child: pulumi.ResourceOptions) -> tuple[pulumi.Resource, str]:
-    """Declare the operator's objects, and return its Deployment with that manifest's digest."""
+    """Declare the operator's objects; return its Deployment and the digest of its manifest."""
     source, jobs = toolchain.path("training-operator-manifests"), cluster.namespace
     image, wait_image = cluster.images["training-operator"], cluster.images["tcp-wait"]
     namespace, definition, *others, webhook = foundations(source, jobs, wait_image)
     home = declare(marked(namespace), child)
     inside = _with(child, depends_on=[home])
     inner = with_pull_secret([marked(definition), *others], NAMESPACE, cluster.pull_secret)
-    # The operator writes its CA into this field, and again when it rotates.
+    # The operator writes its CA into this field, and does so again when the CA rotates.
     ignored = _with(inside, ignore_changes=["webhooks[*].clientConfig.caBundle"])
     needed = [*declare_all(inner, inside), declare(webhook, ignored)]
     program = deployment(source, jobs, image, wait_image)
@@ -75,12 +75,12 @@ def _with(opts: pulumi.ResourceOptions, **more: Any) -> pulumi.ResourceOptions:
 
 
 def foundations(source: Path, job_namespace: str, wait_image: str) -> list[Manifest]:
-    """Return the objects that have to exist before the operator starts, in order.
+    """Return the objects that have to exist before the operator starts, in creation order.
 
-    `source` is the release's `manifests` directory; `wait_image` waits in the workers' pods.
+    `source` is the release's `manifests` directory; `wait_image` runs in the workers' pods.
     """
     base, placed = source / "base", {"namespace": NAMESPACE}
-    # Pulumi would wait for the pods of a Deployment that is declared later.
+    # Otherwise Pulumi would wait for the pods of a Deployment that is declared later.
     not_awaited = {"pulumi.com/skipAwait": "true"}
     # Only the release's webhook for PyTorchJobs, with the name and service that the release's
     # overlay sets. The operator adds the CA.
@@ -98,14 +98,14 @@ def foundations(source: Path, job_namespace: str, wait_image: str) -> list[Manif
 
 
 def deployment(source: Path, job_namespace: str, image: str, wait_image: str) -> Manifest:
-    """Return the operator's Deployment; the other parameters are those of `foundations`."""
+    """Return the operator's Deployment; the other parameters are as for `foundations`."""
     images = {"image": image, "wait_image": wait_image}
     (different,) = rendered(_HERE / "deployment.yaml", jobs=job_namespace, **images, **REQUESTS)
     return cast("Manifest", _merged(read(source / "base" / "deployment.yaml"), different))
 
 
 def _merged(base: Any, different: Any) -> Any:
-    """Return `base` with a strategic merge patch, which merges items of lists by name.
+    """Apply a strategic merge patch, which merges list items by name, to `base`.
 
     https://kubernetes.io/docs/tasks/manage-kubernetes-objects/update-api-object-kubectl-patch/
     """

@@ -104,9 +104,7 @@ def system(program: Program) -> dict[str, Any]:
     return found
 
 
-def test_everything_is_in_one_resource_group_but_what_belongs_to_the_subscription(
-    spot: Program,
-) -> None:
+def test_all_but_the_subscriptions_own_is_in_one_resource_group(spot: Program) -> None:
     group = spot.one("azure-native:resources:ResourceGroup")
     assert group.inputs["resourceGroupName"] == "slipway-azure"
     placed = [each for each in azure(spot) if "resourceGroupName" in each.inputs]
@@ -148,9 +146,7 @@ def test_every_input_is_one_that_the_sdk_knows(
     assert [*untranslated(misspelt)] == ["os_disk_sise"]
 
 
-def test_nodes_are_in_a_subnet_of_their_own_that_nothing_from_outside_reaches(
-    spot: Program,
-) -> None:
+def test_nodes_have_a_subnet_that_nothing_outside_reaches(spot: Program) -> None:
     guard = spot.one("azure-native:network:NetworkSecurityGroup")
     assert "securityRules" not in guard.inputs
     subnet = spot.one("azure-native:network:Subnet")
@@ -171,9 +167,7 @@ def test_the_system_pool_has_a_node_at_least_and_is_never_spot(spot: Program) ->
     assert "scaleSetPriority" not in pool
 
 
-def test_without_cpu_nodes_other_pods_may_run_beside_the_clusters_own(
-    spot: Program, production: Program
-) -> None:
+def test_only_cpu_nodes_keep_pods_off_the_system_pool(spot: Program, production: Program) -> None:
     assert "nodeTaints" not in system(spot)
     assert system(production)["nodeTaints"] == ["CriticalAddonsOnly=true:NoSchedule"]
     assert production.one(POOL, "azure-cpu").inputs["minCount"] == 1
@@ -206,9 +200,7 @@ def test_spot_nodes_say_what_becomes_of_them_and_what_they_may_cost(spot: Progra
     assert pool["spotMaxPrice"] == 0.25
 
 
-def test_regular_nodes_that_take_over_are_a_pool_of_their_own_that_is_grown_last(
-    spot: Program, falling_back: Program
-) -> None:
+def test_regular_nodes_that_take_over_are_grown_last(spot: Program, falling_back: Program) -> None:
     """A job goes on after its spot nodes were taken back.
 
     It runs on regular nodes while Azure has no others; spot nodes are preferred.
@@ -230,9 +222,7 @@ def test_regular_nodes_that_take_over_are_a_pool_of_their_own_that_is_grown_last
     assert order.urn in falling_back.needs(falling_back.one("slipway:jobs:PyTorchJob"))
 
 
-def test_jobs_and_the_device_plugin_run_on_spot_nodes_and_on_those_that_take_over(
-    falling_back: Program,
-) -> None:
+def test_jobs_and_the_device_plugin_fit_spot_and_regular_nodes(falling_back: Program) -> None:
     of_jobs = templates(falling_back.one("slipway:jobs:PyTorchJob")).values()
     plugin = falling_back.one("kubernetes:apps/v1:DaemonSet").inputs["spec"]["template"]
     for pod in [each["spec"] for each in (*of_jobs, plugin)]:
@@ -260,9 +250,7 @@ def test_gpu_nodes_have_taints_and_a_label(spot: Program) -> None:
     assert pool["nodeLabels"]["slipway-pool"] == "gpu"
 
 
-def test_gpu_nodes_are_of_the_size_and_in_the_zones_and_have_the_disk_that_is_asked_for(
-    spot: Program, production: Program
-) -> None:
+def test_gpu_nodes_have_the_chosen_size_zones_and_disk(spot: Program, production: Program) -> None:
     assert spot.one(POOL).inputs["vmSize"] == "Standard_NC4as_T4_v3"
     assert spot.one(POOL).inputs["availabilityZones"] == ["1", "2"]
     pool = production.one(POOL, "azure-gpu").inputs
@@ -270,9 +258,7 @@ def test_gpu_nodes_are_of_the_size_and_in_the_zones_and_have_the_disk_that_is_as
     assert pool["scaleSetPriority"] == "Regular"
 
 
-def test_the_driver_is_installed_by_aks_or_by_the_gpu_operator_and_never_by_both(
-    spot: Program, production: Program
-) -> None:
+def test_either_aks_or_the_gpu_operator_has_the_driver(spot: Program, production: Program) -> None:
     assert spot.one(POOL).inputs["gpuProfile"] == {"driver": "Install"}
     assert production.one(POOL, "azure-gpu").inputs["gpuProfile"] == {"driver": "None"}
 
@@ -409,9 +395,7 @@ def test_only_the_configured_principals_are_administrators(spot: Program) -> Non
     assert (kinds[ME], kinds[GROUP]) == ("User", "Group")
 
 
-def test_a_stack_without_gpus_declares_its_system_pool_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_gpus_only_the_system_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stack on AKS without GPUs is declared."""
     program = declared({**SPOT, "gpu": False}, tmp_path, monkeypatch, "mnist-gloo")
     assert program.of(POOL) == []
@@ -419,9 +403,7 @@ def test_a_stack_without_gpus_declares_its_system_pool_alone(
     assert PRIORITIES not in {each.name for each in program.resources}
 
 
-def test_without_any_named_the_caller_is_the_administrator_where_one_is_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_caller_is_the_default_admin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without `admins` the caller is the administrator.
 
     An existing subnet that lacks what nodes need is refused before anything is created.
@@ -440,9 +422,7 @@ def test_without_any_named_the_caller_is_the_administrator_where_one_is_known(
     assert "adminGroupObjectIDs" not in program.one(CLUSTER).inputs["aadProfile"]
 
 
-def test_diagnostic_logs_of_the_cluster_its_registry_and_its_storage_are_kept(
-    spot: Program,
-) -> None:
+def test_cluster_registry_and_storage_keep_diagnostic_logs(spot: Program) -> None:
     workspace = spot.one("azure-native:operationalinsights:Workspace")
     assert workspace.inputs["retentionInDays"] == 30
     assert workspace.inputs["workspaceCapping"] == {"dailyQuotaGb": 1}
@@ -486,9 +466,7 @@ def test_a_budget_can_be_declined(production: Program) -> None:
     assert production.of(BUDGET) == []
 
 
-def test_a_production_stack_is_protected_from_pulumi_and_from_everybody_else(
-    production: Program,
-) -> None:
+def test_production_is_protected_from_pulumi_and_everybody_else(production: Program) -> None:
     unprotected = [each.type for each in azure(production) if not each.protected]
     # What is removed first, on the way to a stack that can be destroyed.
     assert unprotected == [LOCK]
@@ -501,9 +479,7 @@ def test_a_stack_for_trying_out_can_be_thrown_away(spot: Program) -> None:
     assert spot.of(LOCK) == []
 
 
-def test_a_promise_of_uptime_is_paid_for_in_production_alone(
-    spot: Program, production: Program
-) -> None:
+def test_uptime_is_paid_for_in_production_alone(spot: Program, production: Program) -> None:
     assert spot.one(CLUSTER).inputs["sku"] == {"name": "Base", "tier": "Free"}
     assert production.one(CLUSTER).inputs["sku"] == {"name": "Base", "tier": "Standard"}
 
@@ -516,18 +492,14 @@ def test_the_kubeconfig_logs_in_as_the_person_and_has_no_key_in_it(spot: Program
     assert user["user"]["exec"]["args"][-2:] == ["--tenant-id", GROUP]
 
 
-def test_the_administrators_kubeconfig_is_used_only_when_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_adminkubeconfig_only_when_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = declared({**SPOT, "adminKubeconfig": True}, tmp_path, monkeypatch)
     assert program.one(CLUSTER).inputs["disableLocalAccounts"] is False
     provider = program.one("pulumi:providers:kubernetes")
     assert provider.inputs["kubeconfig"]["value"] == "an admin's"
 
 
-def test_nothing_is_made_in_the_cluster_before_it_has_nodes_and_lets_the_person_in(
-    spot: Program,
-) -> None:
+def test_the_cluster_first_has_nodes_and_lets_the_person_in(spot: Program) -> None:
     access = spot.one(ACCESS)
     rights = {each.urn for each in spot.of(ROLE)}
     assert {spot.one(CLUSTER).urn, spot.one(POOL).urn, *rights} <= spot.needs(access)
@@ -547,9 +519,7 @@ def test_the_preview_knows_every_setting_that_replaces_the_cluster(spot: Program
     }
 
 
-def test_nodes_get_new_images_in_hours_that_are_known_and_no_other_kubernetes(
-    spot: Program,
-) -> None:
+def test_nodes_get_new_images_in_known_hours_and_no_other_kubernetes(spot: Program) -> None:
     """AKS replaces node images in known hours only."""
     upgrades = spot.one(CLUSTER).inputs["autoUpgradeProfile"]
     assert upgrades == {"nodeOSUpgradeChannel": "NodeImage", "upgradeChannel": "none"}

@@ -126,9 +126,7 @@ def test_a_built_image_is_run_by_its_digest(program: Program) -> None:
     assert not {"command", "args"} & container(run).keys()
 
 
-def test_packages_are_an_image_over_the_trainers_that_the_script_runs_in(
-    declared: Declare,
-) -> None:
+def test_packages_are_an_image_over_the_trainers(declared: Declare) -> None:
     listed = "tests/policy/scripts/requirements.txt"
     fetched = {"url": "https://pictures.example/all.tar", "sha256": "0" * 64}
     program = declared(
@@ -149,9 +147,7 @@ def test_packages_are_an_image_over_the_trainers_that_the_script_runs_in(
     assert "/opt/script/plain.py" in container(program.one(RUN, "mine"))["command"]
 
 
-def test_a_secret_of_the_configuration_is_a_secret_of_the_job_before_its_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_secret_is_there_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = {"TOKEN": {"config": "hfToken"}}
     template = configuration({"mine": {"script": PLAIN, "env": env}}, tmp_path)
     program = declare(template, monkeypatch, {"slipway:hfToken": "told-to-nobody"})
@@ -237,9 +233,7 @@ def test_jobs_that_do_not_fit_side_by_side_wait_until_others_have_ended(
     assert all(runs_before(program, name) == set() for name in ("a", "b", "c", "mnist-gloo"))
 
 
-def test_a_job_starts_after_those_that_it_needs_have_passed_their_gates(
-    declared: Declare,
-) -> None:
+def test_a_job_starts_after_the_gates_of_those_that_it_needs(declared: Declare) -> None:
     tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
     taken = {"net": {"job": "b", "artifact": "net.pt"}}
     program = declared(
@@ -280,9 +274,7 @@ def test_a_run_has_the_artifacts_that_it_takes_and_the_volume_that_they_lie_in(
     assert {"claimName": "train-results"} in claims
 
 
-def test_jobs_that_fetch_data_share_one_cache_which_goes_with_the_last_of_them(
-    declared: Declare,
-) -> None:
+def test_jobs_with_data_share_a_cache_that_goes_with_the_last(declared: Declare) -> None:
     tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
     data = {"url": "https://example.org/pictures.tar", "sha256": "a" * 64}
     program = declared({"a": {**tiny, "data": data}, "b": {**tiny, "data": data}, "c": tiny})

@@ -59,9 +59,7 @@ def elsewhere(declaring: Declaring, monkeypatch: pytest.MonkeyPatch) -> Declarin
 
 
 @pytest.mark.parametrize("kind", [{"kind": "embedded"}, {"kind": "kind"}, {"kind": "minikube"}])
-def test_on_one_node_every_job_keeps_its_files_on_a_volume(
-    declaring: Declaring, kind: dict[str, Any]
-) -> None:
+def test_one_nodes_jobs_keep_files_on_a_volume(declaring: Declaring, kind: dict[str, Any]) -> None:
     """Files are kept on one volume where all nodes for jobs can use it.
 
     On AKS they are kept in the stack's account; elsewhere nowhere, with a message.
@@ -91,9 +89,7 @@ def test_a_stack_may_keep_nothing(declaring: Declaring) -> None:
     assert "SLIPWAY_KEPT" not in variables(program.one(JOB))
 
 
-def test_on_several_nodes_nothing_is_kept_unless_all_of_them_can_use_the_volume(
-    declaring: Declaring, said: list[str]
-) -> None:
+def test_files_are_kept_where_all_nodes_reach_them(declaring: Declaring, said: list[str]) -> None:
     cluster = {"kind": "kind", "workers": 2}
     program = declaring(cluster)
     assert program.of(CLAIM) == []
@@ -138,9 +134,7 @@ def test_an_existing_cluster_without_a_volume_for_it_says_so(
     assert reason in text
 
 
-def test_on_an_existing_cluster_a_preview_says_that_the_claim_goes_with_the_stack(
-    elsewhere: Declaring, said: list[str]
-) -> None:
+def test_a_preview_says_down_deletes_the_claim(elsewhere: Declaring, said: list[str]) -> None:
     assert elsewhere(Found(default_class=True, nodes=1)).one(CLAIM).name == "slipway-kept"
     assert any("`make down` deletes" in each for each in said)
 

@@ -204,9 +204,7 @@ def test_no_map_is_empty_which_would_show_as_a_change_each_time(program: Program
             assert metadata(each).get(name) != {}, each.urn
 
 
-def test_the_outputs_say_which_demos_the_cluster_cannot_run(
-    program: Program, template: Path
-) -> None:
+def test_the_outputs_say_which_demos_cannot_run_here(program: Program, template: Path) -> None:
     skipped = program.outputs["skipped"]
     settings = yaml.safe_load(template.read_text())["config"]["slipway:cluster"]
     no_gpus = {name for name, reason in skipped.items() if "this cluster has none" in reason}
@@ -226,7 +224,7 @@ def test_bad_settings_declare_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     assert seen == []
 
 
-def test_importing_the_program_declares_nothing_and_loads_no_cluster(root: Path) -> None:
+def test_importing_the_program_loads_and_declares_nothing(root: Path) -> None:
     # There is no engine: declaring a resource would fail.
     code = (
         "import sys, infra.program; "

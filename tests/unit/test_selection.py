@@ -29,9 +29,7 @@ def test_pytest_fails_when_nothing_is_selected(
     assert finished.returncode == code, finished.stdout
 
 
-def test_no_folder_of_tests_is_left_out_for_its_name(
-    root: Path, pytestconfig: pytest.Config
-) -> None:
+def test_no_folder_of_tests_is_left_out(root: Path, pytestconfig: pytest.Config) -> None:
     """By default pytest looks into no folder that is named build."""
     folders = {part for file in (root / "tests").rglob("test_*.py") for part in file.parts}
     skipped = pytestconfig.getini("norecursedirs")

@@ -33,9 +33,7 @@ def test_the_packages_of_its_extra_can_be_imported(kind: Kind) -> None:
     assert str(kind.provision("a")) == "A"
 
 
-def test_without_them_the_command_that_installs_them_is_named(
-    kind: Kind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_extra_names_its_command(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulumi, "get_stack", lambda: "mine")
     with pytest.raises(pulumi.RunError) as refusal:
         kind.provision(None)

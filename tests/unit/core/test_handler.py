@@ -24,9 +24,7 @@ def test_outputs_are_no_difference(inputs: dict[str, object], outputs: dict[str,
 
 
 @given(_maps, _maps)
-def test_different_inputs_differ_in_something(
-    before: dict[str, object], now: dict[str, object]
-) -> None:
+def test_different_inputs_differ(before: dict[str, object], now: dict[str, object]) -> None:
     shared = {name: before[name] for name in before if name in now}
     assert bool(compare(shared, now)) == (shared != now)
 

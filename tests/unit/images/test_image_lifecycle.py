@@ -182,9 +182,7 @@ def test_nothing_is_known_before_the_trainers_image_is(context: Path) -> None:
     assert of.preview(None, inputs, inputs, Listener()) == dict.fromkeys(of.outputs, UNKNOWN)
 
 
-def test_a_preview_says_what_is_built_and_from_what_where_that_is_new(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_preview_says_what_is_built_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what the last build of packages took, of whatever job; nothing where it is there."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "needs.txt").write_text("einops==0.8.1\n")
@@ -207,9 +205,7 @@ def test_a_preview_says_what_is_built_and_from_what_where_that_is_new(
     assert seen.lines[-1].endswith("needs.txt: it is in the cache")
 
 
-def test_a_preview_says_what_a_build_takes_where_there_will_be_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_preview_says_what_a_build_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     of, seen = ImageHandler(), Listener()
     inputs = {**MLFLOW.inputs, "target": _TARGET}
@@ -292,9 +288,7 @@ def test_two_checkouts_keep_their_images_of_the_same_name(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("cache")
-def test_an_image_goes_from_the_cache_with_the_next_build_once_no_stack_has_it(
-    tmp_path: Path,
-) -> None:
+def test_an_image_that_no_stack_has_leaves_the_cache(tmp_path: Path) -> None:
     lists = [tmp_path / f"{number}.txt" for number in range(5)]
     for number, listed in enumerate(lists):
         listed.write_text(f"einops==0.{number}\n")

@@ -224,9 +224,7 @@ def test_an_unknown_size_is_the_only_problem_reported() -> None:
 
 
 @pytest.mark.parametrize("program", [{"image": "example.org/own:1", "command": ["true"]}, "build"])
-def test_an_image_without_the_trainers_torch_takes_no_version_of_it(
-    program: Any, tmp_path: Path
-) -> None:
+def test_an_image_without_torch_takes_no_version_of_it(program: Any, tmp_path: Path) -> None:
     if program == "build":
         (tmp_path / "Dockerfile").write_text("FROM example.org/own:1\n")
         program = {"build": {"context": str(tmp_path)}}
@@ -243,9 +241,7 @@ def test_an_image_without_the_trainers_torch_takes_no_version_of_it(
         ({"size": "Standard_NC6s_v3", "gpusPerNode": 1}, "no kernels for sm_70"),
     ],
 )
-def test_a_torch_that_can_not_use_the_gpus_of_an_azure_size_is_refused(
-    gpu: dict[str, Any], why: str | None
-) -> None:
+def test_a_torch_without_the_gpus_kernels_is_refused(gpu: dict[str, Any], why: str | None) -> None:
     stack = {**_AKS, "gpu": gpu}
     if why is None:
         parse(configured(stack, {"mnist-nccl": {}}), "azure")
@@ -360,9 +356,7 @@ def test_a_webhooks_secrets_in_plain_text_are_refused_and_not_repeated() -> None
         ),
     ],
 )  # fmt: skip
-def test_problems_of_a_webhook_are_reported_by_key(
-    notify: dict[str, Any], places: dict[str, str]
-) -> None:
+def test_a_webhooks_problems_name_keys(notify: dict[str, Any], places: dict[str, str]) -> None:
     found = problems(configured(notify=json.dumps(notify), hook=_HOOK), ["slipway:another"])
     found.pop("slipway:hook", None)  # which nothing reads where no url names it
     assert found.keys() == places.keys()

@@ -132,9 +132,7 @@ def test_all_problems_are_reported_together() -> None:
         ({"confg": "hfToken"}, "env.TOKEN.confg", 'did you mean "config"?'),
     ],
 )
-def test_a_secret_is_one_of_the_configuration_or_a_key_of_one_that_is_there(
-    value: dict[str, str], key: str, words: str
-) -> None:
+def test_a_secret_is_configured_or_a_key(value: dict[str, str], key: str, words: str) -> None:
     assert words in problems("mnist-gloo", {"env": {"TOKEN": value}})[key]
 
 
@@ -145,9 +143,7 @@ def test_a_secret_is_one_of_the_configuration_or_a_key_of_one_that_is_there(
         {"build": {"context": "images/trainer"}},
     ],
 )
-def test_requirements_without_a_script_are_reported_beside_other_problems(
-    program: dict[str, Any],
-) -> None:
+def test_requirements_without_a_script_are_a_problem_too(program: dict[str, Any]) -> None:
     found = problems("mine", {**program, "requirements": "needs.txt", "cpu": "none"})
     assert found.keys() == {"requirements", "cpu"}
     assert found["requirements"].startswith("goes with a `script`")
@@ -261,9 +257,7 @@ def test_a_custom_job_has_exactly_one_program(declared: dict[str, Any], keys: se
         ({"claim": "a"}, "volumes.data.mountPath"),
     ],
 )
-def test_a_volume_is_of_exactly_one_kind_at_a_place_of_its_own(
-    volume: dict[str, Any], key: str
-) -> None:
+def test_a_volume_is_of_one_kind_at_its_own_place(volume: dict[str, Any], key: str) -> None:
     assert problems("mnist-gloo", {"volumes": {"data": volume}}).keys() == {key}
 
 
@@ -515,9 +509,7 @@ def test_whatever_a_python_user_says_a_stacks_file_can_say(own: TrainingJob) -> 
         ({"net": "a"}, "inputs.net", "a map of job, artifact"),
     ],
 )
-def test_an_input_has_a_name_and_says_whose_file_it_is(
-    inputs: dict[str, object], key: str, words: str
-) -> None:
+def test_an_input_has_a_name_and_a_job(inputs: dict[str, object], key: str, words: str) -> None:
     found = problems("mnist-gloo", {"inputs": inputs})
     assert words in found[key], found
 

@@ -82,9 +82,7 @@ def test_a_preview_shows_inputs_and_leaves_open_what_azure_completes(stub: Previ
     assert shown == {"location": "westeurope", "dnsPrefix": UNKNOWN}
 
 
-def test_a_generic_resource_gets_the_providers_location_as_from_the_plugin(
-    stub: PreviewStub,
-) -> None:
+def test_a_generic_resource_gets_the_providers_location(stub: PreviewStub) -> None:
     arguments = wrap_map({"location": "eastus"})
     configured = protocol.ConfigureRequest(
         {}, arguments, accept_secrets=True, accept_resources=True
@@ -130,9 +128,7 @@ def test_an_input_that_is_left_out_is_a_change_and_null_is_none(stub: PreviewStu
     assert not diff(stub, POOL, {"profile": {"a": 1, "b": None}}, {"profile": {"a": 1}}).changes
 
 
-def test_a_preview_of_an_update_leaves_open_the_outputs_of_changed_inputs(
-    stub: PreviewStub,
-) -> None:
+def test_an_updates_preview_leaves_open_what_may_change(stub: PreviewStub) -> None:
     def struct(**values: Any) -> Any:
         return PropertyValue.marshal_map(wrap_map(values))
 

@@ -155,9 +155,7 @@ def test_the_autoscaler_prefers_the_first_pool_and_may_grow_all_others() -> None
 
 
 @pytest.mark.parametrize(("driver", "plugin"), [("aks", True), ("gpu-operator", False)])
-def test_slipway_installs_the_device_plugin_unless_the_gpu_operator_brings_it(
-    driver: str, plugin: bool
-) -> None:
+def test_the_device_plugin_is_left_to_the_gpu_operator(driver: str, plugin: bool) -> None:
     pool = gpus(settings(gpu={"driver": driver}))
     assert pool is not None
     assert pool.device_plugin is plugin

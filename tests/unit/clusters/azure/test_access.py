@@ -82,9 +82,7 @@ def test_a_missing_login_program_fails_immediately(api: FakeApi) -> None:
         AccessHandler().create(inputs(yaml.safe_dump(document)), Row())
 
 
-def test_a_login_that_hangs_ends_with_what_it_belongs_to(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_login_that_hangs_is_ended_wholly(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kube, "_LOGIN_SECONDS", 0.2)
     document = yaml.safe_load(api.kubeconfig)
     # What it starts holds its output open.

@@ -123,9 +123,7 @@ def test_several_files_are_one(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("read", [str, yaml.safe_load], ids=["text", "map"])
-def test_a_content_stands_for_a_file_and_is_in_no_message(
-    folder: Path, read: Callable[[str], Any]
-) -> None:
+def test_a_content_is_taken_and_in_no_message(folder: Path, read: Callable[[str], Any]) -> None:
     content = read((folder / "more").read_text())
     choice = choose(None, "c", content)
     assert choice == replace(chosen(folder / "more", "c"), path=None, files=choice.files)
@@ -144,9 +142,7 @@ def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "")
 
 
-def test_without_a_path_the_persons_own_file_is_taken(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_path_is_the_users_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / ".kube").mkdir()
     (folder / "more").rename(folder / ".kube" / "config")
     at_home(folder, monkeypatch)

@@ -33,9 +33,7 @@ def test_a_comment_may_be_in_any_encoding(tmp_path: Path) -> None:
     assert not spec.wants_trainer
 
 
-def test_the_name_changes_with_the_files_the_dockerfiles_name_and_the_trainer(
-    tmp_path: Path,
-) -> None:
+def test_the_name_has_the_files_the_dockerfile_and_the_trainer(tmp_path: Path) -> None:
     (tmp_path / "Other").write_text(_FROM_TRAINER)
     specs = [
         _spec(tmp_path, _FROM_TRAINER, "localhost/trainer:1"),

@@ -36,9 +36,7 @@ class TestLogins:
             ("example.org/team", "example.org/team"),
         ],
     )
-    def test_an_entry_is_found_however_the_file_names_the_registry(
-        self, key: str, server: str, tmp_path: Path
-    ) -> None:
+    def test_an_entry_is_found_by_any_name(self, key: str, server: str, tmp_path: Path) -> None:
         file = _file(tmp_path, auths={key: _auth("me:a:b"), "other.org": _auth("x:y")})
         assert stored_login(server, file) == Login.from_credentials("me", "a:b")
 
@@ -69,9 +67,7 @@ class TestLogins:
         assert find_login("example.org", "docker", None) is None
 
     @pytest.mark.parametrize("text", ["[]", "{", '{"auths": {"example.org": {"auth": "%"}}}'])
-    def test_the_error_for_a_damaged_file_hides_its_content(
-        self, text: str, tmp_path: Path
-    ) -> None:
+    def test_a_damaged_files_content_is_in_no_error(self, text: str, tmp_path: Path) -> None:
         file = tmp_path / "config.json"
         file.write_text(text)
         with pytest.raises(TargetError, match=str(file)) as told:

@@ -53,9 +53,7 @@ def test_without_it_nothing_is_tracked_and_all_room_is_for_jobs() -> None:
         ({"kind": "tensorboard"}, {"kind": "tensorboard"}),
     ],
 )
-def test_runs_are_sent_where_the_settings_say(
-    tracking: dict[str, str], place: dict[str, str]
-) -> None:
+def test_runs_go_where_the_settings_say(tracking: dict[str, str], place: dict[str, str]) -> None:
     found = parsed(tracking).tracking
     assert found is not None
     assert found.place == place

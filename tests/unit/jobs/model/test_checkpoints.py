@@ -65,9 +65,7 @@ def test_where_nothing_is_kept_nothing_is_written(job: TrainingJob, place: str |
         ("s3://bucket/mine", None),
     ],
 )
-def test_in_a_store_they_have_the_same_folder_and_pods_a_directory_of_their_own(
-    url: str | None, place: str | None
-) -> None:
+def test_a_store_has_one_folder_and_each_pod_its_own(url: str | None, place: str | None) -> None:
     job = replace(MNIST, checkpoint=Checkpoint(every="500 steps", url=url))
     found = variables(job, place)
     folder = variables(MNIST)["SLIPWAY_CHECKPOINT_DIR"].removeprefix("/opt/kept")

@@ -95,9 +95,7 @@ def test_every_pod_has_its_inputs_fetched_before_its_program_starts() -> None:
         ({"image": None, "command": None, "module": "mnist"}, "built:1"),
     ],
 )
-def test_the_trainers_image_fetches_whatever_image_the_program_has(
-    fields: dict[str, Any], own: str
-) -> None:
+def test_the_trainers_image_fetches_for_any_image(fields: dict[str, Any], own: str) -> None:
     for pod in pods(job(**fields)):
         assert fetching(pod)["image"] == TRAINER
         assert pod["containers"][0]["image"] == own

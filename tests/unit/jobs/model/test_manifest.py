@@ -172,9 +172,7 @@ def test_a_read_only_container_may_write_where_programs_need_to(job: TrainingJob
         ({"build": Build(context="x"), "working_dir": "/work"}, "/work"),
     ],
 )
-def test_an_image_starts_in_its_own_directory_unless_the_job_says_another(
-    program: dict[str, Any], place: str | None
-) -> None:
+def test_an_image_starts_in_its_own_directory(program: dict[str, Any], place: str | None) -> None:
     job = TrainingJob(name="mine", **program)
     assert container(job).get("workingDir") == place
     is_launched = "script" in program and "working_dir" in program
@@ -213,9 +211,7 @@ def test_fields_that_the_operator_would_default_are_always_set(job: TrainingJob)
 
 @few
 @given(jobs)
-def test_a_limit_is_there_for_memory_and_gpus_are_asked_for_as_they_are_limited(
-    job: TrainingJob,
-) -> None:
+def test_memory_has_a_limit_and_gpus_a_request_equal_to_it(job: TrainingJob) -> None:
     for role in replicas(job):
         resources = container(job, role)["resources"]
         assert resources["limits"]["memory"]
@@ -278,9 +274,7 @@ def test_the_launcher_passes_the_jobs_fields_to_a_program_of_the_catalogue() -> 
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_program_of_the_catalogue_takes_the_options_that_it_is_given(
-    name: str, root: Path
-) -> None:
+def test_a_program_of_the_catalogue_takes_its_options(name: str, root: Path) -> None:
     # torch is in the image alone, so the sources are read and not imported.
     folder = root / "images/trainer/slipway_trainer/demos"
     taken = (folder / "options.py").read_text() + (folder / f"{name}.py").read_text()

@@ -59,9 +59,7 @@ def test_utilization_is_grouped_by_pod_and_gpu() -> None:
     assert utilization("<html>no metrics</html>", "slipway-jobs") == {}
 
 
-def test_one_idle_gpu_ends_the_run_with_its_rank_its_pod_and_what_was_wasted(
-    run: RunState,
-) -> None:
+def test_one_idle_gpu_ends_the_run_with_rank_pod_and_waste(run: RunState) -> None:
     measured(run, 0, IDLE_SECONDS - LOOK, master=100, worker=3)
     assert end_of(run, 0, DECLARED) is None
     measured(run, IDLE_SECONDS, IDLE_SECONDS, master=100, worker=1)

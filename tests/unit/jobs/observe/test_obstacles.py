@@ -129,9 +129,7 @@ def test_the_reason_why_no_node_is_created_is_explained(api: FakeApi, tracked: R
     assert any("SkuNotAvailable" in each for each in tracked.setbacks)
 
 
-def test_who_may_not_look_into_the_autoscalers_namespace_still_sees_the_rest(
-    api: FakeApi, tracked: RunState
-) -> None:
+def test_a_forbidden_autoscaler_namespace_leaves_the_rest(api: FakeApi, tracked: RunState) -> None:
     refused = {"kind": "Status", "message": "configmaps is forbidden"}
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", refused, status=403)
     told = looked(api, tracked)
@@ -139,9 +137,7 @@ def test_who_may_not_look_into_the_autoscalers_namespace_still_sees_the_rest(
     assert end_of(tracked, 1, DECLARED) is None
 
 
-def test_what_no_node_could_ever_fit_ends_the_run_where_no_autoscaler_may_add_one(
-    api: FakeApi, tracked: RunState
-) -> None:
+def test_what_no_node_can_fit_ends_the_run(api: FakeApi, tracked: RunState) -> None:
     large = homeless(0)
     resources = {"requests": {"cpu": "8"}, "limits": {}}
     large["spec"] |= {
@@ -158,9 +154,7 @@ def test_what_no_node_could_ever_fit_ends_the_run_where_no_autoscaler_may_add_on
     assert "it asks for 8 cores, and no node has more than 2 cores" in end.reason
 
 
-def test_a_scheduler_that_has_placed_a_pod_since_has_nothing_to_say(
-    api: FakeApi, tracked: RunState
-) -> None:
+def test_a_scheduler_that_has_placed_a_pod_is_silent(api: FakeApi, tracked: RunState) -> None:
     refused = about(1, "FailedScheduling", "0/1 nodes are available")
     api.says("GET", "/api/v1/namespaces/slipway-jobs/events", {"items": [refused]})
     client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=0)

@@ -153,9 +153,7 @@ def test_a_duration_is_shown_in_its_two_largest_units(seconds: float, words: str
     assert duration(seconds) == words
 
 
-def test_a_row_shows_what_is_new_at_once_and_figures_every_15_seconds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_news_is_shown_at_once_figures_every_15_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("jobs.observe.wait.time.monotonic", lambda: now)
     listener, progress = Listener(), Progress(1)

@@ -379,9 +379,7 @@ def test_an_init_container_that_failed_is_no_matter_once_the_program_runs() -> N
     assert tracked.failed_init is None
 
 
-def test_an_init_container_that_failed_twice_ends_the_run_before_the_kubelet_calls_it_a_loop() -> (
-    None
-):
+def test_an_init_container_that_failed_twice_ends_the_run_before_it_is_a_loop() -> None:
     once = pod(1, init=ended(1))
     assert end_of(tracker(once), 1, DECLARED) is None
     twice = pod(1, init=ended(1))
@@ -518,9 +516,7 @@ def test_a_rank_that_failed_for_good_beside_another_container_has_failed() -> No
     ],
     ids=["runs", "may restart", "both ended", "succeeded"],
 )
-def test_a_container_beside_ends_no_run_whose_ranks_go_on_or_whose_pods_end(
-    last: dict[str, Any],
-) -> None:
+def test_a_container_beside_ends_no_run_that_goes_on(last: dict[str, Any]) -> None:
     first = pod(0, state=ended(0), phase="Succeeded")
     tracked = tracker(first, last, of=job("Running"))
     assert end_of(tracked, 100, DECLARED) is None
@@ -548,9 +544,7 @@ def test_a_new_job_of_the_same_name_is_not_this_run() -> None:
         (pod(1, state=ended(3), phase="Failed"), False),
     ],
 )
-def test_a_pod_whose_program_is_not_going_to_run_again_is_left_to_be_read(
-    document: dict[str, Any], active: bool
-) -> None:
+def test_a_pod_that_never_runs_again_is_left(document: dict[str, Any], active: bool) -> None:
     assert Replica(document, Topology(replicas=2)).active == active
 
 
@@ -648,9 +642,7 @@ def failing(*starts: tuple[int, str], minutes: int = 0, code: int = 1) -> RunSta
 
 
 @pytest.mark.parametrize("indices", [(0, 0, 0), (0, 1, 0), (2, 1, 0, 2)])
-def test_an_elastic_job_ends_when_a_restart_fails_as_before_ahead_of_the_first_step(
-    indices: tuple[int, ...],
-) -> None:
+def test_an_elastic_job_ends_after_equal_first_failures(indices: tuple[int, ...]) -> None:
     """After three at the earliest, whatever `maxRestarts` allows; numbers in it may vary."""
     starts = [(index, f"{UNSET}, port {index}") for index in indices]
     assert end_of(failing(*starts[:-1]), 100, DECLARED) is None
@@ -672,9 +664,7 @@ def test_an_elastic_job_ends_when_a_restart_fails_as_before_ahead_of_the_first_s
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_elastic_job_goes_on_after_failures_that_a_restart_may_cure(
-    tracked: RunState, why: str
-) -> None:
+def test_an_elastic_job_survives_curable_failures(tracked: RunState, why: str) -> None:
     """An elastic job whose workers fail alike at each start ends before its restarts are spent."""
     assert end_of(tracked, 100, DECLARED) is None, why
 
@@ -931,9 +921,7 @@ def test_a_rank_that_reported_steps_and_stopped_is_named_though_others_print() -
 
 
 @pytest.mark.parametrize(("last", "first"), [(10, [1]), (30, [])])
-def test_of_ranks_that_all_stand_still_one_is_the_first_by_more_than_a_second(
-    last: int, first: list[int]
-) -> None:
+def test_of_silent_ranks_one_is_first_by_over_a_second(last: int, first: list[int]) -> None:
     run = two_ranks()
     assert stalls_after(run, 1) == [None]
     prints(run, 0, 30, _STEP, _STEP)

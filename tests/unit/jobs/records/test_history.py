@@ -39,9 +39,7 @@ def test_only_its_owner_can_read_it() -> None:
     assert stat.S_IMODE(remembered(FIRST, None).stat().st_mode) == 0o600
 
 
-def test_records_are_in_the_order_of_their_runs_and_the_oldest_are_dropped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_records_are_ordered_and_the_oldest_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "MOST", 2)
     third = "mine-20260103-000000-cccc"
     for run_id in (FIRST, SECOND, third):

@@ -104,9 +104,7 @@ def test_log_patterns_add_missing_and_requested_metrics(tmp_path: Path) -> None:
     assert added(own, Run(tmp_path / "gone"), patterns, _WARN) == own
 
 
-def test_a_search_that_cannot_be_made_is_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_impossible_search_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = Listener()
     monkeypatch.setattr("jobs.records.events._SECONDS", 0.0)
     run = kept(tmp_path, "acc=0.5")

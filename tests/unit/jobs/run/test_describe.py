@@ -86,9 +86,7 @@ def test_another_torch_is_shown_beside_the_changed_image() -> None:
         ),
     ],
 )
-def test_an_image_that_slipway_builds_is_named_by_its_source(
-    job: TrainingJob, image: object, words: str
-) -> None:
+def test_a_built_image_is_named_by_its_source(job: TrainingJob, image: object, words: str) -> None:
     assert said(inputs(job), inputs(job, image)) == words
 
 

@@ -129,9 +129,7 @@ def test_a_refused_job_has_an_id_though_it_never_was_a_run(receiver: Webhook) ->
     assert first != second
 
 
-def test_one_that_is_down_for_a_while_gets_the_same_again_until_it_takes_it(
-    receiver: Webhook, waits: list[float]
-) -> None:
+def test_one_that_is_down_gets_the_same_again(receiver: Webhook, waits: list[float]) -> None:
     receiver.answers = [503, 429, 500, 200]
     assert told(Hook(receiver.url, "a key"), FAILED) == []
     assert len(receiver.got) == 4
@@ -143,9 +141,7 @@ def test_one_that_is_down_for_a_while_gets_the_same_again_until_it_takes_it(
 
 
 @pytest.mark.parametrize("status", [302, 400, 403, 404, 410])
-def test_what_it_refuses_is_a_warning_at_once_and_goes_nowhere_else(
-    receiver: Webhook, status: int
-) -> None:
+def test_what_it_refuses_is_a_warning_and_goes_nowhere(receiver: Webhook, status: int) -> None:
     receiver.answers = [status]
     text = f"the webhook was not notified that job mine ended Failed: it answered {status}"
     assert told(Hook(receiver.url), FAILED) == [text]

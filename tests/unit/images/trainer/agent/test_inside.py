@@ -90,9 +90,7 @@ def test_another_program_gets_no_signal(tmp_path: Path) -> None:
         assert (out, process.returncode) == ("it goes on\n", 0)
 
 
-def test_a_program_that_does_not_answer_is_waited_for_no_longer_than_its_limit(
-    ours: list[str], tmp_path: Path
-) -> None:
+def test_a_program_without_an_answer_ends_at_the_limit(ours: list[str], tmp_path: Path) -> None:
     with python(_WAITING, ours, tmp_path) as process:
         process.send_signal(signal.SIGSTOP)
         os.waitpid(process.pid, os.WUNTRACED)
@@ -103,9 +101,7 @@ def test_a_program_that_does_not_answer_is_waited_for_no_longer_than_its_limit(
         assert (out, process.returncode) == ("it goes on\n", 0)
 
 
-def test_a_shell_has_the_programs_directory_and_environment(
-    ours: list[str], tmp_path: Path
-) -> None:
+def test_a_shell_has_the_programs_place_and_variables(ours: list[str], tmp_path: Path) -> None:
     with python(_WAITING, ours, tmp_path):
         ended = subprocess.run(
             [sys.executable, "-m", "slipway_trainer.inside", "shell", _RANK],

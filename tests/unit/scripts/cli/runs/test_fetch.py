@@ -73,9 +73,7 @@ def test_where_there_is_nothing_to_fetch_the_next_step_is_named(
     assert says in str(caught.value)
 
 
-def test_the_last_success_of_a_job_with_outputs_is_not_confused_with_its_last_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_last_success_is_not_the_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
     state = StackState("k", jobs={"mine": job({"artifacts": LISTED}, place=None)})
     monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     with pytest.raises(CommandError, match="RUN=succeeded is for files that the stack keeps"):
@@ -203,9 +201,7 @@ def reads(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> list
             return tar.getnames()
 
 
-def test_the_command_in_the_pod_is_read_by_kubectl(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kubectl_reads_the_pods_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w|") as tar:
         tar.addfile(tarfile.TarInfo("net.pt"))
@@ -217,9 +213,7 @@ def test_the_command_in_the_pod_is_read_by_kubectl(
     assert reads(tmp_path, monkeypatch, script) == ["net.pt"]
 
 
-def test_a_command_failing_in_the_pod_is_reported_with_its_last_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_command_shows_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = "echo why >&2; echo command terminated with exit code 1 >&2; exit 1"
     with pytest.raises(reader_pod.FetchError, match=r"^they can't be read: why$"):
         reads(tmp_path, monkeypatch, script)

@@ -68,9 +68,7 @@ def test_a_stack_without_exec_names_the_key_that_allows_it(
 
 
 @pytest.mark.usefixtures("calls")
-def test_each_rank_shows_where_it_stands_or_why_it_does_not(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_each_rank_shows_where_it_stands_or_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert inside.stacks("mine", "mine", None) == 1
     shown = capsys.readouterr().out
     assert "--- rank 0 (mine-master-0)\nstands in train\n" in shown

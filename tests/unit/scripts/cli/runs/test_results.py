@@ -199,9 +199,7 @@ def test_what_is_not_there_is_named_with_what_is(asked_for: str, message: str) -
     assert str(nothing.value) == message
 
 
-def test_results_of_a_stack_that_is_down_fail_with_a_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_without_a_stack_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with pytest.raises(CommandError, match="Stack dev is not up, and `make down` keeps no results"):
         results.show("dev", "", "text")
@@ -244,9 +242,7 @@ def test_when_all_jobs_have_passed_their_declarations_are_not_read(
         assert read == declarations
 
 
-def test_a_stacks_file_declares_its_jobs_and_names_what_it_skips(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stacks_file_declares_its_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
     (tmp_path / "stacks").mkdir()
     shutil.copy(CHECKOUT / "stacks/dev.yaml", tmp_path / "stacks")
@@ -259,9 +255,7 @@ def test_a_stacks_file_declares_its_jobs_and_names_what_it_skips(
     assert load_settings("dev") is None
 
 
-def test_a_secret_of_the_stacks_file_is_known_to_be_one_and_stays_encrypted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_files_secret_stays_encrypted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
     document = yaml.safe_load((CHECKOUT / "stacks/dev.yaml").read_text())
     document["config"]["slipway:hfToken"] = {"secure": "v1:abc"}
@@ -323,9 +317,7 @@ def test_each_number_that_a_gate_judges_has_a_column() -> None:
         ([entry("", "end", archive.INTERRUPTED, "Ctrl-C deleted it")], "Ctrl-C deleted it"),
     ],
 )
-def test_an_interrupted_run_is_listed_with_a_note(
-    timeline: list[dict[str, str]], words: str
-) -> None:
+def test_an_interrupted_run_has_a_note(timeline: list[dict[str, str]], words: str) -> None:
     made([line(1, "step 1")], job="a", timeline=timeline)
     left = partial(results._left, "dev")
     for there in (state(), state(run("a", SUCCESS, pendingReplacement=True))):

@@ -140,9 +140,7 @@ def test_what_was_not_sent_when_time_is_up_is_counted(started: Started) -> None:
     assert sender.lost() == "the run, 3 events"
 
 
-def test_files_that_are_too_large_stay_and_those_that_are_refused_are_counted(
-    started: Started, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_files_stay_refused_count(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGEST_FILE", 10)
     for sink, files, lost in (
         (Kept(), {"small": b"1", "trace/b": b"22"}, None),

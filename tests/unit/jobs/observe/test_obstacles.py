@@ -14,6 +14,7 @@ from jobs.observe.run_state import RunState
 from jobs.observe.verdict import end_of
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import REFUSED_LOGIN, RUNNING, declared, ended, job, pod
+from tests.unit.not_none import not_none
 
 DECLARED = declared(timeout=600, start_timeout=60)
 NEVER = "it asks for 8 nvidia.com/gpu, and no node has more than 4"
@@ -80,16 +81,13 @@ def test_what_the_autoscaler_refuses_is_no_node_to_come(tracked: RunState) -> No
     tracked.shortage = NEVER
     see_events(tracked, [NOT_MADE])
     assert tracked.status == "2 ranks: 2 waiting for a node"
-    end = end_of(tracked, 1, DECLARED)
-    assert end is not None
-    assert end.state == "CannotStart"
+    assert not_none(end_of(tracked, 1, DECLARED)).state == "CannotStart"
 
 
 def test_a_start_timeout_includes_the_autoscalers_messages(tracked: RunState) -> None:
     see_events(tracked, [NOT_MADE])
     tracked.setbacks = ["aks-gpu-vmss: QUOTA_EXCEEDED"]
-    end = end_of(tracked, 61, DECLARED)
-    assert end is not None
+    end = not_none(end_of(tracked, 61, DECLARED))
     assert "no node is created for it: 1 max node group size reached" in end.reason
     assert "aks-gpu-vmss: QUOTA_EXCEEDED" in end.reason
 
@@ -149,8 +147,7 @@ def test_what_no_node_can_fit_ends_the_run(api: FakeApi, tracked: RunState) -> N
     assert end_of(tracked, 1, DECLARED) is None, "the autoscaler may add a larger one"
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", {"items": []})
     looked(api, tracked)
-    end = end_of(tracked, 1, DECLARED)
-    assert end is not None
+    end = not_none(end_of(tracked, 1, DECLARED))
     assert "it asks for 8 cores, and no node has more than 2 cores" in end.reason
 
 

@@ -23,6 +23,7 @@ from scripts.cli.runs.results import Format, Outcome, outcomes, print_results
 from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import line, made
+from tests.unit.not_none import not_none
 
 RUN, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
 INPUTS = {"namespace": "slipway-jobs", "job": {"workers": 1}}
@@ -246,8 +247,7 @@ def test_a_stacks_file_declares_its_jobs(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
     (tmp_path / "stacks").mkdir()
     shutil.copy(CHECKOUT / "stacks/dev.yaml", tmp_path / "stacks")
-    settings = load_settings("dev")
-    assert settings is not None
+    settings = not_none(load_settings("dev"))
     assert [each.name for each in settings.jobs] == ["mnist-gloo"]
     assert "mnist-nccl" in settings.skipped
     assert load_settings("there-is-no-such-stack") is None
@@ -261,9 +261,7 @@ def test_a_files_secret_stays_encrypted(tmp_path: Path, monkeypatch: pytest.Monk
     document["config"]["slipway:hfToken"] = {"secure": "v1:abc"}
     document["config"]["slipway:jobs"] = {"mnist-gloo": {"env": {"TOKEN": {"config": "hfToken"}}}}
     (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
-    settings = load_settings("dev")
-    assert settings is not None
-    assert settings.secrets == {"hfToken": '{"secure": "v1:abc"}'}
+    assert not_none(load_settings("dev")).secrets == {"hfToken": '{"secure": "v1:abc"}'}
 
 
 @pytest.mark.parametrize(

@@ -268,10 +268,7 @@ def test_how_many_nodes_there_are_is_the_autoscalers_business(spot: Program) -> 
 
 
 def test_regular_nodes_that_take_over_are_grown_last(spot: Program, falling_back: Program) -> None:
-    """A job goes on after its spot nodes were taken back.
-
-    It runs on regular nodes while Azure has no others; spot nodes are preferred.
-    """
+    """A job goes on after its spot nodes were taken back."""
     regular = falling_back.one(POOL, "azure-gpufallback").inputs
     assert (regular["scaleSetPriority"], regular["availabilityZones"]) == ("Regular", ["3"])
     assert (regular["minCount"], regular["maxCount"]) == (0, 1)
@@ -389,10 +386,7 @@ def test_without_gpus_only_the_system_pool(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_caller_is_the_default_admin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without `admins` the caller is the administrator.
-
-    An existing subnet that lacks what nodes need is refused before anything is created.
-    """
+    """Without `admins` the caller is the administrator."""
     nameless = {key: value for key, value in SPOT.items() if key != "admins"}
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     with pytest.raises(pulumi.RunError, match="your account can't be read: `az` is not install"):

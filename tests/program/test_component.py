@@ -42,10 +42,7 @@ def component() -> Program:
 def test_its_manifests_are_those_of_this_repositorys_program(
     component: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A component declares what this repository's program does, in Python and YAML.
-
-    Secrets stay secret.
-    """
+    """A component declares what this repository's program does, in Python and YAML."""
     file = tmp_path / "dev.yaml"
     config = {f"slipway:{key}": value for key, value in SETTINGS.items()}
     file.write_text(yaml.safe_dump({"config": config}))

@@ -100,10 +100,7 @@ def test_every_kind_of_cluster_is_compared(rendered: dict[str, Manifests]) -> No
 def test_a_job_is_the_same_on_every_cluster(
     rendered: dict[str, Manifests], kind: str, job: str
 ) -> None:
-    """A job's manifest is the same on every kind of cluster but for an allow-list.
-
-    A stray difference is found.
-    """
+    """A job's manifest is the same on every kind of cluster but for an allow-list."""
     assert strays(rendered[kind][job], rendered["embedded"][job]) == []
 
 

@@ -60,10 +60,7 @@ def elsewhere(declaring: Declaring, monkeypatch: pytest.MonkeyPatch) -> Declarin
 
 @pytest.mark.parametrize("kind", [{"kind": "embedded"}, {"kind": "kind"}, {"kind": "minikube"}])
 def test_one_nodes_jobs_keep_files_on_a_volume(declaring: Declaring, kind: dict[str, Any]) -> None:
-    """Files are kept on one volume where all nodes for jobs can use it.
-
-    On AKS they are kept in the stack's account; elsewhere nowhere, with a message.
-    """
+    """Files are kept on one volume where all nodes for jobs can use it."""
     program = declaring(kind)
     claim, job = program.one(CLAIM), program.one(JOB)
     assert claim.name == "slipway-kept"

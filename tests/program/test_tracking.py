@@ -41,10 +41,7 @@ def names(program: Program, type_: str) -> list[str]:
 
 
 def test_without_tracking_nothing_is_declared(tmp_path: Path, machine: pytest.MonkeyPatch) -> None:
-    """Without `slipway:tracking` nothing is built and nothing declared.
-
-    Beside a server elsewhere nothing is installed.
-    """
+    """Without `slipway:tracking` nothing is built and nothing declared."""
     program = declared(tmp_path, machine)
     assert names(program, IMAGE) == ["slipway-trainer"]
     assert names(program, CLAIM) == ["slipway-kept"]
@@ -53,10 +50,7 @@ def test_without_tracking_nothing_is_declared(tmp_path: Path, machine: pytest.Mo
 
 
 def test_jobs_wait_for_the_tracking_server(tmp_path: Path, machine: pytest.MonkeyPatch) -> None:
-    """Jobs start when the tracking server answers.
-
-    One that does not start ends `up` with what its pods show.
-    """
+    """Jobs start when the tracking server answers."""
     program = declared(tmp_path, machine, {"kind": "mlflow"})
     job, ready = program.one(JOB), program.one(READY)
     assert names(program, IMAGE) == ["slipway-mlflow", "slipway-trainer"]

@@ -121,37 +121,6 @@ def test_a_section_of_plain_text_must_be_a_map() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("workers", "shown"),
-    [(1000, "1000"), (-3, "-3"), (2.5, "2.5"), ("two", '"two"'), (True, "true")],
-)
-def test_workers_are_a_whole_number(workers: Any, shown: str) -> None:
-    found = problems(configured(jobs={"mnist-gloo": {"workers": workers}}))
-    assert found == {
-        "slipway:jobs.mnist-gloo.workers": (
-            f"{shown} is not allowed; it takes a whole number from 0 to 999"
-        )
-    }
-
-
-@pytest.mark.parametrize("name", ["Mine", "my_job", "-mine", "mine-", "1st", "a.b", "a" * 41, "ü"])
-def test_a_jobs_name_is_a_dns_label(name: str) -> None:
-    job = {"image": "example.org/own:1", "command": ["true"]}
-    found = problems(configured(jobs={name: job}))
-    assert [*found] == [f"slipway:jobs.{name}"]
-    assert "DNS label" in found[f"slipway:jobs.{name}"]
-
-
-def test_an_unknown_job_suggests_a_similar_name() -> None:
-    found = problems(configured(jobs={"mnist-glo": {}}))
-    assert 'did you mean "mnist-gloo"?' in found["slipway:jobs.mnist-glo"]
-
-
-def test_an_unknown_key_of_a_job_suggests_a_similar_key() -> None:
-    found = problems(configured(jobs={"mnist-gloo": {"wrokers": 2}}))
-    assert 'did you mean "workers"?' in found["slipway:jobs.mnist-gloo.wrokers"]
-
-
 def test_an_unknown_section_suggests_a_similar_name() -> None:
     assert 'did you mean "jobs"?' in problems(configured(job="{}"))["slipway:job"]
 

@@ -43,10 +43,7 @@ _ONCE = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCh
 
 @given(st.lists(LINES, max_size=6))
 def test_any_line_is_a_line_of_a_runs_log(lines: list[str]) -> None:
-    """Any line that a program prints is a line of its log.
-
-    Any message leaves a result that a state can hold, which names what it lacks.
-    """
+    """Any line that a program prints is a line of its log."""
     progress = Progress(2)
     for each in lines:
         progress.see(each)

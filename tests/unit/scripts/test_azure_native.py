@@ -73,10 +73,7 @@ def test_it_says_once_that_azure_is_not_asked(stub: PreviewStub, engine: Engine)
 
 
 def test_a_preview_shows_inputs_and_leaves_open_what_azure_completes(stub: PreviewStub) -> None:
-    """Without azure-native's plugin a preview shows what is declared.
-
-    Whatever needs Azure is refused with what to do.
-    """
+    """Without azure-native's plugin a preview shows what is declared."""
     shown = preview(stub, location="westeurope", dnsPrefix=UNKNOWN, identity={"type": "None"})
     # The engine takes an output that is missing for one that is not known yet.
     assert shown == {"location": "westeurope", "dnsPrefix": UNKNOWN}

@@ -86,10 +86,7 @@ def test_a_missing_requirements_file_is_reported(tmp_path: Path) -> None:
     ],
 )
 def test_another_file_is_refused_by_its_line(tmp_path: Path, line: str) -> None:
-    """A preview shows what is built and from what.
-
-    It refuses a list that can't be built, with all other errors.
-    """
+    """A preview shows what is built and from what."""
     found = spec(tmp_path, f"einops\n{line}\n").problems()
     assert "line 2 of" in found["requirements"]
     assert "names another file" in found["requirements"]

@@ -63,10 +63,7 @@ _TORCHS = _FRAME.format("/usr/lib/python3/dist-packages/torch/distributed/distri
     ],
 )  # fmt: skip
 def test_where_an_error_rose_says_if_it_is_a_peers(message: object, origin: Origin) -> None:
-    """An error of a tracker or a database is no peer's, whatever its words.
-
-    Its type and where it was raised say so.
-    """
+    """An error of a tracker or a database is no peer's, whatever its words."""
     assert failure(0, message=message).origin is origin
 
 

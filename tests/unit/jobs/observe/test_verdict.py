@@ -313,11 +313,7 @@ def test_ranks_have_their_usual_time_to_start_once_their_login_is_no_longer_refu
     ],
 )
 def test_a_name_that_does_not_exist_ends_a_run_at_once_beside_a_refused_login(message: str) -> None:
-    """A pull that Azure's registry refuses while the nodes' role is new is waited for.
-
-    That takes at most 15 minutes, in the operator and in runs. A name that does not exist is not
-    waited for.
-    """
+    """A pull that Azure's registry refuses while the nodes' role is new is waited for."""
     missing = pod(1, state=waiting("ErrImagePull", message), phase="Pending")
     assert_ends(tracker(refused(0), missing), 1, "CannotStart", message)
 
@@ -463,10 +459,7 @@ def test_ranks_that_are_done_have_succeeded_though_another_container_of_their_po
 
 
 def test_a_rank_that_failed_for_good_beside_another_container_has_failed() -> None:
-    """Ranks that are done end the run though another container of their pods stays.
-
-    Those are read, and then stopped.
-    """
+    """Ranks that are done end the run though another container of their pods stays."""
     failed = beside(pod(1, state=ended(3), restart_policy="Never"))
     tracked = tracker(pod(0, state=RUNNING), failed, of=job("Running"))
     assert end_of(tracked, 100, DECLARED) is None

@@ -20,10 +20,7 @@ def mine() -> Archive:
 
 
 def test_a_record_outlives_the_logs_of_its_run_and_the_job() -> None:
-    """The history of runs stays until `make down`.
-
-    It has what trained a run and its result, whatever becomes of its logs, its job or the disk.
-    """
+    """The history of runs stays until `make down`."""
     made([rank_log(0), rank_log(1)])
     remembered(FIRST, SUCCEEDED)
     mine().remove()

@@ -81,10 +81,7 @@ def test_ranks_meet_at_the_masters_address_and_know_their_hosts(run: Run) -> Non
 
 
 def test_the_error_is_named_and_others_end(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    """The rank that failed first is named with its exception and line, and the others end.
-
-    A timeout shows where they stood.
-    """
+    """The rank that failed first is named with its exception and line, and the others end."""
     begun = time.monotonic()
     code, result = run("fails")
     assert code == 1

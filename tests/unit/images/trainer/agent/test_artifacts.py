@@ -96,10 +96,7 @@ def _odd_names(directory: Path) -> None:
 def test_what_is_no_file_or_has_an_odd_name_is_left_out_and_named(
     outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A FIFO is never opened, which would wait for ever; a run that trained is recorded.
-
-    So is one that wrote a file with the name of our list.
-    """
+    """A FIFO is never opened, which would wait for ever; a run that trained is recorded."""
     _odd_names(outputs)
     listed = artifacts.sync(outputs, f"file://{tmp_path}/run", _EVENTS)
     assert set(listed) == {
@@ -133,10 +130,7 @@ def test_what_is_no_file_alone_is_named_as_well(
     )
 )
 def test_a_file_of_any_name_arrives_or_is_left_out(tmp_path: Path, names: list[bytes]) -> None:
-    """Files of any name are copied or named by a warning.
-
-    Links to folders, FIFOs and sockets are never opened.
-    """
+    """Files of any name are copied or named by a warning."""
     with TemporaryDirectory(dir=tmp_path) as directory:
         for name in names:
             Path(directory, os.fsdecode(name)).write_bytes(name)

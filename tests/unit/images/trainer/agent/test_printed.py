@@ -166,10 +166,7 @@ def launched(
 
 
 def test_what_a_script_prints_is_in_its_message_and_events(tmp_path: Path) -> None:
-    """Printed numbers, by print, logging or a progress bar, are reported as by `slipway.log`.
-
-    A pattern that never ends harms nothing.
-    """
+    """Printed numbers, by print, logging or a progress bar, are reported as by `slipway.log`."""
     spool = tmp_path / "events"
     spool.touch()
     message, log = launched(tmp_path, _TRAINS, _METRICS, SLIPWAY_EVENTS=str(spool))

@@ -133,10 +133,7 @@ def container(job: dict[str, Any]) -> dict[str, Any]:
     ("spoil", "path"),
     [
         (lambda job: job["spec"].update(nprocPerNode="2"), "spec.nprocPerNode"),
-        (
-            lambda job: pod(job).update(hostNetwork=True),
-            f"{POD}.hostNetwork",
-        ),
+        (lambda job: pod(job).update(hostNetwork=True), f"{POD}.hostNetwork"),
         (
             lambda job: container(job)["args"].append("--deterministic"),
             f"{CONTAINER}.args[--deterministic]",
@@ -149,10 +146,7 @@ def container(job: dict[str, Any]) -> dict[str, Any]:
             lambda job: container(job)["resources"]["requests"].update(cpu="7"),
             f"{CONTAINER}.resources.requests.cpu",
         ),
-        (
-            lambda job: container(job)["securityContext"].clear(),
-            f"{CONTAINER}.securityContext",
-        ),
+        (lambda job: container(job)["securityContext"].clear(), f"{CONTAINER}.securityContext"),
         (
             lambda job: job["spec"]["pytorchReplicaSpecs"].pop("Worker"),
             "spec.pytorchReplicaSpecs.Worker.replicas",

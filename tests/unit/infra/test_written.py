@@ -70,10 +70,7 @@ def test_all_of_them_are_reported_at_once_beside_other_problems(tmp_path: Path) 
     env = {"VERSION": 1.1, "DAY": "2026-01-01 00:00:00 +0000 UTC"}
     jobs = {"mine": {"script": "missing.py", "args": [8], "env": env}}
     altered = [*written.altered({"slipway:jobs": jobs}, path)]
-    config = {
-        "slipway:cluster": json.dumps({"kind": "embedded"}),
-        "slipway:jobs": json.dumps(jobs),
-    }
+    config = {"slipway:cluster": json.dumps({"kind": "embedded"}), "slipway:jobs": json.dumps(jobs)}
     with pytest.raises(SettingsError) as error:
         settings.parse(config, "dev", altered=altered)
     mine = "slipway:jobs.mine"

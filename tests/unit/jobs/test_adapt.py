@@ -14,11 +14,7 @@ from tests.unit.jobs_declared import rendered
 
 SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
 POOL = GpuPool(
-    per_node=4,
-    min_nodes=0,
-    max_nodes=8,
-    labels={"pool": "gpu"},
-    taints=(Taint("sku", "gpu"), SPOT),
+    per_node=4, min_nodes=0, max_nodes=8, labels={"pool": "gpu"}, taints=(Taint("sku", "gpu"), SPOT)
 )
 STEADY = GpuPool(per_node=4, min_nodes=2, max_nodes=2)
 NCCL = CATALOG["mnist-nccl"]

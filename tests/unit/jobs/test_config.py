@@ -341,11 +341,7 @@ def test_a_custom_image_may_mount_data_anywhere() -> None:
     ("declared", "key", "words"),
     [
         ({"outputs": "abfs://user:pw@there/x"}, "outputs", "has a password in it"),
-        (
-            {"env": {"HTTPS_PROXY": "http://me:pw@proxy:3128"}},
-            "env.HTTPS_PROXY",
-            "{config: proxy}",
-        ),
+        ({"env": {"HTTPS_PROXY": "http://me:pw@proxy:3128"}}, "env.HTTPS_PROXY", "{config: proxy}"),
         ({"env": {"http_proxy": "me:pw@proxy:3128"}}, "env.http_proxy", "has a password in it"),
         ({"outputs": "https://there/x?sv=1&sig=a%2Fb"}, "outputs", "has a signature in it"),
         ({"outputs": "https://there/x?sig=ab"}, "outputs", "from a Secret"),

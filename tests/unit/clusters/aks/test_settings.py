@@ -105,10 +105,7 @@ def test_jobs_know_the_pool_by_what_its_nodes_have() -> None:
     pool = gpus(settings(gpu={"size": "Standard_NC64as_T4_v3", "maxNodes": 3, "spot": {}}))
     assert pool is not None
     assert (pool.per_node, pool.min_nodes, pool.max_nodes) == (4, 0, 3)
-    assert pool.labels == {
-        "slipway-pool": "gpu",
-        "kubernetes.azure.com/scalesetpriority": "spot",
-    }
+    assert pool.labels == {"slipway-pool": "gpu", "kubernetes.azure.com/scalesetpriority": "spot"}
     assert pool.taints == (
         Taint("sku", "gpu"),
         Taint("kubernetes.azure.com/scalesetpriority", "spot"),

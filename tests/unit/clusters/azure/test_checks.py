@@ -56,13 +56,7 @@ def install(name: str, directory: Path) -> None:
         ),
         (
             "azure-stack",
-            [
-                "subscription",
-                "customLocation",
-                "sshKey",
-                "entra.adminGroups[0]",
-                "registry.server",
-            ],
+            ["subscription", "customLocation", "sshKey", "entra.adminGroups[0]", "registry.server"],
         ),
     ],
 )

@@ -122,11 +122,7 @@ def test_every_role_is_bound_to_the_operators_account(objects: list[dict[str, An
     assert {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bindings} == roles
     for each in bindings:
         assert each["subjects"] == [
-            {
-                "kind": "ServiceAccount",
-                "namespace": account["namespace"],
-                "name": account["name"],
-            }
+            {"kind": "ServiceAccount", "namespace": account["namespace"], "name": account["name"]}
         ]
 
 

@@ -45,11 +45,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def inputs(cluster: FakeApi, **changed: Any) -> dict[str, Any]:
-    return {
-        "kubeconfig": cluster.kubeconfig,
-        "pool": facts(POOL),
-        "rollout": "x",
-    } | changed
+    return {"kubeconfig": cluster.kubeconfig, "pool": facts(POOL), "rollout": "x"} | changed
 
 
 def cuda(cluster: FakeApi, shown: Row | None = None, **changed: Any) -> dict[str, Any]:

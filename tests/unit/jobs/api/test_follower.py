@@ -33,12 +33,7 @@ class Logs:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def log_lines(
-        self,
-        pod: str,
-        *,
-        since: str | None = None,
-        previous: bool = False,
-        follow: bool = False,
+        self, pod: str, *, since: str | None = None, previous: bool = False, follow: bool = False
     ) -> Iterator[list[Line]]:
         with self._lock:
             self.asked.append(pod)

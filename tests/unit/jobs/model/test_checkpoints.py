@@ -130,12 +130,7 @@ def test_what_alters_no_setting_of_the_program_goes_on(change: dict[str, Any]) -
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"learning_rate": 0.02},
-        {"seed": 2},
-        {"args": ("--limit-train", "10")},
-        {"env": {"A": "1"}},
-    ],
+    [{"learning_rate": 0.02}, {"seed": 2}, {"args": ("--limit-train", "10")}, {"env": {"A": "1"}}],
 )
 def test_the_checkpoint_directory_depends_on_settings(change: dict[str, Any]) -> None:
     changed = variables(replace(MNIST, **change))

@@ -106,11 +106,7 @@ def test_a_body_is_signed_with_the_key_if_there_is_one(receiver: Webhook) -> Non
 
 @pytest.mark.parametrize(
     ("on", "states"),
-    [
-        (("failed",), ["Failed", "CannotStart"]),
-        (("succeeded",), ["Succeeded"]),
-        ((), []),
-    ],
+    [(("failed",), ["Failed", "CannotStart"]), (("succeeded",), ["Succeeded"]), ((), [])],
 )
 def test_it_gets_the_ends_that_it_is_for(
     receiver: Webhook, on: notify.Ends, states: list[str]

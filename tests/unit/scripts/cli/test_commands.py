@@ -67,8 +67,7 @@ def test_a_file_without_a_cluster_is_the_programs_to_judge(text: str, checkout: 
 
 
 @pytest.mark.parametrize(
-    ("jobs", "names"),
-    [("{a: {}, b: 7}", ["a", "b"]), ("{}", []), ("7", []), ("[", [])],
+    ("jobs", "names"), [("{a: {}, b: 7}", ["a", "b"]), ("{}", []), ("7", []), ("[", [])]
 )
 def test_job_names_are_known_in_any_file(jobs: str, names: list[str], checkout: Path) -> None:
     (checkout / "Pulumi.mine.yaml").write_text(f"config: {{'slipway:jobs': {jobs}}}")
@@ -104,10 +103,7 @@ def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: 
         ("a: \x01", "special characters are not allowed"),
         ("[]", "it takes a map, with the settings under `config:`"),
         ("config: 7", "7 under `config:` is not allowed; it takes a map"),
-        (
-            "slipway:jobs: {}\nconfig: {}\n",
-            '"slipway:jobs" is not allowed at the top; settings go',
-        ),
+        ("slipway:jobs: {}\nconfig: {}\n", '"slipway:jobs" is not allowed at the top; settings go'),
     ],
 )
 def test_an_unreadable_file_names_the_position(text: str, told: str, checkout: Path) -> None:

@@ -79,9 +79,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     authority, served = directory / "authority.pem", directory / "served.pem"
     authority.write_bytes(made.public_bytes(serialization.Encoding.PEM))
     private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     served.write_bytes(authority.read_bytes() + private)
     return authority, served
@@ -255,10 +253,7 @@ def archive(site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, 
         name, content = f"pulumi-{PULUMI.version}.tar.gz", packed(members)
         checksums = f"{hashlib.sha256(content).hexdigest()}  {name}\n"
         number = PULUMI.version.removeprefix("v")
-        site.files = {
-            f"/{name}": content,
-            f"/pulumi-{number}-checksums.txt": checksums.encode(),
-        }
+        site.files = {f"/{name}": content, f"/pulumi-{number}-checksums.txt": checksums.encode()}
 
     return serve
 

@@ -162,10 +162,7 @@ def test_after_a_failure_the_run_before_it_is_offered(monkeypatch: pytest.Monkey
     ids=["its own", "by the state", "by this machine's history", "by a note of before"],
 )
 def test_the_last_run_that_succeeded_is_the_one_that_was_judged_so(
-    result: dict[str, Any],
-    remembered_run: str | None,
-    run: str,
-    monkeypatch: pytest.MonkeyPatch,
+    result: dict[str, Any], remembered_run: str | None, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the first case the list has the folder, as ever."""
     asked: list[list[str]] = []

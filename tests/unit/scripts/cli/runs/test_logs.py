@@ -190,11 +190,7 @@ def test_a_rank_among_several_is_found_in_its_replica() -> None:
     [
         (Topology(3), 3, "Job mine has no rank 3. It has ranks 0 to 2."),
         (Topology(1), 1, "Job mine has no rank 1. It has only rank 0."),
-        (
-            Topology(2, elastic=True),
-            2,
-            "Job mine has no worker 2. It has workers 0 to 1.",
-        ),
+        (Topology(2, elastic=True), 2, "Job mine has no worker 2. It has workers 0 to 1."),
     ],
 )
 def test_an_unknown_rank_is_named_with_others(topology: Topology, rank: int, message: str) -> None:

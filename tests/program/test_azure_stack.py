@@ -310,37 +310,6 @@ def test_what_is_not_production_can_be_destroyed(program: Program) -> None:
     assert not program.of(LOCK)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"entra": None}, "slipway:cluster.entra: is missing"),
-        (
-            {"gpu": {"size": "Standard_NC4_A2", "minNodes": 0}},
-            "slipway:cluster.gpu.minNodes: 0 is not allowed; it takes a whole number from 1 to 64",
-        ),
-        ({"gpu": {"size": "Standard_New"}}, "slipway:cluster.gpu.gpusPerNode: is missing"),
-        (
-            {"controlPlane": {"nodes": 2}},
-            "slipway:cluster.controlPlane.nodes: 2 is not allowed; it takes one of 1, 3, 5",
-        ),
-        (
-            {"controlPlane": {"address": "10.20.0.30"}},
-            'slipway:cluster.controlPlane.address: "10.20.0.30" is in the pool',
-        ),
-        (
-            {"disconnected": {"controlPlane": "arm.site.internal"}},
-            "slipway:cluster.gpu: does not work with disconnected",
-        ),
-    ],
-)
-def test_settings_that_the_service_would_refuse_are_refused_before_anything_is_made(
-    declared: Declare, changes: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(pulumi.RunError) as refused:
-        declared(**changes)
-    assert message in str(refused.value)
-
-
 REGISTRY = "registry.site.internal"
 PUBLIC = "registry.example.org/team/train:1"
 MIRROR = f"{REGISTRY}/mirror/train@sha256:{'4f53cda18c2baa0c' * 4}"
@@ -416,36 +385,6 @@ def test_the_operators_images_are_the_private_registrys(program: Program) -> Non
     assert container["image"].startswith(f"{server}/")
 
 
-def test_nodes_pull_with_that_registrys_login_alone(declared: Declare, tmp_path: Path) -> None:
-    logins = tmp_path / "config.json"
-    auth = base64.b64encode(b"pusher:a password").decode()
-    other = base64.b64encode(b"me:another password").decode()
-    auths = {REGISTRY: {"auth": auth}, "registry.example.org": {"auth": other}}
-    logins.write_text(json.dumps({"auths": auths}))
-    registry = {"server": f"{REGISTRY}/slipway", "credentials": str(logins)}
-    program = declared(registry=registry)
-    secrets = [
-        each
-        for each in program.of("kubernetes:core/v1:Secret")
-        if each.inputs.get("type") == "kubernetes.io/dockerconfigjson"
-    ]
-    assert {each.inputs["metadata"]["namespace"] for each in secrets} == {
-        "slipway-jobs",
-        "kubeflow",
-    }
-    for each in secrets:
-        data = each.inputs["data"]
-        assert data == secret(data["value"])
-        told = json.loads(base64.b64decode(data["value"][".dockerconfigjson"]))
-        assert told == {"auths": {REGISTRY: {"auth": auth}}}
-    pulling = {
-        (each.inputs["metadata"]["namespace"], each.name)
-        for each in program.of("kubernetes:core/v1:ServiceAccount")
-        if each.inputs.get("imagePullSecrets") == [{"name": secrets[0].inputs["metadata"]["name"]}]
-    }
-    assert pulling >= {("slipway-jobs", "slipway-job"), ("kubeflow", "training-operator")}
-
-
 HUB: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Config",
@@ -507,21 +446,6 @@ def test_a_jobs_own_pull_secret_is_beside_the_registrys(declared: Declare, tmp_p
     for template in templates(run).values():
         secrets = template["spec"]["imagePullSecrets"]
         assert secrets == [{"name": "hub"}, {"name": "slipway-registry"}]
-
-
-def test_the_device_plugin_is_the_private_registrys_with_its_login(hub: Declare) -> None:
-    program = hub({PLUGIN: PLUGIN_MIRROR})
-    pod = program.one("kubernetes:apps/v1:DaemonSet").inputs["spec"]["template"]["spec"]
-    [container] = pod["containers"]
-    assert container["image"] == PLUGIN_MIRROR
-    [needed] = pod["imagePullSecrets"]
-    secrets = program.of("kubernetes:core/v1:Secret")
-    places = {
-        each.inputs["metadata"]["namespace"]
-        for each in secrets
-        if each.inputs["metadata"]["name"] == needed["name"]
-    }
-    assert places == {"slipway-jobs", "kubeflow", "slipway-gpu"}
 
 
 def test_a_device_plugin_that_was_not_mirrored_is_refused(hub: Declare) -> None:

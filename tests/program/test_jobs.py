@@ -86,6 +86,8 @@ def test_a_script_is_a_config_map_that_is_there_before_its_run(program: Program)
     (volume,) = (each for each in pod(run)["volumes"] if each["name"] == "script")
     assert volume["configMap"]["name"] == script.inputs["metadata"]["name"] == script.name
     assert {"key": "lib_net.py", "path": "lib/net.py"} in volume["configMap"]["items"]
+    mount = {"name": "script", "mountPath": "/opt/script", "readOnly": True}
+    assert mount in container(run)["volumeMounts"]
     assert container(run)["command"][-1] == "/opt/script/train.py"
     assert container(run)["args"] == ["--data-dir", "/data", "--epochs", "1"]
     assert container(run)["image"] == "localhost/slipway-trainer:0"

@@ -105,8 +105,11 @@ def test_its_volume_has_the_stacks_class(tmp_path: Path, machine: pytest.MonkeyP
     outputs = {"slipway:outputs": {"storageClass": "fast"}}
     program = declared(tmp_path, machine, {"kind": "mlflow", "size": "5Gi"}, **outputs)
     spec = program.one(CLAIM, "slipway-tracking").inputs["manifest"]["spec"]
-    assert spec["storageClassName"] == "fast"
-    assert spec["resources"] == {"requests": {"storage": "5Gi"}}
+    assert spec == {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "fast",
+        "resources": {"requests": {"storage": "5Gi"}},
+    }
 
 
 def test_a_preview_says_down_deletes_the_claim(tmp_path: Path, machine: pytest.MonkeyPatch) -> None:

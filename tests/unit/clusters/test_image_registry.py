@@ -35,14 +35,6 @@ def test_another_server_is_refused_with_what_it_takes(server: str) -> None:
     assert problem.startswith(f'registry.server: "{server}" is not allowed; it takes a registry')
 
 
-def test_a_mirror_is_named_by_its_digest() -> None:
-    good = {"docker.io/library/busybox:1.37.0": f"example.org/busybox@{_DIGEST}"}
-    assert _checked(server="example.org", mirrors=good) == []
-    bad = {"docker.io/library/busybox:1.37.0": "example.org/busybox:1.37.0"}
-    (problem,) = _checked(server="example.org", mirrors=bad)
-    assert "it takes an image by its digest" in problem
-
-
 @pytest.mark.parametrize(
     ("place", "problems"),
     [("localhost/a", 0), ("registry:5000/a", 0), ("docker.io/me/a", 1), ("me/a", 1)],

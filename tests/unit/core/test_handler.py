@@ -13,11 +13,6 @@ _maps = strategies.recursive(
 )
 
 
-@given(_maps)
-def test_the_same_inputs_differ_in_nothing(inputs: dict[str, object]) -> None:
-    assert compare(inputs, inputs) == []
-
-
 @given(_maps, strategies.dictionaries(strategies.text("xyz", min_size=1), _leaves))
 def test_outputs_are_no_difference(inputs: dict[str, object], outputs: dict[str, object]) -> None:
     assert compare({**inputs, **outputs}, inputs) == []

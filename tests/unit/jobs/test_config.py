@@ -87,6 +87,7 @@ def token(**declared: str) -> dict[str, Any]:
 OWN: dict[str, Any] = {"image": "example.org/mine:1", "command": ["true"]}
 WHOLE = "is not allowed; it takes a whole number from 0 to 999"
 DURATION = "a duration such as 90s, 90 min, 1h30m or 12 hours"
+AN = "a duration such as 90s"
 REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
     "a time limit is seconds or a duration": [
         ("mnist-gloo", {"timeout": written}, "timeout", DURATION)
@@ -216,6 +217,22 @@ REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
             *("env.OMP_NUM_THREADS", "a whole number of at least 1"),
         )
         for value in ("0", "-1", "1.5", "two", "", {"secret": "a", "key": "b"})
+    ],
+    "a checkpoint's interval is of steps or time, and its URL has no password": [
+        (
+            "mnist-gloo",
+            {"checkpoint": {"every": "often"}},
+            "checkpoint.every",
+            f"500 steps, or {AN}",
+        ),
+        ("mnist-gloo", {"checkpoint": {"url": "s3://me:pw@bucket/mine"}}, "checkpoint.url", ""),
+    ],
+    "what a retry is for goes with retries": [
+        ("mnist-gloo", {"retryOn": ["ownFailure"]}, "retryOn", "goes with `retries`"),
+        (
+            *("mnist-gloo", {"retryOn": ["bad"], "retries": 1}),
+            *("retryOn[0]", "one of lostNode, ownFailure"),
+        ),
     ],
     "a declaration is a map": [("mnist-gloo", each, "", "") for each in ([], "text", 3)],
     "an input has a name and says whose file it is": [

@@ -82,22 +82,11 @@ def test_everything_in_a_namespace_is_in_one_of_the_two(objects: list[dict[str, 
         assert each["metadata"].get("namespace") in expected, each["kind"]
 
 
-def test_the_operators_namespace_is_restricted(objects: list[dict[str, Any]]) -> None:
-    labels = one(objects, "Namespace")["metadata"]["labels"]
-    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
-
-
 def test_the_operator_has_no_more_than_asked(objects: list[dict[str, Any]], release: Path) -> None:
     asked = rights(read(release / "base/rbac/role.yaml")["rules"])
     granted = rights([rule for each in objects for rule in each.get("rules", [])])
     assert granted
     assert granted <= asked
-
-
-def test_no_right_is_a_wildcard(objects: list[dict[str, Any]]) -> None:
-    assert not [right for right in rights(rules(objects, JOBS)) if "*" in right]
-    assert not [right for right in rights(rules(objects, "kubeflow")) if "*" in right]
-    assert not [right for right in rights(rules(objects, None)) if "*" in right]
 
 
 def test_cluster_wide_the_operator_has_its_webhook_alone(objects: list[dict[str, Any]]) -> None:

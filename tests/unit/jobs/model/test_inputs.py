@@ -10,7 +10,7 @@ from jobs.model.inputs import input_artifacts, other_volumes
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Build, JobInput, SecretKey, Volume
 from jobs.model.places import VOLUME_URL
-from tests.unit.jobs_declared import rendered, submitted
+from tests.unit.jobs_declared import rendered
 
 TRAINER, OWN = "localhost/slipway-trainer:1", "example.org/mine:1"
 RESULT = {
@@ -195,18 +195,6 @@ def test_a_claim_is_one_volume_of_the_pod_however_many_inputs_lie_in_it() -> Non
         mounts = fetching(pod)["volumeMounts"]
         assert {each["name"] for each in mounts} <= names
         assert len([each for each in mounts if each["mountPath"].startswith("/opt/inputs/")]) == 2
-
-
-@pytest.mark.parametrize(
-    ("now", "other"),
-    [
-        ({"url": "file:///results/r/nets/net.pt", "sha256": "2"}, True),
-        ({"url": "file:///results/later/nets/net.pt", "sha256": "1"}, False),
-    ],
-)
-def test_only_another_content_is_another_input(now: object, other: bool) -> None:
-    before, after = (submitted(job(), artifacts=each) for each in (FOUND, {"model": now}))
-    assert (before.digest() != after.digest()) == other
 
 
 def test_in_a_preview_an_input_may_not_be_known_yet() -> None:

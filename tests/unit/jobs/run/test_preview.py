@@ -77,9 +77,7 @@ def test_an_api_server_that_does_not_answer_is_no_refusal(kubeconfig: str | None
     if kubeconfig is None:
         with served(FakeApi()) as gone:
             kubeconfig = gone.kubeconfig
-    assert validate_admission(inputs(kubeconfig)).startswith(
-        "not validated"
-    )  # _admission(inputs(kubeconfig))
+    assert validate_admission(inputs(kubeconfig)).startswith("not validated")
 
 
 def test_secrets_and_what_is_not_known_yet_are_shown_as_such() -> None:

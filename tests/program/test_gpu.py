@@ -112,9 +112,7 @@ def test_the_output_cuda_says_that_nothing_is_verified_and_why(declared: Declare
     assert program.outputs["cuda"] == {"state": "unverified", "reason": "nobody looked"}
 
 
-def test_a_job_that_calculated_on_a_gpu_verifies_it(
-    declared: Declare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_on_a_gpu_verifies_it(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     make = _Mocks.new_resource
 
     def on_gpu(mocks: _Mocks, args: Any) -> tuple[str | None, dict[str, Any]]:

@@ -223,9 +223,7 @@ def runs_before(program: Program, name: str) -> set[str]:
     return {each.name for each in (*program.of(RUN), *program.of(GATE)) if each.urn in needs}
 
 
-def test_jobs_that_do_not_fit_side_by_side_wait_until_others_have_ended(
-    declared: Declare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_that_do_not_fit_take_turn(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     times, small = Times(monkeypatch), {"script": PLAIN, "cpu": "400m"}
     program = declared({"a": small, "b": small, "c": small, "mnist-gloo": {}})
     assert times.before("a") == times.before("b") == set()
@@ -252,9 +250,7 @@ def test_a_job_starts_after_the_gates_of_those_that_it_needs(declared: Declare) 
     assert runs_before(program, "c") == set()
 
 
-def test_a_run_has_the_artifacts_that_it_takes_and_the_volume_that_they_lie_in(
-    declared: Declare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_mounts_what_it_takes(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     net = {"url": "file:///results/r/net.pt", "sha256": "1"}
     left = {"state": "Succeeded", "accuracy": 0.98, "artifacts": {"net.pt": {**net, "bytes": 9}}}
     monkeypatch.setitem(mocked.OUTPUTS, RUN, {"result": left})
@@ -290,9 +286,7 @@ def test_jobs_with_data_share_a_cache_that_goes_with_the_last(declared: Declare)
     assert cache.inputs["manifest"]["metadata"]["annotations"]["slipway.dev/kept"] == "false"
 
 
-def test_a_job_that_was_not_run_has_no_result(
-    declared: Declare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_not_run_has_no_result(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     register = mocks.MockMonitor.RegisterResource
 
     def failing(monitor: mocks.MockMonitor, request: Any) -> Any:
@@ -312,9 +306,7 @@ def test_a_job_that_was_not_run_has_no_result(
     assert f"job b did not run: {reason}" in told
 
 
-def test_the_outputs_leave_out_what_the_error_of_a_failed_job_shows(
-    declared: Declare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outputs_leave_out_failure_logs(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     make = _Mocks.new_resource
     failure = {"rank": 1, "exit_code": 3, "log": ["x"], "previous_log": ["y"], "events": []}
     failed = {"state": "Failed", "reason": "rank 1 exited with code 3", "failure": failure}

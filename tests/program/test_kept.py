@@ -142,9 +142,7 @@ def test_a_claim_with_files_on_it_stays_when_the_cluster_grows(elsewhere: Declar
     assert elsewhere(Found(default_class=True, nodes=2, claim_of="others/x")).of(CLAIM) == []
 
 
-def test_checkpoints_are_on_that_volume_and_left_out_with_a_warning_where_there_is_none(
-    declaring: Declaring, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checkpoints_need_the_volume(declaring: Declaring, monkeypatch: pytest.MonkeyPatch) -> None:
     warned: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", lambda text, *_, **__: warned.append(text))
     job = {"checkpoint": {"every": "10 min"}}

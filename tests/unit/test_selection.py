@@ -17,9 +17,7 @@ THIS = "tests/unit/test_selection.py"
         ([THIS, "-m", "lnog"], pytest.ExitCode.NO_TESTS_COLLECTED),
     ],
 )
-def test_pytest_fails_when_nothing_is_selected(
-    selection: list[str], code: pytest.ExitCode, root: Path
-) -> None:
+def test_an_empty_selection_fails(selection: list[str], code: pytest.ExitCode, root: Path) -> None:
     # Without plugins, whose import would take most of the time.
     finished = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", *selection],

@@ -74,9 +74,7 @@ def _state(of: Handler, inputs: Properties) -> Properties:
 class TestEitherImage:
     """What holds for every image."""
 
-    def test_it_is_built_once_and_then_unchanged(
-        self, of: Handler, machine: Machine, context: Path
-    ) -> None:
+    def test_it_is_built_once_only(self, of: Handler, machine: Machine, context: Path) -> None:
         inputs = _inputs(of, context)
         state = _state(of, inputs)
         assert of.diff(state, inputs, Listener()) == []
@@ -86,9 +84,7 @@ class TestEitherImage:
             key: state[key] for key in of.outputs
         }
 
-    def test_one_that_the_node_lost_comes_back(
-        self, of: Handler, machine: Machine, context: Path
-    ) -> None:
+    def test_a_lost_one_comes_back(self, of: Handler, machine: Machine, context: Path) -> None:
         inputs = _inputs(of, context)
         state = _state(of, inputs)
         machine.images.clear()
@@ -96,18 +92,14 @@ class TestEitherImage:
         of.update(state, inputs, Listener())
         assert state["reference"] in machine.images
 
-    def test_a_node_that_is_down_has_lost_nothing(
-        self, of: Handler, machine: Machine, context: Path
-    ) -> None:
+    def test_a_node_down_lost_nothing(self, of: Handler, machine: Machine, context: Path) -> None:
         inputs = _inputs(of, context)
         state = _state(of, inputs)
         machine.is_up = False
         assert of.diff(state, inputs, Listener()) == []
         of.delete(state, Listener())
 
-    def test_new_content_takes_the_place_of_the_old(
-        self, of: Handler, machine: Machine, context: Path
-    ) -> None:
+    def test_new_content_replaces_old(self, of: Handler, machine: Machine, context: Path) -> None:
         state = _state(of, _inputs(of, context))
         (context / "train.py").touch()
         inputs = _inputs(of, context)
@@ -231,6 +223,7 @@ def test_a_preview_refuses_what_cannot_be_built(
     inputs = {"name": "mine", "context": folder, "dockerfile": dockerfile, "contentHash": ""}
     (failure,) = JobImageHandler().check(inputs)
     assert failure.key == named
+    assert str(Path(folder, dockerfile) if named == "dockerfile" else folder) in failure.text
 
 
 @pytest.mark.parametrize("spec", IMAGES, ids=lambda spec: spec.name)

@@ -408,9 +408,7 @@ def test_what_does_go_together_is_taken(declared: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_only_what_the_launcher_starts_is_held_and_only_python_debugged(
-    command: list[str], field: dict[str, Any], words: str
-) -> None:
+def test_the_launcher_alone_holds(command: list[str], field: dict[str, Any], words: str) -> None:
     image = {"image": "example.org/mine:1"}
     found = problems("mine", {**image, **field, "command": command})
     assert found.keys() == field.keys()

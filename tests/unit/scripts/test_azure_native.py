@@ -105,9 +105,7 @@ def test_a_generic_resource_gets_the_providers_location(stub: PreviewStub) -> No
         (CLUSTER, "kubernetesVersion", False),
     ],
 )
-def test_a_diff_shows_what_is_replaced_and_what_is_updated(
-    stub: PreviewStub, token: str, key: str, replaced: bool
-) -> None:
+def test_a_diff_shows_replacements(stub: PreviewStub, token: str, key: str, replaced: bool) -> None:
     def at(value: str) -> dict[str, Any]:
         head, _, inner = key.partition(".")
         return {head: {inner: value} if inner else value, "tags": {}, "ignored": value}

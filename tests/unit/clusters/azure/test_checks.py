@@ -103,9 +103,7 @@ def test_a_preview_warns_of_the_same_and_goes_on(
     assert "az: is needed" not in warning
 
 
-def test_an_update_without_placeholders_and_with_both_programs_passes(
-    root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_complete_update_passes(root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{bare}:/usr/bin:/bin")
     recorded_az.install(bare)
     install("kubelogin", bare)

@@ -125,9 +125,7 @@ def test_the_operator_runs_pytorchjobs_of_one_namespace(operator: dict[str, Any]
     assert (container["image"], container["imagePullPolicy"]) == (IMAGE, "IfNotPresent")
 
 
-def test_the_operator_finds_its_template_where_it_is_mounted(
-    objects: list[dict[str, Any]], operator: dict[str, Any]
-) -> None:
+def test_the_operator_has_its_file(objects: list[dict[str, Any]], operator: dict[str, Any]) -> None:
     (container,) = operator["containers"]
     flag = "--pytorch-init-container-template-file="
     (path,) = (arg.removeprefix(flag) for arg in container["args"] if arg.startswith(flag))

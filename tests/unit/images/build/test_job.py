@@ -60,16 +60,6 @@ def test_a_pipe_among_the_files_is_not_read(tmp_path: Path) -> None:
     assert before != _spec(tmp_path, _FROM_TRAINER).content_hash
 
 
-def test_a_missing_context_is_reported_with_its_path(tmp_path: Path) -> None:
-    spec = JobImageSpec("mine", tmp_path / "nowhere", "Dockerfile")
-    assert str(tmp_path / "nowhere") in spec.problems()["context"]
-
-
-def test_a_missing_dockerfile_is_reported_with_its_path(tmp_path: Path) -> None:
-    spec = JobImageSpec("mine", tmp_path, "docker/Dockerfile")
-    assert str(tmp_path / "docker" / "Dockerfile") in spec.problems()["dockerfile"]
-
-
 @pytest.mark.parametrize("line", ["ARG HTTPS_PROXY", "ENV a=b https_proxy=$x", "arg http_proxy=1"])
 def test_a_dockerfile_that_would_keep_a_proxys_password_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str

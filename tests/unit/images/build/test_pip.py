@@ -205,9 +205,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("--none\n", "pip knows no option --none"),
     ],
 )
-def test_what_this_machines_pip_prints_is_understood(
-    index: Path, tmp_path: Path, listed: str, reason: str
-) -> None:
+def test_this_pips_words_are_known(index: Path, tmp_path: Path, listed: str, reason: str) -> None:
     """Another version of pip that words it otherwise is noticed here."""
     (tmp_path / "needs.txt").write_text(listed)
     pip_ = (sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check")

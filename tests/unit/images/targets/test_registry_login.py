@@ -58,9 +58,7 @@ class TestLogins:
         with pytest.raises(TargetError, match=r"no entry for example\.org.*login example\.org"):
             find_login("example.org", "docker", str(file))
 
-    def test_without_a_login_file_access_is_anonymous(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_no_login_is_anonymous(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
         monkeypatch.setenv("REGISTRY_AUTH_FILE", "")
         monkeypatch.setenv("XDG_RUNTIME_DIR", "")
@@ -100,9 +98,7 @@ class TestAzure:
         yield
         login._by_azure.cache_clear()
 
-    def test_its_token_is_asked_for_once(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_token_is_asked_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         calls = tmp_path / "calls"
         cli = tmp_path / "az"
         cli.write_text(

@@ -146,9 +146,7 @@ def test_nothing_in_a_files_name_is_taken_for_a_variable() -> None:
         ({"outputs": "file:///elsewhere"}, None),
     ],
 )
-def test_the_volume_of_an_input_is_mounted_into_the_job_that_reads_it(
-    fields: dict[str, Any], expected: dict[str, str] | None
-) -> None:
+def test_an_inputs_volume_is_lent(fields: dict[str, Any], expected: dict[str, str] | None) -> None:
     volumes = {
         "results": Volume(size="1Gi", mount_path="/results"),
         "inner": Volume(claim="team", mount_path="/results/inner"),

@@ -50,9 +50,7 @@ def suggested(text: str, name: str) -> str:
         ("perplexity", "loss=0.5", ""),
     ],
 )
-def test_what_was_printed_that_looks_like_a_number_comes_with_its_pattern(
-    name: str, printed: str, shown: str, tmp_path: Path
-) -> None:
+def test_numbers_come_with_a_pattern(name: str, printed: str, shown: str, tmp_path: Path) -> None:
     text = likeness(kept(tmp_path, "begins", printed, "ends"), name)
     assert text.startswith(shown)
     assert bool(text) == bool(shown)

@@ -55,9 +55,7 @@ def said(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
         (MNIST, {"priority_class": "high"}, "priorityClass unset → high; nothing is trained"),
     ],
 )
-def test_a_changed_field_is_shown_with_both_values(
-    job: TrainingJob, change: dict[str, Any], words: str
-) -> None:
+def test_a_change_shows_both_values(job: TrainingJob, change: dict[str, Any], words: str) -> None:
     now = replace(job, **change)
     assert words in not_none(said(inputs(job), inputs(now)))
 

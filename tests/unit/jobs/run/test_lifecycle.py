@@ -144,9 +144,7 @@ def test_what_became_of_a_run_that_was_left_to_its_waiter_is_taken_up(
     assert diff({**INPUTS, **more}, RUNNING) == changes
 
 
-def test_a_run_is_left_to_its_waiter_but_where_none_may_be_made(
-    ledger: MagicMock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_waiter_has_the_run_if_made(ledger: MagicMock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it is waited for as ever, and the reason is told."""
     left, waited = RunResult(state="Running"), RunResult(state="Succeeded", duration_seconds=1)
     monkeypatch.setattr(Training, "to_the_end", lambda _: waited)

@@ -108,9 +108,7 @@ def test_a_body_is_signed_with_the_key_if_there_is_one(receiver: Webhook) -> Non
     ("on", "states"),
     [(("failed",), ["Failed", "CannotStart"]), (("succeeded",), ["Succeeded"]), ((), [])],
 )
-def test_it_gets_the_ends_that_it_is_for(
-    receiver: Webhook, on: notify.Ends, states: list[str]
-) -> None:
+def test_it_gets_the_ends_it_is_for(receiver: Webhook, on: notify.Ends, states: list[str]) -> None:
     for result in (SUCCEEDED, FAILED, REFUSED):
         assert told(Hook(receiver.url, on=on), result) == []
     assert [body["state"] for body in receiver.bodies] == states
@@ -179,9 +177,7 @@ def test_no_warning_has_the_address_in_it(
     assert len(waits) == tries - 1
 
 
-def test_one_that_hangs_does_not_hold_up_the_run(
-    receiver: Webhook, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_hangs_holds_up_no_run(receiver: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
     receiver.hanging = threading.Event()
     monkeypatch.setattr(notify, "_BRIEFLY", 0.2)
     warnings: list[str] = []

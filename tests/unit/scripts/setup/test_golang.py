@@ -111,9 +111,7 @@ def test_a_failed_download_is_the_builds(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("version", "fits"), [("go1.26.8", True), ("go1.21.0", True), ("go1.19.8", False)]
 )
-def test_a_go_that_is_too_old_is_named_with_what_is_needed(
-    version: str, fits: bool, wrapper: Path, tmp_path: Path
-) -> None:
+def test_an_old_go_is_named(version: str, fits: bool, wrapper: Path, tmp_path: Path) -> None:
     (wrapper / "go.mod").write_text("module hello\n\ngo 1.25.11\n")
     go = tmp_path / "go"
     go.write_text(f"#!/bin/sh\necho {version}\n")

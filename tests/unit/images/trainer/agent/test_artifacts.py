@@ -111,9 +111,7 @@ def test_what_is_no_file_or_has_an_odd_name_is_left_out_and_named(
         assert f"'{name}'" in warning["warning"]
 
 
-def test_what_is_no_file_alone_is_named_as_well(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_special_files_alone_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert artifacts.sync(tmp_path, "memory://nothing", _EVENTS) == {}
     assert "'pipe'" in capsys.readouterr().out

@@ -59,9 +59,7 @@ def test_an_archive_beside_the_folders_of_its_classes_is_none_of_them(tmp_path: 
         ({"cat/../../1.png": b""}, r"has cat/\.\./\.\./1\.png, which is no file of its own"),
     ],
 )
-def test_what_is_no_sample_is_refused_with_what_to_write(
-    members: Mapping[str, bytes], error: str, tmp_path: Path
-) -> None:
+def test_no_sample_says_what_is(members: Mapping[str, bytes], error: str, tmp_path: Path) -> None:
     written(tmp_path / "a.tar", members)
     with pytest.raises(ValueError, match=error):
         shards.samples(tmp_path)

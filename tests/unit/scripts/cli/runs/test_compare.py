@@ -48,9 +48,7 @@ def job(result: Mapping[str, Any] | None = None) -> JobState:
         ("loss", 0.1, 0.0, "0.1 worse"),
     ],
 )
-def test_a_figure_is_better_or_worse_by_its_own_direction(
-    figure: str, mine: float, other: float, verdict: str
-) -> None:
+def test_each_figure_has_a_direction(figure: str, mine: float, other: float, verdict: str) -> None:
     """A comparison shows by how much each figure is better or worse than the baseline's."""
     [cell] = beside(record(**{figure: mine}), record(**{figure: other})).values()
     assert cell == f"{other:.6g} ({verdict})"

@@ -17,7 +17,7 @@ from jobs.model.parts import Volume
 from jobs.model.places import VOLUME_URL
 from jobs.result import RunResult
 from scripts.cli.runs import fetch, reader_pod
-from scripts.cli.runs.fetch import find, folder_of
+from scripts.cli.runs.fetch import folder_of
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import remembered
@@ -137,11 +137,6 @@ def test_files_of_a_run_that_was_declared_until_november_2026_are_found(name: st
     known = StackState.from_export({"deployment": {"resources": [run]}}).jobs[name]
     assert known.kept == inputs["kept"]
     assert "slipway-kept" in str(reader_pod.manifest(known, "trainer:2")["spec"]["volumes"])
-
-
-def test_a_job_is_found_by_its_name() -> None:
-    known = job({"run_id": "mine-1"})
-    assert find("dev", StackState("k", jobs={"mine": known}), "mine") == (known, known.result)
 
 
 def test_after_a_failure_the_run_before_it_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,9 +57,7 @@ def allow(project: Path, **settings: object) -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"exec": False}, {"exec": "false"}])
-def test_a_stack_without_exec_names_the_key_that_allows_it(
-    calls: Path, tmp_path: Path, settings: dict[str, object]
-) -> None:
+def test_a_missing_exec_is_named(calls: Path, tmp_path: Path, settings: dict[str, object]) -> None:
     allow(tmp_path, **settings)
     for command in (inside.stacks, inside.shell):
         with pytest.raises(CommandError, match=r"Pulumi\.mine\.yaml.*\n  slipway:exec: true\n"):

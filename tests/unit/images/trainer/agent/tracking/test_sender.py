@@ -188,9 +188,7 @@ def test_lines_that_are_cut_or_no_events_are_passed_over(started: Started) -> No
 
 
 @pytest.mark.parametrize("is_declared", [False, True])
-def test_the_data_set_is_the_declared_one_or_that_of_the_image(
-    started: Started, tmp_path: Path, is_declared: bool
-) -> None:
+def test_the_declared_data_set_counts(started: Started, tmp_path: Path, is_declared: bool) -> None:
     directory = tmp_path / "mnist"
     directory.mkdir()
     (directory / "images").write_bytes(b"abc")
